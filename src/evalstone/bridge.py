@@ -1,0 +1,90 @@
+"""The one place where synchronous code meets asynchronous code.
+
+One daemon thread owns one event loop for the life of the process; `run` submits to it and waits. So the same call
+works in a script, under pytest, and inside a notebook whose own loop is running. The caller's context variables
+follow; Ctrl-C cancels the work and waits for it to end cleanly; a forked child starts a loop of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from evalstone.errors import UsageError
+
+T = TypeVar("T")
+
+
+class _Loop:
+    """An event loop on a daemon thread of its own."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self._serve, name="evalstone-loop", daemon=True)
+        self.thread.start()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+
+_lock = threading.Lock()
+_current: list[_Loop] = []
+
+
+def _reset_after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _current.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_after_fork)
+
+
+def _loop() -> _Loop:
+    with _lock:
+        if not _current:
+            _current.append(_Loop())
+        return _current[0]
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end and return what it returns, from any thread, with or without a running loop.
+
+    Raises UsageError when called from evalstone's own loop, where waiting would never end: use `await` there.
+    """
+    owner = _loop()
+    if threading.current_thread() is owner.thread:
+        work.close()
+        raise UsageError("called from evalstone's own event loop; use the async form (aevaluate, ascore) and await it")
+    done: concurrent.futures.Future[T] = concurrent.futures.Future()
+    context = contextvars.copy_context()
+    tasks: list[asyncio.Task[T]] = []
+
+    def start() -> None:
+        task = context.run(owner.loop.create_task, work)
+        tasks.append(task)
+        task.add_done_callback(finish)
+
+    def finish(task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            done.cancel()
+        elif (error := task.exception()) is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(task.result())
+
+    owner.loop.call_soon_threadsafe(start)
+    try:
+        return done.result()
+    except KeyboardInterrupt:
+        owner.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+        concurrent.futures.wait([done])
+        raise

@@ -1,0 +1,81 @@
+"""The errors that evalstone raises.
+
+    EvalstoneError
+    ├── UsageError             the caller's to mend: an unknown name, a missing key, a bad option
+    │   ├── DataError          a data file or a sample that cannot be read; names file, line and field
+    │   ├── PromptError        a template with an unknown or a missing hole
+    │   └── MissingExtraError  an optional library is absent; its text is the install line
+    ├── OutcomeError           a value that is no score: not finite, or outside its range
+    ├── LedgerError            the ledger cannot be opened or written
+    └── JudgeError             a judge gave no usable answer
+        ├── CannotAnswerError  this judge cannot answer this question; the outcome is Skipped
+        ├── EndpointError      the judge's endpoint refused, failed or was out of reach
+        └── ReplyError         the reply is not an answer: no JSON, wrong shape, wrong count, cut off
+
+A UsageError always reaches the caller. A JudgeError becomes a Failed or Skipped outcome of one sample and scorer.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class EvalstoneError(Exception):
+    """The root of all errors raised by evalstone."""
+
+
+class UsageError(EvalstoneError):
+    """Something the caller can mend. Its text says what came and what was expected."""
+
+
+class DataError(UsageError):
+    """A data file, or one of its rows, cannot be read as samples."""
+
+
+class PromptError(UsageError):
+    """A prompt template lacks a hole that it must have, or has one that nothing fills."""
+
+
+class MissingExtraError(UsageError):
+    """An optional library is needed and absent."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(f'{library} is not installed; install it with: pip install "evalstone[{extra}]"')
+
+
+class OutcomeError(EvalstoneError):
+    """A value that cannot be a score: not a number, not finite, or outside [0, scale]."""
+
+
+class LedgerError(EvalstoneError):
+    """The ledger cannot be opened, read or written."""
+
+
+class JudgeError(EvalstoneError):
+    """A judge gave no usable answer. `reply` is the raw text it gave, if any."""
+
+    def __init__(self, message: str, *, reply: str | None = None) -> None:
+        super().__init__(message)
+        self.reply = reply
+
+
+class CannotAnswerError(JudgeError):
+    """This judge cannot answer this question, or declined to; the outcome is undefined, not broken."""
+
+
+class EndpointError(JudgeError):
+    """The judge's endpoint refused the request, failed, or could not be reached."""
+
+
+class ReplyError(JudgeError):
+    """The judge replied, but the reply is not an answer to the question."""
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """The text for an unknown name: `unknown scorer 'fathfulness'; did you mean faithfulness?`"""
+    names = sorted(known)
+    near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+    if near:
+        return f"unknown {what} {name!r}; did you mean {' or '.join(near)}?"
+    return f"unknown {what} {name!r}; known: {', '.join(names)}"

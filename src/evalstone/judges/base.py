@@ -1,0 +1,129 @@
+"""What a judge is, and the conversation that every judge made of text replies has with its model."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from evalstone.errors import CannotAnswerError, JudgeError, ReplyError
+from evalstone.question import Answer, Question
+from evalstone.types import Usage, total_cost
+
+A = TypeVar("A")
+
+
+class Judge(ABC):
+    """Anything that can answer a question: a language model, code, a recording, several of those together.
+
+    costly: whether an answer is worth keeping in the ledger. note: one sentence for reports on what this judge is and
+    what it cannot see.
+    """
+
+    costly: bool = True
+    note: str = ""
+
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """What the ledger and the reports call this judge. Equal identities give interchangeable answers."""
+
+    @abstractmethod
+    async def answer(self, question: Question[A]) -> Answer[A]:
+        """Answer a question. Raises CannotAnswerError when this judge cannot, JudgeError when it should have."""
+
+    def opened(self) -> AbstractAsyncContextManager[object]:
+        """What the judge needs while a run lasts (connections); entered once by each run."""
+        return contextlib.nullcontext()
+
+    def check(self) -> None:
+        """Raise UsageError for what can be known to be wrong before anything is asked, such as a missing key."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One message of the conversation with a model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A model's raw reply. complete=False: the model was stopped before its end."""
+
+    text: str
+    usage: Usage = Usage()
+    cost: float | None = 0.0
+    confidence: float | None = None
+    complete: bool = True
+
+
+Send: TypeAlias = Callable[[list[Turn]], Awaitable[Reply | None]]
+
+
+class SpentError(ReplyError):
+    """A ReplyError after the last retry, with what the attempts took."""
+
+    def __init__(self, error: JudgeError, usage: Usage, cost: float | None, seconds: float) -> None:
+        super().__init__(str(error), reply=error.reply)
+        self.usage, self.cost, self.seconds = usage, cost, seconds
+
+
+async def converse(question: Question[A], send: Send, *, judge: str, retries: int = 3, manner: str = "") -> Answer[A]:
+    """Ask, read the reply, and on a reply that is no answer show the model its error and ask again.
+
+    send: puts the turns to the model; None means that it has nothing more to say. retries: corrections at most.
+    manner: a sentence on style, added to the instructions. Raises the last reply's error when no attempt gave an
+    answer: CannotAnswerError when the model declined to the end, else SpentError with the raw reply. A reply that was
+    cut off is an error even where it can be read.
+    """
+    started = time.perf_counter()
+    system, user = question.render()
+    system = f"{system}\n{manner}" if system and manner else system
+    opening = [Turn("system", system)] * bool(system) + [Turn("user", user)]
+    turns = opening
+    usage, costs = Usage(), list[float | None]()
+    error: JudgeError | None = None
+    for _ in range(retries + 1):
+        reply = await send(turns)
+        if reply is None:
+            break
+        usage += reply.usage
+        costs.append(reply.cost)
+        try:
+            if not reply.complete:
+                raise ReplyError("the reply was cut off before its end")
+            value = question.read(reply.text)
+        except (ReplyError, CannotAnswerError) as raised:
+            error = raised
+            error.reply = reply.text
+            turns = [*opening, Turn("assistant", _excerpt(reply.text)), Turn("user", _correction(question, raised))]
+            continue
+        return Answer(
+            value=value,
+            judge=judge,
+            reply=reply.text,
+            usage=usage,
+            cost=total_cost(costs),
+            seconds=time.perf_counter() - started,
+            confidence=reply.confidence,
+        )
+    if error is None:
+        raise JudgeError(f"{judge} has no answer to {question.kind}")
+    if isinstance(error, CannotAnswerError):
+        raise error
+    raise SpentError(error, usage, total_cost(costs), time.perf_counter() - started)
+
+
+def _correction(question: Question[Any], error: JudgeError) -> str:
+    form = "the JSON object that was asked for, complete" if question.schema() is not None else "the answer asked for"
+    return f"That reply cannot be used: {error}. Reply again with {form}, and nothing else."
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= 4000 else text[:2000] + "\n[…]\n" + text[-2000:]

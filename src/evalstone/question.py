@@ -1,0 +1,104 @@
+"""Questions and answers: what is asked of a judge, as a value, and what comes back.
+
+A question's fields are what it asks about; its `prompt` says how a language model is asked; `read` turns the reply
+into a typed answer. Two equal questions have one fingerprint, and that is what makes it possible to ask only once, to
+reuse answers across runs, to replay them, and to let a judge that is no language model answer the same question.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from evalstone.prompt import Material, Prompt
+from evalstone.reply import parse_json
+from evalstone.types import Usage, digest
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class Question(ABC, Generic[A]):
+    """What a judge is asked, and how its reply is read as an `A`.
+
+    Subclasses are frozen dataclasses. Every field but `prompt` is a material (text, or a tuple of texts) and has a hole
+    of its name in the prompt's template; `settings` names fields that shape the reading only and have no hole.
+    """
+
+    kind: ClassVar[str]
+    settings: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    @abstractmethod
+    def asked_with(self) -> Prompt:
+        """The prompt that this question is put with."""
+
+    @abstractmethod
+    def schema(self) -> Mapping[str, Any] | None:
+        """The JSON schema of the reply; None when the reply is plain text."""
+
+    @abstractmethod
+    def interpret(self, data: Any) -> A:
+        """The answer that the parsed reply stands for. Raises ReplyError when it is not one."""
+
+    @abstractmethod
+    def example(self) -> Any:
+        """A reply of typical length, as data: what a dry run assumes in the place of an answer."""
+
+    def __post_init__(self) -> None:
+        _check_holes(type(self), self.asked_with)
+
+    def materials(self) -> dict[str, Material]:
+        """What fills the prompt's holes."""
+        return {name: getattr(self, name) for name in _material_names(type(self))}
+
+    def render(self) -> tuple[str, str]:
+        """The system and the user message that ask this question of a language model."""
+        return self.asked_with.render(self.materials())
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """The question's identity: 32 hexadecimal digits over kind, prompt, materials and settings."""
+        content = [getattr(self, name) for name in (*_material_names(type(self)), *self.settings)]
+        return digest([self.kind, self.asked_with.fingerprint, content])
+
+    def read(self, reply: str) -> A:
+        """The answer that a raw reply stands for. Raises ReplyError, or CannotAnswerError when the judge declined."""
+        return self.interpret(parse_json(reply) if self.schema() is not None else reply)
+
+
+@functools.cache
+def _material_names(kind: type[Question[Any]]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name != "prompt" and f.name not in kind.settings)
+
+
+@functools.lru_cache(maxsize=512)
+def _check_holes(kind: type[Question[Any]], prompt: Prompt) -> None:
+    prompt.check(_material_names(kind))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Generic[A]):
+    """A judge's answer and what it took.
+
+    value: the typed answer. reply: the raw reply it was read from (None when the judge is no language model).
+    confidence: probability in [0, 1] that the answer is right, when the judge gives one. cost: US dollars, None when
+    the price is unknown. seconds: wall time, waiting for retries included.
+    """
+
+    value: A
+    judge: str
+    reply: str | None = None
+    usage: Usage = Usage()
+    cost: float | None = 0.0
+    seconds: float = 0.0
+    confidence: float | None = None
+
+
+class Ask(Protocol):
+    """How a scorer puts a question: `claims = await ask(ListClaims(text=output))`."""
+
+    async def __call__(self, question: Question[A]) -> A: ...

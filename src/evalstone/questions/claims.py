@@ -1,0 +1,152 @@
+"""Claims: what a text asserts, and whether passages support it.
+
+Shared by faithfulness, hallucination and context recall: the claims of one text are listed once in a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+from evalstone.errors import ReplyError
+from evalstone.prompt import Prompt
+from evalstone.question import Question
+from evalstone.reply import (
+    NUMBERS,
+    TEXT,
+    choice_schema,
+    list_schema,
+    member,
+    numbered,
+    numbered_schema,
+    object_schema,
+    texts,
+)
+
+LIST_CLAIMS = Prompt(
+    instructions="""\
+You take a text apart into the claims that it makes, so that each can be checked by itself.
+
+A claim is one assertion about the world that could be true or false. Rules:
+- Write each claim as a full sentence that is understood alone: put names in the place of pronouns.
+- One claim holds one fact. "Ada, born in 1815, wrote the first program" holds two.
+- Keep the text's own certainty: "may cost 5 euros" stays "may cost 5 euros". Speculation is a claim too.
+- Add nothing, correct nothing, and leave no assertion out, whether it is right or wrong.
+- Questions, commands, greetings, offers of help, and remarks about the text itself are no claims.
+- A statement that the answer is unknown or not in the passages makes no claim about the world.
+- Use the language of the text.
+An empty text, or one that asserts nothing, has no claims: give an empty list.
+
+Reply with a JSON object: {"claims": ["…", "…"]}""",
+    template="{{text}}\n\nList the claims of this text.",
+)
+
+
+@dataclass(frozen=True)
+class ListClaims(Question[tuple[str, ...]]):
+    """The assertions that a text makes, each as a sentence of its own; empty when it makes none."""
+
+    kind: ClassVar[str] = "list_claims"
+
+    text: str
+    prompt: Prompt = LIST_CLAIMS
+
+    @property
+    def asked_with(self) -> Prompt:
+        return self.prompt
+
+    def schema(self) -> Mapping[str, Any]:
+        return object_schema({"claims": list_schema(TEXT)})
+
+    def interpret(self, data: Any) -> tuple[str, ...]:
+        return texts(member(data, "claims"), "claims")
+
+    def example(self) -> Any:
+        count = max(1, len(self.text) // 90)
+        return {"claims": [self.text[i * 90 : i * 90 + 90] or "claim" for i in range(count)]}
+
+
+Support: TypeAlias = Literal["supported", "contradicted", "not_mentioned"]
+
+
+@dataclass(frozen=True)
+class ClaimVerdict:
+    """What the passages say of one claim. `passages` are the numbers, from 1, of those that decide it."""
+
+    claim: str
+    verdict: Support
+    passages: tuple[int, ...] = ()
+    reason: str = ""
+
+
+VERIFY_CLAIMS = Prompt(
+    instructions="""\
+You check claims against numbered passages. The passages are the only evidence: what you know from elsewhere does not
+count, even where it is right.
+
+For each claim give, in this order:
+- reason: what the passages say about it, in one short sentence, naming the decisive words.
+- passages: the numbers of the passages that decide it; empty when none does.
+- verdict:
+  - "supported": the passages state it, or it follows from them without further knowledge. Other words, a rounded
+    number ("about 50" for 49.8) and a less precise date are still supported.
+  - "contradicted": the passages say something that cannot be true together with it.
+  - "not_mentioned": neither. Part of the claim being supported is not enough: if the passages give the founder and
+    the claim gives the founder and the year, and no passage has the year, it is not_mentioned.
+
+Reply with a JSON object that has one member for each claim, under its number:
+{"verdicts": {"1": {"reason": "…", "passages": [2], "verdict": "supported"}, "2": …}}""",
+    template="{{context}}\n\n{{claims}}\n\nCheck each claim against the passages.",
+)
+
+
+@dataclass(frozen=True)
+class _SupportReply:
+    reason: str
+    verdict: Support
+    passages: list[int]
+
+
+@dataclass(frozen=True)
+class VerifyClaims(Question[tuple[ClaimVerdict, ...]]):
+    """For each claim, in order: do the passages support it, contradict it, or not mention it?"""
+
+    kind: ClassVar[str] = "verify_claims"
+
+    claims: tuple[str, ...]
+    context: tuple[str, ...]
+    prompt: Prompt = VERIFY_CLAIMS
+
+    @property
+    def asked_with(self) -> Prompt:
+        return self.prompt
+
+    def schema(self) -> Mapping[str, Any]:
+        cited: dict[str, Any] = dict(NUMBERS)
+        if not self.context:
+            cited["maxItems"] = 0
+        item = object_schema({"reason": TEXT, "passages": cited, "verdict": choice_schema(get_args(Support))})
+        return object_schema({"verdicts": numbered_schema(item, len(self.claims))})
+
+    def interpret(self, data: Any) -> tuple[ClaimVerdict, ...]:
+        replies = numbered(_SupportReply, member(data, "verdicts"), len(self.claims), of="claim")
+        for number, reply in enumerate(replies, start=1):
+            check_citations(reply.passages, len(self.context), f"verdict {number}")
+        return tuple(
+            ClaimVerdict(claim, reply.verdict, tuple(dict.fromkeys(reply.passages)), reply.reason)
+            for claim, reply in zip(self.claims, replies, strict=True)
+        )
+
+    def example(self) -> Any:
+        item = {"reason": "The passage states it in the same words.", "passages": [1], "verdict": "supported"}
+        if not self.context:
+            item["passages"] = []
+        return {"verdicts": {str(number): item for number in range(1, len(self.claims) + 1)}}
+
+
+def check_citations(cited: list[int], count: int, where: str) -> None:
+    """Raise ReplyError when a verdict cites a passage that does not exist."""
+    for number in cited:
+        if not 1 <= number <= count:
+            raise ReplyError(f"{where} cites passage {number}; there are {count} passages")

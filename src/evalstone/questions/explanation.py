@@ -1,0 +1,50 @@
+"""A judge-written explanation of a score that was already computed; asked only when a scorer has explain=True."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from evalstone.errors import ReplyError
+from evalstone.prompt import Prompt
+from evalstone.question import Question
+from evalstone.reply import TEXT, member, object_schema, validated
+
+EXPLAIN = Prompt(
+    instructions="""\
+You explain a score to the people who built the judged system, in two or three plain sentences. The score is final: do
+not compute or doubt it. Name what in the evidence moved it most, and what would raise it.
+
+Reply with a JSON object: {"explanation": "…"}""",
+    template="{{measure}}\n\n{{evidence}}\n\nExplain this score.",
+)
+
+
+@dataclass(frozen=True)
+class Explain(Question[str]):
+    """Two or three sentences on why a score is what it is."""
+
+    kind: ClassVar[str] = "explain"
+
+    measure: str
+    evidence: str
+    prompt: Prompt = EXPLAIN
+
+    @property
+    def asked_with(self) -> Prompt:
+        return self.prompt
+
+    def schema(self) -> Mapping[str, Any]:
+        return object_schema({"explanation": TEXT})
+
+    def interpret(self, data: Any) -> str:
+        text = validated(str, member(data, "explanation"), "explanation").strip()
+        if not text:
+            raise ReplyError("the explanation is empty")
+        return text
+
+    def example(self) -> Any:
+        return {
+            "explanation": "Most of the answer's claims stand in the first passage; one date is in no passage. " * 2
+        }

@@ -1,0 +1,178 @@
+"""Reading a judge's reply: text to JSON, JSON to a validated value. Strict about meaning, tolerant about wrapping.
+
+What is forgiven: white space, a byte order mark, a reasoning block in front, code fences, prose around one JSON object.
+What is not: a cut-off object, a repeated key, two different objects, a missing or extra verdict. Those raise
+ReplyError, whose text is shown to the judge when it is asked again. Nothing is repaired into a score.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from evalstone.errors import CannotAnswerError, ReplyError
+
+T = TypeVar("T")
+
+MAX_REPLY = 2_000_000
+_MAX_CANDIDATES = 200
+_THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+
+
+def parse_json(text: str) -> Any:
+    """The one JSON object in a reply. Raises ReplyError when there is none, more than one, or a cut-off one."""
+    if len(text) > MAX_REPLY:
+        raise ReplyError(f"the reply has {len(text):,} characters; at most {MAX_REPLY:,} are read", reply=text[:1000])
+    body = _THINKING.sub("", text.lstrip("\ufeff")).strip()
+    if not body:
+        raise ReplyError("the reply is empty; a JSON object was expected", reply=text)
+    try:
+        return _DECODER.decode(body)
+    except _DuplicateKeyError as error:
+        raise ReplyError(str(error), reply=text) from None
+    except (ValueError, RecursionError):
+        pass
+    found = _objects(body, text)
+    if not found:
+        raise ReplyError("the reply holds no complete JSON object; it may be cut off", reply=text)
+    if any(other != found[0] for other in found[1:]):
+        raise ReplyError(f"the reply holds {len(found)} different JSON objects; exactly one was expected", reply=text)
+    return found[0]
+
+
+def _objects(body: str, reply: str) -> list[Any]:
+    """The outermost JSON objects inside a text. One that opens and never closes makes the reply a cut-off one."""
+    found: list[Any] = []
+    at = body.find("{")
+    for _ in range(_MAX_CANDIDATES):
+        if at < 0:
+            return found
+        try:
+            value, end = _DECODER.raw_decode(body, at)
+        except _DuplicateKeyError as error:
+            raise ReplyError(str(error), reply=reply) from None
+        except json.JSONDecodeError as error:
+            if error.pos >= len(body.rstrip("` \n\r\t")) or error.msg.startswith("Unterminated"):
+                raise ReplyError("the JSON object in the reply is cut off", reply=reply) from None
+            end = at + 1
+        except RecursionError:
+            raise ReplyError("the JSON in the reply is nested too deeply", reply=reply) from None
+        else:
+            found.append(value)
+        at = body.find("{", end)
+    return found
+
+
+class _DuplicateKeyError(ValueError):
+    pass
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise _DuplicateKeyError(f"the key {twice!r} stands twice in one JSON object")
+    return made
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+
+
+@functools.cache
+def _adapter(kind: Any) -> Any:
+    import pydantic  # noqa: PLC0415 - its import takes longer than that of all of evalstone
+
+    return pydantic.TypeAdapter(kind)
+
+
+def validated(kind: type[T], data: Any, where: str = "") -> T:
+    """`data` as a value of `kind`. Raises ReplyError naming the first places that do not fit and what was expected."""
+    import pydantic  # noqa: PLC0415
+
+    try:
+        return cast(T, _adapter(kind).validate_python(data))
+    except pydantic.ValidationError as error:
+        told: list[str] = []
+        for item in error.errors(include_url=False, include_context=False)[:3]:
+            place = ".".join([where] * bool(where) + [str(part) for part in item["loc"]])
+            told.append(f"{place or 'reply'}: {item['msg']}")
+        raise ReplyError("; ".join(told)) from None
+
+
+def numbered(kind: type[T], data: Any, count: int, *, of: str, what: str = "verdict") -> tuple[T, ...]:
+    """The members of `{"1": …, "2": …}` in order: exactly one for each of `count` items.
+
+    A list of exactly `count` is read as if it were numbered. An empty object or list means that the judge declined:
+    CannotAnswerError. Any other count, or a number that names no item, raises ReplyError, as in `3 claims, 2 verdicts`.
+    """
+    if isinstance(data, list):
+        items = cast("list[Any]", data)
+        data = {str(number): item for number, item in enumerate(items, start=1)}
+    if not isinstance(data, Mapping):
+        raise ReplyError(f"an object with the keys 1 to {count} was expected, one for each {of}")
+    given = cast("Mapping[str, Any]", data)
+    if not given and count:
+        raise CannotAnswerError(f"the judge gave no {what} for {_plural(count, of)}")
+    wanted = [str(number) for number in range(1, count + 1)]
+    missing = [key for key in wanted if key not in given]
+    extra = [key for key in given if key not in wanted]
+    if missing or extra:
+        told = f"{_plural(count, of)}, {_plural(len(given), what)}"
+        told += f"; missing: {', '.join(missing[:10])}" if missing else ""
+        told += f"; unknown: {', '.join(repr(key) for key in extra[:10])}" if extra else ""
+        raise ReplyError(told)
+    return tuple(validated(kind, given[key], f"{what} {key}") for key in wanted)
+
+
+def member(data: Any, key: str) -> Any:
+    """`data[key]` of a JSON object. Raises ReplyError when `data` is no object or lacks the key."""
+    if not isinstance(data, Mapping) or key not in data:
+        raise ReplyError(f"a JSON object with the key {key!r} was expected")
+    return cast("Mapping[str, Any]", data)[key]
+
+
+def texts(data: Any, where: str) -> tuple[str, ...]:
+    """A list of texts, blank ones dropped."""
+    found = validated(list[str], data, where)
+    return tuple(text.strip() for text in found if text.strip())
+
+
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an object that has exactly these properties."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def numbered_schema(item: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """The JSON schema of `{"1": item, …}` with exactly `count` members."""
+    return object_schema({str(number): item for number in range(1, count + 1)})
+
+
+def list_schema(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of a list."""
+    return {"type": "array", "items": item}
+
+
+TEXT: Mapping[str, Any] = {"type": "string"}
+NUMBERS: Mapping[str, Any] = list_schema({"type": "integer"})
+
+
+def choice_schema(choices: Sequence[str]) -> dict[str, Any]:
+    """The JSON schema of one word out of a list."""
+    return {"type": "string", "enum": list(choices)}
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
