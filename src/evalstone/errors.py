@@ -5,7 +5,7 @@
     │   ├── DataError          a data file or a sample that cannot be read; names file, line and field
     │   ├── PromptError        a template with an unknown or a missing hole
     │   └── MissingExtraError  an optional library is absent; its text is the install line
-    ├── OutcomeError           a value that is no score: not finite, or outside its range
+    ├── OutcomeError           a scorer made no valid outcome: a value that is not finite or outside its range
     ├── LedgerError            the ledger cannot be opened or written
     └── JudgeError             a judge gave no usable answer
         ├── CannotAnswerError  this judge cannot answer this question; the outcome is Skipped
@@ -45,7 +45,7 @@ class MissingExtraError(UsageError):
 
 
 class OutcomeError(EvalstoneError):
-    """A value that cannot be a score: not a number, not finite, or outside [0, scale]."""
+    """A scorer made no valid outcome: its value is no finite number in [0, scale], or what it works on is missing."""
 
 
 class LedgerError(EvalstoneError):

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from evalstone.prompt import Material, Prompt
 from evalstone.reply import parse_json
-from evalstone.types import Usage, digest
+from evalstone.types import NO_USAGE, Usage, digest
 
 A = TypeVar("A")
 
@@ -92,7 +92,7 @@ class Answer(Generic[A]):
     value: A
     judge: str
     reply: str | None = None
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     cost: float | None = 0.0
     seconds: float = 0.0
     confidence: float | None = None

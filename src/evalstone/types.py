@@ -183,6 +183,9 @@ class Usage:
         )
 
 
+NO_USAGE = Usage()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """One question behind a score and the answer it got.
@@ -195,7 +198,7 @@ class Step:
     fingerprint: str
     judge: str
     answer: Any
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     cost: float | None = 0.0
     seconds: float = 0.0
     confidence: float | None = None

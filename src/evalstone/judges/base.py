@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from evalstone.errors import CannotAnswerError, JudgeError, ReplyError
 from evalstone.question import Answer, Question
-from evalstone.types import Usage, total_cost
+from evalstone.types import NO_USAGE, Usage, total_cost
 
 A = TypeVar("A")
 
@@ -40,7 +40,7 @@ class Judge(ABC):
         """What the judge needs while a run lasts (connections); entered once by each run."""
         return contextlib.nullcontext()
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 - most judges have nothing to check
         """Raise UsageError for what can be known to be wrong before anything is asked, such as a missing key."""
 
 
@@ -57,7 +57,7 @@ class Reply:
     """A model's raw reply. complete=False: the model was stopped before its end."""
 
     text: str
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     cost: float | None = 0.0
     confidence: float | None = None
     complete: bool = True

@@ -1,0 +1,199 @@
+"""What a scorer is: a frozen value with one method, whose keyword parameters name the sample fields it needs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, ClassVar
+
+from evalstone.errors import OutcomeError, UsageError, unknown
+from evalstone.question import Ask, Question
+from evalstone.questions.explanation import Explain
+from evalstone.types import Outcome, Sample, Score, Skipped, digest, passages, plain
+
+FIELDS = ("input", "output", "context", "reference", "messages", "instructions", "metadata")
+
+
+@dataclass(frozen=True)
+class Scorer(ABC):
+    """Scores one sample: asks a judge typed questions, and does plain arithmetic on the answers.
+
+    A subclass is a frozen dataclass with a `name` and one method `score`, written `def` or `async def`. The keyword
+    parameters of `score` are the sample fields it needs (a default makes one optional); a first parameter `ask` is
+    given where questions are asked. A sample that lacks a needed field is Skipped before anything is asked.
+
+    scale: the score of a perfect answer; values lie in [0, scale]. explain: have the judge write the reason, in one
+    more call; otherwise it is built from the evidence. Raises UsageError for a scale that is no positive number.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    lower_is_better: ClassVar[bool] = False
+    asks: ClassVar[tuple[type[Question[Any]], ...]] = ()
+    bands: ClassVar[tuple[tuple[float, str], ...]] = ()
+    advice: ClassVar[str] = ""
+
+    scale: float = 1.0
+    explain: bool = False
+
+    @abstractmethod
+    def score(self, *args: Any, **fields: Any) -> Score | Skipped | Awaitable[Score | Skipped]:
+        """The score of one sample, or why it has none."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "score" in cls.__dict__:
+            _parameters(cls)
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.scale) or self.scale <= 0:
+            raise UsageError(f"{self.name}: scale must be a positive number, not {self.scale}")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The sample fields without which there is no score."""
+        return tuple(name for name, optional in _parameters(type(self)).items() if not optional)
+
+    @property
+    def signature(self) -> str:
+        """Name, changed parameters, prompt fingerprints and version: `faithfulness(scale=10; 5c1d77b2, 9a0e41c3)@1`.
+
+        Two scores may be compared when their signatures are equal.
+        """
+        changed: list[str] = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            default = field.default_factory() if field.default_factory is not MISSING else field.default
+            if value != default:
+                changed.append(f"{field.name}={_brief(value)}")
+        asked = [prompt.fingerprint for prompt in self._prompts()]
+        parts = [", ".join(changed)] * bool(changed) + [", ".join(asked)] * bool(asked)
+        return f"{self.name}({'; '.join(parts)})@{self.version}" if parts else f"{self.name}@{self.version}"
+
+    def _prompts(self) -> list[Any]:
+        kinds = (*self.asks, Explain) if self.explain else self.asks
+        return [next(f.default for f in fields(kind) if f.name == "prompt") for kind in kinds]
+
+    def values(self, sample: Sample) -> dict[str, Any]:
+        """What `score` is called with, from the sample."""
+        return {name: getattr(sample, name) for name in _parameters(type(self))}
+
+    async def run(self, ask: Ask, sample: Sample) -> Outcome:
+        """Score one sample. Errors of the judge, and of a scorer's own code, are raised."""
+        values = self.values(sample)
+        optional = _parameters(type(self))
+        if absent := [n for n in optional if not optional[n] and (values[n] is None or _empty_messages(n, values[n]))]:
+            return Skipped(f"{self.name} needs {' and '.join(absent)}")
+        given = {name: value for name, value in values.items() if value is not None}
+        result = self.score(ask, **given) if _takes_ask(type(self)) else self.score(**given)
+        outcome = await result if inspect.isawaitable(result) else result
+        if not isinstance(outcome, Score | Skipped):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OutcomeError(f"{self.name} must return a Score or Skipped, not {type(outcome).__name__}")
+        if self.explain and isinstance(outcome, Score):
+            return replace(outcome, reason=await ask(self._explanation(outcome)))
+        return outcome
+
+    def _explanation(self, score: Score) -> Explain:
+        direction = "lower is better" if self.lower_is_better else "higher is better"
+        return Explain(
+            measure=f"{self.name}: {score.value:.4g} out of {score.scale:g} ({direction}).\n{summary(type(self))}",
+            evidence=score.reason + "\n" + json.dumps(plain(score.evidence), ensure_ascii=False),
+        )
+
+
+def summary(kind: type[Scorer]) -> str:
+    """The first line of a scorer's docstring."""
+    return (inspect.getdoc(kind) or "").partition("\n")[0]
+
+
+@functools.cache
+def _parameters(kind: type[Scorer]) -> Mapping[str, bool]:
+    """The sample fields that `score` takes, and whether each is optional. Raises UsageError for any other name."""
+    found: dict[str, bool] = {}
+    for position, parameter in enumerate(inspect.signature(kind.score).parameters.values()):
+        if position == 0 or (position == 1 and parameter.name == "ask"):
+            continue
+        if parameter.name not in FIELDS or parameter.kind is not parameter.KEYWORD_ONLY:
+            told = unknown("sample field", parameter.name, FIELDS)
+            raise UsageError(f"{kind.__name__}.score: {told} (fields are keyword-only parameters)")
+        found[parameter.name] = parameter.default is not parameter.empty
+    return found
+
+
+@functools.cache
+def _takes_ask(kind: type[Scorer]) -> bool:
+    return "ask" in inspect.signature(kind.score).parameters
+
+
+def _empty_messages(name: str, value: object) -> bool:
+    return name == "messages" and not value
+
+
+def _brief(value: Any) -> str:
+    if callable(value):
+        return f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', repr(value))}"
+    if isinstance(value, bool | int | float | str):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    return digest(value)[:8]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextScorer(Scorer):
+    """A scorer that looks at passages.
+
+    They come from `context_from(sample)` if given, else from `context`, else from the sample, else from the results of
+    the tool calls in the sample's messages, in order.
+    """
+
+    context: Sequence[str] | None = None
+    context_from: Callable[[Sample], Sequence[str]] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "context", passages(self.context))
+
+    def values(self, sample: Sample) -> dict[str, Any]:
+        return {**super().values(sample), "context": self.passages_for(sample)}
+
+    def passages_for(self, sample: Sample) -> tuple[str, ...] | None:
+        """The passages that this sample is judged by; None when there are none to be found."""
+        if self.context_from is not None:
+            return passages(self.context_from(sample))
+        for given in (self.context, sample.context):
+            if given is not None:
+                return tuple(given)
+        return tool_results(sample) or None
+
+
+def tool_results(sample: Sample) -> tuple[str, ...]:
+    """What the sample's tool calls returned, in order; anything but text as JSON."""
+    results = [
+        call.result
+        for message in sample.messages
+        for call in message.tool_calls
+        if call.state == "result" and call.result is not None
+    ]
+    return tuple(r if isinstance(r, str) else json.dumps(plain(r), ensure_ascii=False) for r in results)
+
+
+def require_passages(scorer: ContextScorer) -> None:
+    """Raise UsageError when a scorer that divides by the number of passages is given an empty list of them."""
+    if scorer.context is not None and not scorer.context:
+        raise UsageError(f"{scorer.name}: context is an empty list; leave it out to take the sample's passages")
+
+
+def listed(texts: Sequence[str], limit: int = 3) -> str:
+    """Texts for a reason: quoted, the first few of them, with how many there are beside."""
+    shown = "; ".join(f"“{shortened(text)}”" for text in texts[:limit])
+    return f"{shown}; and {len(texts) - limit} more" if len(texts) > limit else shown
+
+
+def shortened(text: str, width: int = 120) -> str:
+    """Text on one line, at most `width` characters."""
+    line = " ".join(text[: width * 4].split())
+    return line if len(line) <= width else line[: width - 1] + "…"

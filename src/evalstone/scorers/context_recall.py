@@ -1,0 +1,53 @@
+"""Context recall: the share of the reference answer's claims that the passages support.
+
+    context recall = supported reference claims / reference claims          range [0, scale], higher is better
+
+It measures the retriever: could the right answer have been written from what was retrieved? Undefined when the
+reference makes no claim. Two judge calls. Source: Es et al. 2023 (RAGAS) over sentences; @mastra/evals over claims, as here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evalstone.question import Ask
+from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
+from evalstone.scorers.base import ContextScorer, listed, require_passages
+from evalstone.types import Score, Skipped
+
+
+def attributed_share(verdicts: Sequence[ClaimVerdict]) -> float:
+    """supported / all, for at least one verdict."""
+    return sum(v.verdict == "supported" for v in verdicts) / len(verdicts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextRecall(ContextScorer):
+    """How much of the reference answer the passages support."""
+
+    name = "context_recall"
+    asks = (ListClaims, VerifyClaims)
+    bands = (
+        (0.9, "the passages hold what the right answer needs"),
+        (0.6, "a part of the right answer was not retrieved"),
+        (0.0, "most of the right answer was not retrieved"),
+    )
+    advice = (
+        "Look at the claims that no passage supports: is the document in the index at all? If it is, retrieve more "
+        "passages, rewrite the query, or cut documents into larger pieces."
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_passages(self)
+
+    async def score(self, ask: Ask, *, reference: str, context: Sequence[str]) -> Score | Skipped:
+        claims = await ask(ListClaims(text=reference))
+        if not claims:
+            return Skipped("the reference makes no claim")
+        verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
+        absent = [v.claim for v in verdicts if v.verdict != "supported"]
+        reason = f"the passages support {len(verdicts) - len(absent)} of {len(verdicts)} claims of the reference"
+        reason += f"; not retrieved: {listed(absent)}." if absent else "."
+        return Score(attributed_share(verdicts) * self.scale, self.scale, reason, verdicts)

@@ -1,0 +1,60 @@
+"""Faithfulness: the share of the answer's claims that the passages support.
+
+    faithfulness = supported claims / claims          range [0, scale], higher is better
+
+A contradicted claim and one that no passage mentions count alike: neither is supported. Undefined when the answer
+makes no claim. Two judge calls; the first is shared with every scorer that needs the answer's claims, the second with
+hallucination. Source: Es et al. 2023 (RAGAS); @mastra/evals counts the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evalstone.question import Ask
+from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
+from evalstone.scorers.base import ContextScorer, listed
+from evalstone.types import Score, Skipped
+
+
+def supported_share(verdicts: Sequence[ClaimVerdict]) -> float:
+    """supported / all, for at least one verdict."""
+    return sum(v.verdict == "supported" for v in verdicts) / len(verdicts)
+
+
+def claims_reason(verdicts: Sequence[ClaimVerdict]) -> str:
+    """Which claims fell, and on which passages."""
+    parts = [f"{sum(v.verdict == 'supported' for v in verdicts)} of {len(verdicts)} claims are supported"]
+    if wrong := [v for v in verdicts if v.verdict == "contradicted"]:
+        cited = sorted({number for v in wrong for number in v.passages})
+        where = f" by passage {', '.join(map(str, cited))}" if cited else ""
+        parts.append(f"contradicted{where}: {listed([v.claim for v in wrong])}")
+    if absent := [v.claim for v in verdicts if v.verdict == "not_mentioned"]:
+        parts.append(f"in no passage: {listed(absent)}")
+    return "; ".join(parts) + "."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Faithfulness(ContextScorer):
+    """How much of the answer the passages support."""
+
+    name = "faithfulness"
+    asks = (ListClaims, VerifyClaims)
+    bands = (
+        (0.9, "nearly everything is backed by the passages"),
+        (0.7, "some claims go beyond the passages: read them"),
+        (0.4, "much of the answer is not in the passages"),
+        (0.0, "the answer was mostly not written from the passages"),
+    )
+    advice = (
+        "Read the unsupported claims. If they are true but in no passage, retrieve more or instruct the model to stay "
+        "with the passages; if they are wrong, lower the temperature, ask for citations, or try a stronger model."
+    )
+
+    async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
+        claims = await ask(ListClaims(text=output))
+        if not claims:
+            return Skipped("the answer makes no claim")
+        verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
+        return Score(supported_share(verdicts) * self.scale, self.scale, claims_reason(verdicts), verdicts)
