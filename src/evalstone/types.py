@@ -28,7 +28,7 @@ class ToolCall:
     """
 
     name: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     result: Any = None
     id: str = ""
     state: Literal["result", "call", "error"] = "result"
@@ -71,7 +71,7 @@ class Sample:
     reference: str | None = None
     messages: Sequence[Message] = ()
     instructions: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         for name in ("id", "input", "output", "reference", "instructions"):

@@ -1,0 +1,54 @@
+"""What an answer cost, from the prices that the genai-prices package ships; nothing is downloaded."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from evalstone.types import Usage
+
+PER_TOKEN = 1e-6
+SMALLEST_TIER = 16_000
+
+
+def cost_of(usage: Usage, *, provider: str, model: str, price: tuple[float, float] | None = None) -> float | None:
+    """US dollars for one reply; None when the price of the model is not known.
+
+    price: dollars for a million input and a million output tokens, where you know better.
+    """
+    if price is not None:
+        return (usage.input * price[0] + usage.output * price[1]) * PER_TOKEN
+    if usage.input < SMALLEST_TIER:
+        rates = _rates(provider, model)
+        if rates is None:
+            return None
+        fresh, cached, output = rates
+        return (usage.input - usage.cached) * fresh + usage.cached * cached + usage.output * output
+    return _listed(provider, model)(usage)
+
+
+@functools.cache
+def _rates(provider: str, model: str) -> tuple[float, float, float] | None:
+    """Dollars a token for fresh input, cached input and output, below the smallest tier that prices change at."""
+    priced = _listed(provider, model)
+    costs = [priced(Usage(1000, 0)), priced(Usage(1000, 0, 1000)), priced(Usage(0, 1000))]
+    fresh, cached, output = (None if cost is None else cost / 1000 for cost in costs)
+    if fresh is None or cached is None or output is None:
+        return None
+    return fresh, cached, output
+
+
+@functools.cache
+def _listed(provider: str, model: str) -> Callable[[Usage], float | None]:
+    import genai_prices  # noqa: PLC0415 - a third of a second, and only paid judges need it
+
+    def priced(usage: Usage) -> float | None:
+        tokens = genai_prices.Usage(
+            input_tokens=usage.input, output_tokens=usage.output, cache_read_tokens=usage.cached
+        )
+        try:
+            return float(genai_prices.calc_price(tokens, model_ref=model, provider_id=provider).total_price)
+        except LookupError:
+            return None
+
+    return priced
