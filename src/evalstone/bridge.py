@@ -10,14 +10,16 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
+import functools
 import os
 import threading
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
 from evalstone.errors import UsageError
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class _Loop:
@@ -88,3 +90,15 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         owner.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
         concurrent.futures.wait([done])
         raise
+
+
+def blocking(asynchronous: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The synchronous form of an asynchronous function: same arguments, and it waits."""
+
+    @functools.wraps(asynchronous)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return run(asynchronous(*args, **kwargs))
+
+    call.__name__ = call.__qualname__ = asynchronous.__name__.removeprefix("a")
+    call.__doc__ = f"The synchronous form of `{asynchronous.__name__}`, usable anywhere.\n\n{asynchronous.__doc__}"
+    return call

@@ -1,6 +1,6 @@
-"""The durable store of answers and records."""
+"""The durable store of answers and records. The synchronous ledger is `evalstone.ledger.store.Ledger`."""
 
 from evalstone.ledger.async_ledger import AsyncLedger
-from evalstone.ledger.store import Ledger, RunRow, StoredAnswer
+from evalstone.ledger.rows import RunRow, StoredAnswer
 
-__all__ = ["AsyncLedger", "Ledger", "RunRow", "StoredAnswer"]
+__all__ = ["AsyncLedger", "RunRow", "StoredAnswer"]

@@ -10,10 +10,14 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evalstone.errors import LedgerError
-from evalstone.ledger.store import Ledger, RunRow, StoredAnswer
+from evalstone.ledger.rows import RunRow, StoredAnswer
 from evalstone.types import Record
+
+if TYPE_CHECKING:
+    from evalstone.ledger.store import Ledger
 
 
 @dataclass
@@ -44,7 +48,7 @@ class AsyncLedger:
     async def __aenter__(self) -> AsyncLedger:
         loop = asyncio.get_running_loop()
         try:
-            self._ledger = await loop.run_in_executor(self._thread, Ledger, self._url)
+            self._ledger = await loop.run_in_executor(self._thread, _opened, self._url)
         except BaseException:
             self._thread.shutdown(wait=False)
             raise
@@ -131,6 +135,12 @@ class AsyncLedger:
         if batch.answers or batch.records:
             self._open.write(batch.answers, batch.records)
         return self._open.answers(list(batch.keys)) if batch.keys else {}
+
+
+def _opened(url: str | Path) -> Ledger:
+    from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy, which only a run with a ledger needs
+
+    return Ledger(url)
 
 
 def _settle(

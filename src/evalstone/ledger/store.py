@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import sqlalchemy.exc
 from sqlalchemy.dialects.sqlite import insert
 
 from evalstone.errors import LedgerError, UsageError
+from evalstone.ledger.rows import RunRow, StoredAnswer
 from evalstone.types import Record, Usage
 
 VERSION = 1
@@ -61,31 +61,6 @@ records_table = sa.Table(
     sa.Column("scorer", sa.Text, primary_key=True),
     sa.Column("body", sa.Text, nullable=False),
 )
-
-
-@dataclass(frozen=True)
-class StoredAnswer:
-    """A judge's raw reply as the ledger keeps it, and what it took when it was asked for."""
-
-    question: str
-    judge: str
-    kind: str
-    reply: str
-    usage: Usage
-    cost: float | None
-    seconds: float
-    confidence: float | None
-
-
-@dataclass(frozen=True)
-class RunRow:
-    """A run as the ledger knows it. `about` is the run's description: data set, scorers, judge."""
-
-    id: str
-    plan: str
-    started: str
-    finished: str | None
-    about: Mapping[str, Any]
 
 
 class Ledger:

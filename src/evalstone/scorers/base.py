@@ -59,7 +59,7 @@ class Scorer(ABC):
         """The sample fields without which there is no score."""
         return tuple(name for name, optional in _parameters(type(self)).items() if not optional)
 
-    @property
+    @functools.cached_property
     def signature(self) -> str:
         """Name, changed parameters, prompt fingerprints and version: `faithfulness(scale=10; 5c1d77b2, 9a0e41c3)@1`.
 

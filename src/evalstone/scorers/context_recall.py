@@ -3,7 +3,8 @@
     context recall = supported reference claims / reference claims          range [0, scale], higher is better
 
 It measures the retriever: could the right answer have been written from what was retrieved? Undefined when the
-reference makes no claim. Two judge calls. Source: Es et al. 2023 (RAGAS) over sentences; @mastra/evals over claims, as here.
+reference makes no claim. Two judge calls. Source: Es et al. 2023 (RAGAS), over sentences;
+@mastra/evals counts claims, as here.
 """
 
 from __future__ import annotations

@@ -1,0 +1,100 @@
+"""What a Python user calls: evaluate many samples, or score one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evalstone import bridge
+from evalstone.dataset import Dataset, load
+from evalstone.engine.apply import apply
+from evalstone.engine.asking import Asker
+from evalstone.engine.local import execute
+from evalstone.engine.plan import Plan, scorers_from
+from evalstone.engine.run import Run
+from evalstone.judges.named import judge_from
+from evalstone.ledger import AsyncLedger
+from evalstone.types import Record, Sample
+
+DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
+
+
+def plan_for(
+    samples: Any,
+    scorers: Any,
+    *,
+    judge: Any = "embedded",
+    mapping: Mapping[str, str] | None = None,
+) -> Plan:
+    """The plan of an evaluation, not yet checked. Arguments as for `evaluate`."""
+    dataset = samples if isinstance(samples, Dataset) else load(samples, mapping=mapping)
+    return Plan(dataset, scorers_from(scorers), judge_from(judge))
+
+
+async def aevaluate(
+    samples: Any,
+    scorers: Any,
+    *,
+    judge: Any = "embedded",
+    concurrency: int = 32,
+    ledger: str | Path | None = DEFAULT_LEDGER,
+    progress: bool = False,
+    mapping: Mapping[str, str] | None = None,
+    fresh: bool = False,
+    on_record: Callable[[Record], None] | None = None,
+) -> Run:
+    """Evaluate samples with scorers, and return the run.
+
+    samples: Sample values, dictionaries, a path (JSON, JSONL, CSV, Parquet), a table, or a Dataset. scorers: names such
+    as "faithfulness" or "context_relevance(scale=10)", Scorer values, evaluators. judge: "embedded" (no key, no
+    network), "openai/gpt-5.1" and the like, a table of settings, or a Judge. concurrency: judge calls under way at
+    once, at most. ledger: where answers and records are kept, so that nothing is paid for twice and the same call
+    takes up an unfinished run; None keeps nothing. progress: show a progress bar. mapping: sample field to column,
+    where the columns have names of your own. fresh: ask again what the ledger has. on_record: called with each
+    record. Raises UsageError, before anything is asked, for whatever the caller can mend.
+    """
+    plan = plan_for(samples, scorers, judge=judge, mapping=mapping)
+    with contextlib.ExitStack() as stack:
+        listeners = [on_record] if on_record is not None else []
+        if progress:
+            from evalstone.report.progress import progress_bar  # noqa: PLC0415 - rich, which only a terminal needs
+
+            listeners.append(stack.enter_context(progress_bar(plan.size)))
+
+        def tell(record: Record) -> None:
+            for listener in listeners:
+                listener(record)
+
+        return await execute(plan, ledger=ledger, concurrency=concurrency, fresh=fresh, on_record=tell)
+
+
+async def ascore(
+    scorer: Any,
+    sample: Sample | Mapping[str, Any] | None = None,
+    *,
+    judge: Any = "embedded",
+    ledger: str | Path | None = None,
+    **fields: Any,
+) -> Record:
+    """Score one sample: `await ascore("faithfulness", output="…", context=["…"])`.
+
+    The sample is given whole, or by its fields. The record holds the outcome (Score, Skipped or Failed) and the steps
+    behind it. Raises UsageError for an unknown scorer, judge or field.
+    """
+    if sample is None:
+        sample = fields
+    plan = plan_for([sample], [scorer], judge=judge)
+    if any(s.asks for s in plan.scorers):
+        plan.judge.check()
+    async with contextlib.AsyncExitStack() as stack:
+        book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
+        await stack.enter_async_context(plan.judge.opened())
+        asker = Asker(plan.judge, ledger=book)
+        stack.push_async_callback(asker.close)
+        return await apply(plan.scorers[0], plan.dataset.samples[0], asker)
+
+
+evaluate = bridge.blocking(aevaluate)
+score = bridge.blocking(ascore)

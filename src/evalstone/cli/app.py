@@ -1,0 +1,169 @@
+"""The commands and their options. What they do lies in commands.py, which is imported only when one is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from evalstone.errors import EvalstoneError
+
+USAGE = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="evalstone",
+    help="Evaluate what language models, RAG pipelines and agents produce.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ScorerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scorer", "-s", help="A scorer's name, or with parameters: 'context_relevance(scale=10)'. Repeatable."
+    ),
+]
+JudgeOption = Annotated[
+    str | None, typer.Option("--judge", "-j", help="embedded (no key, no network), or a model such as openai/gpt-5.1.")
+]
+BaseUrlOption = Annotated[
+    str | None, typer.Option("--base-url", help="Of any OpenAI-compatible server, for the judge's model.")
+]
+LedgerOption = Annotated[
+    str | None, typer.Option("--ledger", help="Where answers and records are kept: sqlite:///path, or a path.")
+]
+
+
+@app.command()
+def run(
+    data: Annotated[str, typer.Argument(help="Samples (JSON, JSONL, CSV, Parquet), or a TOML file that names them.")],
+    scorer: ScorerOption = None,
+    judge: JudgeOption = None,
+    base_url: BaseUrlOption = None,
+    out: Annotated[str | None, typer.Option("--out", "-o", help="Folder for records.jsonl and summary.json.")] = None,
+    ledger: LedgerOption = None,
+    concurrency: Annotated[int | None, typer.Option(help="Judge calls under way at once, at most.", min=1)] = None,
+    map: Annotated[
+        list[str] | None, typer.Option("--map", help="FIELD=COLUMN, such as output=answer. Repeatable.")
+    ] = None,
+    minimum: Annotated[
+        list[str] | None, typer.Option("--min", help="SCORER=MEAN; a lower mean ends with exit code 1. Repeatable.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked and cost; ask nothing.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ask again what the ledger has.")] = False,
+    worst: Annotated[int, typer.Option(help="How many of the worst samples to show.", min=0)] = 3,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+) -> None:
+    """Evaluate samples, show the result, and write it.
+
+    Exit codes: 0 all is well; 1 a minimum was not met; 2 the call was wrong; 3 some outcomes failed.
+    """
+    from evalstone.cli import commands  # noqa: PLC0415
+
+    config = commands.configured(
+        data,
+        scorers=scorer,
+        judge=judge,
+        base_url=base_url,
+        out=out,
+        ledger=ledger,
+        concurrency=concurrency,
+        mapping=map,
+        minimum=minimum,
+    )
+    if dry_run:
+        commands.dry_run(config)
+        return
+    raise typer.Exit(commands.run(config, fresh=fresh, worst=worst, quiet=quiet))
+
+
+@app.command()
+def demo(
+    out: Annotated[str, typer.Option("--out", "-o", help="Folder for the results.")] = "results/demo",
+    ledger: LedgerOption = None,
+) -> None:
+    """Judge the bundled real RAG answers with the embedded judge: no key, no network."""
+    from evalstone.cli import commands  # noqa: PLC0415
+
+    raise typer.Exit(commands.demo(out, ledger))
+
+
+@app.command()
+def score(
+    scorer: Annotated[str, typer.Option("--scorer", "-s", help="The scorer's name, with parameters if you like.")],
+    output: Annotated[str | None, typer.Option(help="The answer that is judged.")] = None,
+    input: Annotated[str | None, typer.Option(help="The question.")] = None,
+    context: Annotated[list[str] | None, typer.Option(help="A passage. Repeatable.")] = None,
+    reference: Annotated[str | None, typer.Option(help="The known good answer.")] = None,
+    instructions: Annotated[str | None, typer.Option(help="The system prompt.")] = None,
+    judge: JudgeOption = None,
+    base_url: BaseUrlOption = None,
+    ledger: LedgerOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the record as one line of JSON.")] = False,
+) -> None:
+    """Score one sample."""
+    from evalstone.cli import commands  # noqa: PLC0415
+
+    fields = {
+        "input": input,
+        "output": output,
+        "context": context,
+        "reference": reference,
+        "instructions": instructions,
+    }
+    given = {name: value for name, value in fields.items() if value is not None}
+    raise typer.Exit(commands.score(scorer, given, commands.judge_spec(judge, base_url), ledger, as_json))
+
+
+@app.command()
+def scorers(
+    name: Annotated[str | None, typer.Argument(help="A scorer to explain; without, all are listed.")] = None,
+) -> None:
+    """List the scorers, or explain one: formula, needs, range, how to read it, what to do about a low one."""
+    from evalstone.cli import commands  # noqa: PLC0415
+
+    commands.scorers(name)
+
+
+@app.command()
+def report(
+    run: Annotated[str, typer.Argument(help="A results folder, the id of a run in the ledger, or last.")] = "last",
+    ledger: LedgerOption = None,
+    worst: Annotated[int, typer.Option(help="How many of the worst samples to show.", min=0)] = 3,
+) -> None:
+    """Show a run again."""
+    from evalstone.cli import commands  # noqa: PLC0415
+
+    raise typer.Exit(commands.report(run, ledger, worst))
+
+
+@app.callback(invoke_without_command=True)
+def version_option(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+) -> None:
+    """Evaluate what language models, RAG pipelines and agents produce."""
+    if version:
+        from importlib.metadata import version as installed  # noqa: PLC0415
+
+        typer.echo(installed("evalstone"))
+        raise typer.Exit
+
+
+def main() -> None:
+    """The entry point: errors of evalstone are one line on standard error, and exit code 2."""
+    try:
+        app()
+    except EvalstoneError as error:
+        typer.echo(f"evalstone: {error}", err=True)
+        sys.exit(USAGE)
+    except KeyboardInterrupt:
+        typer.echo("\nInterrupted. What was judged is in the ledger: the same command goes on from there.", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -1,0 +1,243 @@
+"""What the commands do."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from evalstone import bridge
+from evalstone.api import DEFAULT_LEDGER, evaluate, plan_for
+from evalstone.api import score as score_one
+from evalstone.config import DEFAULT_SCORERS, RunConfig, numbers, overridden, pairs, read_config
+from evalstone.dataset.writing import json_line
+from evalstone.demo import DEMO_DATA
+from evalstone.engine import ALL_SCORERS, Run, estimate
+from evalstone.errors import UsageError, unknown
+from evalstone.report.files import prepare, read_run, write_run
+from evalstone.report.terminal import money, safe, show_run
+from evalstone.scorers.base import Scorer, summary
+from evalstone.types import Failed, Score, Skipped
+
+OK, BELOW, FAILED = 0, 1, 3
+DEMO_SCORERS = ("faithfulness", "hallucination", "context_relevance", "context_precision", "context_position")
+
+
+def console() -> Console:
+    """Standard output; a width of its own where there is no terminal to ask."""
+    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 120)
+
+
+def judge_spec(judge: str | None, base_url: str | None) -> Any:
+    """The judge as named on the command line."""
+    name = judge or "embedded"
+    if base_url is None:
+        return name
+    if "/" not in name:
+        raise UsageError("--base-url goes with a model as --judge, such as vllm/my-model")
+    return {"model": name, "base_url": base_url}
+
+
+def configured(
+    data: str,
+    *,
+    scorers: list[str] | None,
+    judge: str | None,
+    base_url: str | None,
+    out: str | None,
+    ledger: str | None,
+    concurrency: int | None,
+    mapping: list[str] | None,
+    minimum: list[str] | None,
+) -> RunConfig:
+    """The run that a command line asks for. Raises UsageError for an option that cannot be read."""
+    config = read_config(data) if data.endswith(".toml") else RunConfig(data=data)
+    spec = judge_spec(judge, base_url) if judge or base_url else None
+    floors = {name: _number(value, name) for name, value in pairs(minimum or [], "--min", "SCORER=MEAN").items()}
+    config = overridden(
+        config,
+        scorers=tuple(scorers or ()),
+        judge=spec,
+        out=out,
+        ledger=ledger,
+        concurrency=concurrency,
+        map={**config.map, **pairs(mapping or [], "--map", "FIELD=COLUMN")},
+        minimum={**config.minimum, **numbers(floors, "--min")},
+    )
+    return config if config.scorers else overridden(config, scorers=DEFAULT_SCORERS)
+
+
+def _number(text: str, name: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"--min {name} takes a number, not {text!r}") from None
+
+
+def run(config: RunConfig, *, fresh: bool, worst: int, quiet: bool, hint: str = "") -> int:
+    """Evaluate, show, write; the exit code."""
+    plan = plan_for(config.data, config.scorers, judge=config.judge, mapping=config.map)
+    plan.check()
+    names = [scorer.name for scorer in plan.scorers]
+    for name in config.minimum:
+        if name not in names:
+            raise UsageError(f"--min: {unknown('scorer', name, names)}")
+    if config.out is not None:
+        prepare(config.out)
+    result = evaluate(
+        plan.dataset,
+        plan.scorers,
+        judge=plan.judge,
+        concurrency=config.concurrency,
+        ledger=config.ledger,
+        progress=not quiet and sys.stderr.isatty(),
+        fresh=fresh,
+    )
+    screen = console()
+    show_run(result, screen, dataset=plan.dataset, worst=worst)
+    _where(result, config, screen, hint)
+    return _exit_code(result, config, screen)
+
+
+def _where(result: Run, config: RunConfig, screen: Console, hint: str) -> None:
+    screen.print()
+    if config.out is not None:
+        folder = write_run(result, config.out)
+        screen.print(Text(f"Results: {folder / 'records.jsonl'} and {folder / 'summary.json'}"))
+    screen.print(Text(f"Ledger:  {config.ledger.removeprefix('sqlite:///')}, run {result.id}"))
+    name = result.cards[0].name
+    screen.print(Text("\nNext:", style="bold"))
+    screen.print(Text(hint or f"  evalstone report {config.out or result.id}     show this again"))
+    screen.print(Text(f"  evalstone scorers {name}     how {name} is computed and read"))
+
+
+def _exit_code(result: Run, config: RunConfig, screen: Console) -> int:
+    below = False
+    for name, floor in config.minimum.items():
+        line = result[name]
+        met = line.mean is not None and (line.mean <= floor if line.card.lower_is_better else line.mean >= floor)
+        if not met:
+            told = "has no score" if line.mean is None else f"has a mean of {line.mean:.3f}"
+            bound = "at most" if line.card.lower_is_better else "at least"
+            screen.print(Text(f"{name} {told}; {bound} {floor:g} was asked for", style="red"))
+            below = True
+    if below:
+        return BELOW
+    return FAILED if result.failed else OK
+
+
+def demo(out: str, ledger: str | None) -> int:
+    """Judge the bundled data with the embedded judge."""
+    config = RunConfig(data=str(DEMO_DATA), scorers=DEMO_SCORERS, out=out, ledger=ledger or DEFAULT_LEDGER)
+    hint = (
+        f"  evalstone run YOUR.jsonl --scorer faithfulness     your own data (JSON, JSONL, CSV)\n"
+        f"  evalstone run YOUR.jsonl --scorer faithfulness --judge openai/gpt-5.1 --dry-run  its cost\n"
+        f"  evalstone report {out}     show this again"
+    )
+    return run(config, fresh=False, worst=3, quiet=False, hint=hint)
+
+
+def dry_run(config: RunConfig) -> None:
+    """Print what a run would ask and cost."""
+    plan = plan_for(config.data, config.scorers, judge=config.judge, mapping=config.map)
+    found = bridge.run(estimate(plan, ledger=config.ledger))
+    screen = console()
+    screen.print(
+        Text(f"{safe(plan.dataset.name)}: {found.samples} samples, judged by {found.judge}. Nothing was asked.")
+    )
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("scorer")
+    for name in ("calls", "shared", "in the ledger", "input tokens", "output tokens", "skipped"):
+        table.add_column(name, justify="right")
+    for line in found.scorers:
+        counts = (line.calls, line.shared, line.answered, line.usage.input, line.usage.output, line.skipped)
+        table.add_row(line.name, *(f"{count:,}" for count in counts))
+    screen.print(table)
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.items()) or "no question"
+    screen.print(Text(f"Would ask: {kinds}."))
+    usage = found.usage
+    screen.print(
+        Text(
+            f"{found.calls:,} calls, about {usage.input:,} input and {usage.output:,} output tokens, "
+            f"about {money(found.cost)} (estimated; retries and reasoning tokens come on top)"
+        )
+    )
+
+
+def score(scorer: str, fields: Mapping[str, Any], judge: Any, ledger: str | None, as_json: bool) -> int:
+    """Score one sample and print the outcome; the exit code."""
+    record = score_one(scorer, fields, judge=judge, ledger=ledger)
+    if as_json:
+        sys.stdout.write(json_line(record.to_dict()) + "\n")
+        return FAILED if isinstance(record.outcome, Failed) else OK
+    screen = console()
+    match record.outcome:
+        case Score(value, scale, reason):
+            screen.print(
+                Text.assemble((f"{record.scorer.partition('(')[0]} ", ""), (f"{value:.4g}", "bold"), f" of {scale:g}")
+            )
+            screen.print(Text(safe(reason, 2000)))
+        case Skipped(reason):
+            screen.print(Text.assemble(("skipped ", "yellow"), safe(reason, 2000)))
+        case Failed(error):
+            screen.print(Text.assemble(("failed ", "red"), safe(error, 2000)))
+    for step in record.steps:
+        screen.print(
+            Text(f"  {step.question}, answered by {step.judge}, {step.seconds:.2f} s, {money(step.cost)}", style="dim")
+        )
+    return FAILED if isinstance(record.outcome, Failed) else OK
+
+
+def scorers(name: str | None) -> None:
+    """List all scorers, or explain one."""
+    if name is None:
+        _list_scorers()
+        return
+    key = name.replace("-", "_")
+    if key not in ALL_SCORERS:
+        raise UsageError(unknown("scorer", name, ALL_SCORERS))
+    _explain(ALL_SCORERS[key])
+
+
+def _list_scorers() -> None:
+    screen = console()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for column in ("scorer", "needs", "range", "better", "judge calls", "what it measures"):
+        table.add_column(column)
+    for name, kind in ALL_SCORERS.items():
+        example = kind()
+        better = "lower" if kind.lower_is_better else "higher"
+        calls = str(len(kind.asks))
+        table.add_row(name, ", ".join(example.needs), "0 to scale", better, calls, summary(kind))
+    screen.print(table)
+    screen.print(Text("\nevalstone scorers NAME explains one.", style="dim"))
+
+
+def _explain(kind: type[Scorer]) -> None:
+    screen = console()
+    example = kind()
+    module = inspect.getmodule(kind)
+    screen.print(Text((inspect.getdoc(module) or summary(kind)).strip()))
+    screen.print(Text(f"\nneeds       {', '.join(example.needs)}"))
+    screen.print(Text(f"range       0 to scale (default 1), {'lower' if kind.lower_is_better else 'higher'} is better"))
+    screen.print(Text(f"asks        {', '.join(asked.kind for asked in kind.asks) or 'no judge'}"))
+    screen.print(Text(f"signature   {example.signature}"))
+    if kind.bands:
+        screen.print(Text("\nHow to read it (scale 1)", style="bold"))
+        for floor, meaning in kind.bands:
+            screen.print(Text(f"  from {floor:g}: {meaning}"))
+    if kind.advice:
+        screen.print(Text(f"\nAbout a {'high' if kind.lower_is_better else 'low'} one", style="bold"))
+        screen.print(Text(f"  {kind.advice}"))
+
+
+def report(name: str, ledger: str | None, worst: int) -> int:
+    """Show a run again; the exit code says whether outcomes failed."""
+    found = read_run(name, ledger=ledger or DEFAULT_LEDGER)
+    show_run(found, console(), worst=worst)
+    return FAILED if found.failed else OK

@@ -1,0 +1,114 @@
+"""What a run is asked to do, from a TOML file and from the command line; the command line wins.
+
+    data = "answers.jsonl"
+    judge = "openai/gpt-5.1"                # or a table: [judge] model = "…", temperature = 0.2, price = [1.25, 10.0]
+    scorers = ["faithfulness", { name = "context_relevance", scale = 10, penalties = { unused = 0.2 } }]
+    out = "results"
+    ledger = "sqlite:///runs.db"
+    concurrency = 32
+
+    [map]
+    output = "answer"
+
+    [min]
+    faithfulness = 0.8
+
+Paths in a file are relative to that file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evalstone.api import DEFAULT_LEDGER
+from evalstone.errors import UsageError, unknown
+
+DEFAULT_SCORERS = ("faithfulness", "context_relevance")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """One run, as asked for. `minimum`: by scorer name, the mean below which the run does not pass."""
+
+    data: str
+    scorers: tuple[Any, ...] = ()
+    judge: Any = "embedded"
+    out: str | None = None
+    ledger: str = DEFAULT_LEDGER
+    concurrency: int = 32
+    map: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
+    minimum: Mapping[str, float] = field(default_factory=lambda: dict[str, float]())
+
+
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "data": (str,),
+    "scorers": (list,),
+    "judge": (str, dict),
+    "out": (str,),
+    "ledger": (str,),
+    "concurrency": (int,),
+    "map": (dict,),
+    "min": (dict,),
+}
+
+
+def read_config(path: str | Path) -> RunConfig:
+    """A run from a TOML file. Raises UsageError naming the file, the key, what came and what was expected."""
+    file = Path(path)
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {file}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: {error}") from None
+    for key, value in data.items():
+        if key not in _KINDS:
+            raise UsageError(f"{file}: {unknown('key', key, _KINDS)}")
+        if not isinstance(value, _KINDS[key]) or isinstance(value, bool):
+            wanted = " or ".join(kind.__name__ for kind in _KINDS[key])
+            raise UsageError(f"{file}: {key} must be {wanted}, not {type(value).__name__}")
+    if "data" not in data:
+        raise UsageError(f"{file}: the key data, with the path of the samples, is missing")
+    settings = dict(data)
+    settings["data"] = _beside(file, data["data"])
+    settings["scorers"] = tuple(data.get("scorers", ()))
+    settings["minimum"] = numbers(settings.pop("min", {}), str(file))
+    if "out" in data:
+        settings["out"] = _beside(file, data["out"])
+    if "ledger" in data and "://" not in data["ledger"]:
+        settings["ledger"] = _beside(file, data["ledger"])
+    return RunConfig(**settings)
+
+
+def _beside(file: Path, path: str) -> str:
+    return str(file.parent / path)
+
+
+def numbers(given: Mapping[str, Any], where: str) -> dict[str, float]:
+    """Scorer names to numbers. Raises UsageError for a value that is no number."""
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UsageError(f"{where}: the minimum of {name} must be a number, not {value!r}")
+    return {name.replace("-", "_"): float(value) for name, value in given.items()}
+
+
+def pairs(texts: list[str], option: str, form: str) -> dict[str, str]:
+    """`["output=answer"]` as a mapping. Raises UsageError for a text without an equals sign."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise UsageError(f"{option} takes {form}, not {text!r}")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def overridden(config: RunConfig, **given: Any) -> RunConfig:
+    """The config with those values put in that are not None and not empty."""
+    changed = {name: value for name, value in given.items() if value is not None and value not in ((), {})}
+    return dataclasses.replace(config, **changed)

@@ -1,0 +1,134 @@
+"""The text of a JSON, JSON Lines or CSV file as rows, each with its place in the file."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+from collections.abc import Generator, Iterator
+from typing import Any, TypeAlias, cast
+
+from evalstone.dataset.names import normal
+from evalstone.dataset.wording import excerpt, listed
+from evalstone.errors import DataError
+
+Rows: TypeAlias = Iterator[tuple[str, Any]]
+
+LIST_NAMES = ("data", "samples", "items", "rows", "examples", "test_cases")
+_NORMAL_LIST_NAMES = frozenset(normal(name) for name in LIST_NAMES)
+_LARGEST_CELL = 2**31 - 1
+
+
+def json_lines(text: str) -> Rows:
+    """One object a line; blank lines are skipped. Raises DataError with line and column of what is no JSON."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line and not line.isspace():
+            yield f"line {number}", _parsed(line, number)
+
+
+def json_items(text: str) -> Rows:
+    """The items of an array, or of the list that an object holds under one of LIST_NAMES.
+
+    JSON Lines are read as such under this name too. Raises DataError for anything else.
+    """
+    if not text.strip():
+        return
+    try:
+        value = _parsed(text, 1)
+    except DataError:
+        if not _starts_with_line_of_json(text):
+            raise
+        yield from json_lines(text)
+        return
+    for number, item in enumerate(_items(value), start=1):
+        yield f"item {number}", item
+
+
+def csv_rows(text: str, delimiter: str) -> Rows:
+    """Rows of a CSV file with a header; an empty cell is absent (None). Places are the lines where rows begin.
+
+    Where the header has no comma but semicolons, these separate. Raises DataError for a header with an empty or a
+    repeated name, a row with more cells than the header, and broken quotes.
+    """
+    if delimiter == "," and ";" in (head := text.split("\n", 1)[0]) and "," not in head:
+        delimiter = ";"
+    with _large_cells():
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        header: list[str] | None = None
+        begin = 1
+        while (cells := _next(reader, begin)) is not None:
+            if cells and header is None:
+                header = _header(cells, begin)
+            elif cells and header is not None:
+                yield f"line {begin}", _row(header, cells, begin)
+            begin = reader.line_num + 1
+
+
+def _parsed(text: str, line: int) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        near = text[max(0, error.pos - 20) : error.pos + 20]
+        at = line + error.lineno - 1
+        raise DataError(f"line {at}, column {error.colno}: not JSON ({error.msg}): {excerpt(near)}") from None
+    except RecursionError:
+        raise DataError(f"line {line}: nested too deeply") from None
+    except ValueError as error:
+        raise DataError(f"line {line}: not JSON ({error}): {excerpt(text)}") from None
+
+
+def _starts_with_line_of_json(text: str) -> bool:
+    first, _, rest = text.lstrip().partition("\n")
+    try:
+        return bool(rest.strip()) and isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return cast("list[Any]", value)
+    if not isinstance(value, dict):
+        raise DataError(f"must be a list of objects, not {type(value).__name__}: {excerpt(value)}")
+    entries = cast("dict[str, Any]", value)
+    lists = [key for key, item in entries.items() if normal(key) in _NORMAL_LIST_NAMES and isinstance(item, list)]
+    if len(lists) != 1:
+        came = f"lists under {listed(lists)}" if lists else f"an object with {listed(entries) or 'nothing'}"
+        raise DataError(f"must be a list of objects, or an object with one under {listed(LIST_NAMES)}; it is {came}")
+    return entries[lists[0]]
+
+
+@contextlib.contextmanager
+def _large_cells() -> Generator[None, None, None]:
+    # The limit is one for the whole process, so it is put back.
+    before = csv.field_size_limit(_LARGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _next(reader: Iterator[list[str]], line: int) -> list[str] | None:
+    try:
+        return next(reader, None)
+    except csv.Error as error:
+        raise DataError(f"line {line}: broken CSV ({error})") from None
+
+
+def _header(cells: list[str], line: int) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    for place, name in enumerate(names, start=1):
+        if not name:
+            raise DataError(f"line {line}: column {place} has no name in the header: {listed(names)}")
+        if name in names[: place - 1]:
+            raise DataError(f"line {line}: two columns of the header are named {excerpt(name)}")
+    return names
+
+
+def _row(header: list[str], cells: list[str], line: int) -> dict[str, str | None]:
+    if len(cells) > len(header):
+        extra = excerpt(cells[len(header)])
+        raise DataError(f"line {line}: {len(cells)} cells for {len(header)} columns; the first too many is {extra}")
+    padded = cells + [""] * (len(header) - len(cells))
+    return {name: cell or None for name, cell in zip(header, padded, strict=True)}

@@ -1,0 +1,164 @@
+"""What a run would ask and cost, worked out without asking.
+
+The scorers run for real; a stand-in answers. Where the embedded judge can answer a question its answer is taken, else
+an example of typical length. Tokens are estimated from bytes, four to a token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from evalstone.engine.plan import Plan
+from evalstone.errors import CannotAnswerError
+from evalstone.judges.embedded import EmbeddedJudge
+from evalstone.judges.model import ModelJudge
+from evalstone.judges.prices import cost_of
+from evalstone.judges.providers import split_model
+from evalstone.question import Question
+from evalstone.types import Failed, Sample, Skipped, Usage
+
+if TYPE_CHECKING:
+    from evalstone.ledger.store import Ledger
+
+A = TypeVar("A")
+
+BYTES_A_TOKEN = 4
+
+
+@dataclass
+class ScorerEstimate:
+    """What one scorer would ask: calls, those of them that the ledger or another scorer already answers, tokens."""
+
+    name: str
+    calls: int = 0
+    answered: int = 0
+    shared: int = 0
+    skipped: int = 0
+    failed: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run would ask. cost: US dollars; None when the model's price is unknown, 0 when the judge is free."""
+
+    judge: str
+    samples: int
+    scorers: tuple[ScorerEstimate, ...]
+    cost: float | None
+    kinds: Mapping[str, int]
+
+    @property
+    def calls(self) -> int:
+        """Judge calls that would be made."""
+        return sum(scorer.calls for scorer in self.scorers)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens that the calls would take."""
+        total = Usage()
+        for scorer in self.scorers:
+            total += scorer.usage
+        return total
+
+
+async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
+    """Estimate a plan. The ledger is only read, and only where it exists."""
+    plan.check()
+    from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy, which only a run with a ledger needs
+
+    book = Ledger(ledger) if ledger is not None and _exists(ledger) else None
+    try:
+        guesses = _Guesses(plan, book)
+        lines: list[ScorerEstimate] = [ScorerEstimate(scorer.name) for scorer in plan.scorers]
+        for sample in plan.dataset.samples:
+            for scorer, line in zip(plan.scorers, lines, strict=True):
+                await guesses.run(scorer, sample, line)
+            await asyncio.sleep(0)
+    finally:
+        if book is not None:
+            book.close()
+    total = Usage()
+    for line in lines:
+        total += line.usage
+    return Estimate(plan.judge.identity, len(plan.dataset.samples), tuple(lines), _cost(plan, total), guesses.kinds)
+
+
+def _exists(ledger: str | Path) -> bool:
+    path = str(ledger).removeprefix("sqlite:///")
+    return Path(path).exists()
+
+
+def _cost(plan: Plan, usage: Usage) -> float | None:
+    judge = plan.judge
+    if not judge.costly:
+        return 0.0
+    if not isinstance(judge, ModelJudge):
+        return None
+    provider, model = split_model(judge.model)
+    return cost_of(usage, provider=provider, model=model, price=judge.price)
+
+
+class _Guesses:
+    """Stand-in answers, and the count of what they stand for."""
+
+    def __init__(self, plan: Plan, book: Ledger | None) -> None:
+        self.identity = plan.judge.identity
+        self.costly = plan.judge.costly
+        self.judge = plan.judge
+        self.book = book if plan.judge.costly else None
+        self.embedded = EmbeddedJudge()
+        self.seen: dict[str, Any] = {}
+        self.kinds: Counter[str] = Counter()
+
+    async def run(self, scorer: Any, sample: Sample, line: ScorerEstimate) -> None:
+        async def ask(question: Question[A]) -> A:
+            return await self._answer(question, line)
+
+        try:
+            outcome = await scorer.run(ask, sample)
+        except CannotAnswerError as error:
+            outcome = Skipped(str(error))
+        except Exception as error:  # noqa: BLE001 - a scorer that breaks on a stand-in is counted, and tried for real later
+            outcome = Failed(str(error))
+        line.skipped += isinstance(outcome, Skipped)
+        line.failed += isinstance(outcome, Failed)
+
+    async def _answer(self, question: Question[A], line: ScorerEstimate) -> A:
+        key = question.fingerprint
+        if key in self.seen:
+            line.shared += 1
+            return self.seen[key]
+        stored = self.book.answers([(key, self.identity)]) if self.book is not None else {}
+        if stored:
+            line.answered += 1
+            answer = question.read(stored[key, self.identity].reply)
+        else:
+            answer = await self._guess(question)
+            line.calls += 1
+            self.kinds[question.kind] += 1
+            if self.costly:
+                line.usage += _size(question)
+        self.seen[key] = answer
+        return answer
+
+    async def _guess(self, question: Question[A]) -> A:
+        if not self.costly:
+            return (await self.judge.answer(question)).value
+        try:
+            return (await self.embedded.answer(question)).value
+        except CannotAnswerError:
+            return question.read(json.dumps(question.example()))
+
+
+def _size(question: Question[Any]) -> Usage:
+    system, user = question.render()
+    schema = json.dumps(question.schema() or {})
+    asked = len(system.encode()) + len(user.encode()) + len(schema)
+    return Usage(asked // BYTES_A_TOKEN, len(json.dumps(question.example())) // BYTES_A_TOKEN, 0, 1)

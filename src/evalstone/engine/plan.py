@@ -1,0 +1,100 @@
+"""What a run will do, settled and checked before anything is asked."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from evalstone.dataset import Dataset
+from evalstone.errors import UsageError
+from evalstone.evaluators import AnswerCorrectness, AnswerFaithfulness, AnswerRelevanceGrade, FactCheck, RelevancyCheck
+from evalstone.judges.base import Judge
+from evalstone.scorers import SCORERS, ContextScorer, Scorer
+from evalstone.scorers.named import scorer_from
+from evalstone.types import digest
+
+ALL_SCORERS: Mapping[str, type[Scorer]] = {
+    **SCORERS,
+    AnswerCorrectness.name: AnswerCorrectness,
+    AnswerFaithfulness.name: AnswerFaithfulness,
+    AnswerRelevanceGrade.name: AnswerRelevanceGrade,
+    FactCheck.name: FactCheck,
+    RelevancyCheck.name: RelevancyCheck,
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Samples x scorers, and who judges."""
+
+    dataset: Dataset
+    scorers: tuple[Scorer, ...]
+    judge: Judge
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """The plan's identity: data set version, scorers' signatures, judge. The same command gives the same plan."""
+        return digest([self.dataset.version, [s.signature for s in self.scorers], self.judge.identity])
+
+    @property
+    def size(self) -> int:
+        """How many outcomes the run will have."""
+        return len(self.dataset.samples) * len(self.scorers)
+
+    def check(self) -> None:
+        """Raise UsageError for what would make the run pointless: no samples, no scorers, the same scorer twice, a
+        judge without a key, or no sample that any scorer can score."""
+        if not self.dataset.samples:
+            raise UsageError(f"{self.dataset.name} holds no samples")
+        if not self.scorers:
+            raise UsageError(f"no scorer was named; known: {', '.join(ALL_SCORERS)}")
+        counts = Counter(scorer.signature for scorer in self.scorers)
+        if twice := [signature for signature, count in counts.items() if count > 1]:
+            raise UsageError(f"the scorer {twice[0]} is named twice")
+        if any(scorer.asks for scorer in self.scorers):
+            self.judge.check()
+        absent = [self._absent(scorer) for scorer in self.scorers]
+        if all(absent):
+            raise UsageError(
+                f"no sample of {self.dataset.name} can be scored: " + "; ".join(filter(None, absent)) + self._columns()
+            )
+
+    def _absent(self, scorer: Scorer) -> str:
+        """What no sample has and the scorer needs; empty when some sample has everything."""
+        if isinstance(scorer, ContextScorer) and scorer.context_from is not None:
+            return ""
+        lacking: Counter[str] = Counter()
+        for sample in self.dataset.samples:
+            values = scorer.values(sample)
+            here = [name for name in scorer.needs if values[name] is None or (name == "messages" and not values[name])]
+            if not here:
+                return ""
+            lacking.update(here)
+        return f"{scorer.name} needs {', '.join(scorer.needs)}, and {' and '.join(lacking)} is absent"
+
+    def _columns(self) -> str:
+        if not self.dataset.ignored:
+            return ""
+        shown = ", ".join(self.dataset.ignored[:8])
+        return f". Columns that were not understood: {shown}; map one with --map FIELD=COLUMN"
+
+
+def scorers_from(specs: Sequence[Any] | str | Scorer) -> tuple[Scorer, ...]:
+    """Scorers from names, tables, scorer classes, scorers and evaluators, mixed as you like."""
+    listed: Sequence[Any] = [specs] if isinstance(specs, str | Mapping | Scorer | type) else list(specs)
+    return tuple(_scorer(spec) for spec in listed)
+
+
+def _scorer(spec: Any) -> Scorer:
+    if isinstance(spec, Scorer):
+        return spec
+    if isinstance(spec, str | Mapping):
+        return scorer_from(cast("str | Mapping[str, Any]", spec), ALL_SCORERS)
+    if isinstance(spec, type) and issubclass(cast("type[Any]", spec), Scorer):
+        return cast("type[Scorer]", spec)()
+    if callable(make := getattr(spec, "as_scorer", None)):
+        return _scorer(make())
+    raise UsageError(f"a scorer is a name, a Scorer or an Evaluator, not {type(cast(object, spec)).__name__}")

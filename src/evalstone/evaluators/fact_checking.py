@@ -1,0 +1,170 @@
+"""Fact check: do the documents support every sentence of the response?
+
+    score = min over sentences of max over chunks of s,     s = 1 for a yes, 0 for a no          in {0, 1}
+    passed = score >= threshold (0.5); higher is better
+
+One sentence that no chunk supports fails the response. A chunk is all documents together, unless they are longer than
+`longest` characters. A sentence is undecided when no chunk supports it and a chunk is undecided on it; the response is,
+when no sentence failed and one is undecided, when it has no sentence, and without documents (nothing is asked
+then). One judge call a sentence and chunk. Source: FactCheckingEvaluator of Spring AI, which asks once about the whole
+response; the minimum and the maximum are MiniCheck's (Tang et al. 2024), there over probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Literal, TypeAlias, get_args
+
+from evalstone.errors import UsageError
+from evalstone.evaluators.base import Finding, JudgeEvaluator
+from evalstone.evaluators.request import EvaluationRequest
+from evalstone.evaluators.scorer import ContextEvaluatorScorer
+from evalstone.evaluators.sitting import together
+from evalstone.judges.base import Judge
+from evalstone.question import Ask, Question
+from evalstone.questions.verdict import VERDICT_FORM, Choice, ClaimSupported, MiniCheck, Verdict
+from evalstone.scorers.base import listed
+from evalstone.text import sentences
+from evalstone.types import Score, Skipped
+
+Layout: TypeAlias = Literal["instructed", "minicheck"]
+
+
+@dataclass(frozen=True)
+class ClaimCheck:
+    """One sentence of the response, and whether a chunk of the documents supports it."""
+
+    claim: str
+    verdict: Verdict
+    reason: str = ""
+
+
+def best(choices: Sequence[Choice]) -> Choice:
+    """The choice of the chunk that supports a claim most: yes before undecided before no. At least one is given."""
+    return next((c for wanted in ("yes", "undecided") for c in choices if c.verdict == wanted), choices[0])
+
+
+def worst(verdicts: Sequence[Verdict]) -> float | None:
+    """The score of the claim that is supported least: 0 for any no, else None for any undecided, else 1."""
+    if "no" in verdicts:
+        return 0.0
+    return None if "undecided" in verdicts else 1.0
+
+
+def chunks(documents: Sequence[str], longest: int) -> tuple[tuple[str, ...], ...]:
+    """Documents in as few groups as hold at most `longest` characters each, in order.
+
+    A document that is longer by itself is cut between sentences, and a sentence that is longer still, anywhere.
+    """
+    groups: list[list[str]] = []
+    room = 0
+    for piece in (piece for document in documents for piece in _pieces(document, longest)):
+        if len(piece) > room or not groups:
+            groups.append([])
+            room = longest
+        groups[-1].append(piece)
+        room -= len(piece)
+    return tuple(tuple(group) for group in groups)
+
+
+def _pieces(document: str, longest: int) -> Iterator[str]:
+    if len(document) <= longest:
+        yield document
+        return
+    piece = ""
+    for sentence in sentences(document):
+        if piece and len(piece) + 1 + len(sentence) > longest:
+            yield piece
+            piece = ""
+        piece = f"{piece} {sentence}" if piece else sentence
+        while len(piece) > longest:
+            yield piece[:longest]
+            piece = piece[longest:]
+    if piece:
+        yield piece
+
+
+@dataclass(frozen=True)
+class FactCheckingEvaluator(JudgeEvaluator):
+    """Passes a response whose every sentence the documents support.
+
+    by_sentence: False asks once about the whole response, as Spring AI does. longest: characters of documents in one
+    question, at most. layout: "minicheck" asks in the two bare lines that Bespoke-MiniCheck was trained on.
+    """
+
+    name = "fact_check"
+    questions = (ClaimSupported, MiniCheck)
+    form = VERDICT_FORM
+
+    _: KW_ONLY
+    by_sentence: bool = True
+    longest: int = 100_000
+    layout: Layout = "instructed"
+
+    @classmethod
+    def for_bespoke_minicheck(cls, judge: Judge | None = None, **options: Any) -> FactCheckingEvaluator:
+        """For a judge that is Bespoke-MiniCheck: its trained layout, sentence by sentence, plain replies."""
+        return cls(judge, layout="minicheck", **options)
+
+    def __post_init__(self) -> None:
+        if self.layout not in get_args(Layout):
+            raise UsageError(f"{self.name}: layout must be 'instructed' or 'minicheck', not {self.layout!r}")
+        if self.longest < 1:
+            raise UsageError(f"{self.name}: longest must be at least 1 character, not {self.longest}")
+        super().__post_init__()
+
+    @property
+    def kinds(self) -> tuple[type[Question[Any]], ...]:
+        return (ClaimSupported,) if self.layout == "instructed" else (MiniCheck,)
+
+    def needs(self, request: EvaluationRequest) -> tuple[str, ...]:
+        return ("data_list",)
+
+    async def judged(self, ask: Ask, request: EvaluationRequest) -> Finding:
+        whole = request.response_content.strip()
+        claims = tuple(dict.fromkeys(sentences(whole))) if self.by_sentence else (whole,) * bool(whole)
+        if not claims:
+            return Finding(None, "the response makes no claim")
+        checks = tuple(await together(self._check(ask, claim, request.documents) for claim in claims))
+        return Finding(worst([check.verdict for check in checks]), _reason(checks), checks)
+
+    async def _check(self, ask: Ask, claim: str, documents: tuple[str, ...]) -> ClaimCheck:
+        parts = chunks(documents, self.longest) or ((),)
+        choice = best(await together(self._ask(ask, claim, part) for part in parts))
+        return ClaimCheck(claim, choice.verdict, choice.reason)
+
+    async def _ask(self, ask: Ask, claim: str, part: tuple[str, ...]) -> Choice:
+        if self.layout == "minicheck":
+            return await ask(MiniCheck(document="\n".join(part), claim=claim, prompt=self.prompt_for(MiniCheck)))
+        return await ask(ClaimSupported(claim=claim, context=part, prompt=self.prompt_for(ClaimSupported)))
+
+    def as_scorer(self, *, scale: float = 1.0, explain: bool = False) -> FactCheck:
+        return FactCheck(evaluator=replace(self, judge=None), scale=scale, explain=explain)
+
+
+def _reason(checks: Sequence[ClaimCheck]) -> str:
+    """What the judge said of a single claim; of several, which ones fell."""
+    if len(checks) == 1 and checks[0].reason:
+        return checks[0].reason
+    supported = sum(check.verdict == "yes" for check in checks)
+    told = f"{supported} of {len(checks)} claims are supported"
+    for verdict, word in (("no", "not supported"), ("undecided", "undecided")):
+        fallen = [check.claim for check in checks if check.verdict == verdict]
+        told += f"; {word}: {listed(fallen)}" if fallen else ""
+    return told + "."
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactCheck(ContextEvaluatorScorer):
+    """Whether the passages support every sentence of the answer."""
+
+    name = "fact_check"
+    asks = (ClaimSupported,)
+    bands = ((1.0, "the passages support every sentence"), (0.0, "a sentence is not supported by the passages"))
+    advice = "Read the sentences that are not supported. For the share of supported claims, use faithfulness."
+
+    evaluator: FactCheckingEvaluator = FactCheckingEvaluator()
+
+    async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
+        return await self.found(ask, EvaluationRequest(data_list=context, response_content=output))

@@ -1,0 +1,71 @@
+"""An evaluator as a scorer: the same question, asked through the run, so that nothing is asked twice."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from evalstone.evaluators.base import JudgeEvaluator
+from evalstone.evaluators.request import EvaluationRequest
+from evalstone.question import Ask
+from evalstone.scorers.base import ContextScorer, Scorer
+from evalstone.types import Score, Skipped, digest
+
+# The prompt is in the signature by its fingerprint; a judge and what becomes of its errors are the run's matter.
+UNSIGNED = ("evaluator", "judge", "prompt", "on_error")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluatorScorer(Scorer, ABC):
+    """Scores a sample by an evaluator's finding; what the evaluator leaves undecided is Skipped, with its reason.
+
+    A subclass names the sample fields that its evaluator needs. The evaluator's judge is not used.
+    """
+
+    evaluator: JudgeEvaluator
+
+    @functools.cached_property
+    def signature(self) -> str:
+        """Name, changed parameters of scorer and evaluator, prompt fingerprints and version.
+
+        A changed threshold is in it, although the score does not hang on it, for it changes what counts as passed.
+        """
+        changed = [f"{name}={_brief(value)}" for owner in (self, self.evaluator) for name, value in _changed(owner)]
+        asked = [prompt.fingerprint for prompt in self._prompts()]
+        parts = [", ".join(changed)] * bool(changed) + [", ".join(asked)]
+        return f"{self.name}({'; '.join(parts)})@{self.version}"
+
+    def _prompts(self) -> list[Any]:
+        explaining = super()._prompts()[len(self.asks) :]
+        return [*self.evaluator.prompts, *explaining]
+
+    async def found(self, ask: Ask, request: EvaluationRequest) -> Score | Skipped:
+        """The score of a request, or why it has none."""
+        found = await self.evaluator.finding(ask, request)
+        if found.score is None:
+            return Skipped(found.reason)
+        return Score(found.score * self.scale, self.scale, found.reason, found.evidence)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextEvaluatorScorer(EvaluatorScorer, ContextScorer, ABC):
+    """One that looks at passages; they are found as every scorer that needs passages finds them."""
+
+
+def _changed(owner: Scorer | JudgeEvaluator) -> Iterator[tuple[str, Any]]:
+    for field in fields(owner):
+        value = getattr(owner, field.name)
+        default = field.default_factory() if field.default_factory is not MISSING else field.default
+        if field.name not in UNSIGNED and value != default:
+            yield field.name, value
+
+
+def _brief(value: Any) -> str:
+    if callable(value):
+        return f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', repr(value))}"
+    if isinstance(value, bool | int | float | str):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    return digest(value)[:8]

@@ -1,0 +1,69 @@
+"""A run as files: `records.jsonl`, one line a sample and scorer, and `summary.json`. Described in docs/results.md."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from evalstone.dataset.writing import json_line, write_jsonl
+from evalstone.engine.run import Run
+from evalstone.errors import DataError, UsageError
+from evalstone.types import Record
+
+RECORDS = "records.jsonl"
+SUMMARY = "summary.json"
+
+
+def prepare(folder: str | Path) -> Path:
+    """Make the results folder, and raise UsageError now if nothing can be written there."""
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            return path
+    except OSError as error:
+        raise UsageError(f"results cannot be written to {path}: {error.strerror}") from None
+
+
+def write_run(run: Run, folder: str | Path) -> Path:
+    """Write a run into a folder; files that are there are replaced whole. Returns the folder."""
+    path = prepare(folder)
+    write_jsonl(path / RECORDS, (record.to_dict() for record in run.records))
+    write_jsonl(path / SUMMARY, [run.to_dict()])
+    return path
+
+
+def read_run(name: str | Path, *, ledger: str | None = None) -> Run:
+    """A run from a results folder, or by its id (or "last") from the ledger. Raises UsageError when there is none."""
+    path = Path(name)
+    if path.is_dir():
+        return _from_folder(path)
+    if ledger is not None and Path(ledger.removeprefix("sqlite:///")).exists():
+        from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy, which only a run with a ledger needs
+
+        with Ledger(ledger) as book:
+            row = book.run(str(name))
+            if row is not None:
+                return Run.from_dict(row.about, book.records(row.id))
+    raise UsageError(f"there is no results folder {json_line(str(name))}, and no run of that id in the ledger {ledger}")
+
+
+def _from_folder(folder: Path) -> Run:
+    try:
+        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+        return Run.from_dict(summary, list(_records(folder / RECORDS)))
+    except FileNotFoundError as error:
+        raise UsageError(f"{folder} holds no results: {Path(error.filename).name} is missing") from None
+    except (ValueError, KeyError) as error:
+        raise DataError(f"{folder / SUMMARY} cannot be read as a run: {error!r}") from None
+
+
+def _records(file: Path) -> Iterator[Record]:
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                yield Record.from_dict(json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                raise DataError(f"{file}, line {number}: not a record ({error!r})") from None

@@ -1,0 +1,159 @@
+"""A run on a terminal: the table, the worst samples with their reasons, and what went wrong.
+
+Judged text is shown as text: no markup of it is read, and control and direction characters are made visible.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from evalstone.dataset import Dataset
+from evalstone.engine.run import Run, numbers
+from evalstone.engine.summary import ScorerCard, ScorerSummary
+from evalstone.types import Record, Sample, Score, plain
+
+LONGEST = 240
+MOST_CLAIMS = 4
+
+
+def show_run(run: Run, console: Console, *, dataset: Dataset | None = None, worst: int = 3) -> None:
+    """Print a run. dataset: where the samples' questions and answers are shown from, if it is at hand."""
+    console.print(_heading(run))
+    console.print(_table(run))
+    console.print(_footing(run))
+    samples = {sample.id: sample for sample in dataset.samples} if dataset is not None else {}
+    if shown := _worst(run, samples, worst):
+        console.print(Text("\nWorst samples", style="bold"))
+        for item in shown:
+            console.print(item)
+    for line in run.summary:
+        if line.reasons:
+            console.print(_absences(line))
+
+
+def safe(text: str, width: int = LONGEST) -> str:
+    """Text on one line of at most `width` characters, with control, format and direction characters made visible."""
+    line = " ".join(text[: 4 * width].split())
+    cut = line if len(line) <= width and len(text) <= 4 * width else line[: width - 1] + "…"
+    return "".join(_visible(c) for c in cut)
+
+
+def _visible(character: str) -> str:
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"):
+        return f"\\u{ord(character):04x}"
+    return character
+
+
+def money(cost: float | None) -> str:
+    """US dollars for people."""
+    if cost is None:
+        return "unknown"
+    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
+
+
+def _heading(run: Run) -> RenderableType:
+    line = Text.assemble((safe(run.dataset), "bold"), f": {run.samples} samples, judged by ", (run.judge, "bold"))
+    return Group(line, Text(run.note, style="dim")) if run.note else line
+
+
+def _table(run: Run) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("scorer")
+    for name in ("mean", "95 % interval", "scored", "skipped", "failed"):
+        table.add_column(name, justify="right")
+    table.add_column("better", justify="left")
+    for line in run.summary:
+        mean, spread, scored, skipped, failed = numbers(line)
+        table.add_row(
+            Text(_title(line.card)),
+            Text(mean, style="bold"),
+            spread,
+            scored,
+            Text(skipped, style="yellow" if line.skipped else "dim"),
+            Text(failed, style="red" if line.failed else "dim"),
+            "lower" if line.card.lower_is_better else "higher",
+        )
+    return table
+
+
+def _title(card: ScorerCard) -> str:
+    return card.name if card.scale == 1 else f"{card.name} (of {card.scale:g})"
+
+
+def _footing(run: Run) -> Text:
+    questions = sum(line.questions for line in run.summary)
+    reused = sum(line.reused for line in run.summary)
+    told = f"{questions - reused} questions asked, {reused} reused, {run.seconds:.1f} s, cost {money(run.cost)}"
+    if run.resumed:
+        told += f"; {run.resumed} outcomes taken over from an unfinished run"
+    return Text(told, style="dim")
+
+
+def _goodness(record: Record, card: ScorerCard) -> float:
+    assert isinstance(record.outcome, Score)  # noqa: S101 - the callers pass scored records only
+    return 1 - record.outcome.fraction if card.lower_is_better else record.outcome.fraction
+
+
+def _worst(run: Run, samples: Mapping[str, Sample], count: int) -> list[RenderableType]:
+    """The samples with the lowest mean over their scores, each with its scores and reasons."""
+    cards = {card.signature: card for card in run.cards}
+    scored: dict[str, list[Record]] = {}
+    for record in run.records:
+        if isinstance(record.outcome, Score):
+            scored.setdefault(record.sample, []).append(record)
+    means = {
+        name: sum(_goodness(r, cards[r.scorer]) for r in records) / len(records) for name, records in scored.items()
+    }
+    lowest = sorted((mean, name) for name, mean in means.items() if mean < 1)[:count]
+    return [_sample(name, scored[name], cards, samples.get(name)) for _, name in lowest]
+
+
+def _sample(
+    name: str, records: Sequence[Record], cards: Mapping[str, ScorerCard], sample: Sample | None
+) -> RenderableType:
+    lines: list[RenderableType] = []
+    if sample is not None and sample.input:
+        lines.append(Text.assemble(("question  ", "dim"), safe(sample.input, 160)))
+    if sample is not None and sample.output:
+        lines.append(Text.assemble(("answer    ", "dim"), safe(sample.output)))
+    fallen: dict[str, RenderableType] = {}
+    for record in records:
+        if isinstance(record.outcome, Score):
+            claims = _fallen(record.outcome.evidence)
+            told = re.split("[;:]", record.outcome.reason)[0] if claims else record.outcome.reason.rstrip(".")
+            title = f"{cards[record.scorer].name} {record.outcome.value:.3g}"
+            lines.append(Text.assemble((title, "bold"), f"  {safe(told, 400)}"))
+            fallen.update(claims)
+    lines.extend(list(fallen.values())[:MOST_CLAIMS])
+    if len(fallen) > MOST_CLAIMS:
+        lines.append(Text(f"  and {len(fallen) - MOST_CLAIMS} more claims", style="dim"))
+    return Group(Text(safe(name, 80), style="cyan"), Padding(Group(*lines), (0, 0, 1, 2)))
+
+
+def _fallen(evidence: Any) -> dict[str, RenderableType]:
+    """The claims that no passage supports, with the judge's word on each."""
+    shown: dict[str, RenderableType] = {}
+    for item in cast("Sequence[object]", evidence) if isinstance(evidence, list | tuple) else ():
+        made = plain(item)
+        data = cast("dict[str, Any]", made) if isinstance(made, dict) else {}
+        if data.get("verdict") in ("contradicted", "not_mentioned"):
+            claim, reason = safe(str(data.get("claim", "")), 160), safe(str(data.get("reason", "")), 200)
+            verdict = str(data["verdict"]).replace("_", " ")
+            shown[claim] = Padding(Text.assemble((f"{verdict}: ", "red"), claim, (f"  {reason}", "dim")), (0, 0, 0, 2))
+    return shown
+
+
+def _absences(line: ScorerSummary) -> Text:
+    text = Text(f"\n{line.card.name}: {line.skipped} skipped, {line.failed} failed\n", style="bold")
+    for reason, count in line.reasons:
+        text.append(f"  {count} x {safe(reason)}\n", style="")
+    text.rstrip()
+    return text

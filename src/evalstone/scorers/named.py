@@ -1,0 +1,66 @@
+"""Scorers from what a command line or a file can hold: a name, a name with parameters, a table."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, cast
+
+from evalstone.errors import UsageError, unknown
+from evalstone.scorers.base import Scorer
+
+
+def scorer_from(spec: str | Mapping[str, Any], known: Mapping[str, type[Scorer]]) -> Scorer:
+    """A scorer from `faithfulness`, `context_relevance(scale=10)`, or {"name": "faithfulness", "scale": 10}.
+
+    Hyphens count as underscores. Raises UsageError for an unknown scorer or parameter, naming the nearest.
+    """
+    if isinstance(spec, str):
+        name, parameters = _parsed(spec)
+    else:
+        parameters = dict(spec)
+        name = parameters.pop("name", None)
+        if not isinstance(name, str):
+            raise UsageError(f'a scorer\'s table needs a name, such as name = "faithfulness"; it has {sorted(spec)}')
+    name = name.strip().replace("-", "_")
+    if name not in known:
+        raise UsageError(unknown("scorer", name, known))
+    kind = known[name]
+    fields = {f.name: f for f in dataclasses.fields(kind) if f.init}
+    for parameter, value in parameters.items():
+        if parameter not in fields:
+            raise UsageError(f"{name}: {unknown('parameter', parameter, fields)}")
+        parameters[parameter] = _nested(kind, parameter, value)
+    try:
+        return kind(**parameters)
+    except TypeError as error:
+        raise UsageError(f"{name}: {error}") from None
+
+
+def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
+    name, bracket, rest = spec.partition("(")
+    if not bracket:
+        return name, {}
+    told = f"{spec!r} cannot be read as a scorer; expected a form such as context_relevance(scale=10)"
+    try:
+        call = ast.parse(f"f({rest}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
+            raise UsageError(told)
+        return name, {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
+    except (SyntaxError, ValueError):
+        raise UsageError(told) from None
+
+
+def _nested(kind: type[Scorer], parameter: str, value: Any) -> Any:
+    """A table given for a parameter that is a dataclass of its own, as that dataclass."""
+    field = next(f for f in dataclasses.fields(kind) if f.name == parameter)
+    factory = field.default_factory
+    if not isinstance(value, Mapping) or not (isinstance(factory, type) and dataclasses.is_dataclass(factory)):
+        return cast(object, value)
+    given = cast("Mapping[str, Any]", value)
+    inner = {f.name for f in dataclasses.fields(factory)}
+    for key in given:
+        if key not in inner:
+            raise UsageError(f"{kind.name}: {parameter}: {unknown('parameter', str(key), inner)}")
+    return factory(**given)

@@ -1,0 +1,298 @@
+"""Words, sentences, stems and numbers of a text: rules of thumb in pure code, no model and no word lists to load.
+
+Everything here takes time in proportion to the text, whatever the text is, for judged text may be made to be slow.
+The sentence rules know English and the full stops of Chinese and Japanese; the stemmer knows English suffixes.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterator
+from decimal import Decimal
+
+
+def _set(spaced: str) -> frozenset[str]:
+    return frozenset(spaced.split())
+
+
+STOPWORDS = _set(
+    """
+    a about above after again all also am an and any are as at be because been before being below between both but by
+    can could did do does doing down during each for from further had has have having he her here hers him his how i if
+    in into is it its itself just may me might more most must my no nor not now of off on once only or other our ours
+    out over own same shall she should so some such than that the their theirs them then there these they this those
+    through to too under until up us very was we were what when where which while who whom whose why will with would
+    you your yours
+    """
+)
+
+# Letters and digits, and the vowel signs and accents that `\w` leaves out because Unicode counts them as marks.
+_MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+_SPACELESS = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0eff\u1000-\u1049\u1050-\u109f\u1780-\u17d3"
+    "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+)
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_RUN = re.compile(f"[{_SPACELESS}{_HAN}]++")
+_LETTER = rf"(?:[^\W_]|[{_MARKS}{_SPACELESS}])"
+# Possessive throughout: a quantifier that never gives back cannot be made to try again.
+_WORD = re.compile(rf"{_LETTER}++(?:(?:['’](?=[^\W\d_])|(?<=\d)[.,](?=\d)){_LETTER}++)*+")
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]++(?:(?:'(?=[A-Za-z])|(?<=[0-9])[.,](?=[0-9]))[A-Za-z0-9]++)*+")
+_LONGEST_NORMAL = 64
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a text in order, in lower case; a number with its separators is one word, and so is `don't`.
+
+    A run of a script that is written without spaces (Chinese, Japanese, Thai, Lao, Burmese, Khmer) becomes its
+    overlapping pairs of characters; a run of one character becomes that character.
+    """
+    return tuple(word.lower() for word in tokens(text))
+
+
+def tokens(text: str) -> tuple[str, ...]:
+    """The words of a text as they are written, capitals kept. Word by word the same as `words`."""
+    if text.isascii():
+        return tuple(_ASCII_WORD.findall(text))
+    found: list[str] = []
+    for token in _WORD.findall(text):
+        if token.isascii():
+            found.append(token)
+        else:
+            found.extend(_pairs(_normal(token)))
+    return tuple(found)
+
+
+def _normal(token: str) -> str:
+    # Normalising sorts runs of accents, which takes quadratic time on a long run made for the purpose.
+    token = token.replace("’", "'")
+    return unicodedata.normalize("NFKC", token) if len(token) <= _LONGEST_NORMAL else token
+
+
+def _pairs(token: str) -> Iterator[str]:
+    end = 0
+    for run in _RUN.finditer(token):
+        if run.start() > end:
+            yield token[end : run.start()]
+        found = run.group()
+        if len(found) == 1:
+            yield found
+        for at in range(len(found) - 1):
+            yield found[at : at + 2]
+        end = run.end()
+    if end < len(token):
+        yield token[end:]
+
+
+_BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
+_MARKER = re.compile(r"\s*+(?:(?:[-*+•‣◦▪·–—>]|\#{1,6}|\(?\d{1,3}[.)]|\(?[A-Za-z]\))\s++)++")
+_STOP = re.compile(r"(?<![.!?…。！？])[.!?…。！？]++[\"'”’»)\]」』）\*_]*+")
+_WRAPPED_LINE = 60
+
+_TITLES = _set("mr mrs ms mx dr prof rev hon st gen col sgt capt lt gov sen rep pres vs cf viz ca approx al")
+_BEFORE_NUMBER = _set(
+    "no nos fig figs eq eqs sec ch vol p pp art ver ed jan feb mar apr jun jul aug sep sept oct nov dec"
+)
+_SHORT_FORMS = _set("etc inc ltd corp co jr sr dept est esp incl max min mt ft ave blvd rd")
+_DOTTED = re.compile(r"(?:[A-Za-z]\.)*[A-Za-z]")
+_STARTERS = _set(
+    """
+    a an the this that these those it its he she they we you i his her their our my in on at as by for from after before
+    during since when while although though if however there here but and so both all some many most another other each
+    """
+)
+
+
+def sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a text in order, list markers stripped; pieces without a letter or digit are left out.
+
+    A blank line and the start of a list item always end a sentence. Another line end does, unless the line is wrapped:
+    the next one goes on in lower case, or the line is long and has no full stop. Full stops after abbreviations,
+    initials and in numbers end none.
+    """
+    found: list[str] = []
+    for block in _BLANK_LINE.split(text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2029", "\n\n")):
+        for piece in _unwrapped(block):
+            found.extend(_split(piece))
+    return tuple(found)
+
+
+def _unwrapped(block: str) -> Iterator[str]:
+    """A paragraph as its list items and lines, wrapped lines joined."""
+    parts: list[str] = []
+    last = ""
+    for line in block.split("\n"):
+        marker = _MARKER.match(line)
+        body = line[marker.end() :].strip() if marker else line.strip()
+        if not body:
+            continue
+        wrapped = body[0].islower() or (len(last) >= _WRAPPED_LINE and last[-1] not in ".!?:;…。！？|")
+        if parts and (marker or not wrapped):
+            yield " ".join(parts)
+            parts = []
+        parts.append(body)
+        last = body
+    if parts:
+        yield " ".join(parts)
+
+
+def _split(piece: str) -> Iterator[str]:
+    start = 0
+    for stop in _STOP.finditer(piece):
+        if _ends(piece, stop, start):
+            yield from _worded(piece[start : stop.end()])
+            start = stop.end()
+    yield from _worded(piece[start:])
+
+
+def _worded(piece: str) -> Iterator[str]:
+    marker = _MARKER.match(piece)
+    piece = piece[marker.end() :].strip() if marker else piece.strip()
+    if _WORD.search(piece):
+        yield piece
+
+
+def _ends(piece: str, stop: re.Match[str], start: int) -> bool:
+    """Whether a run of full stops, with the quotes and brackets after it, ends a sentence."""
+    mark, at, end = stop.group(), stop.start(), stop.end()
+    following = piece[end : end + 24].lstrip()
+    if mark[0] in "。！？" or not following:
+        return True
+    before = piece[max(start, at - 24) : at]
+    if following == piece[end : end + 24]:
+        return mark == "." and before[-3:].isalpha() and before[-3:].islower() and following[:2].istitle()
+    if mark != ".":
+        return not following[0].islower()
+    chunks = before.split()
+    word = chunks[-1].lstrip("\"'“‘([*_") if chunks else ""
+    opens = _ASCII_WORD.match(following)
+    fresh = opens is not None and opens.group()[0].isupper() and opens.group().lower() in _STARTERS
+    return _ends_after(word, following, fresh, whole=len(chunks) < 2 and at - start < 24)
+
+
+def _ends_after(word: str, following: str, fresh: bool, *, whole: bool) -> bool:
+    """Whether `word.` ends a sentence. fresh: what follows looks like a beginning. whole: nothing stands before it."""
+    low = word.lower()
+    if low in _TITLES:
+        return False
+    if low in _BEFORE_NUMBER:
+        return not following[0].isdigit()
+    if low in _SHORT_FORMS or (word and _DOTTED.fullmatch(word)):
+        return fresh
+    return not (whole and word.isdigit())
+
+
+_SUFFIXES = (
+    ("fulness", "ful", 3), ("iveness", "ive", 3), ("ations", "at", 3), ("ation", "at", 3), ("ions", "", 4),
+    ("ments", "", 4), ("ment", "", 4), ("ness", "", 3), ("sses", "ss", 1), ("ies", "y", 2), ("ied", "y", 2),
+    ("ches", "ch", 1), ("shes", "sh", 1), ("eed", "ee", 1), ("xes", "x", 1), ("ingly", "", 3), ("edly", "", 3),
+    ("ings", "", 3), ("ing", "", 3), ("ily", "y", 2), ("ly", "", 3), ("ion", "", 4), ("ed", "", 3), ("s", "", 3),
+)  # fmt: skip
+_KEEPS_S = ("ss", "us", "is")
+_LONGEST_STEM = 40
+
+
+def stem(word: str) -> str:
+    """A lower-case English word without its inflection: `makes` and `making` give `mak`, `policies` gives `polici`.
+
+    One suffix rule, then a doubled consonant and a final e or y are evened out. Rough: it knows no irregular form, and
+    unrelated words may meet. Short words, numbers and other scripts stay as they are.
+    """
+    if len(word) <= 3 or len(word) > _LONGEST_STEM or not word.isascii():
+        return word
+    return _stem(word)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
+    word = word.removesuffix("'s")
+    if not word.isalpha() or len(word) <= 3:
+        return word
+    for suffix, replacement, least in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= least:
+            if suffix == "s" and word.endswith(_KEEPS_S):
+                break
+            word = word[: len(word) - len(suffix)] + replacement
+            if not replacement and word[-1] == word[-2] and word[-1] not in "aeiouls":
+                word = word[:-1]
+            break
+    if len(word) > 3 and word[-1] == "e":
+        word = word[:-1]
+    return word[:-1] + "i" if len(word) > 2 and word[-1] == "y" else word
+
+
+_ONES = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+eighteen nineteen twenty zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth
+thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
+"""
+_TENS = "thirty forty fifty sixty seventy eighty ninety"
+_NAMED = {
+    **{name: place % 21 for place, name in enumerate(_ONES.split())},
+    **{name: 30 + 10 * place for place, name in enumerate(_TENS.split())},
+}
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "bn": 10**9, "trillion": 10**12}
+_FIGURE = re.compile(r"\d++(?:[.,]\d++)*+")
+_LONGEST_FIGURE = 15
+
+
+def numbers(text: str) -> tuple[str, ...]:
+    """The numbers of a text in order, as plain figures: `1,250.50`, `3rd`, `forty-two` and `1.5 million` give `1250.5`,
+    `3`, `42` and `1500000`.
+
+    Signs, units and percent signs are dropped; ordinals count as their number. A word that begins with a letter, such
+    as `B12`, holds none. Figures of more than 15 digits stay as they are written.
+    """
+    found: list[str] = []
+    total, current, is_open, spelled = Decimal(0), Decimal(0), False, False
+    for word in (*words(text), ""):
+        value = _NAMED.get(word)
+        if value is not None and spelled and _continues(current, value):
+            current += value
+        elif word == "hundred" and current < 100:
+            current, is_open = (current or 1) * Decimal(100), True
+        elif word in _SCALES:
+            total, current, is_open = total + (current or 1) * _SCALES[word], Decimal(0), True
+        elif word != "and" or not is_open:
+            if is_open:
+                found.append(f"{(total + current).normalize():f}")
+            is_open = spelled = value is not None
+            total, current = Decimal(0), Decimal(value or 0)
+            figures = _figures(word) if value is None else ()
+            if len(figures) == 1 and len(figures[0]) <= _LONGEST_FIGURE:
+                current, is_open = Decimal(figures[0]), True
+            else:
+                found.extend(figures)
+    return tuple(found)
+
+
+def _continues(current: Decimal, value: int) -> bool:
+    """Whether a number word goes on from the ones before it: `twenty five`, `hundred five`, `thousand five`."""
+    if current % 100 == 0 and value < 100:
+        return True
+    return current % 10 == 0 and current % 100 >= 20 and 0 < value < 10
+
+
+def _figures(word: str) -> tuple[str, ...]:
+    match = _FIGURE.match(word)
+    if match is None:
+        return ()
+    figure = match.group()
+    parts = re.split("[.,]", figure)
+    groups = all(len(part) == 3 for part in parts[1:]) and len(parts[0]) <= 3
+    if "." not in figure and groups:
+        parts = ["".join(parts)]
+    elif len(parts) == 2:
+        parts = [".".join(parts)]
+    elif figure.count(".") == 1 and figure[-len(parts[-1]) - 1] == ".":
+        parts = ["".join(parts[:-1]) + "." + parts[-1]]
+    return tuple(_trimmed(part) for part in parts)
+
+
+def _trimmed(figure: str) -> str:
+    figure = figure.lstrip("0") if figure.isascii() else "".join(str(unicodedata.decimal(c, c)) for c in figure)
+    whole, dot, rest = figure.partition(".")
+    rest = rest.rstrip("0")
+    return (whole or "0") + (dot + rest if rest else "")

@@ -1,0 +1,188 @@
+"""From a recorded case to our scorer, our sample, and the recorded judgements in the shape of our questions' replies.
+
+Only shapes and words are translated here; every number comes out of the scorers. The recorded package compares some
+verdict words exactly and others trimmed and in lower case; the same is done here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from evalstone.scorers import (
+    AnswerRelevancy,
+    ContextPosition,
+    ContextPrecision,
+    ContextRecall,
+    ContextRelevance,
+    Faithfulness,
+    Hallucination,
+    Penalties,
+    Scorer,
+)
+from evalstone.types import Message, Sample, ToolCall
+
+Case = Mapping[str, Any]
+Adapted = tuple[Scorer, Sample, list[Any]]
+Adapter = Callable[[Case], Adapted]
+
+
+def sample_of(case: Case, **fields: Any) -> Sample:
+    """The sample of a case; `fields` win."""
+    calls = tuple(
+        ToolCall(
+            id=call.get("id", ""),
+            name=call["name"],
+            arguments=call.get("args") or {},
+            result=call.get("result"),
+            state="result" if call.get("state") == "result" else "call",
+        )
+        for call in case.get("tool_calls", ())
+    )
+    given: dict[str, Any] = {
+        "id": case["id"],
+        "input": case.get("input"),
+        "output": case.get("output"),
+        "reference": case.get("ground_truth"),
+        "messages": (Message(role="assistant", content=case.get("output") or "", tool_calls=calls),) if calls else (),
+    }
+    return Sample(**{**given, **fields})
+
+
+def scale_of(case: Case) -> float:
+    """The recorded scale, where 0 counts as 1."""
+    return float(case["options"].get("scale") or 1)
+
+
+def context_options(case: Case) -> dict[str, Any]:
+    """The passages as the scorer's own: a fixed list, or a function, which wins."""
+    options = case["options"]
+    for name in ("get_context_returns", "context_extractor_returns"):
+        if name in options:
+            found = options[name]
+            return {"context_from": lambda _: found}
+    return {"context": options["context"]} if "context" in options else {}
+
+
+def folded(word: object) -> str:
+    """A verdict word as the package compares it where it trims and lowers."""
+    return str(word).strip().lower()
+
+
+def answer(case: Case, step: int, key: str) -> Any:
+    """A member of the judge's answer at a step; an absent answer is empty."""
+    answers: Sequence[Mapping[str, Any]] = case["judge_answers"]
+    return answers[step].get(key, []) if step < len(answers) else []
+
+
+def claims_then(case: Case, supported: Callable[[Mapping[str, Any]], str]) -> list[Any]:
+    """The two replies of a scorer that lists claims and verifies them."""
+    verdicts = [
+        {"reason": str(v.get("reason", "")), "passages": [], "verdict": supported(v)}
+        for v in answer(case, 1, "verdicts")
+    ]
+    return [{"claims": answer(case, 0, "claims")}, {"verdicts": verdicts}]
+
+
+def faithfulness(case: Case) -> Adapted:
+    words = {"yes": "supported", "no": "contradicted"}
+    replies = claims_then(case, lambda v: words.get(v["verdict"], "not_mentioned"))
+    options = context_options(case)
+    sample = sample_of(case) if options or case.get("tool_calls") else sample_of(case, context=())
+    return Faithfulness(scale=scale_of(case), **options), sample, replies
+
+
+def hallucination(case: Case) -> Adapted:
+    replies = claims_then(case, lambda v: "not_mentioned" if v["verdict"] == "yes" else "supported")
+    options = context_options(case)
+    sample = sample_of(case) if options else sample_of(case, context=())
+    return Hallucination(scale=scale_of(case), **options), sample, replies
+
+
+def context_recall(case: Case) -> Adapted:
+    replies = claims_then(case, lambda v: "supported" if folded(v["verdict"]) == "yes" else "not_mentioned")
+    return ContextRecall(scale=scale_of(case), **context_options(case)), sample_of(case), replies
+
+
+def answer_relevancy(key: str, word: str) -> Adapter:
+    """Answer relevancy; the newer package has other names for the verdicts than the older one."""
+
+    def adapt(case: Case) -> Adapted:
+        words = {"yes": "yes", "unsure": "partly"}
+        verdicts = [
+            {"reason": str(v.get("reason", "")), "verdict": words.get(folded(v[word]), "no")}
+            for v in answer(case, 1, key)
+        ]
+        replies = [{"statements": answer(case, 0, "statements")}, {"verdicts": verdicts}]
+        weight = case["options"].get("uncertaintyWeight", 0.3)
+        return AnswerRelevancy(scale=scale_of(case), uncertainty_weight=weight), sample_of(case), replies
+
+    return adapt
+
+
+def numbered(items: Sequence[tuple[Any, Mapping[str, Any]]]) -> str:
+    """Members under their numbers, counted from 1, as raw text: a number that came twice stands twice."""
+    members = (f"{json.dumps(_number(index))}: {json.dumps(item)}" for index, item in items)
+    return "{" + ", ".join(members) + "}"
+
+
+def _number(index: Any) -> str:
+    return f"{index + 1:g}" if isinstance(index, int | float) else str(index)
+
+
+def useful(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """A usefulness verdict in our words."""
+    yes = folded(verdict["verdict"]) == "yes"
+    return {"reason": str(verdict.get("reason", "")), "verdict": "yes" if yes else "no"}
+
+
+def context_precision(case: Case) -> Adapted:
+    scorer = ContextPrecision(scale=scale_of(case), **context_options(case))
+    items = [(v.get("context_index"), useful(v)) for v in answer(case, 0, "verdicts")]
+    return scorer, sample_of(case), [f'{{"verdicts": {numbered(items)}}}']
+
+
+def by_rank(kind: type[ContextPrecision] | type[ContextPosition]) -> Adapter:
+    """The older package's precision and position, whose verdicts come in the order of the passages."""
+
+    def adapt(case: Case) -> Adapted:
+        sample = sample_of(case, context=case["options"].get("context", case.get("context")))
+        verdicts = [useful(v) for v in answer(case, 0, "verdicts")]
+        return kind(scale=scale_of(case)), sample, [{"verdicts": verdicts}]
+
+    return adapt
+
+
+def context_relevance(case: Case) -> Adapted:
+    given = case["options"].get("penalties") or {}
+    names = {
+        "unused": "unusedHighRelevanceContext",
+        "missing": "missingContextPerItem",
+        "missing_limit": "maxMissingContextPenalty",
+    }
+    penalties = Penalties(**{ours: given[theirs] for ours, theirs in names.items() if theirs in given})
+    scorer = ContextRelevance(scale=scale_of(case), penalties=penalties, **context_options(case))
+    replies: list[Any] = []
+    for judged in case["judge_answers"]:
+        items = [
+            (e.get("context_index"), {"reason": e["reasoning"], "level": e["relevanceLevel"], "used": e["wasUsed"]})
+            for e in judged["evaluations"]
+        ]
+        replies.append(f'{{"passages": {numbered(items)}, "missing": {json.dumps(judged.get("missingContext", []))}}}')
+    return scorer, sample_of(case), replies
+
+
+ADAPTERS: Mapping[str, Adapter] = {
+    "answer-relevancy": answer_relevancy("results", "result"),
+    "context-precision": context_precision,
+    "context-recall": context_recall,
+    "context-relevance": context_relevance,
+    "faithfulness": faithfulness,
+    "hallucination": hallucination,
+    "legacy-answer-relevancy": answer_relevancy("verdicts", "verdict"),
+    "legacy-context-position": by_rank(ContextPosition),
+    "legacy-context-precision": by_rank(ContextPrecision),
+    "legacy-faithfulness": faithfulness,
+    "legacy-hallucination": hallucination,
+}

@@ -1,0 +1,84 @@
+"""Recorded cases of another package, and what our scorers make of them: the whole path, with a scripted judge."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalstone.engine.apply import apply
+from evalstone.engine.asking import Asker
+from evalstone.errors import EvalstoneError
+from evalstone.judges import ScriptedJudge
+from evalstone.types import OUTCOME_NAMES, Failed, Outcome, Score
+
+from tests.parity.adapters import ADAPTERS
+
+Case = Mapping[str, Any]
+
+POLICIES = {"score": "scored", "skipped": "skipped", "failed": "failed"}
+RETRIES = 1
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One case: whether it held, and what came and was expected where it did not."""
+
+    case: Case
+    equal: bool
+    told: str = ""
+
+
+def read_cases(path: Path) -> Iterator[Case]:
+    """The cases of a JSONL file."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+
+
+def covered(case: Case) -> bool:
+    """Whether there is a scorer of ours for this case."""
+    return case["scorer"] in ADAPTERS
+
+
+def outcome_of(case: Case) -> Outcome:
+    """What our scorer makes of a case. A scorer that refuses its options has failed."""
+    try:
+        scorer, sample, replies = ADAPTERS[case["scorer"]](case)
+    except EvalstoneError as error:
+        return Failed(str(error))
+    judge = ScriptedJudge(replies, retries=RETRIES)
+    return asyncio.run(apply(scorer, sample, Asker(judge))).outcome
+
+
+def round2(value: float) -> float:
+    """Two decimals as the recorded package rounds: half up, after adding the smallest difference from 1."""
+    return math.floor((value + sys.float_info.epsilon) * 100 + 0.5) / 100
+
+
+def check_score(case: Case) -> Verdict:
+    """Whether our score, rounded, is the recorded one."""
+    outcome = outcome_of(case)
+    if not isinstance(outcome, Score):
+        return Verdict(case, False, f"{case['id']}: {outcome}, {case['score']} was recorded")
+    same = round2(outcome.value) == case["score"]
+    return Verdict(case, same, "" if same else f"{case['id']}: {outcome.value!r}, {case['score']} was recorded")
+
+
+def check_policy(case: Case) -> Verdict:
+    """Whether our outcome is of the kind that the case asks for."""
+    outcome = outcome_of(case)
+    came = POLICIES[OUTCOME_NAMES[type(outcome)]]
+    same = came == case["policy"]
+    return Verdict(case, same, "" if same else f"{case['id']}: {outcome}, {case['policy']} was expected")
+
+
+def check_all(cases: Iterable[Case], *, edge: bool) -> list[Verdict]:
+    """The verdicts of all cases that a scorer of ours covers."""
+    return [check_policy(case) if edge else check_score(case) for case in cases if covered(case)]
