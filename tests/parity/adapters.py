@@ -89,7 +89,8 @@ def faithfulness(case: Case) -> Adapted:
     words = {"yes": "supported", "no": "contradicted"}
     replies = claims_then(case, lambda v: words.get(v["verdict"], "not_mentioned"))
     options = context_options(case)
-    sample = sample_of(case) if options or case.get("tool_calls") else sample_of(case, context=())
+    returned = any(call.get("state") == "result" for call in case.get("tool_calls", ()))
+    sample = sample_of(case) if options or returned else sample_of(case, context=())
     return Faithfulness(scale=scale_of(case), **options), sample, replies
 
 
@@ -102,7 +103,9 @@ def hallucination(case: Case) -> Adapted:
 
 def context_recall(case: Case) -> Adapted:
     replies = claims_then(case, lambda v: "supported" if folded(v["verdict"]) == "yes" else "not_mentioned")
-    return ContextRecall(scale=scale_of(case), **context_options(case)), sample_of(case), replies
+    truth = case.get("ground_truth", "")
+    sample = sample_of(case, reference=truth if isinstance(truth, str) else json.dumps(truth))
+    return ContextRecall(scale=scale_of(case), **context_options(case)), sample, replies
 
 
 def answer_relevancy(key: str, word: str) -> Adapter:
@@ -155,7 +158,7 @@ def by_rank(kind: type[ContextPrecision] | type[ContextPosition]) -> Adapter:
 
 
 def context_relevance(case: Case) -> Adapted:
-    given = case["options"].get("penalties") or {}
+    given: Mapping[str, float] = case["options"].get("penalties") or {}
     names = {
         "unused": "unusedHighRelevanceContext",
         "missing": "missingContextPerItem",

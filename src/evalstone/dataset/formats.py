@@ -120,7 +120,8 @@ def _header(cells: list[str], line: int) -> list[str]:
     names = [cell.strip() for cell in cells]
     for place, name in enumerate(names, start=1):
         if not name:
-            raise DataError(f"line {line}: column {place} has no name in the header: {listed(names)}")
+            hint = "; a pandas table is written without its index by index=False" if place == 1 else ""
+            raise DataError(f"line {line}: column {place} has no name in the header: {listed(names)}{hint}")
         if name in names[: place - 1]:
             raise DataError(f"line {line}: two columns of the header are named {excerpt(name)}")
     return names

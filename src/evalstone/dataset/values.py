@@ -117,7 +117,7 @@ def read_passages(value: Any, *, cell: bool) -> tuple[str, ...]:
     A passage is a text, or an object with its text under `text`, `page_content`, `content` or `chunk`. One text is one
     passage, unless it stands in a table's cell and is a JSON array.
     """
-    if cell:
+    if cell and isinstance(value, str) and value.lstrip().startswith("["):
         value = unpacked(value)
     passages = _passages(value)
     return tuple(passage for passage in passages if passage.strip())
@@ -130,29 +130,28 @@ def _passages(value: Any) -> list[str]:
         return [
             text for number, item in enumerate(cast("list[Any]", value), start=1) for text in _passage(item, number)
         ]
-    if isinstance(value, dict):
-        held = _held(cast("dict[str, Any]", value))
-        if held is not None:
-            return _passages(held)
+    held = _held(value)
+    if held is not None:
+        return _passages(held)
     raise DataError(f"must be a list of passages, not {type(value).__name__}: {excerpt(value)}")
 
 
 def _passage(item: Any, number: int) -> list[str]:
-    text: Any = item
-    if isinstance(item, dict):
-        text = _held(cast("dict[str, Any]", item))
-    if item is None:
-        return []
+    if item is None or isinstance(item, str):
+        return [] if item is None else [item]
+    text = _held(item)
     if isinstance(text, str):
         return [text]
     wanted = "text or an object with text, page_content, content or chunk"
-    came = excerpt(cast(object, item))
-    raise DataError(f"must be a list of passages; passage {number} must be {wanted}, not {came}")
+    raise DataError(f"must be a list of passages; passage {number} must be {wanted}, not {excerpt(item)}")
 
 
-def _held(item: dict[str, Any]) -> Any:
-    keys = {normal(key): key for key in item}
-    return next((item[keys[name]] for name in _PASSAGE_NAMES if name in keys and item[keys[name]] is not None), None)
+def _held(item: Any) -> Any:
+    """What an object holds under the first name of a passage; None for anything else."""
+    if not isinstance(item, dict):
+        return None
+    by_name = {normal(key): value for key, value in cast("dict[str, Any]", item).items()}
+    return next((by_name[name] for name in _PASSAGE_NAMES if by_name.get(name) is not None), None)
 
 
 def read_text(value: Any, field: str, column: str) -> Said:

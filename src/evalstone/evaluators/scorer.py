@@ -11,8 +11,8 @@ from typing import Any
 from evalstone.evaluators.base import JudgeEvaluator
 from evalstone.evaluators.request import EvaluationRequest
 from evalstone.question import Ask
-from evalstone.scorers.base import ContextScorer, Scorer
-from evalstone.types import Score, Skipped, digest
+from evalstone.scorers.base import ContextScorer, Scorer, brief
+from evalstone.types import Score, Skipped
 
 # The prompt is in the signature by its fingerprint; a judge and what becomes of its errors are the run's matter.
 UNSIGNED = ("evaluator", "judge", "prompt", "on_error")
@@ -33,7 +33,7 @@ class EvaluatorScorer(Scorer, ABC):
 
         A changed threshold is in it, although the score does not hang on it, for it changes what counts as passed.
         """
-        changed = [f"{name}={_brief(value)}" for owner in (self, self.evaluator) for name, value in _changed(owner)]
+        changed = [f"{name}={brief(value)}" for owner in (self, self.evaluator) for name, value in _changed(owner)]
         asked = [prompt.fingerprint for prompt in self._prompts()]
         parts = [", ".join(changed)] * bool(changed) + [", ".join(asked)]
         return f"{self.name}({'; '.join(parts)})@{self.version}"
@@ -61,11 +61,3 @@ def _changed(owner: Scorer | JudgeEvaluator) -> Iterator[tuple[str, Any]]:
         default = field.default_factory() if field.default_factory is not MISSING else field.default
         if field.name not in UNSIGNED and value != default:
             yield field.name, value
-
-
-def _brief(value: Any) -> str:
-    if callable(value):
-        return f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', repr(value))}"
-    if isinstance(value, bool | int | float | str):
-        return f"{value:g}" if isinstance(value, float) else str(value)
-    return digest(value)[:8]

@@ -70,7 +70,7 @@ class Scorer(ABC):
             value = getattr(self, field.name)
             default = field.default_factory() if field.default_factory is not MISSING else field.default
             if value != default:
-                changed.append(f"{field.name}={_brief(value)}")
+                changed.append(f"{field.name}={brief(value)}")
         asked = [prompt.fingerprint for prompt in self._prompts()]
         parts = [", ".join(changed)] * bool(changed) + [", ".join(asked)] * bool(asked)
         return f"{self.name}({'; '.join(parts)})@{self.version}" if parts else f"{self.name}@{self.version}"
@@ -134,7 +134,8 @@ def _empty_messages(name: str, value: object) -> bool:
     return name == "messages" and not value
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
+    """A parameter's value as it stands in a signature: itself if it is short, else the hash of its content."""
     if callable(value):
         return f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', repr(value))}"
     if isinstance(value, bool | int | float | str):

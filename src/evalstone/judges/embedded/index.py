@@ -60,7 +60,8 @@ class Index:
     def weight(self, stems: Iterable[str]) -> float:
         """What some stems count together."""
         get, unseen = self.weights.get, self.unseen
-        return sum(get(item, unseen) for item in stems)
+        # Exact summing, for sets come in another order in each process and a verdict must not.
+        return math.fsum(get(item, unseen) for item in stems)
 
 
 @functools.lru_cache(maxsize=16)

@@ -1,0 +1,271 @@
+"""ModelJudge against a real HTTP server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+from typing import Any
+
+import pytest
+
+from evalstone.errors import CannotAnswerError, EndpointError, JudgeError, ReplyError, UsageError
+from evalstone.judges import ModelJudge, judge_from
+from evalstone.judges.base import SpentError
+from evalstone.questions import ListClaims, VerifyClaims
+from tests.serving import Behaviour, Response, Server, completion, serving
+
+QUESTION = ListClaims(text="Ada was born in 1815.")
+GOOD = completion(json.dumps({"claims": ["Ada was born in 1815."]}))
+
+
+def asked(server: Server, question: Any = QUESTION, **settings: Any) -> Any:
+    settings = {"base_url": server.url, "api_key": "secret-key", "deadline": 5.0, **settings}
+    return asyncio.run(ModelJudge("openai/gpt-4o-mini", **settings).answer(question))
+
+
+def one_after_another(*answers: Any) -> Behaviour:
+    return lambda _, number: answers[min(number, len(answers)) - 1]
+
+
+def test_an_answer_comes_with_value_usage_cost_and_the_judges_name() -> None:
+    with serving(one_after_another(GOOD)) as server:
+        answer = asked(server)
+    assert answer.value == ("Ada was born in 1815.",)
+    assert (answer.usage.input, answer.usage.output, answer.usage.cached, answer.usage.requests) == (100, 20, 40, 1)
+    assert answer.cost == pytest.approx((60 * 0.15 + 40 * 0.075 + 20 * 0.6) / 1e6)
+    assert answer.judge == f"openai/gpt-4o-mini({server.url})"
+    assert answer.seconds > 0
+
+
+def test_the_request_has_instructions_the_fenced_text_and_a_strict_schema() -> None:
+    with serving(one_after_another(GOOD)) as server:
+        asked(server)
+    sent = server.requests[0]
+    assert [message["role"] for message in sent["messages"]] == ["system", "user"]
+    assert "Ada was born" in sent["messages"][1]["content"]
+    assert sent["response_format"]["json_schema"]["strict"] is True
+    assert sent["temperature"] == 0
+    assert server.headers[0]["Authorization"] == "Bearer secret-key"
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    ['```json\n{"claims": ["a"]}\n```', 'Here it is: {"claims": ["a"]} Done.', '\ufeff{"claims": ["a"]}'],
+)
+def test_a_wrapped_object_is_read(wrapped: str) -> None:
+    with serving(one_after_another(completion(wrapped))) as server:
+        assert asked(server).value == ("a",)
+
+
+def test_an_unusable_reply_is_shown_to_the_model_with_its_error() -> None:
+    with serving(one_after_another(completion('{"claims": 3}'), GOOD)) as server:
+        answer = asked(server)
+    assert answer.value == ("Ada was born in 1815.",)
+    assert answer.usage.requests == 2
+    messages = server.requests[1]["messages"]
+    assert messages[-2] == {"role": "assistant", "content": '{"claims": 3}'}
+    assert "claims: Input should be a valid list" in messages[-1]["content"]
+
+
+def test_after_the_last_retry_the_error_carries_the_raw_reply_and_what_was_spent() -> None:
+    with serving(one_after_another(completion("no idea"))) as server, pytest.raises(ReplyError) as raised:
+        asked(server, retries=2)
+    assert isinstance(raised.value, SpentError)
+    assert raised.value.reply == "no idea"
+    assert raised.value.usage.requests == 3
+    assert len(server.requests) == 3
+
+
+def test_a_reply_that_was_cut_off_is_never_read_even_if_it_could_be() -> None:
+    whole_but_cut = completion('{"claims": ["a"]}', finish="length")
+    with serving(one_after_another(whole_but_cut)) as server, pytest.raises(ReplyError, match="cut off"):
+        asked(server, retries=1)
+
+
+def test_a_miscounted_reply_is_refused_with_both_counts() -> None:
+    question = VerifyClaims(claims=("a", "b", "c"), context=("p",))
+    verdict = {"reason": "r", "passages": [1], "verdict": "supported"}
+    short = completion(json.dumps({"verdicts": {"1": verdict, "2": verdict}}))
+    with serving(one_after_another(short)) as server, pytest.raises(ReplyError, match="3 claims, 2 verdicts"):
+        asked(server, question, retries=0)
+
+
+def test_no_verdict_at_all_to_the_end_is_a_question_that_cannot_be_answered() -> None:
+    question = VerifyClaims(claims=("a",), context=("p",))
+    with (
+        serving(one_after_another(completion('{"verdicts": {}}'))) as server,
+        pytest.raises(CannotAnswerError, match="no verdict for 1 claim"),
+    ):
+        asked(server, question, retries=1)
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
+def test_a_passing_failure_is_tried_again(status: int) -> None:
+    trouble = Response(status, {"error": {"message": "busy"}}, {"Retry-After": "0.01"})
+    with serving(one_after_another(trouble, trouble, GOOD)) as server:
+        assert asked(server).value
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("headers", [{"retry-after-ms": "10"}, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, {}])
+def test_every_form_of_retry_after_is_understood(headers: dict[str, str]) -> None:
+    with serving(one_after_another(Response(429, "{}", headers), GOOD)) as server:
+        assert asked(server).value
+
+
+def test_a_final_refusal_is_not_tried_again() -> None:
+    refusal = Response(400, {"error": {"message": "the prompt is too long", "code": "context_length_exceeded"}})
+    with serving(one_after_another(refusal)) as server, pytest.raises(EndpointError, match="too long"):
+        asked(server)
+    assert len(server.requests) == 1
+
+
+def test_a_spent_quota_is_not_tried_again_although_it_is_a_429() -> None:
+    spent = Response(429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}})
+    with serving(one_after_another(spent)) as server, pytest.raises(EndpointError, match="insufficient_quota"):
+        asked(server)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_wrong_key_or_model_is_the_callers_to_mend(status: int) -> None:
+    refusal = Response(status, {"error": {"message": "no"}})
+    with serving(one_after_another(refusal)) as server, pytest.raises(UsageError, match=f"HTTP {status}"):
+        asked(server)
+
+
+def test_a_deadline_ends_the_attempts_and_names_the_last_trouble() -> None:
+    trouble = Response(503, {"error": {"message": "overloaded"}})
+    with serving(one_after_another(trouble)) as server, pytest.raises(EndpointError, match="overloaded"):
+        asked(server, deadline=0.5)
+
+
+def test_an_endpoint_that_is_not_there_is_an_error_of_the_endpoint() -> None:
+    judge = ModelJudge("openai/x", base_url="http://127.0.0.1:9/v1", deadline=0.3)
+    with pytest.raises(EndpointError, match="gave no answer"):
+        asyncio.run(judge.answer(QUESTION))
+
+
+def test_a_slow_answer_is_given_up_and_asked_again() -> None:
+    with serving(one_after_another(Response(body=GOOD, delay=1.0), GOOD)) as server:
+        assert asked(server, timeout=0.2).value
+    assert len(server.requests) == 2
+
+
+def test_what_is_no_json_or_has_no_choices_is_an_error_of_the_endpoint() -> None:
+    for body in ("<html>", {"object": "error"}, {"choices": []}):
+        with serving(one_after_another(Response(body=body))) as server, pytest.raises(EndpointError):
+            asked(server)
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [("temperature", "Unsupported value: 'temperature'"), ("seed", "unknown field seed")],
+)
+def test_a_setting_that_the_endpoint_refuses_is_left_out_from_then_on(setting: str, told: str) -> None:
+    def picky(request: dict[str, Any], _: int) -> Any:
+        return Response(400, {"error": {"message": told}}) if setting in request else GOOD
+
+    with serving(picky) as server:
+        judge = ModelJudge("openai/x", base_url=server.url, seed=7)
+
+        async def twice() -> None:
+            await judge.answer(QUESTION)
+            await judge.answer(QUESTION)
+
+        asyncio.run(twice())
+    assert [setting in request for request in server.requests] == [True, False, False]
+
+
+def test_an_endpoint_without_schemas_gets_json_mode_and_then_plain_text() -> None:
+    def old(request: dict[str, Any], _: int) -> Any:
+        if "response_format" in request:
+            return Response(400, {"error": {"message": "response_format is not supported"}})
+        return GOOD
+
+    with serving(old) as server:
+        assert asked(server).value
+    forms = [request.get("response_format", {}).get("type") for request in server.requests]
+    assert forms == ["json_schema", "json_object", None]
+
+
+def test_confidence_is_the_geometric_mean_of_token_probabilities() -> None:
+    tokens = [{"token": "a", "logprob": -0.1}, {"token": "b", "logprob": -0.3}]
+    reply = completion('{"claims": []}', logprobs={"content": tokens})
+    with serving(one_after_another(reply)) as server:
+        answer = asked(server, logprobs=True)
+    assert answer.confidence == pytest.approx(0.8187, abs=1e-4)
+    assert server.requests[0]["logprobs"] is True
+
+
+def test_an_unknown_price_is_unknown_and_not_nothing() -> None:
+    with serving(one_after_another(GOOD)) as server:
+        judge = ModelJudge("vllm/my-own-model", base_url=server.url)
+        assert asyncio.run(judge.answer(QUESTION)).cost is None
+        priced = ModelJudge("vllm/my-own-model", base_url=server.url, price=(1.0, 10.0))
+        assert asyncio.run(priced.answer(QUESTION)).cost == pytest.approx((100 + 200) / 1e6)
+
+
+def test_a_missing_key_is_said_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+        ModelJudge("openai/gpt-5.1").check()
+    with pytest.raises(UsageError, match="ANTHROPIC_API_KEY"):
+        ModelJudge("anthropic/claude-sonnet-4-5").check()
+    ModelJudge("ollama/llama3").check()
+
+
+def test_a_base_url_from_the_environment_is_taken_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://user:password@127.0.0.1:1/v1/")
+    judge = ModelJudge("openai/gpt-5.1")
+    judge.check()
+    assert judge.identity == "openai/gpt-5.1(http://127.0.0.1:1/v1)"
+
+
+def test_identity_names_what_changes_answers_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    judge = ModelJudge("openai/gpt-5.1", api_key="secret", temperature=0.5, seed=1, headers={"X-Key": "hidden"})
+    assert judge.identity == "openai/gpt-5.1(temperature=0.5, seed=1)"
+    assert "secret" not in repr(judge)
+    assert "hidden" not in repr(judge)
+    assert pickle.loads(pickle.dumps(judge)) == judge
+
+
+def test_unknown_names_get_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean openai"):
+        ModelJudge("opneai/gpt-5.1")
+    with pytest.raises(UsageError, match="provider/model"):
+        judge_from("gpt-5.1")
+    with pytest.raises(UsageError, match="did you mean embedded"):
+        judge_from("embeded")
+    with pytest.raises(UsageError, match="did you mean temperature"):
+        judge_from({"model": "openai/gpt-5.1", "temprature": 1})
+
+
+def test_one_retry_after_holds_back_all_callers() -> None:
+    def busy_once(_: dict[str, Any], number: int) -> Any:
+        return Response(429, "{}", {"Retry-After": "0.3"}) if number == 1 else GOOD
+
+    with serving(busy_once) as server:
+        judge = ModelJudge("openai/x", base_url=server.url)
+
+        async def two() -> float:
+            loop = asyncio.get_running_loop()
+            async with judge.opened():
+                first = asyncio.create_task(judge.answer(QUESTION))
+                await asyncio.sleep(0.1)
+                began = loop.time()
+                await judge.answer(QUESTION)
+                waited = loop.time() - began
+                await first
+                return waited
+
+        assert asyncio.run(two()) > 0.15
+
+
+def test_errors_of_a_judge_are_one_family() -> None:
+    assert issubclass(EndpointError, JudgeError)
+    assert issubclass(ReplyError, JudgeError)

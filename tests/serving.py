@@ -1,0 +1,117 @@
+"""A model server for tests, on loopback: OpenAI's chat completions, with whatever trouble a test asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from aiohttp import web
+
+
+@dataclass(frozen=True)
+class Response:
+    """What the server sends: a status, a body, headers."""
+
+    status: int = 200
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=lambda: dict[str, str]())
+    delay: float = 0.0
+
+
+Behaviour: TypeAlias = "Callable[[dict[str, Any], int], Response | Any]"
+
+
+def completion(text: str, *, finish: str = "stop", **more: Any) -> dict[str, Any]:
+    """A chat completion with this text."""
+    message = {"role": "assistant", "content": text}
+    usage = {"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 40}}
+    return {"choices": [{"message": message, "finish_reason": finish, **more}], "usage": usage}
+
+
+def filled(schema: dict[str, Any]) -> Any:
+    """A value of a JSON schema: first choices, true, three items, numbers 1."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema.get("type"):
+        case "object":
+            return {name: filled(inner) for name, inner in schema["properties"].items()}
+        case "array":
+            return [filled(schema["items"])] * min(3, schema.get("maxItems", 3))
+        case "boolean":
+            return True
+        case "integer" | "number":
+            return 1
+        case _:
+            return "a statement"
+
+
+def obliging(request: dict[str, Any], _: int) -> dict[str, Any]:
+    """Answer any question by its schema."""
+    schema = request["response_format"]["json_schema"]["schema"]
+    return completion(json.dumps(filled(schema)))
+
+
+class Server:
+    """A running server: its URL, and the requests it got."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        self.behaviour = behaviour
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.url = ""
+        self.at_once = 0
+        self.most_at_once = 0
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """Answer one request as the test's behaviour says."""
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            data = cast("dict[str, Any]", await request.json())
+            self.requests.append(data)
+            self.headers.append(dict(request.headers))
+            made = self.behaviour(data, len(self.requests))
+            response = made if isinstance(made, Response) else Response(body=made)
+            await asyncio.sleep(response.delay)
+            body = response.body if isinstance(response.body, str) else json.dumps(response.body)
+            return web.Response(status=response.status, text=body, headers=response.headers)
+        finally:
+            self.at_once -= 1
+
+
+@contextmanager
+def serving(behaviour: Behaviour = obliging) -> Generator[Server]:
+    """A server on a thread of its own, for as long as the block lasts."""
+    server = Server(behaviour)
+    loop = asyncio.new_event_loop()
+    ready = threading.Event()
+    stop = asyncio.Event()
+
+    async def serve() -> None:
+        application = web.Application(client_max_size=50_000_000)
+        application.router.add_post("/v1/chat/completions", server.handle)
+        runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        address = cast("tuple[str, int]", runner.addresses[0])
+        server.url = f"http://127.0.0.1:{address[1]}/v1"
+        ready.set()
+        await stop.wait()
+        await runner.cleanup()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
+    thread.start()
+    if not ready.wait(10):
+        raise RuntimeError("the test server did not start")
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
+        loop.close()
