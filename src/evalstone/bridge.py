@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import contextvars
 import functools
 import os
@@ -33,7 +34,10 @@ class _Loop:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
+        while True:
+            # SystemExit and KeyboardInterrupt of the work reach its caller by its task; they must not end the loop
+            with contextlib.suppress(KeyboardInterrupt, SystemExit):
+                self.loop.run_forever()
 
 
 _lock = threading.Lock()
@@ -62,6 +66,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
     Raises UsageError when called from evalstone's own loop, where waiting would never end: use `await` there.
     """
+    if not asyncio.iscoroutine(work):
+        raise UsageError(f"a coroutine was expected, not {type(work).__name__}: call the async function first")
     owner = _loop()
     if threading.current_thread() is owner.thread:
         work.close()
@@ -78,6 +84,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     def finish(task: asyncio.Task[T]) -> None:
         if task.cancelled():
             done.cancel()
+            done.set_running_or_notify_cancel()  # without it, nobody who waits is told
         elif (error := task.exception()) is not None:
             done.set_exception(error)
         else:

@@ -42,6 +42,10 @@ class MissingExtraError(UsageError):
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(f'{library} is not installed; install it with: pip install "evalstone[{extra}]"')
+        self.library, self.extra = library, extra
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+        return type(self), (self.library, self.extra)
 
 
 class OutcomeError(EvalstoneError):

@@ -30,8 +30,9 @@ FENCE_RULE = (
 )
 
 _HOLE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
-_SINGLE = re.compile(r"(?<![\\{])\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}(?!\})")
-_LOOKALIKE = re.compile(r"[<＜﹤‹〈《≪«]{2,}(?=\s*[/／]?\s*\w)")
+_SINGLE = re.compile(r"(?<![\\{])\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}")
+_ANGLE, _INVISIBLE = "[<＜﹤‹〈⟨《⟪≪«]", "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe0e\ufe0f\ufeff]"
+_LOOKALIKE = re.compile(f"{_ANGLE}(?:{_INVISIBLE}*{_ANGLE})+")
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _LINE_BREAKS = re.compile("[\t\n\r\u2028\u2029 ]+")
 
@@ -71,7 +72,11 @@ class Prompt:
         if braces == "auto":
             braces = "double" if _HOLE.search(text) else "single"
         if braces == "single":
-            text = _SINGLE.sub(r"{{\1}}", text).replace(r"\{", "{").replace(r"\}", "}")
+            text = _SINGLE.sub(r"{{\1}}", text)
+            bare = text.replace(r"\{", "{").replace(r"\}", "}")
+            if len(_HOLE.findall(bare)) > len(_HOLE.findall(text)):
+                raise PromptError("a name in two escaped braces would be a hole; leave out one pair of them")
+            text = bare
         prompt = cls(instructions, text, fenced=fenced)
         prompt.check(holes)
         return prompt
@@ -84,10 +89,14 @@ class Prompt:
     def check(self, holes: Iterable[str]) -> None:
         """Raise PromptError unless the template has exactly these holes."""
         wanted, present = set(holes), set(self.holes)
+        told: list[str] = []
         if missing := sorted(wanted - present):
-            raise PromptError(f"the template lacks {', '.join('{{' + name + '}}' for name in missing)}")
+            told.append(f"the template lacks {', '.join('{{' + name + '}}' for name in missing)}")
         if extra := sorted(present - wanted):
-            raise PromptError(f"the template has a hole that nothing fills: {unknown('hole', extra[0], wanted)}")
+            named = "; ".join(unknown("hole", name, wanted) for name in extra)
+            told.append(f"the template has {'a hole' if len(extra) == 1 else 'holes'} that nothing fills: {named}")
+        if told:
+            raise PromptError("; ".join(told))
         if _HOLE.search(self.instructions):
             raise PromptError("instructions cannot have holes; put them into the template")
 
@@ -95,7 +104,7 @@ class Prompt:
     def fingerprint(self) -> str:
         """Eight hexadecimal digits that change with any change of the prompt."""
         parts = (self.instructions, self.template, *self.passages, str(self.fenced))
-        return hashlib.blake2b("\x00".join(parts).encode(), digest_size=4).hexdigest()
+        return hashlib.blake2b("\x00".join(parts).encode(errors="surrogatepass"), digest_size=4).hexdigest()
 
     def render(self, materials: Mapping[str, Material]) -> tuple[str, str]:
         """The system and the user message, with every hole filled."""

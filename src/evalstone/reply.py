@@ -18,8 +18,9 @@ from evalstone.errors import CannotAnswerError, ReplyError
 T = TypeVar("T")
 
 MAX_REPLY = 2_000_000
-_MAX_CANDIDATES = 200
-_THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_THINKING = re.compile(r"\A(?:\s*<think(?:ing)?>.*?</think(?:ing)?>)+", re.DOTALL | re.IGNORECASE)
+_UNFINISHED_THOUGHT = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
+_OPENING = re.compile(r'(\[\s*)?\{(?=\s*["}]|[\s`]*\Z)')
 
 
 def parse_json(text: str) -> Any:
@@ -29,53 +30,49 @@ def parse_json(text: str) -> Any:
     body = _THINKING.sub("", text.lstrip("\ufeff")).strip()
     if not body:
         raise ReplyError("the reply is empty; a JSON object was expected", reply=text)
+    if _UNFINISHED_THOUGHT.match(body):
+        raise ReplyError("the reply ends in the middle of its reasoning", reply=text)
     try:
-        return _DECODER.decode(body)
-    except _DuplicateKeyError as error:
-        raise ReplyError(str(error), reply=text) from None
-    except (ValueError, RecursionError):
-        pass
-    found = _objects(body, text)
+        found = _objects(body)
+        differ = any(other != found[0] for other in found[1:])
+    except RecursionError:
+        raise ReplyError("the JSON in the reply is nested too deeply", reply=text) from None
+    except json.JSONDecodeError as error:
+        cut = error.pos >= len(body.rstrip("` \n\r\t")) or error.msg.startswith("Unterminated")
+        told = "cut off" if cut else f"not valid: {error.msg} at character {error.pos}"
+        raise ReplyError(f"the JSON object in the reply is {told}", reply=text) from None
+    except ValueError as error:
+        raise ReplyError(f"the JSON object in the reply is not valid: {error}", reply=text) from None
     if not found:
         raise ReplyError("the reply holds no complete JSON object; it may be cut off", reply=text)
-    if any(other != found[0] for other in found[1:]):
+    if differ:
         raise ReplyError(f"the reply holds {len(found)} different JSON objects; exactly one was expected", reply=text)
     return found[0]
 
 
-def _objects(body: str, reply: str) -> list[Any]:
-    """The outermost JSON objects inside a text. One that opens and never closes makes the reply a cut-off one."""
+def _objects(body: str) -> list[Any]:
+    """The outermost JSON objects inside a text.
+
+    Braces that do not open as an object does, as in prose or a formula, are passed over. Inside an object that opens
+    and cannot be read nothing is looked for: a part of a cut-off answer is not the answer. Raises ValueError for it.
+    """
     found: list[Any] = []
-    at = body.find("{")
-    for _ in range(_MAX_CANDIDATES):
-        if at < 0:
-            return found
-        try:
-            value, end = _DECODER.raw_decode(body, at)
-        except _DuplicateKeyError as error:
-            raise ReplyError(str(error), reply=reply) from None
-        except json.JSONDecodeError as error:
-            if error.pos >= len(body.rstrip("` \n\r\t")) or error.msg.startswith("Unterminated"):
-                raise ReplyError("the JSON object in the reply is cut off", reply=reply) from None
-            end = at + 1
-        except RecursionError:
-            raise ReplyError("the JSON in the reply is nested too deeply", reply=reply) from None
-        else:
-            found.append(value)
-        at = body.find("{", end)
+    opening = _OPENING.search(body)
+    while opening:
+        if opening[1]:
+            raise ValueError("it stands in a list")
+        value, end = _DECODER.raw_decode(body, opening.start())
+        found.append(value)
+        opening = _OPENING.search(body, end)
     return found
-
-
-class _DuplicateKeyError(ValueError):
-    pass
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise _DuplicateKeyError(f"the key {twice!r} stands twice in one JSON object")
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise ValueError(f"the key {_quoted(twice)} stands twice in it")
     return made
 
 
@@ -121,13 +118,13 @@ def numbered(kind: type[T], data: Any, count: int, *, of: str, what: str = "verd
     given = cast("Mapping[str, Any]", data)
     if not given and count:
         raise CannotAnswerError(f"the judge gave no {what} for {_plural(count, of)}")
-    wanted = [str(number) for number in range(1, count + 1)]
+    wanted = dict.fromkeys(str(number) for number in range(1, count + 1))
     missing = [key for key in wanted if key not in given]
     extra = [key for key in given if key not in wanted]
     if missing or extra:
         told = f"{_plural(count, of)}, {_plural(len(given), what)}"
         told += f"; missing: {', '.join(missing[:10])}" if missing else ""
-        told += f"; unknown: {', '.join(repr(key) for key in extra[:10])}" if extra else ""
+        told += f"; unknown: {', '.join(_quoted(key) for key in extra[:10])}" if extra else ""
         raise ReplyError(told)
     return tuple(validated(kind, given[key], f"{what} {key}") for key in wanted)
 
@@ -176,3 +173,7 @@ def choice_schema(choices: Sequence[str]) -> dict[str, Any]:
 
 def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _quoted(key: str) -> str:
+    return repr(key if len(key) <= 40 else key[:39] + "…")

@@ -47,6 +47,8 @@ class Message:
     def __post_init__(self) -> None:
         if self.role not in ROLES:
             raise UsageError(f"message role must be one of {', '.join(ROLES)}, not {self.role!r}")
+        if not isinstance(self.content, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"message content must be text, not {type(self.content).__name__}: {_short(self.content)}")
         object.__setattr__(self, "tool_calls", tuple(self.tool_calls))
 
 
@@ -79,6 +81,11 @@ class Sample:
             if value is not None and not isinstance(value, str):
                 raise UsageError(f"{name} must be text, not {type(value).__name__}: {_short(value)}")
         object.__setattr__(self, "context", passages(self.context))
+        for name, kind in (("messages", Sequence), ("metadata", Mapping)):
+            value = getattr(self, name)
+            if isinstance(value, str) or not isinstance(value, kind):
+                wanted = "a list of Message values" if name == "messages" else "a mapping"
+                raise UsageError(f"{name} must be {wanted}, not {type(value).__name__}: {_short(value)}")
         object.__setattr__(self, "messages", tuple(self.messages))
         for message in self.messages:
             if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -119,9 +126,9 @@ def passages(value: object) -> tuple[str, ...] | None:
 class Score:
     """A number that was measured.
 
-    value: in [0, scale]; which direction is better is the scorer's to say. reason: why, for people.
-    evidence: why, as data (claims with verdicts, passages with levels). Raises OutcomeError for a value that is
-    NaN, infinite or out of range, so that no such number ever reaches a mean.
+    value: in [0, scale]; which direction is better is the scorer's to say. scale: a positive number. reason: why, for
+    people. evidence: why, as data (claims with verdicts, passages with levels). Raises OutcomeError for a value that
+    is NaN, infinite or out of range, so that no such number ever reaches a mean.
     """
 
     value: float
@@ -133,8 +140,10 @@ class Score:
         value = cast(object, self.value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise OutcomeError(f"a score must be a number, not {type(value).__name__}: {_short(value)}")
-        if not math.isfinite(self.value):
+        if not -math.inf < self.value < math.inf:
             raise OutcomeError(f"a score must be finite, not {self.value}")
+        if not 0 < self.scale < math.inf:
+            raise OutcomeError(f"a score's scale must be a positive number, not {self.scale}")
         if not (math.isfinite(self.scale) and self.scale > 0):
             raise OutcomeError(f"a score's scale must be a positive number, not {self.scale}")
         if not 0 <= self.value <= self.scale:
@@ -290,15 +299,20 @@ def plain(value: Any) -> Any:
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, Sequence | set | frozenset):
+    if isinstance(value, Sequence):
         return [plain(item) for item in cast("Sequence[Any]", value)]
+    if isinstance(value, set | frozenset):  # sorted, for the order of a set differs from process to process
+        return sorted((plain(item) for item in cast("set[Any]", value)), key=_canonical)
     return str(value)
+
+
+def _canonical(data: Any) -> str:
+    return json.dumps(data, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
 def digest(value: Any) -> str:
     """The hash of a value's content, the same in every process: 32 hexadecimal digits."""
-    text = json.dumps(plain(value), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(_canonical(plain(value)).encode(), digest_size=16).hexdigest()
 
 
 def _short(value: object) -> str:

@@ -154,6 +154,7 @@ BROKEN = [
     ("d.csv", "input,output,input\na,b,c\n", "line 1: two columns of the header are named 'input'"),
     ("d.csv", 'input,output\n"a\nb",c\nd,e,f\n', "line 4: 3 cells for 2 columns; the first too many is 'f'"),
     ("d.csv", 'input,output\na,b\n"c,d\n', "line 3: broken CSV (unexpected end of data)"),
+    ("d.tsv", 'input\toutput\n"a"b\tc\n', "line 2: broken CSV ('\\t' expected after '\"')"),
     ("d.csv", "who,what\na,b\n", "no column is understood (columns: who, what); wanted are input"),
     ("d.csv", "input,context\nq,\"['a', 'b']\"\n", "context must be a JSON list, not a list as Python prints it"),
     ("d.csv", b"input\nq\nZ\xfcrich\n", "not UTF-8: byte 10 (0xfc, line 3) is no text; save the file as UTF-8"),

@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evalstone.dataset import FIELD_NAMES, Dataset, load
+from evalstone.dataset import FIELD_NAMES, load
 from evalstone.errors import UsageError
 
 WORDS = [name for ranks in FIELD_NAMES.values() for rank in ranks for name in rank]
@@ -34,23 +34,25 @@ VALUES = st.recursive(
 SUFFIXES = ["json", "jsonl", "csv", "tsv", "jsonl.gz", "parquet"]
 
 
-@settings(max_examples=500)
+def read_or_refused(source: Any) -> bool:
+    try:
+        return len(load(source)) > 0
+    except UsageError as error:
+        return str(error).isprintable()
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=5), max_size=3))
 def test_any_row_is_read_or_refused_in_one_sentence(rows: list[dict[str, Any]]) -> None:
-    try:
-        assert isinstance(load(rows), Dataset)
-    except UsageError as error:
-        assert str(error).isprintable()
+    assert read_or_refused(rows)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
+@settings(max_examples=300, deadline=None)
 @given(data=st.one_of(st.binary(max_size=60), st.text('[]{}",:input\n\r\t;\\ ', max_size=60).map(str.encode)))
 def test_any_file_is_read_or_refused_in_one_sentence(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, data: bytes
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"any.{suffix}"
     path.write_bytes(data)
-    try:
-        assert isinstance(load(path), Dataset)
-    except UsageError as error:
-        assert str(error).isprintable()
+    assert read_or_refused(path)

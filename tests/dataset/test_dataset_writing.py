@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalstone.dataset import json_line, load, write_jsonl
@@ -29,6 +29,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_a_line_of_json_reads_back_as_what_it_was(value: Any) -> None:
     line = json_line(value)
@@ -72,6 +73,7 @@ SAMPLES = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(SAMPLES, min_size=1, max_size=5, unique_by=lambda sample: sample.id))
 def test_samples_read_back_as_what_they_were(tmp_path_factory: pytest.TempPathFactory, samples: list[Sample]) -> None:
     path = tmp_path_factory.mktemp("written") / "d.jsonl"
@@ -81,6 +83,7 @@ def test_samples_read_back_as_what_they_were(tmp_path_factory: pytest.TempPathFa
     assert len(path.read_text(encoding="utf-8").splitlines()) == len(samples)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5))
 def test_hostile_rows_are_read_or_refused_and_nothing_else(rows: list[tuple[str, str]]) -> None:
     dataset = load([{"input": one, "context": two} for one, two in rows])

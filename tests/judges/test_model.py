@@ -154,7 +154,8 @@ def test_a_slow_answer_is_given_up_and_asked_again() -> None:
 
 
 def test_what_is_no_json_or_has_no_choices_is_an_error_of_the_endpoint() -> None:
-    for body in ("<html>", {"object": "error"}, {"choices": []}):
+    bodies: list[Any] = ["<html>", {"object": "error"}, {"choices": []}]
+    for body in bodies:
         with serving(one_after_another(Response(body=body))) as server, pytest.raises(EndpointError):
             asked(server)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from evalstone.scorers import (
@@ -60,9 +61,12 @@ def context_options(case: Case) -> dict[str, Any]:
     options = case["options"]
     for name in ("get_context_returns", "context_extractor_returns"):
         if name in options:
-            found = options[name]
-            return {"context_from": lambda _: found}
+            return {"context_from": partial(_given, options[name])}
     return {"context": options["context"]} if "context" in options else {}
+
+
+def _given(passages: Sequence[str], _: Sample) -> Sequence[str]:
+    return passages
 
 
 def folded(word: object) -> str:
@@ -78,7 +82,7 @@ def answer(case: Case, step: int, key: str) -> Any:
 
 def claims_then(case: Case, supported: Callable[[Mapping[str, Any]], str]) -> list[Any]:
     """The two replies of a scorer that lists claims and verifies them."""
-    verdicts = [
+    verdicts: list[Any] = [
         {"reason": str(v.get("reason", "")), "passages": [], "verdict": supported(v)}
         for v in answer(case, 1, "verdicts")
     ]

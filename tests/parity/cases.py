@@ -16,7 +16,6 @@ from evalstone.engine.asking import Asker
 from evalstone.errors import EvalstoneError
 from evalstone.judges import ScriptedJudge
 from evalstone.types import OUTCOME_NAMES, Failed, Outcome, Score
-
 from tests.parity.adapters import ADAPTERS
 
 Case = Mapping[str, Any]

@@ -11,7 +11,6 @@ import typer
 from evalstone.errors import EvalstoneError
 
 USAGE = 2
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="evalstone",
@@ -161,9 +160,6 @@ def main() -> None:
     except EvalstoneError as error:
         typer.echo(f"evalstone: {error}", err=True)
         sys.exit(USAGE)
-    except KeyboardInterrupt:
-        typer.echo("\nInterrupted. What was judged is in the ledger: the same command goes on from there.", err=True)
-        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -24,7 +24,7 @@ from evalstone.report.terminal import money, safe, show_run
 from evalstone.scorers.base import Scorer, summary
 from evalstone.types import Failed, Score, Skipped
 
-OK, BELOW, FAILED = 0, 1, 3
+OK, BELOW, FAILED, INTERRUPTED = 0, 1, 3, 130
 DEMO_SCORERS = ("faithfulness", "hallucination", "context_relevance", "context_precision", "context_position")
 
 
@@ -89,19 +89,29 @@ def run(config: RunConfig, *, fresh: bool, worst: int, quiet: bool, hint: str = 
             raise UsageError(f"--min: {unknown('scorer', name, names)}")
     if config.out is not None:
         prepare(config.out)
-    result = evaluate(
-        plan.dataset,
-        plan.scorers,
-        judge=plan.judge,
-        concurrency=config.concurrency,
-        ledger=config.ledger,
-        progress=not quiet and sys.stderr.isatty(),
-        fresh=fresh,
-    )
+    try:
+        result = evaluate(
+            plan.dataset,
+            plan.scorers,
+            judge=plan.judge,
+            concurrency=config.concurrency,
+            ledger=config.ledger,
+            progress=not quiet and sys.stderr.isatty(),
+            fresh=fresh,
+        )
+    except KeyboardInterrupt:
+        told = f"\nInterrupted. What was judged is in {_place(config.ledger)}: the same command goes on from there.\n"
+        sys.stderr.write(told)
+        return INTERRUPTED
     screen = console()
     show_run(result, screen, dataset=plan.dataset, worst=worst)
     _where(result, config, screen, hint)
     return _exit_code(result, config, screen)
+
+
+def _place(ledger: str) -> str:
+    """The ledger's file, as a user knows it."""
+    return ledger.removeprefix("sqlite:///")
 
 
 def _where(result: Run, config: RunConfig, screen: Console, hint: str) -> None:
@@ -109,7 +119,7 @@ def _where(result: Run, config: RunConfig, screen: Console, hint: str) -> None:
     if config.out is not None:
         folder = write_run(result, config.out)
         screen.print(Text(f"Results: {folder / 'records.jsonl'} and {folder / 'summary.json'}"))
-    screen.print(Text(f"Ledger:  {config.ledger.removeprefix('sqlite:///')}, run {result.id}"))
+    screen.print(Text(f"Ledger:  {_place(config.ledger)}, run {result.id}"))
     name = result.cards[0].name
     screen.print(Text("\nNext:", style="bold"))
     screen.print(Text(hint or f"  evalstone report {config.out or result.id}     show this again"))

@@ -6,6 +6,7 @@ import codecs
 import gzip
 import zlib
 
+from evalstone.dataset.wording import escaped
 from evalstone.errors import DataError
 
 # UTF-32 before UTF-16: the little-endian mark of the one begins with the mark of the other.
@@ -23,7 +24,7 @@ def unzipped(data: bytes) -> bytes:
     try:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"not a whole gzip file ({error})") from None
+        raise DataError(f"not a whole gzip file ({escaped(error)})") from None
 
 
 def decoded(data: bytes) -> str:

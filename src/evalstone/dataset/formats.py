@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, TypeAlias, cast
 
 from evalstone.dataset.names import normal
-from evalstone.dataset.wording import excerpt, listed
+from evalstone.dataset.wording import escaped, excerpt, listed
 from evalstone.errors import DataError
 
 Rows: TypeAlias = Iterator[tuple[str, Any]]
@@ -75,7 +75,7 @@ def _parsed(text: str, line: int) -> Any:
     except RecursionError:
         raise DataError(f"line {line}: nested too deeply") from None
     except ValueError as error:
-        raise DataError(f"line {line}: not JSON ({error}): {excerpt(text)}") from None
+        raise DataError(f"line {line}: not JSON ({escaped(error)}): {excerpt(text)}") from None
 
 
 def _starts_with_line_of_json(text: str) -> bool:
@@ -113,7 +113,7 @@ def _next(reader: Iterator[list[str]], line: int) -> list[str] | None:
     try:
         return next(reader, None)
     except csv.Error as error:
-        raise DataError(f"line {line}: broken CSV ({error})") from None
+        raise DataError(f"line {line}: broken CSV ({escaped(error)})") from None
 
 
 def _header(cells: list[str], line: int) -> list[str]:

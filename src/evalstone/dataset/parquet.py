@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstone.dataset.formats import Rows
+from evalstone.dataset.wording import escaped
 from evalstone.errors import DataError, MissingExtraError
 
 
@@ -25,4 +26,4 @@ def parquet_rows(path: Path) -> Rows:
                     number += 1
                     yield f"row {number}", row
     except (arrow.ArrowException, OSError) as error:
-        raise DataError(f"not a Parquet file that pyarrow can read ({error})") from None
+        raise DataError(f"not a Parquet file that pyarrow can read ({escaped(error)})") from None

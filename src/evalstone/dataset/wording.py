@@ -19,6 +19,11 @@ def named(name: str) -> str:
     return name if name.isprintable() else repr(name)
 
 
+def escaped(text: object) -> str:
+    """The text of another library's error, with what cannot be printed on one line escaped."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(text))
+
+
 def listed(names: Iterable[str], *, most: int = 12) -> str:
     """Names with commas between, the first twelve of them: `a, b, c and 3 more`."""
     every = [named(name) for name in names]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -65,7 +66,7 @@ class _Execution:
         # Twice as many cells as calls: a cell that waits for another's answer does not leave a call's place empty.
         self.workers = min(2 * concurrency, plan.size)
         self.done: list[Record | None] = [None] * plan.size
-        self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{plan.fingerprint[:6]}"
+        self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
     async def run(self) -> Run:

@@ -59,7 +59,7 @@ class Plan:
         absent = [self._absent(scorer) for scorer in self.scorers]
         if all(absent):
             raise UsageError(
-                f"no sample of {self.dataset.name} can be scored: " + "; ".join(filter(None, absent)) + self._columns()
+                f"no sample of {self.dataset.name} can be scored: " + ". ".join(filter(None, absent)) + self._columns()
             )
 
     def _absent(self, scorer: Scorer) -> str:
@@ -73,7 +73,9 @@ class Plan:
             if not here:
                 return ""
             lacking.update(here)
-        return f"{scorer.name} needs {', '.join(scorer.needs)}, and {' and '.join(lacking)} is absent"
+        nowhere = [name for name in scorer.needs if lacking[name] == len(self.dataset.samples)]
+        told = f"{' and '.join(nowhere)} is absent" if nowhere else "no sample has all of it"
+        return f"{scorer.name} needs {' and '.join(scorer.needs)}; {told}"
 
     def _columns(self) -> str:
         if not self.dataset.ignored:

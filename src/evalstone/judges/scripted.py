@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
-from evalstone.errors import CannotAnswerError, DataError
+from evalstone.errors import CannotAnswerError, DataError, UsageError
 from evalstone.judges.base import Judge, Reply, Turn, converse
 from evalstone.question import Answer, Question
 from evalstone.types import Usage
@@ -28,6 +28,8 @@ class ScriptedJudge(Judge):
     costly = False
 
     def __init__(self, script: Script, *, retries: int = 3) -> None:
+        if isinstance(script, str):
+            raise UsageError("a script is a list, a mapping or a function; one reply is a list of one")
         self.script = script
         self.retries = retries
         self.asked: list[Question[Any]] = []
@@ -85,8 +87,13 @@ class ReplayJudge(Judge):
     def from_records(cls, path: str | Path) -> ReplayJudge:
         """The answers behind a `records.jsonl`. Raises DataError when the file is not one."""
         file = Path(path)
-        with file.open(encoding="utf-8") as lines:
-            return cls(dict(_replies(lines, file)), source=str(file))
+        try:
+            with file.open(encoding="utf-8") as lines:
+                return cls(dict(_replies(lines, file)), source=str(file))
+        except OSError as error:
+            raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
+        except UnicodeDecodeError:
+            raise DataError(f"{file} is no text in UTF-8, so not a records.jsonl") from None
 
     @property
     def identity(self) -> str:
@@ -106,8 +113,9 @@ def _replies(lines: Iterable[str], file: Path) -> Iterable[tuple[str, str]]:
     for number, line in enumerate(lines, start=1):
         try:
             steps = json.loads(line)["steps"]
-            for step in steps:
-                if step["reply"] is not None and step["answer"] is not None:
-                    yield step["fingerprint"], step["reply"]
+            kept = [(s["fingerprint"], s["reply"]) for s in steps if s["reply"] is not None and s["answer"] is not None]
+            if not all(isinstance(part, str) for pair in kept for part in pair):
+                raise TypeError("fingerprint and reply must be text")
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{file}, line {number}: not a line of records.jsonl ({error!r})") from None
+        yield from kept

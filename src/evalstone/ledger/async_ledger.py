@@ -122,12 +122,9 @@ class AsyncLedger:
         try:
             while self._batch:
                 batch, self._batch = self._batch, _Batch()
-                try:
-                    found = await loop.run_in_executor(self._thread, self._run, batch)
-                except LedgerError as error:
-                    _settle(batch, error=error)
-                else:
-                    _settle(batch, found)
+                work = loop.run_in_executor(self._thread, self._run, batch)
+                await asyncio.wait([work])
+                _settle(batch, work)
         finally:
             self._working = None
 
@@ -143,15 +140,12 @@ def _opened(url: str | Path) -> Ledger:
     return Ledger(url)
 
 
-def _settle(
-    batch: _Batch,
-    found: dict[tuple[str, str], StoredAnswer] | None = None,
-    *,
-    error: LedgerError | None = None,
-) -> None:
+def _settle(batch: _Batch, work: asyncio.Future[dict[tuple[str, str], StoredAnswer]]) -> None:
+    """Give every caller of a batch what came of it; whatever error ended it reaches all of them."""
+    error = work.exception()
     for waiting in batch.written:
         if not waiting.done():
             waiting.set_exception(error) if error else waiting.set_result(None)
     for key, waiting in batch.keys.items():
         if not waiting.done():
-            waiting.set_exception(error) if error else waiting.set_result((found or {}).get(key))
+            waiting.set_exception(error) if error else waiting.set_result(work.result().get(key))

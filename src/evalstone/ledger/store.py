@@ -11,7 +11,7 @@ Nothing secret is written: a judge's identity holds no key and no header.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,7 @@ class Ledger:
         self.close()
 
     @contextmanager
-    def _explained(self) -> Any:
+    def _explained(self) -> Generator[None]:
         try:
             yield
         except sqlalchemy.exc.DBAPIError as error:
@@ -157,7 +157,8 @@ class Ledger:
             for a in answers
         ]
         record_rows = [
-            {"run": run, "sample": r.sample, "scorer": r.scorer, "body": json.dumps(r.to_dict())} for run, r in records
+            {"run": run, "sample": _storable(r.sample), "scorer": _storable(r.scorer), "body": json.dumps(r.to_dict())}
+            for run, r in records
         ]
         with self._explained(), self._connection.begin():
             if answer_rows:
@@ -197,6 +198,11 @@ class Ledger:
         with self._explained(), self._connection.begin():
             bodies = self._connection.scalars(query).all()
         return [Record.from_dict(json.loads(body)) for body in bodies]
+
+
+def _storable(text: str) -> str:
+    """Text that SQLite takes: a lone surrogate, which UTF-8 cannot hold, is written out."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _upsert(table: sa.Table) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import json
-import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from evalstone.errors import OutcomeError, UsageError, unknown
 from evalstone.question import Ask, Question
@@ -51,8 +52,11 @@ class Scorer(ABC):
             _parameters(cls)
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.scale) or self.scale <= 0:
-            raise UsageError(f"{self.name}: scale must be a positive number, not {self.scale}")
+        scale = cast(object, self.scale)
+        if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= sys.float_info.max:
+            raise UsageError(f"{self.name}: scale must be a positive number, not {shortened(repr(scale), 40)}")
+        if not isinstance(self.explain, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"{self.name}: explain must be True or False, not {self.explain!r}")
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -138,8 +142,10 @@ def brief(value: Any) -> str:
     """A parameter's value as it stands in a signature: itself if it is short, else the hash of its content."""
     if callable(value):
         return f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', repr(value))}"
-    if isinstance(value, bool | int | float | str):
-        return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return text if float(text := f"{value:g}") == value else repr(value)
+    if isinstance(value, bool | int | str):
+        return str(value)
     return digest(value)[:8]
 
 
@@ -157,6 +163,8 @@ class ContextScorer(Scorer):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "context", passages(self.context))
+        if self.context_from is not None and not callable(self.context_from):  # pyright: ignore[reportUnnecessaryComparison]
+            raise UsageError(f"{self.name}: context_from must be a function of a sample, not {self.context_from!r}")
 
     def values(self, sample: Sample) -> dict[str, Any]:
         return {**super().values(sample), "context": self.passages_for(sample)}
@@ -188,9 +196,10 @@ def require_passages(scorer: ContextScorer) -> None:
         raise UsageError(f"{scorer.name}: context is an empty list; leave it out to take the sample's passages")
 
 
-def listed(texts: Sequence[str], limit: int = 3) -> str:
-    """Texts for a reason: quoted, the first few of them, with how many there are beside."""
-    shown = "; ".join(f"“{shortened(text)}”" for text in texts[:limit])
+def listed(texts: Sequence[str], limit: int = 3, *, notes: Sequence[str] = ()) -> str:
+    """Texts for a reason: quoted, the first few of them, each with its note, and how many there are beside."""
+    first = itertools.zip_longest(texts[:limit], notes[:limit], fillvalue="")
+    shown = "; ".join(f"“{shortened(text)}”{note}" for text, note in first)
     return f"{shown}; and {len(texts) - limit} more" if len(texts) > limit else shown
 
 

@@ -71,6 +71,8 @@ class ContextRelevance(ContextScorer):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_passages(self)
+        if not isinstance(self.penalties, Penalties):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"{self.name}: penalties must be Penalties or a table of them, not {self.penalties!r}")
         for level in LEVELS:
             if not 0 <= getattr(self, level) <= 1:
                 raise UsageError(f"the weight of level {level} must be in [0, 1], not {getattr(self, level)}")

@@ -23,16 +23,15 @@ def supported_share(verdicts: Sequence[ClaimVerdict]) -> float:
     return sum(v.verdict == "supported" for v in verdicts) / len(verdicts)
 
 
-def claims_reason(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Which claims fell, and on which passages."""
-    parts = [f"{sum(v.verdict == 'supported' for v in verdicts)} of {len(verdicts)} claims are supported"]
+def fallen_claims(verdicts: Sequence[ClaimVerdict]) -> str:
+    """Which claims fell, and on which passages; empty when none did."""
+    told = ""
     if wrong := [v for v in verdicts if v.verdict == "contradicted"]:
-        cited = sorted({number for v in wrong for number in v.passages})
-        where = f" by passage {', '.join(map(str, cited))}" if cited else ""
-        parts.append(f"contradicted{where}: {listed([v.claim for v in wrong])}")
+        cited = [f" (by passage {', '.join(map(str, v.passages))})" if v.passages else "" for v in wrong]
+        told += f"; contradicted: {listed([v.claim for v in wrong], notes=cited)}"
     if absent := [v.claim for v in verdicts if v.verdict == "not_mentioned"]:
-        parts.append(f"in no passage: {listed(absent)}")
-    return "; ".join(parts) + "."
+        told += f"; in no passage: {listed(absent)}"
+    return told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,4 +56,6 @@ class Faithfulness(ContextScorer):
         if not claims:
             return Skipped("the answer makes no claim")
         verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
-        return Score(supported_share(verdicts) * self.scale, self.scale, claims_reason(verdicts), verdicts)
+        supported = sum(v.verdict == "supported" for v in verdicts)
+        reason = f"{supported} of {len(verdicts)} claims are supported{fallen_claims(verdicts)}."
+        return Score(supported_share(verdicts) * self.scale, self.scale, reason, verdicts)

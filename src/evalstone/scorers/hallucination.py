@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from evalstone.question import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
-from evalstone.scorers.base import ContextScorer, listed
+from evalstone.scorers.base import ContextScorer
+from evalstone.scorers.faithfulness import fallen_claims
 from evalstone.types import Score, Skipped
 
 
@@ -45,7 +46,6 @@ class Hallucination(ContextScorer):
         if not claims:
             return Skipped("the answer makes no claim")
         verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
-        made_up = [v.claim for v in verdicts if v.verdict != "supported"]
-        reason = f"{len(made_up)} of {len(verdicts)} claims are not supported"
-        reason += f": {listed(made_up)}." if made_up else "."
+        unsupported = sum(v.verdict != "supported" for v in verdicts)
+        reason = f"{unsupported} of {len(verdicts)} claims are not supported{fallen_claims(verdicts)}."
         return Score(unsupported_share(verdicts) * self.scale, self.scale, reason, verdicts)

@@ -28,12 +28,11 @@ def scorer_from(spec: str | Mapping[str, Any], known: Mapping[str, type[Scorer]]
         raise UsageError(unknown("scorer", name, known))
     kind = known[name]
     fields = {f.name: f for f in dataclasses.fields(kind) if f.init}
-    for parameter, value in parameters.items():
+    for parameter in parameters:
         if parameter not in fields:
             raise UsageError(f"{name}: {unknown('parameter', parameter, fields)}")
-        parameters[parameter] = _nested(kind, parameter, value)
     try:
-        return kind(**parameters)
+        return kind(**{parameter: _nested(kind, parameter, value) for parameter, value in parameters.items()})
     except TypeError as error:
         raise UsageError(f"{name}: {error}") from None
 
@@ -47,9 +46,12 @@ def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
         call = ast.parse(f"f({rest}", mode="eval").body
         if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
             raise UsageError(told)
-        return name, {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
-    except (SyntaxError, ValueError):
+        parameters = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
+    except (SyntaxError, ValueError, TypeError):
         raise UsageError(told) from None
+    if len(parameters) < len(call.keywords):
+        raise UsageError(f"{told}, with each parameter named once")
+    return name, parameters
 
 
 def _nested(kind: type[Scorer], parameter: str, value: Any) -> Any:

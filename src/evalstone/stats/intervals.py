@@ -36,7 +36,7 @@ def mean_interval(
     n = len(values)
     if n == 0:
         return None
-    mean = math.fsum(values) / n
+    mean = min(max(math.fsum(values) / n, min(values)), max(values))  # rounding can put it outside of them
     if n == 1:
         return Interval(mean, None, None, n, level)
     deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (n - 1))

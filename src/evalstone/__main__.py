@@ -1,0 +1,5 @@
+"""`python -m evalstone` is the command `evalstone`."""
+
+from evalstone.cli import main
+
+main()

@@ -1,0 +1,137 @@
+"""What the tests of several modules share: example questions, prepared replies, and one scorer put to one sample."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import evalstone.questions
+from evalstone.bridge import run
+from evalstone.engine.apply import apply
+from evalstone.engine.asking import Asker
+from evalstone.judges.scripted import Script, ScriptedJudge
+from evalstone.prompt import Material
+from evalstone.question import Question
+from evalstone.scorers import Scorer
+from evalstone.types import Outcome, Record, Sample, Score
+
+ROOT = Path(__file__).parent.parent
+
+
+def _question_kinds() -> tuple[type[Question[Any]], ...]:
+    exported: list[Any] = [getattr(evalstone.questions, name) for name in evalstone.questions.__all__]
+    questions = [e for e in exported if isinstance(e, type) and issubclass(e, Question) and "kind" in e.__dict__]
+    return tuple(cast("list[type[Question[Any]]]", questions))
+
+
+QUESTION_KINDS = _question_kinds()
+
+
+def material_fields(kind: type[Question[Any]]) -> dict[str, bool]:
+    """The names of a question's materials, and whether each is a list of texts."""
+    return {
+        field.name: "tuple" in str(field.type)
+        for field in dataclasses.fields(kind)
+        if field.name != "prompt" and field.name not in kind.settings
+    }
+
+
+def question_of(kind: type[Question[Any]], text: str, *, items: int = 2) -> Question[Any]:
+    """A question whose every material is this text; lists hold it `items` times."""
+    materials: dict[str, Material] = {
+        name: (text,) * items if is_list else text for name, is_list in material_fields(kind).items()
+    }
+    return kind(**materials)
+
+
+def fits(data: Any, schema: Mapping[str, Any]) -> bool:
+    """Whether data is what a JSON schema of our making asks for."""
+    match schema["type"]:
+        case "object":
+            members: Mapping[str, Any] = schema["properties"]
+            return (
+                isinstance(data, dict)
+                and set(schema["required"]) <= set(cast("dict[str, Any]", data)) <= set(members)
+                and all(fits(value, members[key]) for key, value in cast("dict[str, Any]", data).items())
+            )
+        case "array":
+            return (
+                isinstance(data, list)
+                and len(cast("list[Any]", data)) <= schema.get("maxItems", sys.maxsize)
+                and all(fits(item, schema["items"]) for item in cast("list[Any]", data))
+            )
+        case "string":
+            return isinstance(data, str) and data in schema.get("enum", [data])
+        case "integer":
+            return isinstance(data, int) and not isinstance(data, bool)
+        case "number":
+            return isinstance(data, int | float) and schema.get("minimum", data) <= data <= schema.get("maximum", data)
+        case "boolean":
+            return isinstance(data, bool)
+        case other:
+            raise AssertionError(f"no schema of ours has the type {other!r}")
+
+
+def record_of(scorer: Scorer, sample: Sample, script: Script, *, retries: int = 0) -> tuple[Record, ScriptedJudge]:
+    """What the engine's `apply` makes of one scorer and sample, and the judge that was asked."""
+    judge = ScriptedJudge(script, retries=retries)
+
+    async def work() -> Record:
+        return await apply(scorer, sample, Asker(judge))
+
+    return run(work()), judge
+
+
+def outcome_of(scorer: Scorer, sample: Sample, script: Script) -> Outcome:
+    return record_of(scorer, sample, script)[0].outcome
+
+
+def score_of(scorer: Scorer, sample: Sample, script: Script) -> Score:
+    outcome = outcome_of(scorer, sample, script)
+    assert isinstance(outcome, Score), outcome
+    return outcome
+
+
+def claims(*texts: str) -> dict[str, Any]:
+    return {"claims": list(texts)}
+
+
+def statements(*texts: str) -> dict[str, Any]:
+    return {"statements": list(texts)}
+
+
+def verdicts(*words: str | tuple[str, Sequence[int]]) -> dict[str, Any]:
+    """A reply with one numbered verdict for each word; a pair is a word and the passages that it cites."""
+    members: dict[str, Any] = {}
+    for number, given in enumerate(words, start=1):
+        word, cited = (given, ()) if isinstance(given, str) else given
+        members[str(number)] = {"reason": f"because {number}", "passages": list(cited), "verdict": word}
+    return {"verdicts": members}
+
+
+def ratings(*passages: tuple[str, bool], missing: Iterable[str] = ()) -> dict[str, Any]:
+    """A reply that rates passages: the level of each, and whether the answer used it."""
+    members = {
+        str(number): {"reason": f"because {number}", "level": level, "used": used}
+        for number, (level, used) in enumerate(passages, start=1)
+    }
+    return {"passages": members, "missing": list(missing)}
+
+
+def python(code: str, *options: str, timeout: float = 60, **environment: str) -> str:
+    """What a fresh interpreter prints when it runs `code`; a test that could hang or end the process runs here."""
+    done = subprocess.run(
+        [sys.executable, *options, "-c", code],
+        cwd=ROOT,
+        env={"PATH": "", **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()

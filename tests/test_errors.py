@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+import time
+
+import pytest
+
+from evalstone import errors
+from evalstone.errors import (
+    CannotAnswerError,
+    EvalstoneError,
+    JudgeError,
+    MissingExtraError,
+    ReplyError,
+    UsageError,
+    unknown,
+)
+
+CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, EvalstoneError)]
+
+
+def drawn_tree() -> dict[str, str]:
+    """Each class in the docstring's drawing, and the class that it hangs under."""
+    parents: dict[str, str] = {}
+    path: list[str] = []
+    for line in (errors.__doc__ or "").splitlines():
+        if found := re.match(r"    ((?:│   |    )*(?:[├└]── )?)([A-Z]\w+Error)\b", line):
+            depth = len(found[1]) // 4
+            path = [*path[:depth], found[2]]
+            parents[found[2]] = path[depth - 1] if depth else "Exception"
+    return parents
+
+
+def test_the_tree_in_the_docstring_is_the_tree_of_the_classes():
+    assert drawn_tree() == {kind.__name__: kind.__bases__[0].__name__ for kind in CLASSES}
+
+
+def test_every_error_is_exported_at_the_top():
+    import evalstone  # noqa: PLC0415
+
+    assert {kind.__name__ for kind in CLASSES} <= set(evalstone.__all__)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not MissingExtraError], ids=lambda k: k.__name__)
+def test_every_error_survives_pickling(kind: type[EvalstoneError]):
+    copy = pickle.loads(pickle.dumps(kind("what came")))
+    assert type(copy) is kind
+    assert str(copy) == "what came"
+
+
+def test_a_missing_extra_survives_pickling_with_its_install_line():
+    copy = pickle.loads(pickle.dumps(MissingExtraError("pyarrow", "parquet")))
+    assert str(copy) == 'pyarrow is not installed; install it with: pip install "evalstone[parquet]"'
+    assert isinstance(copy, UsageError)
+
+
+def test_a_judge_error_keeps_the_raw_reply_also_when_pickled():
+    error = ReplyError("no", reply="raw")
+    assert error.reply == "raw"
+    assert pickle.loads(pickle.dumps(error)).reply == "raw"
+    assert JudgeError("no").reply is None
+
+
+def test_a_judge_that_declines_is_no_broken_reply():
+    assert not issubclass(CannotAnswerError, ReplyError)
+
+
+def test_an_unknown_name_is_told_with_the_nearest_known_ones():
+    assert unknown("scorer", "fathfulness", ["recall", "faithfulness"]) == (
+        "unknown scorer 'fathfulness'; did you mean faithfulness?"
+    )
+
+
+def test_an_unknown_name_in_capitals_is_told_with_the_nearest_one():
+    assert "did you mean faithfulness?" in unknown("scorer", "FAITHFULNESS", ["faithfulness"])
+
+
+def test_an_unknown_name_near_nothing_is_told_with_all_known_ones_sorted():
+    assert unknown("judge", "zzz", ["b", "a"]) == "unknown judge 'zzz'; known: a, b"
+
+
+def test_an_unknown_name_near_several_is_told_with_at_most_three():
+    told = unknown("field", "context_", ["context_a", "context_b", "context_c", "context_d"])
+    assert told.count(" or ") == 2
+
+
+def test_an_unknown_name_of_great_length_is_told_without_delay():
+    started = time.process_time()
+    unknown("scorer", "x" * 1_000_000, ["faithfulness", "recall"])
+    assert time.process_time() - started < 2

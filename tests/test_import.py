@@ -1,0 +1,59 @@
+"""What `import evalstone` costs and brings with it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import evalstone
+
+OPTIONAL = ("pydantic_ai", "pyarrow", "pandas", "polars", "numpy")
+HEAVY = ("aiohttp", "sqlalchemy", "genai_prices", "rich", "typer", "pydantic")
+BUDGET = 0.3
+
+
+def python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_import_brings_no_library_that_only_some_need() -> None:
+    loaded = json.loads(python("import evalstone, json, sys; print(json.dumps(sorted(sys.modules)))"))
+    assert [name for name in OPTIONAL + HEAVY if name in loaded] == []
+
+
+def test_import_takes_well_under_a_third_of_a_second() -> None:
+    code = "import time; t = time.perf_counter(); import evalstone; print(time.perf_counter() - t)"
+    assert min(float(python(code)) for _ in range(3)) < BUDGET
+
+
+def test_import_reads_no_environment_and_opens_no_network() -> None:
+    code = """
+import os, socket
+class Watched(dict):
+    def get(self, key, *default):
+        assert not key.startswith(("OPENAI", "ANTHROPIC", "EVALSTONE")), key
+        return super().get(key, *default)
+os.environ = Watched(os.environ)
+def refuse(*_): raise RuntimeError("network")
+socket.socket.connect = refuse
+import evalstone
+print("quiet")
+"""
+    assert python(code).strip() == "quiet"
+
+
+def test_every_public_name_is_there() -> None:
+    for name in evalstone.__all__:
+        assert getattr(evalstone, name) is not None
+
+
+@pytest.mark.parametrize("part", ["src", "tests"])
+def test_no_file_is_longer_than_it_should_be(part: str) -> None:
+    root = Path(__file__).parents[1] / part
+    long = {str(f): n for f in root.rglob("*.py") if (n := len(f.read_text(encoding="utf-8").splitlines())) > 400}
+    assert long == {}

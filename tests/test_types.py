@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone.errors import OutcomeError, UsageError
+from evalstone.types import (
+    SAMPLE_FIELDS,
+    Failed,
+    Message,
+    Outcome,
+    Record,
+    Sample,
+    Score,
+    Skipped,
+    Step,
+    ToolCall,
+    Usage,
+    digest,
+    passages,
+    plain,
+    total_cost,
+)
+from tests.fakes import python
+
+FULL = Sample(
+    input="When was Ada born?",
+    output="In 1815.",
+    context=["Ada Lovelace, 1815-1852."],
+    reference="1815",
+    messages=[Message(role="user", content="When?", tool_calls=[ToolCall(name="search", arguments={"q": "Ada"})])],
+    instructions="Be short.",
+    metadata={"source": "wiki"},
+)
+OTHER: dict[str, Any] = {
+    "input": "Where?",
+    "output": "In London.",
+    "context": ["Ada Lovelace, 1815-1852.", ""],
+    "reference": "",
+    "messages": [],
+    "instructions": None,
+    "metadata": {"source": "wiki", "page": 1},
+}
+STEP = Step(question="list_claims", fingerprint="f", judge="j", answer=["a"], usage=Usage(1, 2, 3, 4), cost=0.25)
+
+json_data: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def test_a_sample_without_an_id_gets_the_hash_of_its_content():
+    same = dataclasses.replace(FULL, id="")
+    assert FULL.id == same.id == FULL.content_hash[:16]
+    assert same == FULL
+    assert hash(FULL) == hash(same)
+
+
+def test_a_samples_own_id_is_kept_and_is_no_part_of_its_content():
+    mine = dataclasses.replace(FULL, id="case 7")
+    assert mine.id == "case 7"
+    assert mine.content_hash == FULL.content_hash
+    assert mine != FULL
+
+
+def test_two_samples_with_one_id_and_different_content_differ():
+    assert Sample(id="a", input="x") != Sample(id="a", input="y")
+
+
+@pytest.mark.parametrize("name", SAMPLE_FIELDS)
+def test_the_content_hash_changes_with_every_field(name: str):
+    assert dataclasses.replace(FULL, **{name: OTHER[name]}).content_hash != FULL.content_hash
+
+
+def test_the_content_hash_tells_an_absent_field_from_an_empty_one():
+    hashes = {Sample().content_hash, Sample(output="").content_hash, Sample(context=[]).content_hash}
+    hashes |= {Sample(context="").content_hash, Sample(input="").content_hash}
+    assert len(hashes) == 5
+
+
+def test_the_content_hash_tells_passages_apart_that_join_to_the_same_text():
+    assert Sample(context=["a", "b"]).content_hash != Sample(context=["ab"]).content_hash
+
+
+def test_the_content_hash_is_the_same_in_every_process():
+    code = (
+        "from evalstone.types import *\n"
+        "print(Sample(input='\\ud800 é', metadata={'tags': {'x', 'y', 'z', 'w'}, 'b': 1, 'a': 2}).content_hash)"
+    )
+    hashes = {python(code, PYTHONHASHSEED=str(seed)) for seed in (1, 2, 3)}
+    assert len(hashes) == 1
+
+
+def test_a_sample_survives_pickling():
+    copy = pickle.loads(pickle.dumps(FULL))
+    assert copy == FULL
+    assert copy.messages[0].tool_calls[0].arguments == {"q": "Ada"}
+
+
+def test_a_sample_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        FULL.input = "other"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_one_string_of_context_is_one_passage():
+    assert Sample(context="one passage").context == ("one passage",)
+
+
+def test_an_empty_list_of_context_is_present_and_none_is_absent():
+    assert Sample(context=[]).context == ()
+    assert Sample().context is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"input": 5}, "input must be text, not int: 5"),
+        ({"output": ["a"]}, "output must be text, not list"),
+        ({"reference": b"x"}, "reference must be text, not bytes"),
+        ({"instructions": 1.5}, "instructions must be text"),
+        ({"id": 7}, "id must be text, not int: 7"),
+        ({"context": 5}, "context must be a list of passages, not int"),
+        ({"context": ["a", None]}, "context passage 2 must be text, not NoneType"),
+        ({"context": {"a": "b"}}, "context must be a list of passages, not dict"),
+        ({"context": (1,)}, "context passage 1 must be text"),
+        ({"messages": None}, "messages must be a list of Message values, not NoneType"),
+        ({"messages": "hello"}, "messages must be a list of Message values, not str"),
+        ({"messages": [{"role": "user"}]}, "messages must be Message values, not dict"),
+        ({"metadata": None}, "metadata must be a mapping, not NoneType"),
+        ({"metadata": ["a"]}, "metadata must be a mapping, not list"),
+    ],
+)
+def test_a_field_of_the_wrong_type_is_refused_and_named(fields: dict[str, Any], told: str):
+    with pytest.raises(UsageError, match=told):
+        Sample(**fields)
+
+
+def test_a_long_wrong_value_is_told_in_short():
+    with pytest.raises(UsageError) as raised:
+        Sample(input=["x" * 10_000])  # pyright: ignore[reportArgumentType]
+    assert len(str(raised.value)) < 150
+
+
+def test_a_message_with_an_unknown_role_is_refused():
+    with pytest.raises(UsageError, match="one of system, user, assistant, tool, not 'bot'"):
+        Message(role="bot")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_message_whose_content_is_no_text_is_refused():
+    with pytest.raises(UsageError, match="message content must be text, not NoneType"):
+        Message(role="assistant", content=None)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("value", [None, (), ("a", "b")])
+def test_passages_of_passages_are_the_same(value: tuple[str, ...] | None):
+    assert passages(value) == value
+
+
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, -math.inf, -0.01, 1.01, True, None, "0.5", 10**400], ids=lambda v: repr(v)[:10]
+)
+def test_a_score_that_is_no_number_in_its_range_is_refused(value: Any):
+    with pytest.raises(OutcomeError):
+        Score(value)
+
+
+@pytest.mark.parametrize("scale", [0, -1, math.nan, math.inf])
+def test_a_score_on_a_scale_that_is_no_positive_number_is_refused(scale: float):
+    with pytest.raises(OutcomeError, match="scale must be a positive number"):
+        Score(0, scale)
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300), st.floats(min_value=0, max_value=1))
+def test_a_score_anywhere_on_any_scale_has_a_fraction_from_0_to_1(scale: float, fraction: float):
+    score = Score(fraction * scale, scale)
+    assert 0 <= score.fraction <= 1
+    assert score.fraction == pytest.approx(fraction)
+
+
+def test_usages_add_up():
+    assert Usage(1, 2, 3, 4) + Usage(10, 20, 30, 40) == Usage(11, 22, 33, 44)
+
+
+@pytest.mark.parametrize(("costs", "total"), [([], 0.0), ([0.5, 0.25], 0.75), ([0.5, None, 1.0], None)])
+def test_one_unknown_cost_makes_the_total_unknown(costs: list[float | None], total: float | None):
+    assert total_cost(costs) == total
+
+
+def test_a_records_cost_and_value_are_those_of_its_steps_and_its_score():
+    record = Record(sample="s", scorer="f@1", outcome=Score(0.5), steps=(STEP, STEP))
+    assert (record.cost, record.value) == (0.5, 0.5)
+    unpriced = dataclasses.replace(STEP, cost=None)
+    skipped = Record(sample="s", scorer="f@1", outcome=Skipped("no claims"), steps=(unpriced,))
+    assert (skipped.cost, skipped.value) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Score(7.5, 10, "because", ["a", {"b": 1}]), Skipped("no context"), Failed("broke", "raw"), Failed("broke")],
+)
+def test_a_record_survives_a_line_of_json(outcome: Outcome):
+    record = Record(sample="s", scorer="f@1", outcome=outcome, steps=(STEP,), seconds=1.5)
+    assert Record.from_dict(json.loads(json.dumps(record.to_dict()))) == record
+
+
+@given(st.text(st.characters(exclude_categories=())), json_data)
+def test_a_record_of_any_text_and_evidence_survives_a_line_of_json(text: str, evidence: Any):
+    record = Record(sample=text, scorer=text, outcome=Score(0.5, 1.0, text, evidence), seconds=0.0)
+    line = json.dumps(record.to_dict())
+    line.encode()
+    assert "\n" not in line
+    assert Record.from_dict(json.loads(line)) == record
+
+
+def test_a_record_of_another_format_is_refused():
+    data = Record(sample="s", scorer="f@1", outcome=Skipped("x")).to_dict()
+    with pytest.raises(UsageError, match="record format 99 is not 1"):
+        Record.from_dict({**data, "format": 99})
+    with pytest.raises(UsageError, match="not 'passed'"):
+        Record.from_dict({**data, "outcome": "passed"})
+
+
+@given(json_data)
+def test_json_data_is_plain_already(data: Any):
+    assert plain(data) == data
+
+
+def test_plain_data_has_objects_lists_and_text_keys_only():
+    value = {1: (Usage(1), {"b", "a"}), "when": frozenset({3}), "what": object}
+    assert plain(value) == {
+        "1": [{"input": 1, "output": 0, "cached": 0, "requests": 0}, ["a", "b"]],
+        "when": [3],
+        "what": "<class 'object'>",
+    }
+
+
+@given(json_data, json_data)
+def test_two_digests_are_equal_exactly_when_the_json_is(one: Any, other: Any):
+    same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    assert (digest(one) == digest(other)) == same
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_any_text_has_a_digest(text: str):
+    assert len(digest(text)) == 32
+    int(digest(text), 16)
