@@ -1,0 +1,69 @@
+"""What the adapters share: a case's sample, its options, and the recorded answers.
+
+Only shapes and words are translated; every number comes out of the scorers. The recorded package compares some verdict
+words exactly and others trimmed and in lower case; the same is done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from evalstone.scorers import Scorer
+from evalstone.types import Message, Sample, ToolCall
+
+Case: TypeAlias = Mapping[str, Any]
+Adapted: TypeAlias = tuple[Scorer, Sample, list[Any]]
+Adapter: TypeAlias = Callable[[Case], Adapted]
+
+
+def sample_of(case: Case, **fields: Any) -> Sample:
+    """The sample of a case; `fields` win."""
+    calls = tuple(
+        ToolCall(
+            id=call.get("id", ""),
+            name=call["name"],
+            arguments=call.get("args") or {},
+            result=call.get("result"),
+            state="result" if call.get("state") == "result" else "call",
+        )
+        for call in case.get("tool_calls", ())
+    )
+    given: dict[str, Any] = {
+        "id": case["id"],
+        "input": case.get("input"),
+        "output": case.get("output"),
+        "reference": case.get("ground_truth"),
+        "messages": (Message(role="assistant", content=case.get("output") or "", tool_calls=calls),) if calls else (),
+    }
+    return Sample(**{**given, **fields})
+
+
+def scale_of(case: Case) -> float:
+    """The recorded scale, where 0 counts as 1."""
+    return float(case["options"].get("scale") or 1)
+
+
+def context_options(case: Case) -> dict[str, Any]:
+    """The passages as the scorer's own: a fixed list, or a function, which wins."""
+    options = case["options"]
+    for name in ("get_context_returns", "context_extractor_returns"):
+        if name in options:
+            return {"context_from": partial(_given, options[name])}
+    return {"context": options["context"]} if "context" in options else {}
+
+
+def _given(passages: Sequence[str], _: Sample) -> Sequence[str]:
+    return passages
+
+
+def folded(word: object) -> str:
+    """A verdict word as the package compares it where it trims and lowers."""
+    return str(word).strip().lower()
+
+
+def answer(case: Case, step: int, key: str) -> Any:
+    """A member of the judge's answer at a step; an absent answer is empty."""
+    answers: Sequence[Mapping[str, Any]] = case["judge_answers"]
+    return answers[step].get(key, []) if step < len(answers) else []
