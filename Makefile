@@ -25,7 +25,7 @@ format: .venv/all
 	$(RUN) ruff check --fix .
 
 bench: .venv/ready
-	$(RUN) python bench/run_mock.py
+	$(RUN) python bench/engine.py
 
 docs: .venv/ready
 	$(RUN) python tools/make_docs.py
