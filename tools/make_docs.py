@@ -41,9 +41,9 @@ def table() -> str:
         rows.append(f"| {link} | {needs} | {better} | {asked} | {len(kind.asks)} | {summary(kind)} |")
     told = (
         "# Scorers\n\n"
-        "Scores lie in [0, scale]; the scale is 1 unless you set it. A sample that lacks a needed field is skipped before\n"
-        "anything is asked. Scorers that ask an equal question about a sample share the call: beside `faithfulness`,\n"
-        "`hallucination` costs none.\n\n"
+        "Scores lie in [0, scale]; the scale is 1 unless you set it. A sample that lacks a needed field is skipped\n"
+        "before anything is asked. Scorers that ask an equal question about a sample share the call: beside\n"
+        "`faithfulness`, `hallucination` costs none.\n\n"
     )
     return MARK + told + "\n".join(rows) + "\n"
 
