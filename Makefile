@@ -9,7 +9,7 @@ RUN := $(UV) run --quiet --frozen --no-sync
 demo: .venv/ready
 	$(RUN) evalstone demo
 
-test: .venv/ready
+test: .venv/all
 	$(RUN) pytest
 
 check: .venv/all
