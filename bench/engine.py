@@ -74,8 +74,8 @@ def main() -> None:
         try:
             url = options.url or server_url(server)
             judge = ModelJudge("vllm/bench", base_url=url, api_key="none")
-            score("faithfulness", output="warm up", context=["x"], judge=judge)
             with tempfile.TemporaryDirectory() as folder:
+                score("faithfulness", output="warm up", context=["x"], judge=judge, ledger=Path(folder) / "warm.db")
                 measured(f"{name}, no ledger", records, judge, None)
                 measured(f"{name}, ledger", records, judge, Path(folder) / "l.db")
         finally:

@@ -118,7 +118,7 @@ def test_an_answer_is_durable_before_it_is_given(tmp_path: Path) -> None:
         async with AsyncLedger(tmp_path / "l.db") as ledger:
             await Asker(SlowJudge(), ledger=ledger).put(ListClaims(text="x"))
             with Ledger(tmp_path / "l.db") as second:
-                return len(second.answers([(ListClaims(text="x").fingerprint, "slow")]))
+                return len(second.answers("slow", [ListClaims(text="x").fingerprint]))
 
     assert asyncio.run(ask()) == 1
 
@@ -133,7 +133,7 @@ def test_a_stored_reply_that_no_longer_reads_is_asked_for_again(tmp_path: Path) 
 
     asyncio.run(ask())
     with Ledger(tmp_path / "l.db") as ledger:
-        stored = ledger.answers([(question.fingerprint, "slow")])[question.fingerprint, "slow"]
+        stored = ledger.answers("slow", [question.fingerprint])[question.fingerprint]
         ledger.write([dataclasses.replace(stored, reply="spoilt")])
     assert not asyncio.run(ask())
 
@@ -145,7 +145,7 @@ def test_free_answers_are_not_kept(tmp_path: Path) -> None:
 
     asyncio.run(ask())
     with Ledger(tmp_path / "l.db") as ledger:
-        assert ledger.answers([(ListClaims(text="x").fingerprint, "scripted")]) == {}
+        assert ledger.answers("scripted", [ListClaims(text="x").fingerprint]) == {}
 
 
 def test_steps_tell_what_was_asked_answered_and_paid() -> None:

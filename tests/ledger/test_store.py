@@ -26,7 +26,8 @@ def test_answers_and_records_come_back_as_they_were(tmp_path: Path) -> None:
         ledger.start_run(RUN)
         ledger.write([ANSWER], [("r1", record("a")), ("r1", record("b"))])
     with Ledger(f"sqlite:///{tmp_path}/deep/l.db") as ledger:
-        assert ledger.answers([("f" * 32, "openai/x"), ("f" * 32, "other")]) == {("f" * 32, "openai/x"): ANSWER}
+        assert ledger.answers("openai/x", ["f" * 32, "e" * 32]) == {"f" * 32: ANSWER}
+        assert ledger.answers("another", ["f" * 32]) == {}
         assert ledger.records("r1") == [record("a"), record("b")]
         assert ledger.run("last") == ledger.run("r1") == RUN
         assert ledger.run("r2") is None
@@ -63,7 +64,7 @@ def test_many_answers_are_found_in_one_call(tmp_path: Path) -> None:
     many = [StoredAnswer(f"{n:032d}", "j", "k", "{}", Usage(), 0.0, 0.0, None) for n in range(1500)]
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.write(many)
-        assert len(ledger.answers([(a.question, a.judge) for a in many])) == 1500
+        assert len(ledger.answers("j", [a.question for a in many])) == 1500
 
 
 def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:

@@ -135,10 +135,10 @@ class _Guesses:
         if key in self.seen:
             line.shared += 1
             return self.seen[key]
-        stored = self.book.answers([(key, self.identity)]) if self.book is not None else {}
+        stored = self.book.answers(self.identity, [key]) if self.book is not None else {}
         if stored:
             line.answered += 1
-            answer = question.read(stored[key, self.identity].reply)
+            answer = question.read(stored[key].reply)
         else:
             answer = await self._guess(question)
             line.calls += 1

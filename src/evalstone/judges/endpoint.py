@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import aiohttp
 
@@ -58,7 +59,8 @@ class Endpoint:
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
                 timeout=aiohttp.ClientTimeout(total=self.timeout),
                 headers={"Content-Type": "application/json", **self.headers},
-                trust_env=True,
+                # Reading it means looking for a .netrc file at every request: only where a proxy is asked for.
+                trust_env=bool(getproxies()),
             )
         return self._session
 

@@ -131,7 +131,13 @@ class AsyncLedger:
     def _run(self, batch: _Batch) -> dict[tuple[str, str], StoredAnswer]:
         if batch.answers or batch.records:
             self._open.write(batch.answers, batch.records)
-        return self._open.answers(list(batch.keys)) if batch.keys else {}
+        by_judge: dict[str, list[str]] = {}
+        for question, judge in batch.keys:
+            by_judge.setdefault(judge, []).append(question)
+        found: dict[tuple[str, str], StoredAnswer] = {}
+        for judge, questions in by_judge.items():
+            found.update({(key, judge): answer for key, answer in self._open.answers(judge, questions).items()})
+        return found
 
 
 def _opened(url: str | Path) -> Ledger:

@@ -121,17 +121,16 @@ class Ledger:
         except sqlalchemy.exc.DBAPIError as error:
             raise LedgerError(f"the ledger {self.path} cannot be used: {error.orig}") from None
 
-    def answers(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], StoredAnswer]:
-        """The stored answers among (question fingerprint, judge identity) pairs."""
-        found: dict[tuple[str, str], StoredAnswer] = {}
-        columns = (answers_table.c.question, answers_table.c.judge)
+    def answers(self, judge: str, questions: Sequence[str]) -> dict[str, StoredAnswer]:
+        """A judge's stored answers to some questions, by question fingerprint."""
+        found: dict[str, StoredAnswer] = {}
         with self._explained(), self._connection.begin():
-            for start in range(0, len(keys), CHUNK):
-                query = sa.select(answers_table).where(sa.tuple_(*columns).in_(keys[start : start + CHUNK]))
-                for row in self._connection.execute(query):
+            for start in range(0, len(questions), CHUNK):
+                chunk = questions[start : start + CHUNK]
+                for row in self._connection.execute(_ANSWERS, {"judge": judge, "questions": chunk}):
                     usage = Usage(row.input_tokens, row.output_tokens, row.cached_tokens, row.requests)
                     stored = (row.question, row.judge, row.kind, row.reply, usage)
-                    found[row.question, row.judge] = StoredAnswer(*stored, row.cost, row.seconds, row.confidence)
+                    found[row.question] = StoredAnswer(*stored, row.cost, row.seconds, row.confidence)
         return found
 
     def write(
@@ -198,6 +197,12 @@ class Ledger:
         with self._explained(), self._connection.begin():
             bodies = self._connection.scalars(query).all()
         return [Record.from_dict(json.loads(body)) for body in bodies]
+
+
+_ANSWERS = sa.select(answers_table).where(
+    answers_table.c.judge == sa.bindparam("judge"),
+    answers_table.c.question.in_(sa.bindparam("questions", expanding=True)),
+)
 
 
 def _storable(text: str) -> str:
