@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import subprocess
 import sys
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import evalstone.questions
-from evalstone.bridge import run
 from evalstone.engine.apply import apply
 from evalstone.engine.asking import Asker
 from evalstone.judges.scripted import Script, ScriptedJudge
@@ -24,8 +24,7 @@ ROOT = Path(__file__).parent.parent
 
 def _question_kinds() -> tuple[type[Question[Any]], ...]:
     exported: list[Any] = [getattr(evalstone.questions, name) for name in evalstone.questions.__all__]
-    questions = [e for e in exported if isinstance(e, type) and issubclass(e, Question) and "kind" in e.__dict__]
-    return tuple(cast("list[type[Question[Any]]]", questions))
+    return tuple(e for e in exported if Question in getattr(e, "__mro__", ()) and "kind" in vars(e))
 
 
 QUESTION_KINDS = _question_kinds()
@@ -83,7 +82,7 @@ def record_of(scorer: Scorer, sample: Sample, script: Script, *, retries: int = 
     async def work() -> Record:
         return await apply(scorer, sample, Asker(judge))
 
-    return run(work()), judge
+    return asyncio.run(work()), judge  # in this thread, where hypothesis may be asked for data
 
 
 def outcome_of(scorer: Scorer, sample: Sample, script: Script) -> Outcome:

@@ -248,3 +248,12 @@ def test_a_function_of_the_sample_gives_the_passages_and_wins() -> None:
 
     run = evaluate(SAMPLES, [Faithfulness(context_from=passages, context=["no"])], ledger=None)
     assert [r.value for r in run] == [0.0, 0.0, 1.0]
+
+
+def test_a_run_is_a_table_of_pandas_and_of_polars() -> None:
+    pytest.importorskip("pandas", reason="the extra `pandas` is not installed")
+    pytest.importorskip("polars", reason="the extra `polars` is not installed")
+    run = evaluate(SAMPLES, ["faithfulness"], ledger=None)
+    for table in (run.to_pandas(), run.to_polars()):
+        assert list(table["sample"]) == ["one", "two", "three"]
+        assert list(table["outcome"]) == ["score", "score", "skipped"]

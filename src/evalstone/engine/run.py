@@ -109,7 +109,7 @@ class Run:
         try:
             import pandas  # noqa: PLC0415 # pyright: ignore
         except ImportError:
-            raise MissingExtraError("pandas", "tables") from None
+            raise MissingExtraError("pandas", "pandas") from None
         table: Any = pandas
         return table.DataFrame(self.to_dicts())
 
@@ -118,7 +118,7 @@ class Run:
         try:
             import polars  # noqa: PLC0415 # pyright: ignore
         except ImportError:
-            raise MissingExtraError("polars", "tables") from None
+            raise MissingExtraError("polars", "polars") from None
         table: Any = polars
         rows = [{k: v for k, v in row.items() if k not in ("steps", "evidence", "error")} for row in self.to_dicts()]
         return table.DataFrame(rows, infer_schema_length=None)

@@ -10,6 +10,7 @@ Nothing secret is written: a judge's identity holds no key and no header.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -210,6 +211,7 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+@functools.cache
 def _upsert(table: sa.Table) -> Any:
     statement = insert(table)
     keys = [column.name for column in table.primary_key]

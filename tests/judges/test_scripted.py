@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone.bridge import run
+from evalstone.errors import CannotAnswerError, DataError, JudgeError, ReplyError, UsageError
+from evalstone.judges import ReplayJudge, ScriptedJudge
+from evalstone.judges.base import Judge
+from evalstone.question import Answer, Question
+from evalstone.questions import ListClaims, VerifyClaims
+from evalstone.scorers import Faithfulness, Hallucination
+from evalstone.types import Record, Sample
+from tests.fakes import claims, outcome_of, record_of, verdicts
+
+ONE, TWO = ListClaims(text="one"), ListClaims(text="two")
+VERIFY = VerifyClaims(claims=("a",), context=("p",))
+SAMPLE = Sample(input="q", output="a and b", context=["p"])
+REPLIES = {"list_claims": claims("a", "b"), "verify_claims": verdicts(("supported", [1]), "not_mentioned")}
+
+
+def asked(judge: Judge, question: Question[Any]) -> Answer[Any]:
+    async def work() -> Answer[Any]:
+        return await judge.answer(question)
+
+    return run(work())
+
+
+def test_a_list_gives_its_replies_in_the_order_of_asking():
+    judge = ScriptedJudge([claims("a"), claims("b")])
+    assert asked(judge, ONE).value == ("a",)
+    assert asked(judge, TWO).value == ("b",)
+    assert judge.asked == [ONE, TWO]
+
+
+def test_a_mapping_gives_the_reply_for_the_kind_of_question():
+    judge = ScriptedJudge(
+        {"list_claims": claims("a"), "verify_claims": [verdicts("supported"), verdicts("contradicted")]}
+    )
+    assert asked(judge, VERIFY).value[0].verdict == "supported"
+    assert asked(judge, ONE).value == asked(judge, TWO).value == ("a",)
+    assert asked(judge, VERIFY).value[0].verdict == "contradicted"
+
+
+def test_a_function_sees_the_question():
+    def script(question: Question[Any]) -> Any:
+        assert isinstance(question, ListClaims)
+        return claims(question.text.upper())
+
+    assert asked(ScriptedJudge(script), ONE).value == ("ONE",)
+
+
+def test_text_is_the_raw_reply_and_data_is_sent_as_json():
+    answer = asked(ScriptedJudge(['```json\n{"claims": ["é"]}\n```']), ONE)
+    assert answer.value == ("é",)
+    assert answer.reply == '```json\n{"claims": ["é"]}\n```'
+    assert asked(ScriptedJudge([claims("é")]), ONE).reply == '{"claims": ["\\u00e9"]}'
+
+
+def test_a_reply_that_cannot_be_read_is_followed_by_the_next_one():
+    judge = ScriptedJudge(["no json", '{"claims": 5}', claims("a")])
+    answer = asked(judge, ONE)
+    assert answer.value == ("a",)
+    assert answer.usage.requests == 3
+    assert judge.asked == [ONE]
+
+
+def test_retries_end_and_the_last_error_tells_why():
+    judge = ScriptedJudge(["first", "second", claims("never heard")], retries=1)
+    with pytest.raises(ReplyError, match="no complete JSON object") as raised:
+        asked(judge, ONE)
+    assert raised.value.reply == "second"
+
+
+def test_a_judge_that_declines_to_the_end_cannot_answer():
+    with pytest.raises(CannotAnswerError, match="no verdict for 1 claim"):
+        asked(ScriptedJudge(lambda _: {"verdicts": {}}, retries=2), VERIFY)
+
+
+def test_a_script_that_is_used_up_has_no_answer():
+    judge = ScriptedJudge([claims("a")])
+    asked(judge, ONE)
+    with pytest.raises(JudgeError, match="scripted has no answer to list_claims"):
+        asked(judge, TWO)
+
+
+def test_a_script_that_is_used_up_in_a_retry_gives_the_error_of_the_last_reply():
+    with pytest.raises(ReplyError, match="empty"):
+        asked(ScriptedJudge([" "]), ONE)
+
+
+@pytest.mark.parametrize("script", [{}, {"verify_claims": "x"}, {"list_claims": None}, {"list_claims": []}, [], [None]])
+def test_a_script_without_a_reply_has_no_answer(script: Any):
+    with pytest.raises(JudgeError, match="no answer"):
+        asked(ScriptedJudge(script), ONE)
+
+
+def test_a_text_is_no_list_of_replies():
+    with pytest.raises(UsageError, match="one reply is a list of one"):
+        ScriptedJudge('{"claims": []}')
+
+
+def test_a_script_is_never_kept_in_a_ledger_and_says_who_it_is():
+    judge = ScriptedJudge([], retries=2)
+    assert judge.costly is False
+    assert judge.identity == "scripted"
+    assert repr(judge) == "ScriptedJudge(retries=2)"
+
+
+def written(tmp_path: Path, *records: Record) -> Path:
+    file = tmp_path / "records.jsonl"
+    file.write_text("".join(json.dumps(record.to_dict()) + "\n" for record in records), encoding="utf-8")
+    return file
+
+
+def test_a_recorded_run_is_scored_again_without_the_judge(tmp_path: Path):
+    record, _ = record_of(Faithfulness(), SAMPLE, REPLIES)
+    replay = ReplayJudge.from_records(written(tmp_path, record))
+    assert len(replay.replies) == 2
+
+    async def ask(question: Question[Any]) -> Any:
+        return (await replay.answer(question)).value
+
+    async def scored(scorer: Any) -> Any:
+        return await scorer.run(ask, SAMPLE)
+
+    assert run(scored(Faithfulness())) == record.outcome
+    assert run(scored(Hallucination(scale=10))) == outcome_of(Hallucination(scale=10), SAMPLE, REPLIES)
+
+
+def test_a_question_that_was_not_recorded_cannot_be_answered(tmp_path: Path):
+    replay = ReplayJudge.from_records(written(tmp_path, record_of(Faithfulness(), SAMPLE, REPLIES)[0]))
+    with pytest.raises(CannotAnswerError, match="no answer to this list_claims question was recorded"):
+        asked(replay, TWO)
+
+
+def test_what_was_asked_in_vain_is_not_replayed(tmp_path: Path):
+    record, _ = record_of(Faithfulness(), SAMPLE, ["no json"])
+    assert record.steps[0].reply == "no json"
+    assert ReplayJudge.from_records(written(tmp_path, record)).replies == {}
+
+
+def test_an_empty_answer_is_an_answer_and_is_replayed(tmp_path: Path):
+    record, _ = record_of(Faithfulness(), SAMPLE, [claims()])
+    replay = ReplayJudge.from_records(written(tmp_path, record))
+    assert asked(replay, ListClaims(text="a and b")).value == ()
+
+
+def test_a_recording_says_where_it_comes_from(tmp_path: Path):
+    file = written(tmp_path)
+    assert ReplayJudge.from_records(file).identity == f"replay({file})"
+    assert ReplayJudge({}).identity == "replay"
+    assert repr(ReplayJudge({})) == "ReplayJudge(0 answers, source='')"
+    assert ReplayJudge.costly is False
+
+
+STEP = {"fingerprint": "f", "reply": "r", "answer": 1}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "not json",
+        "",
+        "[]",
+        "null",
+        "5",
+        "{}",
+        '{"steps": 5}',
+        '{"steps": [5]}',
+        '{"steps": [{}]}',
+        json.dumps({"steps": [{**STEP, "fingerprint": ["f"]}]}),
+        json.dumps({"steps": [{**STEP, "fingerprint": None}]}),
+        json.dumps({"steps": [{**STEP, "reply": {"a": 1}}]}),
+        json.dumps({"steps": [STEP]})[:-3],
+    ],
+)
+def test_a_file_that_is_broken_is_refused_with_the_line(tmp_path: Path, line: str):
+    file = tmp_path / "records.jsonl"
+    file.write_text(f"{json.dumps({'steps': [STEP]})}\n{line}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"records\.jsonl, line 2: not a line of records\.jsonl"):
+        ReplayJudge.from_records(file)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path):
+    file = tmp_path / "records.jsonl"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match="UTF-8"):
+        ReplayJudge.from_records(str(file))
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
+    with pytest.raises(DataError, match="cannot be read: No such file"):
+        ReplayJudge.from_records(tmp_path / "none.jsonl")

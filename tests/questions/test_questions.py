@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import pickle
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evalstone.errors import CannotAnswerError, ReplyError
+from evalstone.prompt import Prompt
+from evalstone.question import Question
+from evalstone.questions import (
+    Explain,
+    FindUsefulPassages,
+    JudgeStatements,
+    ListClaims,
+    ListStatements,
+    RatePassages,
+    VerifyClaims,
+)
+from tests.fakes import (
+    QUESTION_KINDS,
+    claims,
+    fits,
+    material_fields,
+    python,
+    question_of,
+    ratings,
+    statements,
+    verdicts,
+)
+
+every = pytest.mark.parametrize("kind", QUESTION_KINDS, ids=lambda kind: kind.kind)
+Kind = type[Question[Any]]
+
+
+def objects(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Every object schema inside a schema."""
+    if schema["type"] == "object":
+        yield schema
+        for member in schema["properties"].values():
+            yield from objects(member)
+    elif schema["type"] == "array":
+        yield from objects(schema["items"])
+
+
+def reply_of(question: Question[Any]) -> str:
+    """The question's example as a judge would send it."""
+    example = question.example()
+    return example if question.schema() is None else json.dumps(example)
+
+
+def test_every_kind_has_a_name_of_its_own():
+    assert len({kind.kind for kind in QUESTION_KINDS}) == len(QUESTION_KINDS) >= 14
+
+
+@every
+def test_a_question_is_a_frozen_hashable_value(kind: Kind):
+    question = question_of(kind, "Ada.")
+    assert question == question_of(kind, "Ada.")
+    assert hash(question) == hash(question_of(kind, "Ada."))
+    assert question != question_of(kind, "Bob.")
+    for field in dataclasses.fields(question):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(question, field.name, getattr(question, field.name))
+
+
+@every
+def test_a_question_survives_pickling_before_and_after_its_fingerprint_was_taken(kind: Kind):
+    question = question_of(kind, "Ada \ud800.")
+    before = pickle.loads(pickle.dumps(question))
+    fingerprint = question.fingerprint
+    after = pickle.loads(pickle.dumps(question))
+    assert before == after == question
+    assert before.fingerprint == after.fingerprint == fingerprint
+
+
+def test_fingerprints_are_the_same_in_every_process():
+    code = (
+        "from tests.fakes import *\n"
+        "print(*(question_of(kind, 'Ad\\u00e4 \\ud800', items=3).fingerprint for kind in QUESTION_KINDS))"
+    )
+    here = " ".join(question_of(kind, "Ad\u00e4 \ud800", items=3).fingerprint for kind in QUESTION_KINDS)
+    assert {python(code, PYTHONHASHSEED=seed) for seed in ("1", "2")} == {here}
+
+
+@every
+def test_the_fingerprint_changes_with_every_field(kind: Kind):
+    question = question_of(kind, "Ada.")
+    seen = {question.fingerprint}
+    for name, is_list in material_fields(kind).items():
+        others: list[Any] = (
+            [("Bob.", "Ada."), ("Ada.",), ("Ada.", "Ada.", ""), ()] if is_list else ["Bob.", "", "Ada. "]
+        )
+        for other in others:
+            seen.add(dataclasses.replace(question, **{name: other}).fingerprint)
+    prompt = question.asked_with
+    for changed in (
+        dataclasses.replace(prompt, instructions=prompt.instructions + " "),
+        dataclasses.replace(prompt, template=prompt.template + " "),
+        dataclasses.replace(prompt, fenced=not prompt.fenced),
+    ):
+        seen.add(dataclasses.replace(question, prompt=changed).fingerprint)
+    assert len(seen) == 1 + sum(4 if is_list else 3 for is_list in material_fields(kind).values()) + 3
+
+
+def test_no_two_kinds_share_a_fingerprint():
+    fingerprints = {question_of(kind, "Ada.").fingerprint for kind in QUESTION_KINDS}
+    assert len(fingerprints) == len(QUESTION_KINDS)
+
+
+@given(st.lists(st.text(), max_size=4), st.lists(st.text(), max_size=4))
+@settings(max_examples=50)
+def test_texts_cannot_move_from_one_field_to_another_unseen(one: list[str], other: list[str]):
+    a, b = VerifyClaims(tuple(one), tuple(other)), VerifyClaims(tuple(other), tuple(one))
+    assert (a.fingerprint == b.fingerprint) == (one == other)
+
+
+@every
+@pytest.mark.parametrize("items", [0, 1, 3])
+def test_the_schema_is_strict_all_the_way_down(kind: Kind, items: int):
+    schema = question_of(kind, "Ada.", items=items).schema()
+    if schema is None:
+        return
+    assert schema["type"] == "object"
+    json.dumps(schema)
+    for inner in objects(schema):
+        assert inner["additionalProperties"] is False
+        assert inner["required"] == list(inner["properties"])
+
+
+@every
+@pytest.mark.parametrize("items", [0, 1, 3])
+@pytest.mark.parametrize("text", ["", "Ada.", "Ada wrote the first program. " * 40])
+def test_the_example_fits_the_schema_and_reads_back(kind: Kind, items: int, text: str):
+    question = question_of(kind, text, items=items)
+    schema = question.schema()
+    assert schema is None or fits(question.example(), schema)
+    question.read(reply_of(question))
+
+
+@every
+def test_the_example_reads_to_a_value_that_can_be_pickled_and_hashed(kind: Kind):
+    question = question_of(kind, "Ada.")
+    answer = question.read(reply_of(question))
+    assert pickle.loads(pickle.dumps(answer)) == answer
+    hash(answer)
+
+
+@every
+def test_the_prompt_has_a_hole_for_each_material_and_no_other(kind: Kind):
+    question = question_of(kind, "Ada.")
+    assert set(question.asked_with.holes) == set(question.materials()) == set(material_fields(kind))
+
+
+@every
+def test_the_prompt_is_that_of_the_question_unless_another_is_given(kind: Kind):
+    question = question_of(kind, "Ada.")
+    other = dataclasses.replace(question.asked_with, instructions="Other.")
+    assert dataclasses.replace(question, prompt=other).render()[0].startswith("Other.")
+
+
+@every
+def test_the_reason_stands_before_what_it_is_a_reason_for(kind: Kind):
+    question = question_of(kind, "Ada.")
+    schema = question.schema()
+    if schema is None:
+        return
+    shown = re.search(r"\{\"(?:.|\n)*", question.asked_with.instructions)
+    assert shown is not None, "the instructions show no example of the reply"
+    for inner in objects(schema):
+        if "reason" in inner["properties"]:
+            assert next(iter(inner["properties"])) == "reason"
+            rest = [key for key in inner["properties"] if key != "reason"]
+            assert all(0 <= shown[0].find('"reason"') < shown[0].find(f'"{key}"') for key in rest)
+
+
+@every
+def test_the_instructions_name_every_key_and_every_choice_of_the_reply(kind: Kind):
+    question = question_of(kind, "Ada.")
+    schema = question.schema()
+    if schema is None:
+        return
+    for inner in objects(schema):
+        for key, member in inner["properties"].items():
+            assert f'"{key}"' in question.asked_with.instructions or key == "2"
+            for choice in member.get("enum", []):
+                assert f'"{choice}"' in question.asked_with.instructions
+
+
+@every
+@given(
+    data=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["claims", "statements", "verdicts", "passages", "missing", "1", "2", "reason", "verdict"]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)
+@settings(max_examples=25)
+def test_any_reply_gives_an_answer_or_an_error_of_the_judge(kind: Kind, data: Any):
+    with contextlib.suppress(ReplyError, CannotAnswerError):
+        question_of(kind, "Ada.").read(json.dumps(data))
+
+
+def test_listed_claims_and_statements_come_in_order_without_blank_ones():
+    assert ListClaims("t").read(json.dumps(claims("b", " ", "a "))) == ("b", "a")
+    assert ListStatements("t").read(json.dumps(statements("b", "", "a"))) == ("b", "a")
+    assert ListClaims("t").read('{"claims": []}') == ()
+
+
+def test_each_claim_gets_its_own_verdict_whatever_the_order_of_the_reply():
+    reply = verdicts(("supported", [1]), ("contradicted", [2]), "not_mentioned")["verdicts"]
+    turned = {"verdicts": dict(reversed(reply.items()))}
+    found = VerifyClaims(("a", "b", "c"), ("p", "q")).read(json.dumps(turned))
+    assert [(v.claim, v.verdict, v.passages, v.reason) for v in found] == [
+        ("a", "supported", (1,), "because 1"),
+        ("b", "contradicted", (2,), "because 2"),
+        ("c", "not_mentioned", (), "because 3"),
+    ]
+
+
+def test_each_passage_gets_its_own_rating_and_what_is_missing_is_listed():
+    question = RatePassages("q", "a", ("p", "q"))
+    found = question.read(json.dumps(ratings(("low", False), ("high", True), missing=["the year", " "])))
+    assert [(r.passage, r.level, r.used) for r in found.passages] == [(1, "low", False), (2, "high", True)]
+    assert found.missing == ("the year",)
+
+
+def test_a_reply_that_does_not_speak_of_missing_information_misses_none():
+    assert (
+        RatePassages("q", "a", ("p",)).read(json.dumps({"passages": ratings(("low", True))["passages"]})).missing == ()
+    )
+
+
+def test_a_passage_is_useful_exactly_for_a_yes():
+    found = FindUsefulPassages("q", "a", ("p", "q")).read(json.dumps(verdicts("yes", "no")))
+    assert [(v.passage, v.useful) for v in found] == [(1, True), (2, False)]
+    with pytest.raises(ReplyError, match=r"verdict 1\.verdict"):
+        FindUsefulPassages("q", "a", ("p",)).read(json.dumps(verdicts("partly")))
+
+
+def test_a_statement_can_address_the_question_partly():
+    found = JudgeStatements("q", ("s", "t")).read(json.dumps(verdicts("partly", "no")))
+    assert [(v.statement, v.addresses) for v in found] == [("s", "partly"), ("t", "no")]
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_explanation_is_none(text: str):
+    with pytest.raises(ReplyError, match="empty"):
+        Explain("m", "e").read(json.dumps({"explanation": text}))
+
+
+def test_a_users_own_prompt_changes_the_fingerprint_and_not_the_reading():
+    mine = ListClaims("t", prompt=Prompt.parse("Claims of {text}?", holes=["text"]))
+    assert mine.fingerprint != ListClaims("t").fingerprint
+    assert mine.read('{"claims": ["a"]}') == ("a",)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evalstone.errors import UsageError
+from evalstone.questions import JudgeStatements, ListStatements, StatementVerdict
+from evalstone.scorers import AnswerRelevancy
+from evalstone.scorers.answer_relevancy import addressing_share
+from evalstone.types import Failed, Sample, Skipped
+from tests.fakes import outcome_of, record_of, score_of, statements, verdicts
+
+SAMPLE = Sample(input="When was Ada born?", output="In 1815. In winter. She wrote programs.")
+SAID = statements("In 1815.", "In winter.", "She wrote programs.")
+MIXED = verdicts("yes", "partly", "no")
+
+
+def verdict(word: Any) -> StatementVerdict:
+    return StatementVerdict("s", word)
+
+
+@pytest.mark.parametrize(
+    ("words", "weight", "share"),
+    [
+        (["yes"], 0.3, 1),
+        (["partly"], 0.3, 0.3),
+        (["no"], 0.3, 0),
+        (["yes", "partly", "no"], 0.3, 1.3 / 3),
+        (["yes", "partly", "no"], 0, 1 / 3),
+        (["yes", "partly", "no"], 1, 2 / 3),
+        (["partly", "partly"], 0.5, 0.5),
+    ],
+)
+def test_a_statement_that_partly_addresses_counts_by_its_weight(words: list[str], weight: float, share: float):
+    assert addressing_share([verdict(word) for word in words], weight) == pytest.approx(share)
+
+
+def test_one_of_three_and_one_partly_is_0_43_and_the_reason_names_what_is_beside_the_question():
+    score = score_of(AnswerRelevancy(), SAMPLE, [SAID, MIXED])
+    assert score.value == pytest.approx(0.4333, abs=5e-5)
+    assert score.reason == ("1 of 3 statements address the question, 1 partly; beside it: “She wrote programs.”.")
+    assert [(v.statement, v.addresses) for v in score.evidence] == [
+        ("In 1815.", "yes"),
+        ("In winter.", "partly"),
+        ("She wrote programs.", "no"),
+    ]
+
+
+def test_weight_and_scale_each_work_without_the_other():
+    assert score_of(AnswerRelevancy(uncertainty_weight=0.6), SAMPLE, [SAID, MIXED]).value == pytest.approx(1.6 / 3)
+    assert score_of(AnswerRelevancy(scale=10), SAMPLE, [SAID, MIXED]).value == pytest.approx(13 / 3)
+
+
+def test_when_everything_addresses_the_question_the_reason_is_short():
+    score = score_of(AnswerRelevancy(), SAMPLE, [statements("a"), verdicts("yes")])
+    assert (score.value, score.reason) == (1, "1 of 1 statements address the question, 0 partly.")
+
+
+def test_the_statements_of_the_answer_are_judged_against_the_question():
+    _, judge = record_of(AnswerRelevancy(), SAMPLE, [SAID, MIXED])
+    assert judge.asked == [
+        ListStatements(answer="In 1815. In winter. She wrote programs."),
+        JudgeStatements(question="When was Ada born?", statements=tuple(SAID["statements"])),
+    ]
+
+
+def test_an_answer_without_statements_is_skipped():
+    assert outcome_of(AnswerRelevancy(), SAMPLE, [statements()]) == Skipped("the answer makes no statement")
+    assert outcome_of(AnswerRelevancy(), SAMPLE, [statements(" ")]) == Skipped("the answer makes no statement")
+
+
+def test_a_miscount_fails_and_says_how_many():
+    outcome = outcome_of(AnswerRelevancy(), SAMPLE, [SAID, verdicts("yes")])
+    assert isinstance(outcome, Failed)
+    assert outcome.error == "3 statements, 1 verdict; missing: 2, 3"
+
+
+@pytest.mark.parametrize("word", ["unsure", "Yes", "partially", ""])
+def test_an_unknown_word_fails_instead_of_counting_as_no(word: str):
+    assert isinstance(outcome_of(AnswerRelevancy(), SAMPLE, [SAID, verdicts("yes", word, "no")]), Failed)
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
+def test_a_weight_outside_0_to_1_is_refused(weight: float):
+    with pytest.raises(UsageError, match="uncertainty_weight must be in"):
+        AnswerRelevancy(uncertainty_weight=weight)

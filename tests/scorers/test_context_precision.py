@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone.errors import UsageError
+from evalstone.questions import FindUsefulPassages
+from evalstone.scorers import ContextPrecision
+from evalstone.scorers.context_precision import average_precision
+from evalstone.types import Failed, Sample, Skipped
+from tests.fakes import outcome_of, record_of, score_of, verdicts
+
+SAMPLE = Sample(input="q", output="a", context=["p1", "p2", "p3", "p4"])
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [
+        ([1, 0, 1, 0], (1 + 2 / 3) / 2),
+        ([1, 1, 0, 0], 1),
+        ([0, 0, 1, 1], (1 / 3 + 2 / 4) / 2),
+        ([0, 0, 0, 1], 0.25),
+        ([1], 1),
+        ([0], 0),
+        ([0, 0, 0], 0),
+        ([1, 0, 0, 1, 1], (1 + 2 / 4 + 3 / 5) / 3),
+    ],
+)
+def test_average_precision_worked_by_hand(ranks: list[int], expected: float):
+    assert average_precision([bool(rank) for rank in ranks]) == pytest.approx(expected)
+
+
+def test_yes_no_yes_no_is_0_8333_and_the_reason_names_the_passages():
+    score = score_of(ContextPrecision(), SAMPLE, [verdicts("yes", "no", "yes", "no")])
+    assert score.value == pytest.approx(0.8333, abs=5e-5)
+    assert score.reason == "useful: passage 1, 3; not useful: 2, 4."
+    assert [v.passage for v in score.evidence if v.useful] == [1, 3]
+
+
+def test_no_useful_passage_is_zero_and_all_are_one():
+    none = score_of(ContextPrecision(), SAMPLE, [verdicts("no", "no", "no", "no")])
+    assert (none.value, none.reason) == (0, "no passage was useful.")
+    every = score_of(ContextPrecision(scale=5), SAMPLE, [verdicts("yes", "yes", "yes", "yes")])
+    assert (every.value, every.reason) == (5, "useful: passage 1, 2, 3, 4.")
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=30))
+def test_the_best_order_is_useful_first_and_the_worst_is_useful_last(useful: list[bool]):
+    best, worst = (average_precision(sorted(useful, reverse=reverse)) for reverse in (True, False))
+    assert worst - 1e-12 <= average_precision(useful) <= best + 1e-12
+    assert best == (1 if any(useful) else 0)
+
+
+def test_the_verdicts_count_in_retrieval_order_whatever_their_order_in_the_reply():
+    reply = verdicts("no", "yes", "no", "no")["verdicts"]
+    assert score_of(ContextPrecision(), SAMPLE, [{"verdicts": dict(reversed(reply.items()))}]).value == 0.5
+
+
+def test_it_asks_one_question():
+    _, judge = record_of(ContextPrecision(), SAMPLE, [verdicts("no", "no", "no", "no")])
+    assert judge.asked == [FindUsefulPassages(question="q", answer="a", context=("p1", "p2", "p3", "p4"))]
+
+
+@pytest.mark.parametrize("words", [("yes", "no", "yes"), ("yes", "no", "yes", "no", "no")])
+def test_a_miscount_fails(words: tuple[str, ...]):
+    outcome = outcome_of(ContextPrecision(), SAMPLE, [verdicts(*words)])
+    assert isinstance(outcome, Failed)
+    assert f"4 passages, {len(words)} verdicts" in outcome.error
+
+
+@pytest.mark.parametrize("word", ["Yes", "YES ", "yes.", "maybe", ""])
+def test_any_other_word_than_yes_and_no_fails_instead_of_counting_as_no(word: str):
+    assert isinstance(outcome_of(ContextPrecision(), SAMPLE, [verdicts("yes", word, "no", "no")]), Failed)
+
+
+def test_a_judge_that_declines_makes_it_skipped():
+    assert outcome_of(ContextPrecision(), SAMPLE, [{"verdicts": {}}]) == Skipped(
+        "the judge gave no verdict for 4 passages"
+    )
+
+
+def test_without_passages_it_is_skipped_and_nothing_is_asked():
+    record, judge = record_of(ContextPrecision(), Sample(input="q", output="a", context=[]), [])
+    assert record.outcome == Skipped("there are no passages")
+    assert judge.asked == []
+
+
+def test_an_empty_list_of_passages_on_the_scorer_is_refused():
+    with pytest.raises(UsageError, match="context_precision: context is an empty list"):
+        ContextPrecision(context=[])
+
+
+def test_a_function_that_finds_no_passages_fails():
+    def nothing(sample: Sample) -> Sequence[str]:
+        return []
+
+    outcome = outcome_of(ContextPrecision(context_from=nothing), SAMPLE, [])
+    assert outcome == Failed(f"context_precision: context_from gave no passages for sample {SAMPLE.id!r}")

@@ -1,0 +1,398 @@
+"""What holds for every scorer, whoever wrote it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import json
+import pickle
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evalstone.engine import ALL_SCORERS
+from evalstone.errors import UsageError
+from evalstone.evaluators.base import JudgeEvaluator
+from evalstone.question import Ask, Question
+from evalstone.scorers import SCORERS, ContextScorer, Penalties, Scorer
+from evalstone.scorers.base import summary
+from evalstone.types import Failed, Sample, Score, Skipped
+from tests.fakes import outcome_of, python, record_of
+
+every = pytest.mark.parametrize("kind", ALL_SCORERS.values(), ids=ALL_SCORERS)
+ours = pytest.mark.parametrize("kind", SCORERS.values(), ids=SCORERS)
+with_context = pytest.mark.parametrize(
+    "kind", [kind for kind in ALL_SCORERS.values() if issubclass(kind, ContextScorer)], ids=lambda kind: kind.name
+)
+
+FULL: dict[str, Any] = {
+    "input": "When?",
+    "output": "In 1815. Not in 1816.",
+    "context": ["Ada, 1815.", "Bob."],
+    "reference": "1815.",
+}
+
+
+def passages_of(sample: Sample) -> Sequence[str]:
+    return sample.context or ("none",)
+
+
+def other_passages_of(sample: Sample) -> Sequence[str]:
+    return ("other",)
+
+
+OTHERS: Mapping[str, list[Any]] = {
+    "scale": [10, 0.1, 0.1000001, 0.10000001, 1e-7, 100.0],
+    "explain": [True],
+    "context": [("a",), ("a", "b"), ("ab",)],
+    "context_from": [passages_of, other_passages_of],
+    "uncertainty_weight": [0.5, 0.0, 0.3000001, 0.30000001],
+    "penalties": [
+        Penalties(unused=0.05),
+        Penalties(missing=0.2),
+        Penalties(missing_limit=1),
+        Penalties(unused=0.0500001),
+    ],
+    "high": [0.9],
+    "medium": [0.6, 0.61],
+    "low": [0.2],
+    "none": [0.1],
+}
+
+
+def others(scorer: Scorer, name: str) -> list[Any]:
+    """Values of a parameter that differ from its default and from each other."""
+    if isinstance(value := getattr(scorer, name), JudgeEvaluator):
+        return [dataclasses.replace(value, threshold=0.9), dataclasses.replace(value, on_undecided="fail")]
+    return OTHERS[name]
+
+
+def replies(draw: st.DrawFn, schema: Mapping[str, Any], question: Question[Any]) -> Any:
+    """Any reply that a judge may give by the schema."""
+    match schema["type"]:
+        case "object":
+            return {key: replies(draw, member, question) for key, member in schema["properties"].items()}
+        case "array" if schema["items"]["type"] == "integer":
+            count = len(getattr(question, "context", ()))
+            return draw(st.lists(st.integers(1, count), max_size=3)) if count else []
+        case "array":
+            return draw(st.lists(st.text(max_size=8), max_size=6))
+        case "string":
+            return draw(st.sampled_from(schema["enum"])) if "enum" in schema else draw(st.text(max_size=8)) + "."
+        case "number":
+            return draw(st.floats(schema["minimum"], schema["maximum"]))
+        case "boolean":
+            return draw(st.booleans())
+        case other:
+            raise AssertionError(other)
+
+
+@st.composite
+def some_reply(draw: st.DrawFn, question: Question[Any]) -> str:
+    schema = question.schema()
+    if schema is None:
+        return draw(st.sampled_from(["Yes", "No"]))
+    return json.dumps(replies(draw, schema, question))
+
+
+@every
+def test_a_scorer_is_listed_under_its_name_and_can_be_made_without_parameters(kind: type[Scorer]):
+    assert ALL_SCORERS[kind().name] is kind
+    assert re.fullmatch("[a-z][a-z_]*", kind.name)
+
+
+@ours
+def test_the_file_of_a_scorer_has_its_name_and_the_class_too(kind: type[Scorer]):
+    assert kind.__module__ == f"evalstone.scorers.{kind.name}"
+    assert kind.__name__ == "".join(part.capitalize() for part in kind.name.split("_"))
+
+
+@every
+def test_a_scorer_is_a_frozen_hashable_value(kind: type[Scorer]):
+    assert kind() == kind()
+    assert hash(kind()) == hash(kind())
+    assert kind(scale=10) != kind()
+    for field in dataclasses.fields(kind):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(kind(), field.name, 1)
+
+
+@every
+def test_a_scorer_survives_pickling_with_its_parameters(kind: type[Scorer]):
+    for scorer in (kind(), kind(scale=10, explain=True)):
+        signature = scorer.signature
+        copy = pickle.loads(pickle.dumps(scorer))
+        assert copy == scorer
+        assert copy.signature == signature
+
+
+@every
+def test_every_parameter_has_a_default_and_can_be_given_by_name(kind: type[Scorer]):
+    for field in dataclasses.fields(kind):
+        for value in others(kind(), field.name):
+            assert getattr(kind(**{field.name: value}), field.name) == value
+
+
+@every
+def test_a_signature_begins_with_the_name_and_ends_with_the_version(kind: type[Scorer]):
+    assert re.fullmatch(rf"{kind.name}(\(.*\))?@{kind.version}", kind().signature)
+    assert kind().signature == kind().signature
+
+
+@every
+def test_a_signature_changes_with_every_parameter(kind: type[Scorer]):
+    signatures = [kind().signature]
+    for field in dataclasses.fields(kind):
+        for value in others(kind(), field.name):
+            signature = kind(**{field.name: value}).signature
+            assert field.name in signature or isinstance(value, JudgeEvaluator)
+            signatures.append(signature)
+    assert len(set(signatures)) == len(signatures)
+
+
+@every
+def test_a_signature_names_the_prompts_that_are_asked(kind: type[Scorer]):
+    for asked in kind.asks:
+        fields: Mapping[str, Any] = {field.name: field.default for field in dataclasses.fields(asked)}
+        assert fields["prompt"].fingerprint in kind().signature
+    assert len(kind(explain=True).signature) > len(kind().signature)
+
+
+def test_signatures_are_the_same_in_every_process():
+    code = (
+        "from evalstone.engine import ALL_SCORERS\n"
+        "print(*(kind(scale=0.3).signature for kind in ALL_SCORERS.values()), sep='|')"
+    )
+    here = "|".join(kind(scale=0.3).signature for kind in ALL_SCORERS.values())
+    assert {python(code, PYTHONHASHSEED=seed) for seed in ("1", "2")} == {here}
+
+
+@every
+def test_a_sample_without_a_needed_field_is_skipped_before_anything_is_asked(kind: type[Scorer]):
+    assert kind().needs
+    for name in kind().needs:
+        sample = Sample(**{key: value for key, value in FULL.items() if key != name})
+        record, judge = record_of(kind(), sample, lambda _: pytest.fail("asked"))
+        assert record.outcome == Skipped(f"{kind.name} needs {name}")
+        assert judge.asked == []
+        assert record.steps == ()
+
+
+@every
+def test_a_sample_without_any_field_is_told_all_that_is_needed(kind: type[Scorer]):
+    outcome = outcome_of(kind(), Sample(), [])
+    assert outcome == Skipped(f"{kind.name} needs {' and '.join(kind().needs)}")
+
+
+@every
+@given(data=st.data())
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+def test_a_score_lies_on_its_scale_whatever_the_judge_says(kind: type[Scorer], data: st.DataObject):
+    scale = data.draw(st.floats(min_value=1e-6, max_value=1e6))
+    passages = data.draw(st.lists(st.text(max_size=8), max_size=5))
+
+    def script(question: Question[Any]) -> str:
+        return data.draw(some_reply(question))
+
+    outcome = outcome_of(kind(scale=scale), dataclasses.replace(Sample(**FULL), id="", context=passages), script)
+    assert not isinstance(outcome, Failed), outcome
+    if isinstance(outcome, Score):
+        assert 0 <= outcome.value <= scale
+        assert outcome.scale == scale
+        assert outcome.reason
+
+
+@every
+@given(data=st.data())
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+def test_the_scale_multiplies_and_changes_nothing_else(kind: type[Scorer], data: st.DataObject):
+    said: dict[str, str] = {}
+
+    def script(question: Question[Any]) -> str:
+        if question.fingerprint not in said:
+            said[question.fingerprint] = data.draw(some_reply(question))
+        return said[question.fingerprint]
+
+    plain, scaled = (outcome_of(kind(scale=scale), Sample(**FULL), script) for scale in (1, 40))
+    if isinstance(plain, Score) and isinstance(scaled, Score):
+        assert scaled.value == pytest.approx(40 * plain.value)
+        assert (scaled.reason, scaled.evidence) == (plain.reason, plain.evidence)
+    else:
+        assert isinstance(plain, Skipped)
+        assert plain == scaled
+
+
+@every
+def test_the_questions_that_are_asked_are_among_those_announced(kind: type[Scorer]):
+    record, judge = record_of(kind(), Sample(**FULL), lambda question: json.dumps(question.example()))
+    assert isinstance(record.outcome, Score)
+    assert {type(question) for question in judge.asked} <= set(kind.asks)
+    assert [step.fingerprint for step in record.steps] == [question.fingerprint for question in judge.asked]
+
+
+@ours
+def test_every_question_that_is_announced_is_asked(kind: type[Scorer]):
+    _, judge = record_of(kind(), Sample(**FULL), lambda question: json.dumps(question.example()))
+    assert [type(question) for question in judge.asked] == list(kind.asks)
+
+
+@every
+def test_explain_costs_one_more_question_and_puts_the_judges_words_in_place(kind: type[Scorer]):
+    def script(question: Question[Any]) -> str:
+        if question.kind == "explain":
+            return '{"explanation": "Because the judge says so."}'
+        return json.dumps(question.example())
+
+    plain, _ = record_of(kind(scale=10), Sample(**FULL), script)
+    explained, judge = record_of(kind(scale=10, explain=True), Sample(**FULL), script)
+    assert isinstance(plain.outcome, Score)
+    assert explained.outcome == dataclasses.replace(plain.outcome, reason="Because the judge says so.")
+    assert len(explained.steps) == len(plain.steps) + 1
+    asked = judge.asked[-1].render()[1]
+    assert kind.name in asked
+    assert f"{plain.outcome.value:.4g} out of 10" in asked
+    assert ("lower" if kind.lower_is_better else "higher") + " is better" in asked
+    assert plain.outcome.reason.split("“")[0] in asked
+
+
+@every
+def test_a_reply_that_is_none_makes_the_outcome_failed_with_the_reply(kind: type[Scorer]):
+    outcome = outcome_of(kind(), Sample(**FULL), ["{broken"])
+    assert isinstance(outcome, Failed)
+    assert outcome.reply == "{broken"
+
+
+@every
+def test_bands_go_down_to_zero_and_there_is_advice(kind: type[Scorer]):
+    limits = [limit for limit, _ in kind.bands]
+    assert limits == sorted(limits, reverse=True)
+    assert len(set(limits)) == len(limits) >= 2
+    assert limits[-1] == 0
+    assert limits[0] <= 1
+    assert all(told for _, told in kind.bands)
+    assert kind.advice
+
+
+@every
+def test_a_scorer_says_in_one_line_what_it_measures(kind: type[Scorer]):
+    assert summary(kind).endswith(".")
+    assert summary(kind) != summary(Scorer)
+
+
+@ours
+def test_the_documentation_states_formula_range_direction_and_where_it_is_undefined(kind: type[Scorer]):
+    told = inspect.getdoc(importlib.import_module(kind.__module__)) or ""
+    words = " ".join(told.split()).lower()
+    title = kind.name.replace("_", " ")
+    assert words.startswith(f"{title}: ")
+    assert re.search(rf"^    {title} += ", told, re.MULTILINE)
+    assert "range [0, scale]" in words
+    assert f"{'lower' if kind.lower_is_better else 'higher'} is better" in words
+    assert "undefined" in words
+    assert re.search(rf"\b{['no', 'one', 'two'][len(kind.asks)]} judge call", words)
+    assert "source: " in words
+
+
+@every
+@pytest.mark.parametrize("scale", [0, -1, float("nan"), float("inf"), 10**400, True, "1", None])
+def test_a_scale_that_is_no_positive_number_is_refused(kind: type[Scorer], scale: Any):
+    with pytest.raises(UsageError, match=f"{kind.name}: scale must be a positive number"):
+        kind(scale=scale)
+
+
+@every
+def test_explain_is_true_or_false_and_no_word(kind: type[Scorer]):
+    with pytest.raises(UsageError, match="explain must be True or False, not 'no'"):
+        kind(explain=cast(Any, "no"))
+
+
+@with_context
+def test_the_passages_come_from_the_function_then_the_scorer_then_the_sample(kind: type[ContextScorer]):
+    sample = Sample(**FULL)
+    given: Sequence[str] = ("mine",)
+    assert kind().passages_for(sample) == tuple(FULL["context"])
+    assert kind(context=given).passages_for(sample) == given
+    assert kind(context=given, context_from=other_passages_of).passages_for(sample) == ("other",)
+    assert kind(context_from=passages_of).passages_for(sample) == tuple(FULL["context"])
+
+
+@with_context
+def test_what_is_no_list_of_passages_is_refused(kind: type[ContextScorer]):
+    assert kind(context=cast(Any, "one")).context == ("one",)
+    with pytest.raises(UsageError, match="context must be a list of passages"):
+        kind(context=cast(Any, 5))
+    with pytest.raises(UsageError, match="context_from must be a function"):
+        kind(context_from=cast(Any, "my_function"))
+
+
+class Mute(Scorer):
+    """Never finished."""
+
+
+def test_a_scorer_without_a_score_method_cannot_be_made():
+    with pytest.raises(TypeError, match="abstract"):
+        Mute()  # pyright: ignore[reportAbstractUsage]
+
+
+def test_a_misspelt_field_is_refused_when_the_class_is_defined():
+    with pytest.raises(UsageError, match=r"Typo\.score: unknown sample field 'contxt'; did you mean context"):
+
+        class Typo(Scorer):  # pyright: ignore[reportUnusedClass]
+            name = "typo"
+
+            async def score(self, ask: Ask, *, contxt: Sequence[str]) -> Score:
+                return Score(1)
+
+
+def test_a_field_that_is_not_keyword_only_is_refused_when_the_class_is_defined():
+    with pytest.raises(UsageError, match="keyword-only"):
+
+        class Positional(Scorer):  # pyright: ignore[reportUnusedClass]
+            name = "positional"
+
+            async def score(self, ask: Ask, output: str) -> Score:
+                return Score(1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Length(Scorer):
+    """One for a short answer."""
+
+    name = "length"
+
+    def score(self, *, output: str, reference: str = "none", messages: Sequence[Any] = ("absent",)) -> Score | Skipped:
+        if output == "nan":
+            return Score(float("nan"))
+        if output == "none":
+            return cast(Any, None)
+        if output == "bug":
+            raise ZeroDivisionError("in the scorer")
+        return Score(1 / max(1, len(output)), reason=reference, evidence=messages)
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ("nan", "a score must be finite, not nan"),
+        ("none", "length must return a Score or Skipped, not NoneType"),
+        ("bug", "ZeroDivisionError: in the scorer"),
+    ],
+)
+def test_a_scorer_of_your_own_that_goes_wrong_makes_the_outcome_failed(output: str, told: str):
+    assert outcome_of(Length(), Sample(output=output), []) == Failed(told)
+
+
+def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
+    assert Length().needs == ("output",)
+    assert Length().signature == "length@1"
+    assert outcome_of(Length(), Sample(output="abcd"), []) == Score(0.25, reason="none", evidence=())
+    assert outcome_of(Length(), Sample(output="abcd", reference="r"), []) == Score(0.25, reason="r", evidence=())
+
+
+def test_an_empty_text_is_present_and_not_absent():
+    assert outcome_of(Length(), Sample(output=""), []) == Score(1, reason="none", evidence=())

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone.questions import ClaimVerdict
+from evalstone.scorers import Faithfulness, Hallucination
+from evalstone.scorers.faithfulness import supported_share
+from evalstone.scorers.hallucination import unsupported_share
+from evalstone.types import Failed, Sample, Skipped
+from tests.fakes import claims, outcome_of, record_of, score_of, verdicts
+
+SAMPLE = Sample(output="Ada was born in 1815 in London, in May.", context=["Ada, born 1815.", "Ada came from Paris."])
+SAID = claims("Ada was born in 1815.", "Ada was born in London.", "Ada was born in May.")
+MIXED = verdicts(("supported", [1]), ("contradicted", [2]), "not_mentioned")
+
+
+def test_two_of_three_claims_are_two_thirds_and_the_reason_names_them_and_the_passage_that_contradicts():
+    score = score_of(Hallucination(), SAMPLE, [SAID, MIXED])
+    assert score.value == pytest.approx(2 / 3)
+    assert score.reason == (
+        "2 of 3 claims are not supported; contradicted: “Ada was born in London.” (by passage 2); "
+        "in no passage: “Ada was born in May.”."
+    )
+
+
+def test_when_nothing_is_made_up_the_score_is_zero():
+    score = score_of(Hallucination(), SAMPLE, [claims("a"), verdicts("supported")])
+    assert (score.value, score.reason) == (0, "0 of 1 claims are not supported.")
+
+
+@given(st.lists(st.sampled_from(["supported", "contradicted", "not_mentioned"]), min_size=1, max_size=40))
+def test_faithfulness_and_hallucination_add_up_to_one(words: list[str]):
+    found = [ClaimVerdict("c", word) for word in words]  # pyright: ignore[reportArgumentType]
+    assert supported_share(found) + unsupported_share(found) == pytest.approx(1)
+
+
+def test_it_asks_exactly_what_faithfulness_asks():
+    _, one = record_of(Hallucination(), SAMPLE, [SAID, MIXED])
+    _, other = record_of(Faithfulness(), SAMPLE, [SAID, MIXED])
+    assert one.asked == other.asked
+
+
+def test_lower_is_better():
+    assert Hallucination.lower_is_better
+
+
+def test_a_text_in_which_the_answer_makes_no_claim_is_skipped_and_not_scored_as_perfect():
+    assert outcome_of(Hallucination(), SAMPLE, [claims()]) == Skipped("the answer makes no claim")
+
+
+def test_a_miscount_fails_and_says_how_many():
+    outcome = outcome_of(Hallucination(), SAMPLE, [SAID, verdicts(*["supported"] * 4)])
+    assert isinstance(outcome, Failed)
+    assert outcome.error == "3 claims, 4 verdicts; unknown: '4'"
+
+
+def test_with_an_empty_list_of_passages_everything_is_made_up():
+    sample = Sample(output="a", context=[])
+    assert score_of(Hallucination(), sample, [claims("a"), verdicts("not_mentioned")]).value == 1

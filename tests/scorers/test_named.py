@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from evalstone.engine import ALL_SCORERS
+from evalstone.errors import UsageError
+from evalstone.scorers import AnswerRelevancy, ContextRelevance, Faithfulness, Hallucination, Penalties, Scorer
+from evalstone.scorers.named import scorer_from
+
+Spec = str | Mapping[str, Any]
+
+
+@pytest.mark.parametrize(
+    ("spec", "scorer"),
+    [
+        ("faithfulness", Faithfulness()),
+        (" faithfulness ", Faithfulness()),
+        ("faithfulness()", Faithfulness()),
+        ("answer-relevancy", AnswerRelevancy()),
+        ("context_relevance(scale=10)", ContextRelevance(scale=10)),
+        ("context-relevance ( scale = 10, explain=True, )", ContextRelevance(scale=10, explain=True)),
+        ("faithfulness(context=['a', 'b'])", Faithfulness(context=("a", "b"))),
+        ("faithfulness(context='a, b) and (c')", Faithfulness(context=("a, b) and (c",))),
+        ("faithfulness(scale=1e2)", Faithfulness(scale=100)),
+        ("answer_relevancy(uncertainty_weight=.5)", AnswerRelevancy(uncertainty_weight=0.5)),
+        ("context_relevance(penalties={'unused': 0.05})", ContextRelevance(penalties=Penalties(unused=0.05))),
+        ({"name": "hallucination"}, Hallucination()),
+        ({"name": "hallucination", "scale": 10}, Hallucination(scale=10)),
+        (
+            {"name": "context-relevance", "penalties": {"missing": 0.1, "missing_limit": 1}, "low": 0.2},
+            ContextRelevance(penalties=Penalties(missing=0.1, missing_limit=1), low=0.2),
+        ),
+        (
+            {"name": "context_relevance", "penalties": Penalties(unused=0)},
+            ContextRelevance(penalties=Penalties(unused=0)),
+        ),
+    ],
+)
+def test_a_scorer_is_made_from_a_name_or_a_table(spec: Spec, scorer: Scorer):
+    assert scorer_from(spec, ALL_SCORERS) == scorer
+
+
+@pytest.mark.parametrize("name", ALL_SCORERS)
+def test_every_scorer_can_be_named(name: str):
+    assert type(scorer_from(name, ALL_SCORERS)) is ALL_SCORERS[name]
+    assert scorer_from({"name": name, "scale": 5}, ALL_SCORERS) == scorer_from(f"{name}(scale=5)", ALL_SCORERS)
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("fathfulness", r"unknown scorer 'fathfulness'; did you mean .*faithfulness"),
+        ("Faithfulness", "did you mean .*faithfulness"),
+        ("", "unknown scorer ''"),
+        ("zzz", "unknown scorer 'zzz'; known: answer_correctness, "),
+        ("faithfulness(scal=10)", r"faithfulness: unknown parameter 'scal'; did you mean scale\?"),
+        ("faithfulness(signature='x')", "unknown parameter 'signature'"),
+        ("faithfulness(10)", "cannot be read as a scorer"),
+        ("faithfulness(", "cannot be read as a scorer"),
+        ("faithfulness(scale=10", "cannot be read as a scorer"),
+        ("faithfulness(scale=10))", "cannot be read as a scorer"),
+        ("faithfulness(scale=10)(scale=3)", "cannot be read as a scorer"),
+        ("faithfulness(scale=10) + f(scale=3)", "cannot be read as a scorer"),
+        ("faithfulness(scale=ten)", "cannot be read as a scorer"),
+        ("faithfulness(scale=__import__('os').getpid())", "cannot be read as a scorer"),
+        ("faithfulness(scale={[]: 1})", "cannot be read as a scorer"),
+        ("faithfulness(scale=1\x00)", "cannot be read as a scorer"),
+        ("faithfulness(scale=1, scale=2)", "each parameter named once"),
+        ("faithfulness(**{'scale': 10})", "each parameter named once"),
+        ("faithfulness(*[10])", "cannot be read as a scorer"),
+        ("faithfulness(scale=0)", "faithfulness: scale must be a positive number, not 0"),
+        ("faithfulness(scale='10')", "faithfulness: scale must be a positive number, not '10'"),
+        ("faithfulness(scale=1e999)", "scale must be a positive number, not inf"),
+        (f"faithfulness(scale={'1' * 400})", "scale must be a positive number, not 1111"),
+        ("faithfulness(explain='no')", "faithfulness: explain must be True or False, not 'no'"),
+        ("faithfulness(context=5)", "context must be a list of passages"),
+        ("faithfulness(context_from='f')", "faithfulness: context_from must be a function"),
+        ("context_precision(context=[])", "context_precision: context is an empty list"),
+        ("context_relevance(penalties=5)", "context_relevance: penalties must be"),
+        ("context_relevance(penalties={'unusd': 1})", r"penalties: unknown parameter 'unusd'; did you mean unused\?"),
+        ("context_relevance(penalties={'unused': 'x'})", "context_relevance: "),
+        ("context_relevance(penalties={'unused': -1})", "penalty unused must be a number from 0"),
+        ("context_relevance(high='x')", "context_relevance: "),
+        ("answer_relevancy(uncertainty_weight='x')", "answer_relevancy: "),
+        ({}, "a scorer's table needs a name"),
+        ({"scale": 10}, r"needs a name, .* it has \['scale'\]"),
+        ({"name": 5}, "a scorer's table needs a name"),
+        ({"name": "faithfulness", "Scale": 1}, "did you mean scale"),
+        ({"name": "faithfulness(scale=10)"}, "unknown scorer"),
+    ],
+)
+def test_what_names_no_scorer_is_refused_with_what_is_wrong(spec: Spec, told: str):
+    with pytest.raises(UsageError, match=told):
+        scorer_from(spec, ALL_SCORERS)
+
+
+def test_the_table_that_is_given_is_left_as_it_was():
+    spec = {"name": "context_relevance", "penalties": {"unused": 0.05}}
+    scorer_from(spec, ALL_SCORERS)
+    assert spec == {"name": "context_relevance", "penalties": {"unused": 0.05}}
