@@ -1,6 +1,7 @@
 """Reading a judge's reply: text to JSON, JSON to a validated value. Strict about meaning, tolerant about wrapping.
 
-What is forgiven: white space, a byte order mark, a reasoning block in front, code fences, prose around one JSON object.
+What is forgiven: white space, a byte order mark, a reasoning block in front, code fences, prose around one JSON object,
+raw line breaks inside its strings.
 What is not: a cut-off object, a repeated key, two different objects, a missing or extra verdict. Those raise
 ReplyError, whose text is shown to the judge when it is asked again. Nothing is repaired into a score.
 """
@@ -80,7 +81,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object, parse_constant=_no_constant)
 
 
 @functools.cache

@@ -69,8 +69,16 @@ Send: TypeAlias = Callable[[list[Turn]], Awaitable[Reply | None]]
 class SpentError(ReplyError):
     """A ReplyError after the last retry, with what the attempts took."""
 
-    def __init__(self, error: JudgeError, usage: Usage, cost: float | None, seconds: float) -> None:
-        super().__init__(str(error), reply=error.reply)
+    def __init__(
+        self,
+        message: str,
+        *,
+        reply: str | None = None,
+        usage: Usage = NO_USAGE,
+        cost: float | None = 0.0,
+        seconds: float = 0.0,
+    ) -> None:
+        super().__init__(message, reply=reply)
         self.usage, self.cost, self.seconds = usage, cost, seconds
 
 
@@ -117,7 +125,8 @@ async def converse(question: Question[A], send: Send, *, judge: str, retries: in
         raise JudgeError(f"{judge} has no answer to {question.kind}")
     if isinstance(error, CannotAnswerError):
         raise error
-    raise SpentError(error, usage, total_cost(costs), time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    raise SpentError(str(error), reply=error.reply, usage=usage, cost=total_cost(costs), seconds=seconds)
 
 
 def _correction(question: Question[Any], error: JudgeError) -> str:

@@ -53,7 +53,7 @@ def fraction(given: Any) -> float:
     value: float | None = None
     if isinstance(given, str):
         try:
-            value = float(given)
+            value = None if "_" in given else float(given)
         except ValueError:
             value = None
     elif isinstance(given, int | float) and not isinstance(given, bool):

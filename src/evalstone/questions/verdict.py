@@ -52,7 +52,7 @@ class GiveVerdict(Question[Choice], ABC):
     def interpret(self, data: Any) -> Choice:
         verdict = member(data, "verdict")
         if not isinstance(verdict, str):
-            raise ReplyError(f"verdict: yes, no or undecided was expected, not {verdict!r}")
+            raise ReplyError(f"verdict: yes, no or undecided was expected, not {repr(verdict)[:60]}")
         reason = reason_of(data)
         if verdict.strip().lower() == "undecided":
             return Choice("undecided", reason)

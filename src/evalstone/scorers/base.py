@@ -8,20 +8,38 @@ import itertools
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, cast
 
 from evalstone.errors import OutcomeError, UsageError, unknown
 from evalstone.question import Ask, Question
+from evalstone.questions.claims import ClaimVerdict
 from evalstone.questions.explanation import Explain
+from evalstone.questions.relevance import PassageVerdict
 from evalstone.types import Outcome, Sample, Score, Skipped, digest, passages, plain
 
 FIELDS = ("input", "output", "context", "reference", "messages", "instructions", "metadata")
 
 
-@dataclass(frozen=True)
-class Scorer(ABC):
+class Described:
+    """What a scorer tells of itself: class attributes where the class is one scorer, fields where scorers are data.
+
+    This is no dataclass, so that what is declared here is no field by itself. asks: the kinds of question. bands: from
+    which score on to read it how. definitions: by the name of each system whose formula can be taken, that formula.
+    """
+
+    name: str
+    version: int = 1
+    lower_is_better: bool = False
+    asks: tuple[type[Question[Any]], ...] = ()
+    bands: tuple[tuple[float, str], ...] = ()
+    advice: str = ""
+    definitions: ClassVar[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scorer(Described, ABC):
     """Scores one sample: asks a judge typed questions, and does plain arithmetic on the answers.
 
     A subclass is a frozen dataclass with a `name` and one method `score`, written `def` or `async def`. The keyword
@@ -32,12 +50,7 @@ class Scorer(ABC):
     more call; otherwise it is built from the evidence. Raises UsageError for a scale that is no positive number.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
-    lower_is_better: ClassVar[bool] = False
-    asks: ClassVar[tuple[type[Question[Any]], ...]] = ()
-    bands: ClassVar[tuple[tuple[float, str], ...]] = ()
-    advice: ClassVar[str] = ""
+    unsigned: ClassVar[tuple[str, ...]] = ()
 
     scale: float = 1.0
     explain: bool = False
@@ -61,7 +74,12 @@ class Scorer(ABC):
     @property
     def needs(self) -> tuple[str, ...]:
         """The sample fields without which there is no score."""
-        return tuple(name for name, optional in _parameters(type(self)).items() if not optional)
+        return self.required()
+
+    @classmethod
+    def required(cls) -> tuple[str, ...]:
+        """The sample fields that the class's `score` needs."""
+        return tuple(name for name, optional in _parameters(cls).items() if not optional)
 
     @functools.cached_property
     def signature(self) -> str:
@@ -69,15 +87,20 @@ class Scorer(ABC):
 
         Two scores may be compared when their signatures are equal.
         """
-        changed: list[str] = []
-        for field in fields(self):
-            value = getattr(self, field.name)
-            default = field.default_factory() if field.default_factory is not MISSING else field.default
-            if value != default:
-                changed.append(f"{field.name}={brief(value)}")
+        changed = [f"{name}={brief(value)}" for name, value in self.changed()]
         asked = [prompt.fingerprint for prompt in self._prompts()]
         parts = [", ".join(changed)] * bool(changed) + [", ".join(asked)] * bool(asked)
         return f"{self.name}({'; '.join(parts)})@{self.version}" if parts else f"{self.name}@{self.version}"
+
+    @property
+    def label(self) -> str:
+        """Name and changed parameters: what tells two scorers of one name apart in a table."""
+        changed = ", ".join(f"{name}={brief(value)}" for name, value in self.changed())
+        return f"{self.name}({changed})" if changed else self.name
+
+    def changed(self) -> Iterator[tuple[str, Any]]:
+        """The parameters that have another value than their default, but those in `unsigned`, which show elsewhere."""
+        yield from changed_fields(self, self.unsigned)
 
     def _prompts(self) -> list[Any]:
         kinds = (*self.asks, Explain) if self.explain else self.asks
@@ -90,8 +113,7 @@ class Scorer(ABC):
     async def run(self, ask: Ask, sample: Sample) -> Outcome:
         """Score one sample. Errors of the judge, and of a scorer's own code, are raised."""
         values = self.values(sample)
-        optional = _parameters(type(self))
-        if absent := [n for n in optional if not optional[n] and (values[n] is None or _empty_messages(n, values[n]))]:
+        if absent := [n for n in self.needs if values[n] is None or _empty_messages(n, values[n])]:
             return Skipped(f"{self.name} needs {' and '.join(absent)}")
         given = {name: value for name, value in values.items() if value is not None}
         result = self.score(ask, **given) if _takes_ask(type(self)) else self.score(**given)
@@ -102,10 +124,14 @@ class Scorer(ABC):
             return replace(outcome, reason=await ask(self._explanation(outcome)))
         return outcome
 
+    def meaning(self) -> str:
+        """What is measured, in a sentence."""
+        return summary(type(self))
+
     def _explanation(self, score: Score) -> Explain:
         direction = "lower is better" if self.lower_is_better else "higher is better"
         return Explain(
-            measure=f"{self.name}: {score.value:.4g} out of {score.scale:g} ({direction}).\n{summary(type(self))}",
+            measure=f"{self.name}: {score.value:.4g} out of {score.scale:g} ({direction}).\n{self.meaning()}",
             evidence=score.reason + "\n" + json.dumps(plain(score.evidence), ensure_ascii=False),
         )
 
@@ -117,8 +143,13 @@ def summary(kind: type[Scorer]) -> str:
 
 @functools.cache
 def _parameters(kind: type[Scorer]) -> Mapping[str, bool]:
-    """The sample fields that `score` takes, and whether each is optional. Raises UsageError for any other name."""
+    """The sample fields that `score` takes, and whether each is optional. Raises UsageError for any other name.
+
+    None are read from the signature of a class whose scorers each have their own `needs`.
+    """
     found: dict[str, bool] = {}
+    if kind.needs is not Scorer.needs:
+        return found
     for position, parameter in enumerate(inspect.signature(kind.score).parameters.values()):
         if position == 0 or (position == 1 and parameter.name == "ask"):
             continue
@@ -138,15 +169,43 @@ def _empty_messages(name: str, value: object) -> bool:
     return name == "messages" and not value
 
 
+def changed_fields(owner: Any, unsigned: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """The fields of a dataclass that have another value than their default, but for those in `unsigned`."""
+    for field in fields(owner):
+        value = getattr(owner, field.name)
+        default = field.default_factory() if field.default_factory is not MISSING else field.default
+        if field.name not in unsigned and value != default:
+            yield field.name, value
+
+
+def check_definition(scorer: Scorer, definition: str) -> None:
+    """Raise UsageError for a definition that the scorer does not have."""
+    if definition not in scorer.definitions:
+        raise UsageError(f"{scorer.name}: {unknown('definition', str(definition), scorer.definitions)}")
+
+
 def brief(value: Any) -> str:
     """A parameter's value as it stands in a signature: itself if it is short, else the hash of its content."""
     if callable(value):
-        return f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', repr(value))}"
+        return _function(value)
     if isinstance(value, float):
         return text if float(text := f"{value:g}") == value else repr(value)
     if isinstance(value, bool | int | str):
         return str(value)
     return digest(value)[:8]
+
+
+def _function(function: Any) -> str:
+    """A function's full name; with the hash of its code where the name alone is shared, as lambdas share theirs."""
+    if isinstance(function, functools.partial):
+        given = digest([plain(function.args), plain(function.keywords)])[:8]
+        return f"{_function(cast(Any, function).func)}#{given}"
+    kind = cast(Any, function if hasattr(function, "__qualname__") else type(function))
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    code = getattr(function, "__code__", None)
+    if code is None or "<" not in kind.__qualname__:
+        return name
+    return f"{name}#{digest([code.co_code.hex(), repr(code.co_consts), code.co_names])[:8]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +253,25 @@ def require_passages(scorer: ContextScorer) -> None:
     """Raise UsageError when a scorer that divides by the number of passages is given an empty list of them."""
     if scorer.context is not None and not scorer.context:
         raise UsageError(f"{scorer.name}: context is an empty list; leave it out to take the sample's passages")
+
+
+def useful_passages(verdicts: Sequence[PassageVerdict]) -> str:
+    """Which passages were useful and which were not."""
+    useful = [str(v.passage) for v in verdicts if v.useful]
+    rest = [str(v.passage) for v in verdicts if not v.useful]
+    told = f"useful: passage {', '.join(useful)}" if useful else "no passage was useful"
+    return told + (f"; not useful: {', '.join(rest)}." if useful and rest else ".")
+
+
+def fallen_claims(verdicts: Sequence[ClaimVerdict]) -> str:
+    """Which claims fell, and on which passages; empty when none did."""
+    told = ""
+    if wrong := [v for v in verdicts if v.verdict == "contradicted"]:
+        cited = [f" (by passage {', '.join(map(str, v.passages))})" if v.passages else "" for v in wrong]
+        told += f"; contradicted: {listed([v.claim for v in wrong], notes=cited)}"
+    if absent := [v.claim for v in verdicts if v.verdict == "not_mentioned"]:
+        told += f"; in no passage: {listed(absent)}"
+    return told
 
 
 def listed(texts: Sequence[str], limit: int = 3, *, notes: Sequence[str] = ()) -> str:

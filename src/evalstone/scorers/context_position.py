@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from evalstone.question import Ask
 from evalstone.questions.relevance import FindUsefulPassages
-from evalstone.scorers.base import ContextScorer
-from evalstone.scorers.context_precision import useful_reason
+from evalstone.scorers.base import ContextScorer, useful_passages
 from evalstone.types import Score, Skipped
 
 
@@ -42,4 +41,4 @@ class ContextPosition(ContextScorer):
             return Skipped("there are no passages")
         verdicts = await ask(FindUsefulPassages(question=input, answer=output, context=tuple(context)))
         value = position_weighted_share([v.useful for v in verdicts]) * self.scale
-        return Score(value, self.scale, useful_reason(verdicts), verdicts)
+        return Score(value, self.scale, useful_passages(verdicts), verdicts)

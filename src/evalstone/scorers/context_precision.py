@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from evalstone.errors import OutcomeError
 from evalstone.question import Ask
-from evalstone.questions.relevance import FindUsefulPassages, PassageVerdict
-from evalstone.scorers.base import ContextScorer, require_passages
+from evalstone.questions.relevance import FindUsefulPassages
+from evalstone.scorers.base import ContextScorer, require_passages, useful_passages
 from evalstone.types import Sample, Score, Skipped
 
 
@@ -28,14 +28,6 @@ def average_precision(useful: Sequence[bool]) -> float:
             found += 1
             total += found / rank
     return total / found if found else 0.0
-
-
-def useful_reason(verdicts: Sequence[PassageVerdict]) -> str:
-    """Which passages were useful and which were not."""
-    useful = [str(v.passage) for v in verdicts if v.useful]
-    rest = [str(v.passage) for v in verdicts if not v.useful]
-    told = f"useful: passage {', '.join(useful)}" if useful else "no passage was useful"
-    return told + (f"; not useful: {', '.join(rest)}." if useful and rest else ".")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,4 +59,4 @@ class ContextPrecision(ContextScorer):
             return Skipped("there are no passages")
         verdicts = await ask(FindUsefulPassages(question=input, answer=output, context=tuple(context)))
         value = average_precision([v.useful for v in verdicts]) * self.scale
-        return Score(value, self.scale, useful_reason(verdicts), verdicts)
+        return Score(value, self.scale, useful_passages(verdicts), verdicts)

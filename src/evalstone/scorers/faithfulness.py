@@ -14,24 +14,13 @@ from dataclasses import dataclass
 
 from evalstone.question import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
-from evalstone.scorers.base import ContextScorer, listed
+from evalstone.scorers.base import ContextScorer, fallen_claims
 from evalstone.types import Score, Skipped
 
 
 def supported_share(verdicts: Sequence[ClaimVerdict]) -> float:
     """supported / all, for at least one verdict."""
     return sum(v.verdict == "supported" for v in verdicts) / len(verdicts)
-
-
-def fallen_claims(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Which claims fell, and on which passages; empty when none did."""
-    told = ""
-    if wrong := [v for v in verdicts if v.verdict == "contradicted"]:
-        cited = [f" (by passage {', '.join(map(str, v.passages))})" if v.passages else "" for v in wrong]
-        told += f"; contradicted: {listed([v.claim for v in wrong], notes=cited)}"
-    if absent := [v.claim for v in verdicts if v.verdict == "not_mentioned"]:
-        told += f"; in no passage: {listed(absent)}"
-    return told
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from evalstone.question import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
-from evalstone.scorers.base import ContextScorer
-from evalstone.scorers.faithfulness import fallen_claims
+from evalstone.scorers.base import ContextScorer, fallen_claims
 from evalstone.types import Score, Skipped
 
 
