@@ -26,6 +26,7 @@ format: .venv/all
 
 bench: .venv/ready
 	$(RUN) python bench/engine.py
+	$(RUN) python bench/code_scorers.py
 
 docs: .venv/ready
 	$(RUN) python tools/make_docs.py

@@ -47,6 +47,8 @@ OTHER: dict[str, Any] = {
     "messages": [],
     "instructions": None,
     "metadata": {"source": "wiki", "page": 1},
+    "trajectory": [{"step_type": "tool_call", "name": "search"}],
+    "expected_trajectory": [{"name": "search"}],
 }
 STEP = Step(question="list_claims", fingerprint="f", judge="j", answer=["a"], usage=Usage(1, 2, 3, 4), cost=0.25)
 

@@ -11,6 +11,7 @@ from evalstone import bridge
 from evalstone.dataset import Dataset, load
 from evalstone.engine.apply import apply
 from evalstone.engine.asking import Asker
+from evalstone.engine.limits import Stop
 from evalstone.engine.local import execute
 from evalstone.engine.plan import Plan, scorers_from
 from evalstone.engine.run import Run
@@ -43,6 +44,8 @@ async def aevaluate(
     progress: bool = False,
     mapping: Mapping[str, str] | None = None,
     fresh: bool = False,
+    budget: float | None = None,
+    stop: Stop | None = None,
     on_record: Callable[[Record], None] | None = None,
 ) -> Run:
     """Evaluate samples with scorers, and return the run.
@@ -52,7 +55,8 @@ async def aevaluate(
     network), "openai/gpt-5.1" and the like, a table of settings, or a Judge. concurrency: judge calls under way at
     once, at most. ledger: where answers and records are kept, so that nothing is paid for twice and the same call
     takes up an unfinished run; None keeps nothing. progress: show a progress bar. mapping: sample field to column,
-    where the columns have names of your own. fresh: ask again what the ledger has. on_record: called with each
+    where the columns have names of your own. fresh: ask again what the ledger has. budget: US dollars that the run
+    may pay at most; it then ends with what it has. stop: ends the run from outside. on_record: called with each
     record. Raises UsageError, before anything is asked, for whatever the caller can mend.
     """
     plan = plan_for(samples, scorers, judge=judge, mapping=mapping)
@@ -67,7 +71,9 @@ async def aevaluate(
             for listener in listeners:
                 listener(record)
 
-        return await execute(plan, ledger=ledger, concurrency=concurrency, fresh=fresh, on_record=tell)
+        return await execute(
+            plan, ledger=ledger, concurrency=concurrency, fresh=fresh, budget=budget, stop=stop, on_record=tell
+        )
 
 
 async def ascore(
@@ -93,7 +99,7 @@ async def ascore(
         await stack.enter_async_context(plan.judge.opened())
         asker = Asker(plan.judge, ledger=book)
         stack.push_async_callback(asker.close)
-        return await apply(plan.scorers[0], plan.dataset.samples[0], asker)
+        return await apply(plan.scorers[0], next(iter(plan.dataset)), asker)
 
 
 evaluate = bridge.blocking(aevaluate)

@@ -7,6 +7,9 @@
     │   └── MissingExtraError  an optional library is absent; its text is the install line
     ├── OutcomeError           a scorer made no valid outcome: a value that is not finite or outside its range
     ├── LedgerError            the ledger cannot be opened or written
+    ├── RunEndedError          a run cannot go on; what it has stays
+    │   ├── BudgetSpentError   the next question does not fit into the budget
+    │   └── JudgeDownError     the judge fails on every question
     └── JudgeError             a judge gave no usable answer
         ├── CannotAnswerError  this judge cannot answer this question; the outcome is Skipped
         ├── EndpointError      the judge's endpoint refused, failed or was out of reach
@@ -54,6 +57,18 @@ class OutcomeError(EvalstoneError):
 
 class LedgerError(EvalstoneError):
     """The ledger cannot be opened, read or written."""
+
+
+class RunEndedError(EvalstoneError):
+    """A run cannot go on. What was judged by then is in the ledger."""
+
+
+class BudgetSpentError(RunEndedError):
+    """The next question does not fit into what is left of the run's budget."""
+
+
+class JudgeDownError(RunEndedError):
+    """The judge failed on each of the first questions of a run."""
 
 
 class JudgeError(EvalstoneError):

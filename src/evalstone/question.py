@@ -21,6 +21,14 @@ A = TypeVar("A")
 
 
 @dataclass(frozen=True)
+class Weighed:
+    """Whose probabilities are wanted: the words that one member of the reply may be, such as the numbers of a scale."""
+
+    member: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Question(ABC, Generic[A]):
     """What a judge is asked, and how its reply is read as an `A`.
 
@@ -30,6 +38,11 @@ class Question(ABC, Generic[A]):
 
     kind: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def weighed(self) -> Weighed | None:
+        """The words whose probabilities are wanted with the answer; None when the answer alone is."""
+        return None
 
     @property
     @abstractmethod
@@ -69,6 +82,15 @@ class Question(ABC, Generic[A]):
         """The answer that a raw reply stands for. Raises ReplyError, or CannotAnswerError when the judge declined."""
         return self.interpret(parse_json(reply) if self.schema() is not None else reply)
 
+    def read_weighed(self, reply: str, alternatives: Mapping[str, float] | None = None) -> A:
+        """The answer that a raw reply stands for, weighed by the probabilities of the words where the judge gave any."""
+        value = self.read(reply)
+        return self.weigh(value, alternatives) if alternatives else value
+
+    def weigh(self, answer: A, alternatives: Mapping[str, float]) -> A:
+        """The answer with the probabilities of the words that might have stood in its place."""
+        return answer
+
 
 @functools.cache
 def _material_names(kind: type[Question[Any]]) -> tuple[str, ...]:
@@ -85,7 +107,8 @@ class Answer(Generic[A]):
     """A judge's answer and what it took.
 
     value: the typed answer. reply: the raw reply it was read from (None when the judge is no language model).
-    confidence: probability in [0, 1] that the answer is right, when the judge gives one. cost: US dollars, None when
+    confidence: probability in [0, 1] that the answer is right, when the judge gives one. alternatives: the
+    probabilities of the words that the question wants weighed, when the judge gives them. cost: US dollars, None when
     the price is unknown. seconds: wall time, waiting for retries included.
     """
 
@@ -96,6 +119,7 @@ class Answer(Generic[A]):
     cost: float | None = 0.0
     seconds: float = 0.0
     confidence: float | None = None
+    alternatives: Mapping[str, float] | None = None
 
 
 class Ask(Protocol):

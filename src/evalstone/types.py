@@ -1,6 +1,7 @@
 """The values that everything else speaks of: samples, outcomes, and the records of a run.
 
-All are frozen. They import nothing of evalstone but its errors, and know nothing of judges, files or networks.
+All are frozen. They import nothing of evalstone but its errors and its trajectories, and know nothing of judges, files
+or networks.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
 from evalstone.errors import OutcomeError, UsageError
+from evalstone.trajectory import Trajectory, TrajectoryExpectation
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
@@ -24,14 +26,15 @@ ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
 class ToolCall:
     """One call of a tool by an agent, with what came back.
 
-    `state` is "result" when the call returned, "call" when it was made and did not return, "error" when it failed.
+    `state` is "result" when the call returned, "call" when it was made and did not return, "error" when it failed, and
+    "partial" when its arguments were still being written, so that it was not made.
     """
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     result: Any = None
     id: str = ""
-    state: Literal["result", "call", "error"] = "result"
+    state: Literal["result", "call", "error", "partial"] = "result"
     error: str | None = None
 
 
@@ -52,7 +55,19 @@ class Message:
         object.__setattr__(self, "tool_calls", tuple(self.tool_calls))
 
 
-SAMPLE_FIELDS = ("input", "output", "context", "reference", "messages", "instructions", "metadata")
+SAMPLE_FIELDS = (
+    "input",
+    "output",
+    "context",
+    "reference",
+    "messages",
+    "instructions",
+    "metadata",
+    "trajectory",
+    "expected_trajectory",
+)
+LATER_FIELDS = ("trajectory", "expected_trajectory")
+"""Fields that are no part of the content hash when they are absent, so that older samples keep theirs."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,7 +76,8 @@ class Sample:
 
     input: what the user asked. output: the answer that is judged. context: the retrieved passages in retrieval
     order (one string counts as one passage). reference: the known good answer. messages: the whole conversation,
-    tool calls included. instructions: the system prompt. metadata: anything else; never judged.
+    tool calls included. instructions: the system prompt. metadata: anything else; never judged. trajectory: the steps
+    that were taken. expected_trajectory: what is expected of them. Both may be given as plain data.
     id: your own, or the hash of the content. A field that is None is absent: a scorer that needs it skips the sample.
     An empty string or an empty list is present. Raises UsageError when a field has the wrong type.
     """
@@ -74,6 +90,8 @@ class Sample:
     messages: Sequence[Message] = ()
     instructions: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    trajectory: Trajectory | None = None
+    expected_trajectory: TrajectoryExpectation | None = None
 
     def __post_init__(self) -> None:
         for name in ("id", "input", "output", "reference", "instructions"):
@@ -81,6 +99,10 @@ class Sample:
             if value is not None and not isinstance(value, str):
                 raise UsageError(f"{name} must be text, not {type(value).__name__}: {_short(value)}")
         object.__setattr__(self, "context", passages(self.context))
+        if self.trajectory is not None:
+            object.__setattr__(self, "trajectory", Trajectory.read(self.trajectory))
+        if self.expected_trajectory is not None:
+            object.__setattr__(self, "expected_trajectory", TrajectoryExpectation.read(self.expected_trajectory))
         for name, kind in (("messages", Sequence), ("metadata", Mapping)):
             value = getattr(self, name)
             if isinstance(value, str) or not isinstance(value, kind):
@@ -96,7 +118,8 @@ class Sample:
     @functools.cached_property
     def content_hash(self) -> str:
         """The hash of everything a scorer may see; two samples with equal content share it, whatever their ids."""
-        return digest({name: getattr(self, name) for name in SAMPLE_FIELDS})
+        content = {name: getattr(self, name) for name in SAMPLE_FIELDS}
+        return digest({name: v for name, v in content.items() if v is not None or name not in LATER_FIELDS})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sample):
@@ -213,6 +236,7 @@ class Step:
     confidence: float | None = None
     reused: bool = False
     reply: str | None = None
+    alternatives: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,6 +334,8 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in cast("Sequence[Any]", value)]
     if isinstance(value, set | frozenset):  # sorted, for the order of a set differs from process to process
         return sorted((plain(item) for item in cast("set[Any]", value)), key=_CANONICAL.encode)
+    if callable(dump := getattr(kind, "model_dump", None)):  # a pydantic model, without importing pydantic
+        return plain(dump(value, mode="json"))
     return str(value)
 
 

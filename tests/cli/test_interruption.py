@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -12,48 +13,133 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving import Response, Server, obliging, serving
+from tests.serving import Response, Server, completion, obliging, serving
 
 SAMPLES = 30
 CONCURRENCY = 4
+MOMENTS = 20
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 
 
-def command(server: Server, out: str) -> list[str]:
-    options = ["-s", "faithfulness", "-j", "vllm/test", "--base-url", server.url, "--ledger", "l.db", "--out", out]
-    return [sys.executable, "-m", "evalstone", "run", "data.jsonl", *options, "--concurrency", str(CONCURRENCY)]
+def command(server: Server, *more: str) -> list[str]:
+    options = ["-s", "faithfulness", "-j", "vllm/test", "--base-url", server.url, "--ledger", "l.db", "--out", "res"]
+    return [sys.executable, "-m", "evalstone", "run", "data.jsonl", *options, "--concurrency", str(CONCURRENCY), *more]
 
 
-def interrupted(folder: Path, server: Server, after: int, sign: signal.Signals) -> tuple[int, str]:
-    """Start a run and stop it once the server has had so many requests; its exit code and what it said."""
-    process = subprocess.Popen(command(server, "res"), cwd=folder, stderr=subprocess.PIPE, text=True)
+def slow(request: dict[str, object], number: int) -> Response:
+    return Response(body=obliging(request, number), delay=0.02)
+
+
+def write_data(folder: Path, samples: int = SAMPLES) -> None:
+    rows = [{"id": str(n), "output": f"answer number {n}", "context": [f"passage {n}"]} for n in range(samples)]
+    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def interrupted(folder: Path, server: Server, after: int, *signs: signal.Signals) -> tuple[int, str]:
+    """Start a run and stop it once the server has had so many more requests; its exit code and what it said."""
+    process = subprocess.Popen(command(server), cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    wanted = len(server.requests) + after
     try:
         deadline = time.monotonic() + 60
-        while len(server.requests) < after and time.monotonic() < deadline:
+        while len(server.requests) < wanted and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)
-        os.kill(process.pid, sign)
+        for sign in signs:
+            process.send_signal(sign)
+            time.sleep(0.01)
         _, told = process.communicate(timeout=30)
     finally:
         process.kill()
     return process.returncode, told
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
-def test_a_stopped_run_goes_on_and_asks_again_only_what_was_under_way(tmp_path: Path, sign: signal.Signals) -> None:
-    rows = [{"id": str(n), "output": f"answer number {n}", "context": ["a passage"]} for n in range(SAMPLES)]
-    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with serving(lambda request, number: Response(body=obliging(request, number), delay=0.02)) as server:
-        code, told = interrupted(tmp_path, server, 25, sign)
-        assert code == (130 if sign == signal.SIGINT else -signal.SIGKILL)
-        if sign == signal.SIGINT:
-            assert "the same command goes on from there" in told
-            assert "Traceback" not in told
+def finished(folder: Path, server: Server) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(server), cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+
+
+def outcomes(folder: Path) -> list[tuple[str, float]]:
+    lines = (folder / "res" / "records.jsonl").read_text().splitlines()
+    return [(row["sample"], row["value"]) for row in map(json.loads, lines)]
+
+
+WHOLE = [(str(n), 1.0) for n in range(SAMPLES)]
+
+
+def test_ctrl_c_ends_what_is_under_way_and_nothing_of_it_is_lost(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    with serving(slow) as server:
+        code, told = interrupted(tmp_path, server, 25, signal.SIGINT)
+        assert code == 130
+        assert "the same command goes on from there" in told
+        assert "Traceback" not in told
         assert not (tmp_path / "res" / "records.jsonl").exists()
-        asked_before = len(server.requests)
-        done = subprocess.run(command(server, "res"), cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = finished(tmp_path, server)
         assert done.returncode == 0, done.stderr
         assert "taken over from an unfinished run" in done.stdout
-        assert asked_before >= 25
-        assert len(server.requests) <= 2 * SAMPLES + CONCURRENCY
-    outcomes = [json.loads(line) for line in (tmp_path / "res" / "records.jsonl").read_text().splitlines()]
-    assert [(row["sample"], row["value"]) for row in outcomes] == [(str(n), 1.0) for n in range(SAMPLES)]
+        assert len(server.requests) == 2 * SAMPLES
+    assert outcomes(tmp_path) == WHOLE
+
+
+def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    with serving(lambda request, number: Response(body=obliging(request, number), delay=0.5)) as server:
+        code, told = interrupted(tmp_path, server, 5, signal.SIGINT, signal.SIGINT)
+        assert code == 130
+        assert "Stopped." in told
+        assert "Traceback" not in told
+        server.behaviour = obliging
+        assert finished(tmp_path, server).returncode == 0
+        assert len(server.requests) <= 2 * SAMPLES + 2 * CONCURRENCY
+    assert outcomes(tmp_path) == WHOLE
+
+
+def test_a_run_killed_at_twenty_random_moments_gives_the_numbers_of_an_undisturbed_one(tmp_path: Path) -> None:
+    samples = 150
+    write_data(tmp_path, samples)
+    rng = random.Random(7)
+    kills = 0
+    with serving(lambda request, number: Response(body=obliging(request, number), delay=0.005)) as server:
+        for _ in range(MOMENTS):
+            code, _ = interrupted(tmp_path, server, rng.randint(1, 20), signal.SIGKILL)
+            kills += code == -signal.SIGKILL
+        done = finished(tmp_path, server)
+        assert done.returncode == 0, done.stderr
+        assert kills >= MOMENTS // 2
+        assert 2 * samples <= len(server.requests) <= 2 * samples + kills * CONCURRENCY
+    assert outcomes(tmp_path) == [(str(n), 1.0) for n in range(samples)]
+
+
+def test_a_spent_budget_ends_the_run_well_with_a_part_and_its_interval(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    (tmp_path / "eval.toml").write_text(
+        'data = "data.jsonl"\nscorers = ["faithfulness"]\nledger = "l.db"\nout = "res"\nconcurrency = 2\n'
+    )
+    with serving() as server:
+        judge = f'[judge]\nmodel = "vllm/test"\nbase_url = "{server.url}"\nprice = [1.0, 1.0]\n'
+        with (tmp_path / "eval.toml").open("a") as file:
+            file.write(judge)
+        arguments = [sys.executable, "-m", "evalstone", "run", "eval.toml", "--budget"]
+        part = subprocess.run([*arguments, "0.005"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert part.returncode == 3, part.stdout + part.stderr
+        assert "of 30 samples" in part.stdout
+        assert "the budget of $0.005 is spent" in part.stdout
+        summary = json.loads((tmp_path / "res" / "summary.json").read_text())
+        assert 0 < summary["scorers"][0]["scored"] < SAMPLES
+        assert 0 < summary["cost"] <= 0.005
+        assert summary["ended"]
+        asked = len(server.requests)
+        whole = subprocess.run([*arguments, "5"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert whole.returncode == 0, whole.stdout + whole.stderr
+        assert len(server.requests) == 2 * SAMPLES
+        assert asked < 2 * SAMPLES
+
+
+def test_a_judge_that_fails_every_time_ends_the_run_with_one_message(tmp_path: Path) -> None:
+    write_data(tmp_path, 200)
+    with serving(lambda _request, _number: completion("I would rather not")) as server:
+        done = finished(tmp_path, server)
+        assert len(server.requests) < 100
+    assert done.returncode == 3
+    assert "failed on each of the first 10 questions" in done.stderr
+    assert "the same command goes on from there" in done.stderr
+    assert len(done.stderr.splitlines()) == 2

@@ -62,12 +62,18 @@ def round2(value: float) -> float:
 
 
 def check_score(case: Case) -> Verdict:
-    """Whether our score, rounded, is the recorded one."""
-    outcome = outcome_of(case)
+    """Whether our score is the recorded one: rounded where that was rounded, else to the last digits.
+
+    A recorded number below 0 or above the scale measures nothing; ours must then be a failure, with its error.
+    """
+    outcome, recorded = outcome_of(case), case["score"]
+    if not 0 <= recorded <= (case["options"].get("scale") or 1):
+        same = isinstance(outcome, Failed)
+        return Verdict(case, same, "" if same else f"{case['id']}: {outcome}, {recorded} is out of range")
     if not isinstance(outcome, Score):
-        return Verdict(case, False, f"{case['id']}: {outcome}, {case['score']} was recorded")
-    same = round2(outcome.value) == case["score"]
-    return Verdict(case, same, "" if same else f"{case['id']}: {outcome.value!r}, {case['score']} was recorded")
+        return Verdict(case, False, f"{case['id']}: {outcome}, {recorded} was recorded")
+    same = round2(outcome.value) == recorded or math.isclose(outcome.value, recorded, rel_tol=1e-9)
+    return Verdict(case, same, "" if same else f"{case['id']}: {outcome.value!r}, {recorded} was recorded")
 
 
 def check_policy(case: Case) -> Verdict:

@@ -15,27 +15,47 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evalstone.checks import CHECKS
 from evalstone.engine import ALL_SCORERS
 from evalstone.errors import UsageError
 from evalstone.evaluators.base import JudgeEvaluator
 from evalstone.question import Ask, Question
-from evalstone.scorers import SCORERS, ContextScorer, Penalties, Scorer
+from evalstone.questions.robustness import DIMENSIONS
+from evalstone.scorers import SCORERS, ContextScorer, Criterion, Penalties, Scorer, TrajectoryWeights
 from evalstone.scorers.base import summary
-from evalstone.types import Failed, Sample, Score, Skipped
+from evalstone.text import sentences, words
+from evalstone.trajectory import Trajectory, TrajectoryExpectation
+from evalstone.types import Failed, Message, Sample, Score, Skipped, ToolCall
 from tests.fakes import outcome_of, python, record_of
 
-every = pytest.mark.parametrize("kind", ALL_SCORERS.values(), ids=ALL_SCORERS)
+MADE_ALONE = {name: kind for name, kind in ALL_SCORERS.items() if name not in CHECKS}
+"""The scorers that need no parameters; the checks, which do, have a contract of their own in tests/checks."""
+
+every = pytest.mark.parametrize("kind", MADE_ALONE.values(), ids=MADE_ALONE)
 ours = pytest.mark.parametrize("kind", SCORERS.values(), ids=SCORERS)
+asking = pytest.mark.parametrize(
+    "kind", [kind for kind in ALL_SCORERS.values() if kind.asks], ids=lambda kind: kind.name
+)
 with_context = pytest.mark.parametrize(
     "kind", [kind for kind in ALL_SCORERS.values() if issubclass(kind, ContextScorer)], ids=lambda kind: kind.name
 )
 
 FULL: dict[str, Any] = {
-    "input": "When?",
+    "input": "When was Ada born?",
     "output": "In 1815. Not in 1816.",
     "context": ["Ada, 1815.", "Bob."],
     "reference": "1815.",
+    "messages": [
+        Message(role="user", content="When?"),
+        Message(role="assistant", content="In 1815.", tool_calls=[ToolCall(name="search", state="call")]),
+    ],
+    "trajectory": Trajectory.read([{"step_type": "tool_call", "name": "search"}]),
+    "expected_trajectory": TrajectoryExpectation.read([{"name": "search"}, {"name": "read"}]),
+    "instructions": "Answer in one sentence.",
+    "metadata": {"noisy_query": "When, in 1816?", "rubric": "- It names a year", "criterion": "A year is named"},
 }
+STANDS_IN: Mapping[str, tuple[str, ...]] = {"trajectory": ("messages",)}
+"""Fields from which another one is taken where it is absent."""
 
 
 def passages_of(sample: Sample) -> Sequence[str]:
@@ -44,6 +64,14 @@ def passages_of(sample: Sample) -> Sequence[str]:
 
 def other_passages_of(sample: Sample) -> Sequence[str]:
     return ("other",)
+
+
+def text_of(sample: Sample) -> str:
+    return sample.input or "none"
+
+
+def other_text_of(sample: Sample) -> str:
+    return "other"
 
 
 OTHERS: Mapping[str, list[Any]] = {
@@ -62,6 +90,53 @@ OTHERS: Mapping[str, list[Any]] = {
     "medium": [0.6, 0.61],
     "low": [0.2],
     "none": [0.1],
+    "tool": ["search"],
+    "order": [("search",), ("search", "read")],
+    "strict": [True],
+    "tools": [("search",), ("search", "read")],
+    "expected": [TrajectoryExpectation(), TrajectoryExpectation(max_steps=3)],
+    "ordering": ["strict", "unordered"],
+    "allow_repeated_steps": [False],
+    "without_expectation": [0, 0.5, 1],
+    "defaults": [TrajectoryExpectation(), TrajectoryExpectation(max_steps=3)],
+    "weights": [TrajectoryWeights(accuracy=1), TrajectoryWeights(blacklist=0)],
+    "necessary": [0.7],
+    "in_order": [0.2],
+    "missing": [0.05],
+    "minimal": [0.8],
+    "moderate": [0.5],
+    "significant": [0.2],
+    "severe": [0.05],
+    "baseline": ["In 1815.", "1815."],
+    "noisy_query": ["When, in 1816?"],
+    "noise": ["misinformation"],
+    "discrepancy": [0.1],
+    "issue": [0.05],
+    "issue_limit": [0.5],
+    "semantic": [0.9],
+    "exact_bonus": [0.0],
+    "contradiction": [0.5],
+    "extra": [0.01],
+    "require_reference": [False],
+    "mode": ["user", "system"],
+    "history": [1, 10],
+    "bounded": [False],
+    "criteria": [(Criterion("It names a year"),), (Criterion("It names a year", required=False),)],
+    "criterion": ["A year is named"],
+    "instructions": [("Be brief.",), ("Be brief.", "Be kind.")],
+    "none_applicable": [0.0, 1.0],
+    "source": ["Ada was born in 1815."],
+    "source_from": [text_of, other_text_of],
+    "max_questions": [5, 2.5],
+    "against": ["input", "reference"],
+    "content_similarity.method": ["edits"],
+    "textual_difference.method": ["blocks"],
+    "ignore_case": [False],
+    "ignore_whitespace": [False],
+    "without_keywords": ["covered", "missed"],
+    "elements": [words, sentences],
+    "without_elements": ["compare"],
+    "reference_tone": ["Good.", "Bad."],
 }
 
 
@@ -69,7 +144,10 @@ def others(scorer: Scorer, name: str) -> list[Any]:
     """Values of a parameter that differ from its default and from each other."""
     if isinstance(value := getattr(scorer, name), JudgeEvaluator):
         return [dataclasses.replace(value, threshold=0.9), dataclasses.replace(value, on_undecided="fail")]
-    return OTHERS[name]
+    if name == "definition":
+        return [definition for definition in scorer.definitions if definition != value]
+    own = f"{scorer.name}.{name}"
+    return [other for other in OTHERS[own if own in OTHERS else name] if other != value]
 
 
 def replies(draw: st.DrawFn, schema: Mapping[str, Any], question: Question[Any]) -> Any:
@@ -80,6 +158,11 @@ def replies(draw: st.DrawFn, schema: Mapping[str, Any], question: Question[Any])
         case "array" if schema["items"]["type"] == "integer":
             count = len(getattr(question, "context", ()))
             return draw(st.lists(st.integers(1, count), max_size=3)) if count else []
+        case "array" if "dimension" in schema["items"].get("properties", ()):
+            names = draw(st.lists(st.sampled_from(DIMENSIONS), unique=True))
+            return [{**replies(draw, schema["items"], question), "dimension": name} for name in names]
+        case "array" if schema["items"]["type"] == "object":
+            return [replies(draw, schema["items"], question) for _ in range(draw(st.integers(0, 3)))]
         case "array":
             return draw(st.lists(st.text(max_size=8), max_size=6))
         case "string":
@@ -165,10 +248,11 @@ def test_a_signature_names_the_prompts_that_are_asked(kind: type[Scorer]):
 
 def test_signatures_are_the_same_in_every_process():
     code = (
+        "from evalstone.checks import CHECKS\n"
         "from evalstone.engine import ALL_SCORERS\n"
-        "print(*(kind(scale=0.3).signature for kind in ALL_SCORERS.values()), sep='|')"
+        "print(*(kind(scale=0.3).signature for name, kind in ALL_SCORERS.items() if name not in CHECKS), sep='|')"
     )
-    here = "|".join(kind(scale=0.3).signature for kind in ALL_SCORERS.values())
+    here = "|".join(kind(scale=0.3).signature for kind in MADE_ALONE.values())
     assert {python(code, PYTHONHASHSEED=seed) for seed in ("1", "2")} == {here}
 
 
@@ -176,7 +260,8 @@ def test_signatures_are_the_same_in_every_process():
 def test_a_sample_without_a_needed_field_is_skipped_before_anything_is_asked(kind: type[Scorer]):
     assert kind().needs
     for name in kind().needs:
-        sample = Sample(**{key: value for key, value in FULL.items() if key != name})
+        absent = (name, *STANDS_IN.get(name, ()))
+        sample = Sample(**{key: value for key, value in FULL.items() if key not in absent})
         record, judge = record_of(kind(), sample, lambda _: pytest.fail("asked"))
         assert record.outcome == Skipped(f"{kind.name} needs {name}")
         assert judge.asked == []
@@ -260,7 +345,7 @@ def test_explain_costs_one_more_question_and_puts_the_judges_words_in_place(kind
     assert plain.outcome.reason.split("“")[0] in asked
 
 
-@every
+@asking
 def test_a_reply_that_is_none_makes_the_outcome_failed_with_the_reply(kind: type[Scorer]):
     outcome = outcome_of(kind(), Sample(**FULL), ["{broken"])
     assert isinstance(outcome, Failed)
@@ -294,7 +379,7 @@ def test_the_documentation_states_formula_range_direction_and_where_it_is_undefi
     assert "range [0, scale]" in words
     assert f"{'lower' if kind.lower_is_better else 'higher'} is better" in words
     assert "undefined" in words
-    assert re.search(rf"\b{['no', 'one', 'two'][len(kind.asks)]} judge call", words)
+    assert re.search(rf"\b{['no', 'one', 'two', 'three', 'four'][len(kind.asks)]} judge call", words)
     assert "source: " in words
 
 

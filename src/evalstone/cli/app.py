@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evalstone.errors import EvalstoneError
+from evalstone.cli.ledger import ledger_app
+from evalstone.errors import EvalstoneError, RunEndedError
 
-USAGE = 2
+USAGE, ENDED = 2, 3
 
 app = typer.Typer(
     name="evalstone",
@@ -20,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(ledger_app)
 
 ScorerOption = Annotated[
     list[str] | None,
@@ -34,7 +37,7 @@ BaseUrlOption = Annotated[
     str | None, typer.Option("--base-url", help="Of any OpenAI-compatible server, for the judge's model.")
 ]
 LedgerOption = Annotated[
-    str | None, typer.Option("--ledger", help="Where answers and records are kept: sqlite:///path, or a path.")
+    str | None, typer.Option("--ledger", help="Where answers and records are kept: a path, sqlite:///path, or postgresql://…")
 ]
 
 
@@ -54,13 +57,15 @@ def run(
         list[str] | None, typer.Option("--min", help="SCORER=MEAN; a lower mean ends with exit code 1. Repeatable.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked and cost; ask nothing.")] = False,
+    budget: Annotated[float | None, typer.Option(help="US dollars that the run may pay at most.", min=0)] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask again what the ledger has.")] = False,
     worst: Annotated[int, typer.Option(help="How many of the worst samples to show.", min=0)] = 3,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Evaluate samples, show the result, and write it.
 
-    Exit codes: 0 all is well; 1 a minimum was not met; 2 the call was wrong; 3 some outcomes failed.
+    Exit codes: 0 all is well; 1 a minimum was not met; 2 the call was wrong; 3 some outcomes failed, or the run ended
+    before its end; 130 interrupted.
     """
     from evalstone.cli import commands  # noqa: PLC0415
 
@@ -78,7 +83,7 @@ def run(
     if dry_run:
         commands.dry_run(config)
         return
-    raise typer.Exit(commands.run(config, fresh=fresh, worst=worst, quiet=quiet))
+    raise typer.Exit(commands.run(config, fresh=fresh, budget=budget, worst=worst, quiet=quiet))
 
 
 @app.command()
@@ -122,11 +127,14 @@ def score(
 @app.command()
 def scorers(
     name: Annotated[str | None, typer.Argument(help="A scorer to explain; without, all are listed.")] = None,
+    system: Annotated[
+        str | None, typer.Option("--from", help="Show another system's names: mastra, spring, ragas, deepeval.")
+    ] = None,
 ) -> None:
     """List the scorers, or explain one: formula, needs, range, how to read it, what to do about a low one."""
     from evalstone.cli import commands  # noqa: PLC0415
 
-    commands.scorers(name)
+    commands.scorers(name, system)
 
 
 @app.command()
@@ -155,8 +163,14 @@ def version_option(
 
 def main() -> None:
     """The entry point: errors of evalstone are one line on standard error, and exit code 2."""
+    sys.path.append(str(Path.cwd()))  # where a scorer named module:scorer lies; last, so that it hides no other module
     try:
         app()
+    except RunEndedError as error:
+        typer.echo(
+            f"evalstone: {error}\nWhat was judged is in the ledger: the same command goes on from there.", err=True
+        )
+        sys.exit(ENDED)
     except EvalstoneError as error:
         typer.echo(f"evalstone: {error}", err=True)
         sys.exit(USAGE)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, fields
 from typing import Any
 
 from rich.console import Console
@@ -14,17 +17,23 @@ from rich.text import Text
 from evalstone import bridge
 from evalstone.api import DEFAULT_LEDGER, evaluate, plan_for
 from evalstone.api import score as score_one
+from evalstone.checks import Check
+from evalstone.cli.others import show_definitions, show_names
 from evalstone.config import DEFAULT_SCORERS, RunConfig, numbers, overridden, pairs, read_config
 from evalstone.dataset.writing import json_line
 from evalstone.demo import DEMO_DATA
 from evalstone.engine import ALL_SCORERS, Run, estimate
+from evalstone.engine.limits import Stop
 from evalstone.errors import UsageError, unknown
+from evalstone.ledger.location import shown
 from evalstone.report.files import prepare, read_run, write_run
 from evalstone.report.terminal import money, safe, show_run
 from evalstone.scorers.base import Scorer, summary
 from evalstone.types import Failed, Score, Skipped
 
 OK, BELOW, FAILED, INTERRUPTED = 0, 1, 3, 130
+INTERRUPTION = "interrupted"
+GO_ON = "the same command goes on from there"
 DEMO_SCORERS = ("faithfulness", "hallucination", "context_relevance", "context_precision", "context_position")
 
 
@@ -79,7 +88,7 @@ def _number(text: str, name: str) -> float:
         raise UsageError(f"--min {name} takes a number, not {text!r}") from None
 
 
-def run(config: RunConfig, *, fresh: bool, worst: int, quiet: bool, hint: str = "") -> int:
+def run(config: RunConfig, *, fresh: bool, worst: int, quiet: bool, budget: float | None = None, hint: str = "") -> int:
     """Evaluate, show, write; the exit code."""
     plan = plan_for(config.data, config.scorers, judge=config.judge, mapping=config.map)
     plan.check()
@@ -89,7 +98,7 @@ def run(config: RunConfig, *, fresh: bool, worst: int, quiet: bool, hint: str = 
             raise UsageError(f"--min: {unknown('scorer', name, names)}")
     if config.out is not None:
         prepare(config.out)
-    try:
+    with interruptible() as stop:
         result = evaluate(
             plan.dataset,
             plan.scorers,
@@ -98,10 +107,11 @@ def run(config: RunConfig, *, fresh: bool, worst: int, quiet: bool, hint: str = 
             ledger=config.ledger,
             progress=not quiet and sys.stderr.isatty(),
             fresh=fresh,
+            budget=budget,
+            stop=stop,
         )
-    except KeyboardInterrupt:
-        told = f"\nInterrupted. What was judged is in {_place(config.ledger)}: the same command goes on from there.\n"
-        sys.stderr.write(told)
+    if result.ended == INTERRUPTION:
+        sys.stderr.write(f"{len(result)} of {plan.size} outcomes are in {_place(config.ledger)}: {GO_ON}\n")
         return INTERRUPTED
     screen = console()
     show_run(result, screen, dataset=plan.dataset, worst=worst)
@@ -109,9 +119,30 @@ def run(config: RunConfig, *, fresh: bool, worst: int, quiet: bool, hint: str = 
     return _exit_code(result, config, screen)
 
 
+@contextmanager
+def interruptible() -> Generator[Stop]:
+    """Within the block, the first Ctrl-C asks a run to end what is under way, and the second ends it at once."""
+    stop = Stop()
+    before = signal.getsignal(signal.SIGINT)
+
+    def first(_number: int, _frame: object) -> None:
+        stop.request(INTERRUPTION)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.stderr.write("\nEnding what is under way. Ctrl-C again stops at once.\n")
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield stop
+    except KeyboardInterrupt:
+        sys.stderr.write(f"Stopped. What was judged is in the ledger: {GO_ON}\n")
+        raise SystemExit(INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _place(ledger: str) -> str:
-    """The ledger's file, as a user knows it."""
-    return ledger.removeprefix("sqlite:///")
+    """The ledger's file, or its URL without a password."""
+    return shown(ledger)
 
 
 def _where(result: Run, config: RunConfig, screen: Console, hint: str) -> None:
@@ -123,7 +154,8 @@ def _where(result: Run, config: RunConfig, screen: Console, hint: str) -> None:
     name = result.cards[0].name
     screen.print(Text("\nNext:", style="bold"))
     screen.print(Text(hint or f"  evalstone report {config.out or result.id}     show this again"))
-    screen.print(Text(f"  evalstone scorers {name}     how {name} is computed and read"))
+    if name in ALL_SCORERS:
+        screen.print(Text(f"  evalstone scorers {name}     how {name} is computed and read"))
 
 
 def _exit_code(result: Run, config: RunConfig, screen: Console) -> int:
@@ -138,7 +170,10 @@ def _exit_code(result: Run, config: RunConfig, screen: Console) -> int:
             below = True
     if below:
         return BELOW
-    return FAILED if result.failed else OK
+    if not result.complete:
+        told = f"The run ended before its end: {result.ended}. {GO_ON.capitalize()}, with a higher --budget."
+        screen.print(Text(told, style="yellow"))
+    return FAILED if result.failed or not result.complete else OK
 
 
 def demo(out: str, ledger: str | None) -> int:
@@ -203,8 +238,11 @@ def score(scorer: str, fields: Mapping[str, Any], judge: Any, ledger: str | None
     return FAILED if isinstance(record.outcome, Failed) else OK
 
 
-def scorers(name: str | None) -> None:
-    """List all scorers, or explain one."""
+def scorers(name: str | None, system: str | None = None) -> None:
+    """List all scorers, explain one, or show what another system's names are here."""
+    if system is not None:
+        show_names(system, console())
+        return
     if name is None:
         _list_scorers()
         return
@@ -220,23 +258,26 @@ def _list_scorers() -> None:
     for column in ("scorer", "needs", "range", "better", "judge calls", "what it measures"):
         table.add_column(column)
     for name, kind in ALL_SCORERS.items():
-        example = kind()
         better = "lower" if kind.lower_is_better else "higher"
         calls = str(len(kind.asks))
-        table.add_row(name, ", ".join(example.needs), "0 to scale", better, calls, summary(kind))
+        table.add_row(name, ", ".join(kind.required()), "0 to scale", better, calls, summary(kind))
     screen.print(table)
     screen.print(Text("\nevalstone scorers NAME explains one.", style="dim"))
 
 
 def _explain(kind: type[Scorer]) -> None:
     screen = console()
-    example = kind()
+    shared = issubclass(kind, Check)
     module = inspect.getmodule(kind)
-    screen.print(Text((inspect.getdoc(module) or summary(kind)).strip()))
-    screen.print(Text(f"\nneeds       {', '.join(example.needs)}"))
+    screen.print(Text((inspect.getdoc(kind if shared else module) or summary(kind)).strip()))
+    screen.print(Text(f"\nneeds       {', '.join(kind.required())}"))
     screen.print(Text(f"range       0 to scale (default 1), {'lower' if kind.lower_is_better else 'higher'} is better"))
     screen.print(Text(f"asks        {', '.join(asked.kind for asked in kind.asks) or 'no judge'}"))
-    screen.print(Text(f"signature   {example.signature}"))
+    given = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+    form = f"{kind.name}({', '.join(f'{name}=…' for name in given)})@{kind.version}" if given else kind().signature
+    screen.print(Text(f"signature   {form}"))
+    if kind.definitions:
+        show_definitions(kind.definitions, screen)
     if kind.bands:
         screen.print(Text("\nHow to read it (scale 1)", style="bold"))
         for floor, meaning in kind.bands:

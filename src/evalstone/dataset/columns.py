@@ -9,7 +9,7 @@ from evalstone.dataset.names import FIELD_NAMES, claims, normal
 from evalstone.dataset.wording import listed, named, nearest
 from evalstone.errors import DataError, UsageError, unknown
 
-_CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions"))
+_CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory"))
 
 
 class Cell(NamedTuple):

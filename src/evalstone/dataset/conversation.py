@@ -16,6 +16,7 @@ from evalstone.dataset.names import normal
 from evalstone.dataset.tool_calls import Returned, attach, read_call
 from evalstone.dataset.wording import excerpt, listed
 from evalstone.errors import DataError
+from evalstone.messages import merge_tool_calls
 from evalstone.types import ROLES, Message, Role, ToolCall
 
 _ROLE_NAMES: Mapping[str, Role] = {
@@ -67,14 +68,6 @@ def read_parts(parts: list[Any], role: Role) -> tuple[Message, ...]:
     return read_messages([{"role": role, "content": parts}])
 
 
-def last_text(messages: Iterable[Message], role: Role) -> str | None:
-    """The last message of a role that has text; the system messages together. None when there is none."""
-    texts = [message.content for message in messages if message.role == role and message.content.strip()]
-    if not texts:
-        return None
-    return "\n\n".join(texts) if role == "system" else texts[-1]
-
-
 @dataclass
 class _Turn:
     """What is gathered from one message."""
@@ -95,10 +88,21 @@ class _Turn:
 
 def _role(item: Mapping[str, Any]) -> Role | None:
     for key in _ROLE_KEYS:
-        name = item.get(key)
+        name = item.get(key) if item.get(key) != "signal" else _signalled(item)
         if isinstance(name, str) and name.lower() in (_ROLE_TYPES if key == "type" else _ROLE_NAMES):
             return _ROLE_NAMES[name.lower()]
     return None
+
+
+def _signalled(item: Mapping[str, Any]) -> Any:
+    """In whose name a message of Mastra's role `signal` speaks: its tag, else its type."""
+    content: Any = item.get("content")
+    held: Any = item.get("metadata") or (
+        cast("dict[str, Any]", content).get("metadata") if isinstance(content, dict) else None
+    )
+    signal: Any = cast("dict[str, Any]", held).get("signal") if isinstance(held, dict) else None
+    tags = cast("dict[str, Any]", signal) if isinstance(signal, dict) else {}
+    return tags.get("tagName") or tags.get("type") or item.get("type")
 
 
 def _append(messages: list[Message], item: dict[str, Any], number: int) -> None:
@@ -178,9 +182,11 @@ def _take_extras(item: dict[str, Any], turn: _Turn) -> None:
     by_name = {normal(key): value for key, value in item.items()}
     if not turn.thoughts:
         _take_thought(by_name.get("reasoning") or by_name.get("reasoningcontent"), turn)
-    if not turn.calls:
-        lists = [by_name[name] for name in _CALL_LISTS if by_name.get(name)]
-        calls: Any = lists[0] if lists else [by_name["functioncall"]] if by_name.get("functioncall") else []
-        if not isinstance(calls, list):
-            raise DataError(f"tool calls must be a list, not {type(calls).__name__}: {excerpt(calls)}")
-        turn.calls.extend(read_call(call) for call in cast("list[Any]", calls))
+    lists = [by_name[name] for name in _CALL_LISTS if by_name.get(name)]
+    calls: Any = lists[0] if lists else [by_name["functioncall"]] if by_name.get("functioncall") else []
+    if not isinstance(calls, list):
+        raise DataError(f"tool calls must be a list, not {type(calls).__name__}: {excerpt(calls)}")
+    again = [read_call(call) for call in cast("list[Any]", calls)]
+    # The same call may stand in a part and in the list beside; without ids the parts are the whole account.
+    if not turn.calls or all(call.id for call in (*turn.calls, *again)):
+        turn.calls[:] = merge_tool_calls(turn.calls, again)

@@ -20,9 +20,12 @@ _NORMAL_LIST_NAMES = frozenset(normal(name) for name in LIST_NAMES)
 _LARGEST_CELL = 2**31 - 1
 
 
-def json_lines(text: str) -> Rows:
-    """One object a line; blank lines are skipped. Raises DataError with line and column of what is no JSON."""
-    for number, line in enumerate(text.split("\n"), start=1):
+def json_lines(text: str, first: int = 1) -> Rows:
+    """One object a line, counted from `first`; blank lines are skipped.
+
+    Raises DataError with line and column of what is no JSON.
+    """
+    for number, line in enumerate(text.split("\n"), start=first):
         if line and not line.isspace():
             yield f"line {number}", _parsed(line, number)
 

@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from evalstone.dataset.files import find, standard_input
+from evalstone.dataset.files import DataFile, find, standard_input
 from evalstone.dataset.rows import RowReader
+from evalstone.dataset.streaming import STREAMED, STREAMED_FROM, SampleFile, survey, version_of
 from evalstone.dataset.tables import is_table, memory_rows, table_rows
 from evalstone.dataset.wording import excerpt, named
 from evalstone.errors import DataError
-from evalstone.types import Sample, digest
+from evalstone.types import Sample
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Samples in their order, with ids that differ.
+    """Samples in their order, with ids that differ. A large JSON Lines file is not held in memory but read again.
 
     name: the file's name, or "in memory". columns: the columns that became a sample field, and which. ignored: the
     columns that went to the metadata. Raises DataError when two samples share an id.
     """
 
-    samples: tuple[Sample, ...]
+    samples: Collection[Sample]
     name: str = "in memory"
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
     ignored: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if isinstance(self.samples, SampleFile):
+            return
         object.__setattr__(self, "samples", tuple(self.samples))
         ids: set[str] = set()
         for sample in self.samples:
@@ -41,7 +44,7 @@ class Dataset:
     @functools.cached_property
     def version(self) -> str:
         """The hash of the samples' ids and contents in their order: 16 hexadecimal digits."""
-        return digest([(sample.id, sample.content_hash) for sample in self.samples])[:16]
+        return version_of(self.samples)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -66,10 +69,22 @@ def load(source: Any, *, mapping: Mapping[str, str] | None = None) -> Dataset:
         if path == Path("-"):
             return _dataset("stdin", "stdin", RowReader(mapping), standard_input)
         file = find(path)
+        if file.kind in STREAMED and path.stat().st_size >= STREAMED_FROM:
+            return _streamed(file, mapping)
         return _dataset(path.name, named(str(path)), RowReader(mapping, cells=file.cells), file.rows)
     if is_table(source):
         return _dataset("in memory", "", RowReader(mapping, cells=True), lambda: table_rows(source))
     return _dataset("in memory", "", RowReader(mapping), lambda: memory_rows(source))
+
+
+def _streamed(file: DataFile, mapping: Mapping[str, str] | None) -> Dataset:
+    try:
+        found = survey(file.path, mapping, zipped=file.zipped)
+    except DataError as error:
+        raise DataError(f"{named(str(file.path))}: {error}") from None
+    made = Dataset(found.samples, file.path.name, found.reader.columns.became, tuple(found.reader.ignored))
+    made.__dict__["version"] = found.version
+    return made
 
 
 def _dataset(

@@ -53,6 +53,14 @@ FIELD_NAMES: Mapping[str, Ranks] = {
         ("metadata",),
         ("additional_metadata",),
     ),
+    "trajectory": (
+        ("trajectory",),
+        ("actual_trajectory", "agent_trajectory"),
+    ),
+    "expected_trajectory": (
+        ("expected_trajectory",),
+        ("reference_trajectory",),
+    ),
 }
 """The names each sample field goes by, in ranks: an earlier rank wins, names of one rank are equals.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from evalstone.dataset.columns import Cell, Columns, alpaca
-from evalstone.dataset.conversation import is_conversation, last_text, read_messages
+from evalstone.dataset.conversation import is_conversation, read_messages
 from evalstone.dataset.tool_calls import is_calls, read_call
 from evalstone.dataset.values import (
     Said,
@@ -20,6 +20,8 @@ from evalstone.dataset.values import (
 )
 from evalstone.dataset.wording import excerpt, named
 from evalstone.errors import DataError, UsageError
+from evalstone.messages import last_text
+from evalstone.trajectory import Trajectory, TrajectoryExpectation
 from evalstone.types import Message, Role, Sample
 
 T = TypeVar("T")
@@ -86,6 +88,10 @@ class RowReader:
             messages=messages,
             instructions=_said_or(said["instructions"], messages, "system"),
             metadata=self._metadata(cells, taken, used, said),
+            trajectory=self._value("trajectory", taken, lambda cell: _steps(Trajectory.read, cell.value)),
+            expected_trajectory=self._value(
+                "expected_trajectory", taken, lambda cell: _steps(TrajectoryExpectation.read, cell.value)
+            ),
         )
 
     def _text(self, field: str, taken: Mapping[str, Cell]) -> Said | None:
@@ -129,6 +135,14 @@ class RowReader:
                 raise DataError(f"{field} {error}") from None
             leave = "" if field in self.columns.mapping else f" (to leave the column out: --map {field}=)"
             raise DataError(f"column {named(cell.column)!r}, read as {field}, {error}{leave}") from None
+
+
+def _steps(read: Callable[[Any], T], value: Any) -> T:
+    """A trajectory, or what is expected of one, from an object, a list, or a text that holds one as JSON."""
+    try:
+        return read(unpacked(value))
+    except UsageError as error:
+        raise DataError(f"cannot be read: {error}") from None
 
 
 def _placed(where: str, error: object) -> DataError:

@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from evalstone.dataset.names import normal
 from evalstone.dataset.wording import excerpt, listed
@@ -18,12 +18,13 @@ _ARGUMENTS = ("arguments", "args", "inputparameters", "input", "parameters")
 _RESULTS = ("result", "output")
 _IDS = ("toolcallid", "callid", "id")
 _ERRORS = ("error", "errortext")
-_STATES: Mapping[str, Literal["result", "call", "error"]] = {
+_State: TypeAlias = Literal["result", "call", "error", "partial"]
+_STATES: Mapping[str, _State] = {
     "result": "result",
     "output-available": "result",
     "call": "call",
-    "partial-call": "call",
-    "input-streaming": "call",
+    "partial-call": "partial",
+    "input-streaming": "partial",
     "input-available": "call",
     "error": "error",
     "output-error": "error",
@@ -100,7 +101,7 @@ def attach(messages: list[Message], returned: Returned, own: list[ToolCall] | No
     """
     for calls, store in _waiting(messages, own):
         for place, call in enumerate(calls):
-            if call.state == "call" and returned.id in ("", call.id):
+            if call.state in ("call", "partial") and returned.id in ("", call.id):
                 state: Literal["result", "error"] = "error" if returned.failed else "result"
                 error = returned.text if returned.failed else None
                 calls[place] = replace(call, result=returned.result, state=state, error=error)
@@ -132,7 +133,7 @@ def _arguments(value: Any) -> Mapping[str, Any]:
     return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {"raw": value}
 
 
-def _state(state: Any, result: Any, error: Any) -> Literal["result", "call", "error"]:
+def _state(state: Any, result: Any, error: Any) -> _State:
     if isinstance(state, str) and state in _STATES:
         return _STATES[state]
     if error is not None:

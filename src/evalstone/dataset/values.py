@@ -15,10 +15,11 @@ from pathlib import PurePath
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
-from evalstone.dataset.conversation import is_conversation, is_parts, last_text, read_messages, read_parts
+from evalstone.dataset.conversation import is_conversation, is_parts, read_messages, read_parts
 from evalstone.dataset.names import inner_names, normal
 from evalstone.dataset.wording import excerpt, listed
 from evalstone.errors import DataError
+from evalstone.messages import last_text
 from evalstone.types import Message, Role
 
 _SPEAKERS: Mapping[str, Role] = {"input": "user", "instructions": "system"}
@@ -200,7 +201,7 @@ def _in_object(value: dict[str, Any], field: str, column: str) -> Said:
         if talk:
             messages = read_messages(talk)
             text = last_text(messages, _SPEAKERS.get(field, "assistant"))
-            return Said(text, messages, whole=keys.keys() <= set(_CONVERSATION_PARTS))
+            return Said(text, messages, whole=keys.keys() <= {*_CONVERSATION_PARTS, "taggedsystemmessages"})
     for name in inner_names(field):
         if name in keys:
             inner = read_text(value[keys[name]], field, f"{column}.{keys[name]}")
@@ -220,6 +221,8 @@ def _in_object(value: dict[str, Any], field: str, column: str) -> Said:
 def _conversation_in(value: dict[str, Any], keys: Mapping[str, str]) -> list[Any]:
     if "inputmessages" in keys or "messages" in keys:
         lists = [value[keys[name]] for name in _CONVERSATION_PARTS if name in keys]
+        tagged: Any = value[keys["taggedsystemmessages"]] if "taggedsystemmessages" in keys else {}
+        lists += list(cast("dict[str, Any]", tagged).values()) if isinstance(tagged, dict) else []
         return [item for items in lists if isinstance(items, list) for item in cast("list[Any]", items)]
     choices: Any = value.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict) and "message" in choices[0]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from evalstone.engine.asking import Asker, Transcript
-from evalstone.errors import CannotAnswerError, EvalstoneError, JudgeError, LedgerError, UsageError
+from evalstone.errors import CannotAnswerError, EvalstoneError, JudgeError, LedgerError, RunEndedError, UsageError
 from evalstone.scorers.base import Scorer
 from evalstone.types import Failed, Outcome, Record, Sample, Skipped
 
@@ -13,14 +13,14 @@ from evalstone.types import Failed, Outcome, Record, Sample, Skipped
 async def apply(scorer: Scorer, sample: Sample, asker: Asker) -> Record:
     """The record of one sample and scorer.
 
-    A judge that cannot answer makes it Skipped, any other error Failed. A UsageError and a LedgerError are raised: they
-    concern the run, not the sample.
+    A judge that cannot answer makes it Skipped, any other error Failed. UsageError, LedgerError and RunEndedError are
+    raised: they concern the run, not the sample.
     """
     transcript = Transcript(asker)
     started = time.perf_counter()
     try:
         outcome: Outcome = await scorer.run(transcript, sample)
-    except (UsageError, LedgerError):
+    except (UsageError, LedgerError, RunEndedError):
         raise
     except CannotAnswerError as error:
         outcome = Skipped(str(error))

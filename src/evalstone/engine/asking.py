@@ -6,6 +6,8 @@ import asyncio
 from collections import OrderedDict
 from typing import Any, TypeVar
 
+from evalstone.engine.calling import Caller
+from evalstone.engine.limits import Budget
 from evalstone.errors import EvalstoneError, JudgeError
 from evalstone.judges.base import Judge, SpentError
 from evalstone.ledger import AsyncLedger, StoredAnswer
@@ -22,12 +24,19 @@ class Asker:
 
     Equal questions that are asked at the same time are one call; a recent answer is given again; with a ledger, so is
     every answer that this judge ever gave there, unless `fresh`. concurrency: calls under way at once, at most.
+    budget: what the calls may cost.
     """
 
     def __init__(
-        self, judge: Judge, *, ledger: AsyncLedger | None = None, concurrency: int = 32, fresh: bool = False
+        self,
+        judge: Judge,
+        *,
+        ledger: AsyncLedger | None = None,
+        concurrency: int = 32,
+        fresh: bool = False,
+        budget: Budget | None = None,
     ) -> None:
-        self.judge = judge
+        self._caller = Caller(judge, budget)
         self.identity = judge.identity
         self._ledger = ledger if judge.costly else None
         self._fresh = fresh
@@ -66,35 +75,54 @@ class Asker:
             del self._flights[question.fingerprint]
 
     async def _answer(self, question: Question[A]) -> tuple[Answer[A], bool]:
-        if self._ledger is not None and not self._fresh:
-            stored = await self._ledger.answer(question.fingerprint, self.identity)
-            if stored is not None and (read := _read(question, stored)) is not None:
-                return read, True
+        if self._ledger is None or self._fresh:
+            return await self._ask(question)
+        found = await self._ledger.answer_or_claim(question.fingerprint, self.identity)
+        if isinstance(found, StoredAnswer) and (read := _read(question, found)) is not None:
+            return read, True
+        try:
+            return await self._ask(question)
+        finally:
+            self._ledger.release(question.fingerprint, self.identity)
+
+    async def _ask(self, question: Question[A]) -> tuple[Answer[A], bool]:
+        # The place is kept until the answer is durable: what a kill can lose is what is under way, and no more.
         async with self._gate:
-            answer = await self.judge.answer(question)
-        if self._ledger is not None and answer.reply is not None:
-            await self._ledger.keep_answer(
-                StoredAnswer(
-                    question=question.fingerprint,
-                    judge=self.identity,
-                    kind=question.kind,
-                    reply=answer.reply,
-                    usage=answer.usage,
-                    cost=answer.cost,
-                    seconds=answer.seconds,
-                    confidence=answer.confidence,
-                )
-            )
+            answer = await self._caller.call(question)
+            await self._keep(question, answer)
         return answer, False
+
+    async def _keep(self, question: Question[Any], answer: Answer[Any]) -> None:
+        if self._ledger is None or answer.reply is None:
+            return
+        await self._ledger.keep_answer(
+            StoredAnswer(
+                question=question.fingerprint,
+                judge=self.identity,
+                kind=question.kind,
+                reply=answer.reply,
+                usage=answer.usage,
+                cost=answer.cost,
+                seconds=answer.seconds,
+                confidence=answer.confidence,
+                alternatives=answer.alternatives,
+            )
+        )
 
 
 def _read(question: Question[A], stored: StoredAnswer) -> Answer[A] | None:
     """The stored reply as an answer; None when it no longer reads as one, so that it is asked again."""
     try:
-        value = question.read(stored.reply)
+        value = question.read_weighed(stored.reply, stored.alternatives)
     except EvalstoneError:
         return None
-    return Answer(value=value, judge=stored.judge, reply=stored.reply, confidence=stored.confidence)
+    return Answer(
+        value=value,
+        judge=stored.judge,
+        reply=stored.reply,
+        confidence=stored.confidence,
+        alternatives=stored.alternatives,
+    )
 
 
 class Transcript:
@@ -122,6 +150,7 @@ class Transcript:
                 confidence=answer.confidence,
                 reused=reused,
                 reply=answer.reply,
+                alternatives=answer.alternatives,
             )
         )
         return answer.value

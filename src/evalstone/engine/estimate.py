@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from evalstone.engine.limits import model_cost, size_of
 from evalstone.engine.plan import Plan
 from evalstone.errors import CannotAnswerError
 from evalstone.judges.embedded import EmbeddedJudge
 from evalstone.judges.model import ModelJudge
-from evalstone.judges.prices import cost_of
-from evalstone.judges.providers import split_model
+from evalstone.ledger.location import is_there
 from evalstone.question import Question
 from evalstone.types import Failed, Sample, Skipped, Usage
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger
 
 A = TypeVar("A")
-
-BYTES_A_TOKEN = 4
 
 
 @dataclass
@@ -73,11 +71,11 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     plan.check()
     from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy, which only a run with a ledger needs
 
-    book = Ledger(ledger) if ledger is not None and _exists(ledger) else None
+    book = Ledger(ledger) if ledger is not None and is_there(ledger) else None
     try:
         guesses = _Guesses(plan, book)
         lines: list[ScorerEstimate] = [ScorerEstimate(scorer.name) for scorer in plan.scorers]
-        for sample in plan.dataset.samples:
+        for sample in plan.dataset:
             for scorer, line in zip(plan.scorers, lines, strict=True):
                 await guesses.run(scorer, sample, line)
             await asyncio.sleep(0)
@@ -87,12 +85,7 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     total = Usage()
     for line in lines:
         total += line.usage
-    return Estimate(plan.judge.identity, len(plan.dataset.samples), tuple(lines), _cost(plan, total), guesses.kinds)
-
-
-def _exists(ledger: str | Path) -> bool:
-    path = str(ledger).removeprefix("sqlite:///")
-    return Path(path).exists()
+    return Estimate(plan.judge.identity, len(plan.dataset), tuple(lines), _cost(plan, total), guesses.kinds)
 
 
 def _cost(plan: Plan, usage: Usage) -> float | None:
@@ -101,8 +94,7 @@ def _cost(plan: Plan, usage: Usage) -> float | None:
         return 0.0
     if not isinstance(judge, ModelJudge):
         return None
-    provider, model = split_model(judge.model)
-    return cost_of(usage, provider=provider, model=model, price=judge.price)
+    return model_cost(judge, usage)
 
 
 class _Guesses:
@@ -138,13 +130,13 @@ class _Guesses:
         stored = self.book.answers(self.identity, [key]) if self.book is not None else {}
         if stored:
             line.answered += 1
-            answer = question.read(stored[key].reply)
+            answer = question.read_weighed(stored[key].reply, stored[key].alternatives)
         else:
             answer = await self._guess(question)
             line.calls += 1
             self.kinds[question.kind] += 1
             if self.costly:
-                line.usage += _size(question)
+                line.usage += size_of(question)
         self.seen[key] = answer
         return answer
 
@@ -155,10 +147,3 @@ class _Guesses:
             return (await self.embedded.answer(question)).value
         except CannotAnswerError:
             return question.read(json.dumps(question.example()))
-
-
-def _size(question: Question[Any]) -> Usage:
-    system, user = question.render()
-    schema = json.dumps(question.schema() or {})
-    asked = len(system.encode()) + len(user.encode()) + len(schema)
-    return Usage(asked // BYTES_A_TOKEN, len(json.dumps(question.example())) // BYTES_A_TOKEN, 0, 1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import random
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -12,10 +14,12 @@ from pathlib import Path
 
 from evalstone.engine.apply import apply
 from evalstone.engine.asking import Asker
+from evalstone.engine.limits import Budget, Stop
 from evalstone.engine.plan import Plan
+from evalstone.engine.records import RecordLog
 from evalstone.engine.run import Run
-from evalstone.engine.summary import ScorerCard
-from evalstone.errors import UsageError
+from evalstone.engine.summary import ScorerCard, Tally
+from evalstone.errors import BudgetSpentError, UsageError
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Record, Sample
@@ -30,14 +34,18 @@ async def execute(
     ledger: str | Path | None = None,
     concurrency: int = 32,
     fresh: bool = False,
+    budget: float | None = None,
+    stop: Stop | None = None,
     on_record: OnRecord | None = None,
 ) -> Run:
     """Work a plan off and return the run.
 
     ledger: where answers and records are kept; None keeps nothing. An unfinished run of the same plan is taken up: its
     scores and skips stand, its failures are tried again. concurrency: judge calls under way at once, at most. fresh:
-    ask again what the ledger has. on_record: called with each record once it is durable. Raises UsageError and
-    LedgerError; what was recorded by then stays in the ledger.
+    ask again what the ledger has. budget: US dollars that the run may pay; when the next question does not fit, the run
+    ends with what it has, and samples are taken in a random order so that this is a fair part of them. stop: ends the
+    run from outside. on_record: called with each record once it is durable. Raises UsageError, LedgerError and
+    JudgeDownError; what was recorded by then stays in the ledger.
     """
     if concurrency < 1:
         raise UsageError(f"concurrency must be 1 or more, not {concurrency}")
@@ -45,9 +53,11 @@ async def execute(
     async with contextlib.AsyncExitStack() as stack:
         book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
         await stack.enter_async_context(plan.judge.opened())
-        asker = Asker(plan.judge, ledger=book, concurrency=concurrency, fresh=fresh)
+        purse = None if budget is None else Budget(budget, plan.judge)
+        asker = Asker(plan.judge, ledger=book, concurrency=concurrency, fresh=fresh, budget=purse)
         stack.push_async_callback(asker.close)
-        return await _Execution(plan, asker, book, concurrency, on_record, fresh).run()
+        execution = _Execution(plan, asker, book, stop or Stop(), on_record)
+        return await execution.run(workers=2 * concurrency, fresh=fresh, shuffled=budget is not None)
 
 
 class _Execution:
@@ -58,24 +68,25 @@ class _Execution:
         plan: Plan,
         asker: Asker,
         book: AsyncLedger | None,
-        concurrency: int,
+        stop: Stop,
         on_record: OnRecord | None,
-        fresh: bool,
     ) -> None:
-        self.plan, self.asker, self.book, self.on_record, self.fresh = plan, asker, book, on_record, fresh
-        # Twice as many cells as calls: a cell that waits for another's answer does not leave a call's place empty.
-        self.workers = min(2 * concurrency, plan.size)
-        self.done: list[Record | None] = [None] * plan.size
+        self.plan, self.asker, self.book, self.stop, self.on_record = plan, asker, book, stop, on_record
+        self.done = RecordLog(plan.size)
+        self.tallies = {s.signature: Tally(ScorerCard.of(s)) for s in plan.scorers}
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
-    async def run(self) -> Run:
+    async def run(self, *, workers: int, fresh: bool, shuffled: bool) -> Run:
+        """Work off what is open. There are more workers than calls at once: one that waits for another's answer does
+        not leave a call's place empty."""
         began = time.perf_counter()
-        resumed = await self._take_up()
-        cells = self._open_cells()
-        await self._all([asyncio.ensure_future(self._worker(cells)) for _ in range(self.workers)])
+        resumed = await self._take_up(fresh)
+        cells = self._open_cells(shuffled)
+        count = min(workers, self.plan.size)
+        await self._all([asyncio.ensure_future(self._worker(cells)) for _ in range(count)])
         run = self._result(time.perf_counter() - began, resumed)
-        if self.book is not None:
+        if self.book is not None and run.complete:
             await self.book.finish_run(self.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict())
         return run
 
@@ -89,11 +100,11 @@ class _Execution:
             await asyncio.gather(*workers, return_exceptions=True)
             raise
 
-    async def _take_up(self) -> int:
+    async def _take_up(self, fresh: bool) -> int:
         """Find the unfinished run of this plan, or enter a new one; the number of records that stand."""
         if self.book is None:
             return 0
-        found = None if self.fresh else await self.book.resumable(self.plan.fingerprint)
+        found = None if fresh else await self.book.resumable(self.plan.fingerprint)
         if found is None:
             about = self._result(0.0, 0).about()
             await self.book.start_run(RunRow(self.id, self.plan.fingerprint, self.started, None, about))
@@ -102,31 +113,43 @@ class _Execution:
         self.id, self.started = row.id, row.started
         standing = {(r.sample, r.scorer): r for r in records if not isinstance(r.outcome, Failed)}
         for index, sample, scorer in self._cells():
-            self.done[index] = standing.get((sample.id, scorer.signature))
-        kept = [record for record in self.done if record is not None]
-        for record in kept:
-            if self.on_record is not None:
-                self.on_record(record)
-        return len(kept)
+            if (record := standing.get((sample.id, scorer.signature))) is not None:
+                self._note(index, record)
+        return len(self.done)
+
+    def _note(self, index: int, record: Record) -> None:
+        self.done.put(index, record)
+        self.tallies[record.scorer].add(record)
+        if self.on_record is not None:
+            self.on_record(record)
 
     def _cells(self) -> Iterator[Cell]:
         index = 0
-        for sample in self.plan.dataset.samples:
+        for sample in self.plan.dataset:
             for scorer in self.plan.scorers:
                 yield index, sample, scorer
                 index += 1
 
-    def _open_cells(self) -> Iterator[Cell]:
-        return (cell for cell in self._cells() if self.done[cell[0]] is None)
+    def _open_cells(self, shuffled: bool) -> Iterator[Cell]:
+        cells = (cell for cell in self._cells() if not self.done.has(cell[0]))
+        if not shuffled:
+            return cells
+        by_sample = [list(group) for _, group in itertools.groupby(cells, key=lambda cell: cell[1])]
+        random.Random(self.plan.fingerprint).shuffle(by_sample)
+        return itertools.chain.from_iterable(by_sample)
 
     async def _worker(self, cells: Iterator[Cell]) -> None:
         for index, sample, scorer in cells:
-            record = await apply(scorer, sample, self.asker)
+            if self.stop.requested:
+                return
+            try:
+                record = await apply(scorer, sample, self.asker)
+            except BudgetSpentError as error:
+                self.stop.request(str(error))
+                return
             if self.book is not None:
                 await self.book.keep_record(self.id, record)
-            self.done[index] = record
-            if self.on_record is not None:
-                self.on_record(record)
+            self._note(index, record)
             # Code scorers and the embedded judge never wait; other tasks of the loop must come to their turn.
             await asyncio.sleep(0)
 
@@ -135,12 +158,14 @@ class _Execution:
             id=self.id,
             dataset=self.plan.dataset.name,
             version=self.plan.dataset.version,
-            samples=len(self.plan.dataset.samples),
+            samples=len(self.plan.dataset),
             judge=self.asker.identity if any(s.asks for s in self.plan.scorers) else "none",
             note=self.plan.judge.note,
             cards=tuple(ScorerCard.of(scorer) for scorer in self.plan.scorers),
-            records=tuple(record for record in self.done if record is not None),
+            records=self.done,
+            summary=tuple(tally.summary() for tally in self.tallies.values()),
             started=self.started,
             seconds=seconds,
             resumed=resumed,
+            ended="" if self.done.complete else self.stop.reason,
         )

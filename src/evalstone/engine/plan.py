@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from evalstone.checks import CHECKS
 from evalstone.dataset import Dataset
 from evalstone.errors import UsageError
 from evalstone.evaluators import AnswerCorrectness, AnswerFaithfulness, AnswerRelevanceGrade, FactCheck, RelevancyCheck
@@ -23,6 +24,7 @@ ALL_SCORERS: Mapping[str, type[Scorer]] = {
     AnswerRelevanceGrade.name: AnswerRelevanceGrade,
     FactCheck.name: FactCheck,
     RelevancyCheck.name: RelevancyCheck,
+    **CHECKS,
 }
 
 
@@ -42,12 +44,12 @@ class Plan:
     @property
     def size(self) -> int:
         """How many outcomes the run will have."""
-        return len(self.dataset.samples) * len(self.scorers)
+        return len(self.dataset) * len(self.scorers)
 
     def check(self) -> None:
         """Raise UsageError for what would make the run pointless: no samples, no scorers, the same scorer twice, a
         judge without a key, or no sample that any scorer can score."""
-        if not self.dataset.samples:
+        if not len(self.dataset):
             raise UsageError(f"{self.dataset.name} holds no samples")
         if not self.scorers:
             raise UsageError(f"no scorer was named; known: {', '.join(ALL_SCORERS)}")
@@ -67,13 +69,13 @@ class Plan:
         if isinstance(scorer, ContextScorer) and scorer.context_from is not None:
             return ""
         lacking: Counter[str] = Counter()
-        for sample in self.dataset.samples:
+        for sample in self.dataset:
             values = scorer.values(sample)
             here = [name for name in scorer.needs if values[name] is None or (name == "messages" and not values[name])]
             if not here:
                 return ""
             lacking.update(here)
-        nowhere = [name for name in scorer.needs if lacking[name] == len(self.dataset.samples)]
+        nowhere = [name for name in scorer.needs if lacking[name] == len(self.dataset)]
         told = f"{' and '.join(nowhere)} is absent" if nowhere else "no sample has all of it"
         return f"{scorer.name} needs {' and '.join(scorer.needs)}; {told}"
 

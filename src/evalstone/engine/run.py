@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +20,9 @@ SUMMARY_FORMAT = 1
 class Run:
     """The result of an evaluation: prints as a table, is a sequence of records, and keeps every step behind a number.
 
-    records: one for each sample and scorer, samples in the order of the data set. resumed: how many of them were
-    already there from an earlier, unfinished run of the same plan.
+    records: one for each sample and scorer, samples in the order of the data set; very many are read back from a file.
+    summary: one line a scorer, with mean, interval and the three counts. resumed: how many of them were
+    already there from an earlier, unfinished run of the same plan. ended: why the run ended before its end, if it did.
     """
 
     id: str
@@ -30,22 +32,33 @@ class Run:
     judge: str
     note: str
     cards: tuple[ScorerCard, ...]
-    records: tuple[Record, ...]
+    records: Sequence[Record]
+    summary: tuple[ScorerSummary, ...]
     started: str
     seconds: float
     resumed: int = 0
+    ended: str = ""
 
-    @functools.cached_property
-    def summary(self) -> tuple[ScorerSummary, ...]:
-        """One line a scorer: mean, interval and the three counts."""
-        return summarize(self.cards, self.records)
+    @property
+    def complete(self) -> bool:
+        """Whether every sample was scored by every scorer."""
+        return not self.ended
 
     def __getitem__(self, scorer: str) -> ScorerSummary:
-        """The summary of a scorer, by its name or signature. Raises UsageError for a scorer that did not run."""
+        """The summary of a scorer, by its title, signature or name. Raises UsageError for one that did not run."""
+        by_name = [line for line in self.summary if line.card.name == scorer]
         for line in self.summary:
-            if scorer in (line.card.name, line.card.signature):
+            if scorer in (self.titles[line.card.signature], line.card.signature):
                 return line
-        raise UsageError(unknown("scorer", scorer, [card.name for card in self.cards]))
+        if by_name:
+            return by_name[0]
+        raise UsageError(unknown("scorer", scorer, self.titles.values()))
+
+    @functools.cached_property
+    def titles(self) -> Mapping[str, str]:
+        """What each signature is called in tables: the scorer's name, with its parameters where two have one name."""
+        names = Counter(card.name for card in self.cards)
+        return {card.signature: card.name if names[card.name] == 1 else card.parameters for card in self.cards}
 
     def __len__(self) -> int:
         return len(self.records)
@@ -56,7 +69,7 @@ class Run:
     @property
     def cost(self) -> float | None:
         """US dollars paid in this run; None when a price is unknown."""
-        return total_cost(record.cost for record in self.records)
+        return total_cost(line.cost for line in self.summary)
 
     @property
     def failed(self) -> int:
@@ -73,6 +86,7 @@ class Run:
             "started": self.started,
             "seconds": self.seconds,
             "resumed": self.resumed,
+            "ended": self.ended,
             "scorers": [dataclasses.asdict(card) for card in self.cards],
         }
 
@@ -95,9 +109,11 @@ class Run:
             note=data["judge"]["note"],
             cards=cards,
             records=tuple(records),
+            summary=summarize(cards, records),
             started=data["started"],
             seconds=data["seconds"],
             resumed=data["resumed"],
+            ended=data.get("ended", ""),
         )
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -126,7 +142,7 @@ class Run:
     def __str__(self) -> str:
         lines = [f"{self.dataset}: {self.samples} samples, judged by {self.judge}", ""]
         rows = [("scorer", "mean", "95 % interval", "scored", "skipped", "failed")]
-        rows += [(line.card.name, *numbers(line)) for line in self.summary]
+        rows += [(self.titles[line.card.signature], *numbers(line)) for line in self.summary]
         widths = [max(len(row[column]) for row in rows) for column in range(6)]
         for row in rows:
             cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]

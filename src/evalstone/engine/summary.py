@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evalstone.scorers import Scorer
 from evalstone.stats import Interval, mean_interval
-from evalstone.types import Failed, Record, Score, Skipped, total_cost
+from evalstone.types import Failed, Outcome, Record, Score, Skipped, total_cost
+
+_FINGERPRINTS = re.compile(r"(; |\()[0-9a-f]{8}(?:, [0-9a-f]{8})*\)@\d+\Z|@\d+\Z")
+MOST_REASONS = 1000
+SHOWN_REASONS = 5
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,11 @@ class ScorerCard:
     def of(cls, scorer: Scorer) -> ScorerCard:
         """The card of a scorer."""
         return cls(scorer.name, scorer.signature, scorer.scale, scorer.lower_is_better)
+
+    @property
+    def parameters(self) -> str:
+        """The name with the changed parameters: the signature without fingerprints and version."""
+        return _FINGERPRINTS.sub(lambda found: ")" if found[1] == "; " else "", self.signature)
 
 
 @dataclass(frozen=True)
@@ -66,29 +78,49 @@ class ScorerSummary:
 
 
 def summarize(cards: Sequence[ScorerCard], records: Iterable[Record]) -> tuple[ScorerSummary, ...]:
-    """A summary for each scorer, in the order of the cards."""
-    by_scorer: dict[str, list[Record]] = {card.signature: [] for card in cards}
+    """A summary for each scorer, in the order of the cards, in one pass over the records."""
+    tallies = {card.signature: Tally(card) for card in cards}
     for record in records:
-        by_scorer[record.scorer].append(record)
-    return tuple(_summary(card, by_scorer[card.signature]) for card in cards)
+        tallies[record.scorer].add(record)
+    return tuple(tally.summary() for tally in tallies.values())
 
 
-def _summary(card: ScorerCard, records: Sequence[Record]) -> ScorerSummary:
-    values = [r.outcome.value for r in records if isinstance(r.outcome, Score)]
-    steps = [step for record in records for step in record.steps]
-    reasons: dict[str, int] = {}
-    for record in records:
-        if isinstance(record.outcome, Skipped | Failed):
-            told = record.outcome.reason if isinstance(record.outcome, Skipped) else record.outcome.error
-            reasons[told] = reasons.get(told, 0) + 1
-    return ScorerSummary(
-        card=card,
-        interval=mean_interval(values, low=0.0, high=card.scale),
-        scored=len(values),
-        skipped=sum(isinstance(r.outcome, Skipped) for r in records),
-        failed=sum(isinstance(r.outcome, Failed) for r in records),
-        questions=len(steps),
-        reused=sum(step.reused for step in steps),
-        cost=total_cost(step.cost for step in steps),
-        reasons=tuple(sorted(reasons.items(), key=lambda item: -item[1])[:5]),
-    )
+class Tally:
+    """What one scorer's records come to so far; nothing of them is kept but values and counts."""
+
+    def __init__(self, card: ScorerCard) -> None:
+        self.card = card
+        self.values = array("d")
+        self.counts: Counter[type[Outcome]] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.questions = 0
+        self.reused = 0
+        self.cost: float | None = 0.0
+
+    def add(self, record: Record) -> None:
+        """Count a record."""
+        outcome = record.outcome
+        self.counts[type(outcome)] += 1
+        if isinstance(outcome, Score):
+            self.values.append(outcome.value)
+        else:
+            told = outcome.reason if isinstance(outcome, Skipped) else outcome.error
+            if told in self.reasons or len(self.reasons) < MOST_REASONS:
+                self.reasons[told] += 1
+        self.questions += len(record.steps)
+        self.reused += sum(step.reused for step in record.steps)
+        self.cost = total_cost((self.cost, record.cost))
+
+    def summary(self) -> ScorerSummary:
+        """The summary of the records so far."""
+        return ScorerSummary(
+            card=self.card,
+            interval=mean_interval(self.values, low=0.0, high=self.card.scale),
+            scored=self.counts[Score],
+            skipped=self.counts[Skipped],
+            failed=self.counts[Failed],
+            questions=self.questions,
+            reused=self.reused,
+            cost=self.cost,
+            reasons=tuple(self.reasons.most_common(SHOWN_REASONS)),
+        )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from abc import ABC
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from evalstone.evaluators.base import JudgeEvaluator
 from evalstone.evaluators.request import EvaluationRequest
 from evalstone.question import Ask
-from evalstone.scorers.base import ContextScorer, Scorer, brief
+from evalstone.scorers.base import ContextScorer, Scorer, changed_fields
 from evalstone.types import Score, Skipped
 
 # The prompt is in the signature by its fingerprint; a judge and what becomes of its errors are the run's matter.
@@ -27,16 +26,13 @@ class EvaluatorScorer(Scorer, ABC):
 
     evaluator: JudgeEvaluator
 
-    @functools.cached_property
-    def signature(self) -> str:
-        """Name, changed parameters of scorer and evaluator, prompt fingerprints and version.
+    def changed(self) -> Iterator[tuple[str, Any]]:
+        """Changed parameters of the scorer and of its evaluator.
 
-        A changed threshold is in it, although the score does not hang on it, for it changes what counts as passed.
+        A changed threshold is among them, although the score does not hang on it, for it changes what counts as passed.
         """
-        changed = [f"{name}={brief(value)}" for owner in (self, self.evaluator) for name, value in _changed(owner)]
-        asked = [prompt.fingerprint for prompt in self._prompts()]
-        parts = [", ".join(changed)] * bool(changed) + [", ".join(asked)]
-        return f"{self.name}({'; '.join(parts)})@{self.version}"
+        yield from changed_fields(self, UNSIGNED)
+        yield from changed_fields(self.evaluator, UNSIGNED)
 
     def _prompts(self) -> list[Any]:
         explaining = super()._prompts()[len(self.asks) :]
@@ -53,11 +49,3 @@ class EvaluatorScorer(Scorer, ABC):
 @dataclass(frozen=True, kw_only=True)
 class ContextEvaluatorScorer(EvaluatorScorer, ContextScorer, ABC):
     """One that looks at passages; they are found as every scorer that needs passages finds them."""
-
-
-def _changed(owner: Scorer | JudgeEvaluator) -> Iterator[tuple[str, Any]]:
-    for field in fields(owner):
-        value = getattr(owner, field.name)
-        default = field.default_factory() if field.default_factory is not MISSING else field.default
-        if field.name not in UNSIGNED and value != default:
-            yield field.name, value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -54,13 +54,15 @@ class Turn:
 
 @dataclass(frozen=True)
 class Reply:
-    """A model's raw reply. complete=False: the model was stopped before its end."""
+    """A model's raw reply. complete=False: the model was stopped before its end. alternatives: the probabilities of
+    the words that the question wants weighed."""
 
     text: str
     usage: Usage = NO_USAGE
     cost: float | None = 0.0
     confidence: float | None = None
     complete: bool = True
+    alternatives: Mapping[str, float] | None = None
 
 
 Send: TypeAlias = Callable[[list[Turn]], Awaitable[Reply | None]]
@@ -106,7 +108,7 @@ async def converse(question: Question[A], send: Send, *, judge: str, retries: in
         try:
             if not reply.complete:
                 raise ReplyError("the reply was cut off before its end")
-            value = question.read(reply.text)
+            value = question.read_weighed(reply.text, reply.alternatives)
         except (ReplyError, CannotAnswerError) as raised:
             error = raised
             error.reply = reply.text
@@ -120,6 +122,7 @@ async def converse(question: Question[A], send: Send, *, judge: str, retries: in
             cost=total_cost(costs),
             seconds=time.perf_counter() - started,
             confidence=reply.confidence,
+            alternatives=reply.alternatives,
         )
     if error is None:
         raise JudgeError(f"{judge} has no answer to {question.kind}")

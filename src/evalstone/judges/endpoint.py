@@ -1,7 +1,8 @@
 """The thin way to an OpenAI-compatible endpoint: one pooled aiohttp session an event loop, and retries that know why.
 
 Retried with growing, jittered waits until a deadline: HTTP 408, 409, 429 and 5xx, timeouts, broken connections. A
-Retry-After is honoured by all callers of the endpoint, not only by the one that was told. Everything else is final.
+Retry-After is honoured by all callers of the endpoint, not only by the one that was told (limiter.py). Everything else
+is final.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from urllib.request import getproxies
 import aiohttp
 
 from evalstone.errors import EndpointError, UsageError
+from evalstone.judges.limiter import Limiter, Place
 
 FIRST_WAIT = 0.25
 LONGEST_WAIT = 20.0
+UNREACHED = 15.0
+BYTES_A_TOKEN = 4
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _SPENT = ("insufficient_quota", "billing", "credit balance")
 
@@ -31,7 +35,9 @@ _SPENT = ("insufficient_quota", "billing", "credit balance")
 class Endpoint:
     """One base URL with its headers, as seen from one event loop. Enter it while it is used; it counts its users."""
 
-    def __init__(self, base_url: str, headers: Mapping[str, str], *, timeout: float, deadline: float) -> None:
+    def __init__(
+        self, base_url: str, headers: Mapping[str, str], *, timeout: float, deadline: float, limiter: Limiter
+    ) -> None:
         self.url = base_url.rstrip("/")
         self.host = urlsplit(base_url).netloc.rpartition("@")[2]
         self.headers = dict(headers)
@@ -39,7 +45,8 @@ class Endpoint:
         self.deadline = deadline
         self._session: aiohttp.ClientSession | None = None
         self._users = 0
-        self._open_at = 0.0
+        self._reached = False
+        self._limiter = limiter
 
     async def __aenter__(self) -> Endpoint:
         self._users += 1
@@ -68,42 +75,49 @@ class Endpoint:
         """The parsed answer to a request. Raises EndpointError after the deadline or for a final refusal, and
         UsageError when the key or the model's name is wrong."""
         body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
-        end = time.monotonic() + self.deadline
+        started = time.monotonic()
         attempt = 0
         while True:
-            await self._wait_until(self._open_at)
-            told, asked_wait = await self._try(path, body)
+            with await self._limiter.admit(len(body) // BYTES_A_TOKEN) as place:
+                told, asked_wait = await self._try(path, body, place)
             if not isinstance(told, str):
                 return told
-            wait = _jittered(FIRST_WAIT * 2**attempt) if asked_wait is None else asked_wait
+            wait = _jittered(FIRST_WAIT * 2**attempt) if asked_wait is None else asked_wait * random.uniform(1, 1.1)
             attempt += 1
-            if time.monotonic() + wait > end:
+            # A server that never spoke is more likely not there than busy: the first to ask need not wait for long.
+            deadline = self.deadline if self._reached else min(self.deadline, UNREACHED)
+            if time.monotonic() + wait > started + deadline:
                 raise EndpointError(f"{self.host} gave no answer in {attempt} attempts; the last: {told}")
-            if asked_wait is not None:
-                self._open_at = max(self._open_at, time.monotonic() + asked_wait)
-            await self._wait_until(time.monotonic() + wait)
+            await asyncio.sleep(wait)
 
-    async def _wait_until(self, moment: float) -> None:
-        if (wait := moment - time.monotonic()) > 0:
-            await asyncio.sleep(wait * random.uniform(1, 1.1))
-
-    async def _try(self, path: str, body: bytes) -> tuple[dict[str, Any] | str, float | None]:
+    async def _try(self, path: str, body: bytes, place: Place) -> tuple[dict[str, Any] | str, float | None]:
         """One attempt: the parsed answer, or what went wrong and the wait that was asked for."""
         try:
             async with self._connected().post(self.url + path, data=body) as response:
                 content = await response.read()
+                self._reached = True
                 if response.status == 200:
+                    self._limiter.answered()
                     return self._parsed(content), None
-                told = f"HTTP {response.status}: {_message(content)}"
-                if response.status in (401, 403, 404):
-                    raise UsageError(f"{self.host} refused the request ({told}); check the key and the model's name")
-                if response.status not in _RETRIED or any(word in told.lower() for word in _SPENT):
-                    raise EndpointError(f"{self.host} refused the request ({told})")
-                return told, _retry_after(response.headers)
+                return self._refused(response.status, content, response.headers, place)
         except TimeoutError:
             return f"no answer within {self.timeout:g} s", None
         except aiohttp.ClientError as error:
             return f"{type(error).__name__}: {error}", None
+
+    def _refused(
+        self, status: int, content: bytes, headers: Mapping[str, str], place: Place
+    ) -> tuple[str, float | None]:
+        """What a refusal says and the wait that it asks for, if it may pass; else it is raised."""
+        told = f"HTTP {status}: {_message(content)}"
+        if status in (401, 403, 404):
+            raise UsageError(f"{self.host} refused the request ({told}); check the key and the model's name")
+        if status not in _RETRIED or any(word in told.lower() for word in _SPENT):
+            raise EndpointError(f"{self.host} refused the request ({told})")
+        wait = _retry_after(headers)
+        if status == 429:
+            self._limiter.refused(place.sent_at, wait)
+        return told, wait
 
     def _parsed(self, content: bytes) -> dict[str, Any]:
         try:
@@ -147,10 +161,19 @@ def _message(content: bytes) -> str:
 _endpoints: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Endpoint]] = weakref.WeakKeyDictionary()
 
 
-def endpoint(base_url: str, headers: Mapping[str, str], *, timeout: float, deadline: float) -> Endpoint:
+def endpoint(
+    base_url: str,
+    headers: Mapping[str, str],
+    *,
+    timeout: float,
+    deadline: float,
+    requests_a_minute: int | None = None,
+    tokens_a_minute: int | None = None,
+) -> Endpoint:
     """The endpoint of this URL and these settings on the running loop; the same one for every caller there."""
-    key = (base_url, tuple(sorted(headers.items())), timeout, deadline)
+    key = (base_url, tuple(sorted(headers.items())), timeout, deadline, requests_a_minute, tokens_a_minute)
     here = _endpoints.setdefault(asyncio.get_running_loop(), {})
     if key not in here:
-        here[key] = Endpoint(base_url, headers, timeout=timeout, deadline=deadline)
+        limiter = Limiter(requests_a_minute=requests_a_minute, tokens_a_minute=tokens_a_minute)
+        here[key] = Endpoint(base_url, headers, timeout=timeout, deadline=deadline, limiter=limiter)
     return here[key]

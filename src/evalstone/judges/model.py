@@ -6,16 +6,16 @@ and the models of other providers through pydantic-ai (the extra `providers`).
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from evalstone.errors import EndpointError, UsageError
 from evalstone.judges.base import Judge, Reply, Turn, converse
+from evalstone.judges.logprobs import Token, alternatives, geometric_mean
 from evalstone.judges.prices import cost_of
 from evalstone.judges.providers import PROVIDERS, split_model
 from evalstone.question import Answer, Question
@@ -24,6 +24,7 @@ from evalstone.types import Usage
 A = TypeVar("A")
 
 FORMATS = ("json_schema", "json_object", "text")
+ALTERNATIVES = 20
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,10 @@ class ModelJudge(Judge):
     max_tokens, reasoning_effort: passed on; None leaves one to the provider. A setting that an endpoint refuses is left
     out from then on. language: of the reasons; None for the language of the judged text. logprobs: ask for token
     probabilities, of which the geometric mean becomes the answer's confidence. retries: corrections of a reply that is
-    no answer. timeout: seconds for one request. deadline: seconds for one question, waiting included. price: US dollars
-    for a million input and output tokens, where the listed price is not yours.
-    Raises UsageError for an unknown provider, or a setting out of range.
+    no answer. timeout: seconds for one request. deadline: seconds for one question, waiting included.
+    requests_a_minute, tokens_a_minute: not to be exceeded; without them the endpoint's refusals teach how much it
+    takes. price: US dollars for a million input and output tokens, where the listed price is not yours. Raises
+    UsageError for an unknown provider, or a setting out of range.
     """
 
     model: str
@@ -51,6 +53,8 @@ class ModelJudge(Judge):
     retries: int = field(default=3, compare=False)
     timeout: float = field(default=120.0, compare=False)
     deadline: float = field(default=600.0, compare=False)
+    requests_a_minute: int | None = field(default=None, compare=False)
+    tokens_a_minute: int | None = field(default=None, compare=False)
     price: tuple[float, float] | None = field(default=None, compare=False)
     headers: Mapping[str, str] = field(default_factory=lambda: dict[str, str](), repr=False, compare=False)
     _refused: dict[str, Any] = field(default_factory=lambda: dict[str, Any](), init=False, repr=False, compare=False)
@@ -60,6 +64,9 @@ class ModelJudge(Judge):
         for name in ("timeout", "deadline"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"{name} must be a positive number of seconds, not {getattr(self, name)}")
+        for name in ("requests_a_minute", "tokens_a_minute"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise UsageError(f"{name} must be 1 or more, not {value}")
         if self.retries < 0:
             raise UsageError(f"retries must be 0 or more, not {self.retries}")
 
@@ -117,7 +124,14 @@ class ModelJudge(Judge):
 
         key = self._key()
         headers = {**({"Authorization": f"Bearer {key}"} if key else {}), **self.headers}
-        return endpoint(self._url(), headers, timeout=self.timeout, deadline=self.deadline)
+        return endpoint(
+            self._url(),
+            headers,
+            timeout=self.timeout,
+            deadline=self.deadline,
+            requests_a_minute=self.requests_a_minute,
+            tokens_a_minute=self.tokens_a_minute,
+        )
 
     async def answer(self, question: Question[A]) -> Answer[A]:
         manner = f"Write every reason in {self.language or 'the language of the judged text'}."
@@ -136,7 +150,7 @@ class ModelJudge(Judge):
         while True:
             payload = self._payload(question, turns)
             try:
-                return self._read(await self._endpoint().post("/chat/completions", payload))
+                return self._read(question, await self._endpoint().post("/chat/completions", payload))
             except EndpointError as error:
                 if not self._give_up_setting(payload, str(error)):
                     raise
@@ -151,7 +165,8 @@ class ModelJudge(Judge):
             "seed": self.seed,
             "max_tokens": self.max_tokens,
             "reasoning_effort": self.reasoning_effort,
-            "logprobs": self.logprobs or None,
+            "logprobs": self.logprobs or question.weighed is not None or None,
+            "top_logprobs": ALTERNATIVES if question.weighed is not None else None,
         }
         payload.update({k: v for k, v in settings.items() if v is not None and k not in self._refused})
         if "max_tokens" in self._refused and self.max_tokens is not None:
@@ -175,10 +190,12 @@ class ModelJudge(Judge):
         for name in ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs"):
             if name in payload and name in told:
                 self._refused[name] = True
+                if name == "logprobs":
+                    self._refused["top_logprobs"] = True
                 return True
         return False
 
-    def _read(self, data: Mapping[str, Any]) -> Reply:
+    def _read(self, question: Question[Any], data: Mapping[str, Any]) -> Reply:
         try:
             choice = data["choices"][0]
             message = choice["message"]
@@ -186,12 +203,15 @@ class ModelJudge(Judge):
         except (KeyError, IndexError, TypeError, AttributeError):
             raise EndpointError(f"{self.model} sent no choices: {str(data)[:200]}") from None
         usage = _usage(data.get("usage"))
+        logprobs: Mapping[str, Any] = choice.get("logprobs") or {}
+        tokens: Sequence[Token] = logprobs.get("content") or ()
         provider, model = split_model(self.model)
         return Reply(
             text=text if isinstance(text, str) else str(text),
             usage=usage,
             cost=cost_of(usage, provider=provider, model=model, price=self.price) if data.get("usage") else None,
-            confidence=_confidence(choice.get("logprobs")),
+            confidence=geometric_mean(tokens),
+            alternatives=alternatives(tokens, question.weighed) if question.weighed else None,
             complete=choice.get("finish_reason") != "length",
         )
 
@@ -205,11 +225,3 @@ def _usage(data: Mapping[str, Any] | None) -> Usage:
         cached=int(details.get("cached_tokens") or 0),
         requests=1,
     )
-
-
-def _confidence(data: Mapping[str, Any] | None) -> float | None:
-    """The geometric mean of the reply's token probabilities."""
-    tokens = cast("list[Mapping[str, Any]]", (data or {}).get("content") or [])
-    if not tokens:
-        return None
-    return math.exp(min(0.0, sum(float(token["logprob"]) for token in tokens) / len(tokens)))

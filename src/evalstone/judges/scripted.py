@@ -21,8 +21,9 @@ class ScriptedJudge(Judge):
     """Gives prepared replies, through the same reading and retrying as a model's.
 
     script: a list (replies in the order of asking, retries included), a mapping from question kind to a reply or a list
-    of replies, or a function of the question. A reply is the raw text, or data that is sent as JSON. `asked` collects
-    the questions. When a list is used up the judge has nothing more to say, and the question fails.
+    of replies, or a function of the question. A reply is the raw text, data that is sent as JSON, or a `Reply`, which
+    may carry probabilities. `asked` collects the questions. When a list is used up the judge has nothing more to say,
+    and the question fails.
     """
 
     costly = False
@@ -47,8 +48,8 @@ class ScriptedJudge(Judge):
 
         async def send(turns: list[Turn]) -> Reply | None:
             said = self._next(question)
-            if said is None:
-                return None
+            if said is None or isinstance(said, Reply):
+                return said
             return Reply(said if isinstance(said, str) else json.dumps(said), Usage(requests=1))
 
         return await converse(question, send, judge=self.identity, retries=self.retries)
@@ -72,15 +73,22 @@ class ScriptedJudge(Judge):
 class ReplayJudge(Judge):
     """Repeats recorded answers and asks nobody: scoring again with changed arithmetic costs no call.
 
-    replies: raw replies by question fingerprint. A question that was not recorded cannot be answered; the outcome is
-    Skipped with that reason.
+    replies: raw replies by question fingerprint. alternatives: by fingerprint, the probabilities that came with a
+    reply. A question that was not recorded cannot be answered; the outcome is Skipped with that reason.
     """
 
     costly = False
     note = "recorded answers; nothing is asked"
 
-    def __init__(self, replies: Mapping[str, str], *, source: str = "") -> None:
+    def __init__(
+        self,
+        replies: Mapping[str, str],
+        *,
+        alternatives: Mapping[str, Mapping[str, float]] | None = None,
+        source: str = "",
+    ) -> None:
         self.replies = replies
+        self.alternatives = alternatives or {}
         self.source = source
 
     @classmethod
@@ -89,7 +97,10 @@ class ReplayJudge(Judge):
         file = Path(path)
         try:
             with file.open(encoding="utf-8") as lines:
-                return cls(dict(_replies(lines, file)), source=str(file))
+                read = list(_replies(lines, file))
+                replies = {fingerprint: reply for fingerprint, reply, _ in read}
+                weighed = {fingerprint: weights for fingerprint, _, weights in read if weights}
+                return cls(replies, alternatives=weighed, source=str(file))
         except OSError as error:
             raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
         except UnicodeDecodeError:
@@ -106,15 +117,18 @@ class ReplayJudge(Judge):
         reply = self.replies.get(question.fingerprint)
         if reply is None:
             raise CannotAnswerError(f"no answer to this {question.kind} question was recorded")
-        return Answer(value=question.read(reply), judge=self.identity, reply=reply)
+        weights = self.alternatives.get(question.fingerprint)
+        value = question.read_weighed(reply, weights)
+        return Answer(value=value, judge=self.identity, reply=reply, alternatives=weights)
 
 
-def _replies(lines: Iterable[str], file: Path) -> Iterable[tuple[str, str]]:
+def _replies(lines: Iterable[str], file: Path) -> Iterable[tuple[str, str, Mapping[str, float] | None]]:
     for number, line in enumerate(lines, start=1):
         try:
             steps = json.loads(line)["steps"]
-            kept = [(s["fingerprint"], s["reply"]) for s in steps if s["reply"] is not None and s["answer"] is not None]
-            if not all(isinstance(part, str) for pair in kept for part in pair):
+            said = [s for s in steps if s["reply"] is not None and s["answer"] is not None]
+            kept = [(s["fingerprint"], s["reply"], s.get("alternatives")) for s in said]
+            if not all(isinstance(part, str) for step in kept for part in step[:2]):
                 raise TypeError("fingerprint and reply must be text")
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{file}, line {number}: not a line of records.jsonl ({error!r})") from None

@@ -1,8 +1,27 @@
 """The questions that judges answer and scorers share, one file a family."""
 
+from evalstone.questions.agents import (
+    JudgeSteps,
+    JudgeToolCalls,
+    StepVerdict,
+    StepVerdicts,
+    ToolCallVerdict,
+    ToolCallVerdicts,
+)
+from evalstone.questions.alignment import (
+    Alignment,
+    AlignmentPart,
+    InstructionVerdict,
+    JudgeAlignment,
+    JudgeInstructions,
+)
+from evalstone.questions.checklist import CheckConversation, CheckCriteria, CriterionVerdict
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
+from evalstone.questions.context_statements import JudgePassageStatements, PassageStatement
+from evalstone.questions.coverage import FindAnswers, ListQuestions, QuestionVerdict
 from evalstone.questions.explanation import Explain
 from evalstone.questions.grade import Grade, GradeAgainstReference, GradeAnswer, GradeGrounding, GradeRelevance
+from evalstone.questions.harm import FindToxicity, JudgeOpinions, ListOpinions, OpinionVerdict, ToxicityVerdict
 from evalstone.questions.relevance import (
     FindUsefulPassages,
     PassageRating,
@@ -10,6 +29,8 @@ from evalstone.questions.relevance import (
     PassageVerdict,
     RatePassages,
 )
+from evalstone.questions.robustness import JudgeRobustness, NoiseImpact, Robustness
+from evalstone.questions.similarity import CompareStatements, Comparison, Contradiction, StatementMatch
 from evalstone.questions.statements import JudgeStatements, ListStatements, StatementVerdict
 from evalstone.questions.verdict import (
     AgreesWithContext,
@@ -23,11 +44,21 @@ from evalstone.questions.yes_no import read_yes_no
 
 __all__ = [
     "AgreesWithContext",
+    "Alignment",
+    "AlignmentPart",
+    "CheckConversation",
+    "CheckCriteria",
     "Choice",
     "ClaimSupported",
     "ClaimVerdict",
+    "CompareStatements",
+    "Comparison",
+    "Contradiction",
     "CorrectAgainstReference",
+    "CriterionVerdict",
     "Explain",
+    "FindAnswers",
+    "FindToxicity",
     "FindUsefulPassages",
     "GiveVerdict",
     "Grade",
@@ -35,15 +66,36 @@ __all__ = [
     "GradeAnswer",
     "GradeGrounding",
     "GradeRelevance",
+    "InstructionVerdict",
+    "JudgeAlignment",
+    "JudgeInstructions",
+    "JudgeOpinions",
+    "JudgePassageStatements",
+    "JudgeRobustness",
     "JudgeStatements",
+    "JudgeSteps",
+    "JudgeToolCalls",
     "ListClaims",
+    "ListOpinions",
+    "ListQuestions",
     "ListStatements",
     "MiniCheck",
+    "NoiseImpact",
+    "OpinionVerdict",
     "PassageRating",
     "PassageRatings",
+    "PassageStatement",
     "PassageVerdict",
+    "QuestionVerdict",
     "RatePassages",
+    "Robustness",
+    "StatementMatch",
     "StatementVerdict",
+    "StepVerdict",
+    "StepVerdicts",
+    "ToolCallVerdict",
+    "ToolCallVerdicts",
+    "ToxicityVerdict",
     "VerifyClaims",
     "read_yes_no",
 ]

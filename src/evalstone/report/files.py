@@ -10,6 +10,7 @@ from pathlib import Path
 from evalstone.dataset.writing import json_line, write_jsonl
 from evalstone.engine.run import Run
 from evalstone.errors import DataError, UsageError
+from evalstone.ledger.location import is_there, shown
 from evalstone.types import Record
 
 RECORDS = "records.jsonl"
@@ -40,14 +41,15 @@ def read_run(name: str | Path, *, ledger: str | None = None) -> Run:
     path = Path(name)
     if path.is_dir():
         return _from_folder(path)
-    if ledger is not None and Path(ledger.removeprefix("sqlite:///")).exists():
+    if ledger is not None and is_there(ledger):
         from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy, which only a run with a ledger needs
 
         with Ledger(ledger) as book:
             row = book.run(str(name))
             if row is not None:
                 return Run.from_dict(row.about, book.records(row.id))
-    raise UsageError(f"there is no results folder {json_line(str(name))}, and no run of that id in the ledger {ledger}")
+    where = shown(ledger) if ledger is not None else ""
+    raise UsageError(f"there is no results folder {json_line(str(name))}, and no run of that id in the ledger {where}")
 
 
 def _from_folder(folder: Path) -> Run:

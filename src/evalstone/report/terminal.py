@@ -5,9 +5,12 @@ Judged text is shown as text: no markup of it is read, and control and direction
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from rich.console import Console, Group, RenderableType
@@ -29,8 +32,7 @@ def show_run(run: Run, console: Console, *, dataset: Dataset | None = None, wors
     console.print(_heading(run))
     console.print(_table(run))
     console.print(_footing(run))
-    samples = {sample.id: sample for sample in dataset.samples} if dataset is not None else {}
-    if shown := _worst(run, samples, worst):
+    if shown := _worst(run, dataset, worst):
         console.print(Text("\nWorst samples", style="bold"))
         for item in shown:
             console.print(item)
@@ -60,7 +62,9 @@ def money(cost: float | None) -> str:
 
 
 def _heading(run: Run) -> RenderableType:
-    line = Text.assemble((safe(run.dataset), "bold"), f": {run.samples} samples, judged by ", (run.judge, "bold"))
+    judged = f"{len({record.sample for record in run.records})} of " if run.ended else ""
+    count = f": {judged}{run.samples} samples, judged by "
+    line = Text.assemble((safe(run.dataset), "bold"), count, (run.judge, "bold"))
     return Group(line, Text(run.note, style="dim")) if run.note else line
 
 
@@ -73,7 +77,7 @@ def _table(run: Run) -> Table:
     for line in run.summary:
         mean, spread, scored, skipped, failed = numbers(line)
         table.add_row(
-            Text(_title(line.card)),
+            Text(_title(line.card, run.titles)),
             Text(mean, style="bold"),
             spread,
             scored,
@@ -84,8 +88,9 @@ def _table(run: Run) -> Table:
     return table
 
 
-def _title(card: ScorerCard) -> str:
-    return card.name if card.scale == 1 else f"{card.name} (of {card.scale:g})"
+def _title(card: ScorerCard, titles: Mapping[str, str]) -> str:
+    title = titles[card.signature]
+    return title if card.scale == 1 else f"{title} (of {card.scale:g})"
 
 
 def _footing(run: Run) -> Text:
@@ -98,27 +103,30 @@ def _footing(run: Run) -> Text:
 
 
 def _goodness(record: Record, card: ScorerCard) -> float:
-    assert isinstance(record.outcome, Score)  # noqa: S101 - the callers pass scored records only
-    return 1 - record.outcome.fraction if card.lower_is_better else record.outcome.fraction
+    fraction = record.outcome.fraction if isinstance(record.outcome, Score) else 0.0
+    return 1 - fraction if card.lower_is_better else fraction
 
 
-def _worst(run: Run, samples: Mapping[str, Sample], count: int) -> list[RenderableType]:
+def _worst(run: Run, dataset: Dataset | None, count: int) -> list[RenderableType]:
     """The samples with the lowest mean over their scores, each with its scores and reasons."""
-    cards = {card.signature: card for card in run.cards}
-    scored: dict[str, list[Record]] = {}
-    for record in run.records:
-        if isinstance(record.outcome, Score):
-            scored.setdefault(record.sample, []).append(record)
-    means = {
-        name: sum(_goodness(r, cards[r.scorer]) for r in records) / len(records) for name, records in scored.items()
-    }
-    lowest = sorted((mean, name) for name, mean in means.items() if mean < 1)[:count]
-    return [_sample(name, scored[name], cards, samples.get(name)) for _, name in lowest]
+    if not count:
+        return []
+    cards = {card.signature: replace(card, name=run.titles[card.signature]) for card in run.cards}
+    lowest = heapq.nsmallest(count, _imperfect(run.records, cards), key=lambda item: item[0])
+    names = {records[0].sample for _, records in lowest}
+    samples = {s.id: s for s in dataset if s.id in names} if dataset is not None and names else {}
+    return [_sample(records, cards, samples.get(records[0].sample)) for _, records in lowest]
 
 
-def _sample(
-    name: str, records: Sequence[Record], cards: Mapping[str, ScorerCard], sample: Sample | None
-) -> RenderableType:
+def _imperfect(records: Iterable[Record], cards: Mapping[str, ScorerCard]) -> Iterator[tuple[float, list[Record]]]:
+    """Each sample's scored records with their mean goodness, where that is not perfect; records come by sample."""
+    for _, group in itertools.groupby(records, key=lambda record: record.sample):
+        scored = [record for record in group if isinstance(record.outcome, Score)]
+        if scored and (mean := sum(_goodness(r, cards[r.scorer]) for r in scored) / len(scored)) < 1:
+            yield mean, scored
+
+
+def _sample(records: Sequence[Record], cards: Mapping[str, ScorerCard], sample: Sample | None) -> RenderableType:
     lines: list[RenderableType] = []
     if sample is not None and sample.input:
         lines.append(Text.assemble(("question  ", "dim"), safe(sample.input, 160)))
@@ -135,7 +143,7 @@ def _sample(
     lines.extend(list(fallen.values())[:MOST_CLAIMS])
     if len(fallen) > MOST_CLAIMS:
         lines.append(Text(f"  and {len(fallen) - MOST_CLAIMS} more claims", style="dim"))
-    return Group(Text(safe(name, 80), style="cyan"), Padding(Group(*lines), (0, 0, 1, 2)))
+    return Group(Text(safe(records[0].sample, 80), style="cyan"), Padding(Group(*lines), (0, 0, 1, 2)))
 
 
 def _fallen(evidence: Any) -> dict[str, RenderableType]:

@@ -12,14 +12,15 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, cast
 
+from evalstone import messages
 from evalstone.errors import OutcomeError, UsageError, unknown
 from evalstone.question import Ask, Question
 from evalstone.questions.claims import ClaimVerdict
 from evalstone.questions.explanation import Explain
 from evalstone.questions.relevance import PassageVerdict
-from evalstone.types import Outcome, Sample, Score, Skipped, digest, passages, plain
+from evalstone.types import SAMPLE_FIELDS, Outcome, Sample, Score, Skipped, digest, passages, plain
 
-FIELDS = ("input", "output", "context", "reference", "messages", "instructions", "metadata")
+FIELDS = SAMPLE_FIELDS
 
 
 class Described:
@@ -50,7 +51,7 @@ class Scorer(Described, ABC):
     more call; otherwise it is built from the evidence. Raises UsageError for a scale that is no positive number.
     """
 
-    unsigned: ClassVar[tuple[str, ...]] = ()
+    unsigned: ClassVar[tuple[str, ...]] = ("name", "version")
 
     scale: float = 1.0
     explain: bool = False
@@ -91,12 +92,6 @@ class Scorer(Described, ABC):
         asked = [prompt.fingerprint for prompt in self._prompts()]
         parts = [", ".join(changed)] * bool(changed) + [", ".join(asked)] * bool(asked)
         return f"{self.name}({'; '.join(parts)})@{self.version}" if parts else f"{self.name}@{self.version}"
-
-    @property
-    def label(self) -> str:
-        """Name and changed parameters: what tells two scorers of one name apart in a table."""
-        changed = ", ".join(f"{name}={brief(value)}" for name, value in self.changed())
-        return f"{self.name}({changed})" if changed else self.name
 
     def changed(self) -> Iterator[tuple[str, Any]]:
         """The parameters that have another value than their default, but those in `unsigned`, which show elsewhere."""
@@ -178,12 +173,6 @@ def changed_fields(owner: Any, unsigned: Sequence[str]) -> Iterator[tuple[str, A
             yield field.name, value
 
 
-def check_definition(scorer: Scorer, definition: str) -> None:
-    """Raise UsageError for a definition that the scorer does not have."""
-    if definition not in scorer.definitions:
-        raise UsageError(f"{scorer.name}: {unknown('definition', str(definition), scorer.definitions)}")
-
-
 def brief(value: Any) -> str:
     """A parameter's value as it stands in a signature: itself if it is short, else the hash of its content."""
     if callable(value):
@@ -201,7 +190,7 @@ def _function(function: Any) -> str:
         given = digest([plain(function.args), plain(function.keywords)])[:8]
         return f"{_function(cast(Any, function).func)}#{given}"
     kind = cast(Any, function if hasattr(function, "__qualname__") else type(function))
-    name = f"{kind.__module__}.{kind.__qualname__}"
+    name = f"{getattr(kind, '__module__', 'builtins')}.{kind.__qualname__}"
     code = getattr(function, "__code__", None)
     if code is None or "<" not in kind.__qualname__:
         return name
@@ -240,12 +229,7 @@ class ContextScorer(Scorer):
 
 def tool_results(sample: Sample) -> tuple[str, ...]:
     """What the sample's tool calls returned, in order; anything but text as JSON."""
-    results = [
-        call.result
-        for message in sample.messages
-        for call in message.tool_calls
-        if call.state == "result" and call.result is not None
-    ]
+    results = [returned.result for returned in messages.tool_results(sample.messages)]
     return tuple(r if isinstance(r, str) else json.dumps(plain(r), ensure_ascii=False) for r in results)
 
 

@@ -2,19 +2,22 @@
 
     context recall = supported reference claims / reference claims          range [0, scale], higher is better
 
-It measures the retriever: could the right answer have been written from what was retrieved? Undefined when the
-reference makes no claim. Two judge calls. Source: Es et al. 2023 (RAGAS), over sentences;
-@mastra/evals counts claims, as here.
+It measures the retriever: could the right answer have been written from what was retrieved? `definition` names another
+system's formula, which is the same number here: they differ in what is counted (sentences, claims) and where the score
+is undefined. Undefined when the reference makes no claim. Two judge calls. Source: Es et al. 2023 (RAGAS), over
+sentences; @mastra/evals counts claims, as here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from evalstone.question import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
 from evalstone.scorers.base import ContextScorer, listed, require_passages
+from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Score, Skipped
 
 
@@ -24,7 +27,7 @@ def attributed_share(verdicts: Sequence[ClaimVerdict]) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextRecall(ContextScorer):
+class ContextRecall(Defined, ContextScorer):
     """How much of the reference answer the passages support."""
 
     name = "context_recall"
@@ -38,6 +41,13 @@ class ContextRecall(ContextScorer):
         "Look at the claims that no passage supports: is the document in the index at all? If it is, retrieve more "
         "passages, rewrite the query, or cut documents into larger pieces."
     )
+    defined: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("supported / reference claims", attributed_share),
+        "ragas": Definition("supported / reference claims; ragas takes sentences", attributed_share, "NaN"),
+        "deepeval": Definition("supported / reference claims; deepeval takes sentences", attributed_share, "0"),
+        "mastra": Definition("min(1, supported / reference claims)", attributed_share, "0"),
+        "ragchecker": Definition("supported / reference claims (claim recall)", attributed_share),
+    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,9 +56,9 @@ class ContextRecall(ContextScorer):
     async def score(self, ask: Ask, *, reference: str, context: Sequence[str]) -> Score | Skipped:
         claims = await ask(ListClaims(text=reference))
         if not claims:
-            return Skipped("the reference makes no claim")
+            return Skipped(self.undefined("the reference makes no claim"))
         verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
         absent = [v.claim for v in verdicts if v.verdict != "supported"]
         reason = f"the passages support {len(verdicts) - len(absent)} of {len(verdicts)} claims of the reference"
         reason += f"; not retrieved: {listed(absent)}." if absent else "."
-        return Score(attributed_share(verdicts) * self.scale, self.scale, reason, verdicts)
+        return Score(self.formula.value(verdicts) * self.scale, self.scale, reason, verdicts)

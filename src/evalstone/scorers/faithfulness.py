@@ -2,19 +2,22 @@
 
     faithfulness = supported claims / claims          range [0, scale], higher is better
 
-A contradicted claim and one that no passage mentions count alike: neither is supported. Undefined when the answer
-makes no claim. Two judge calls; the first is shared with every scorer that needs the answer's claims, the second with
-hallucination. Source: Es et al. 2023 (RAGAS); @mastra/evals counts the same way.
+A contradicted claim and one that no passage mentions count alike: neither is supported. `definition` takes another
+system's formula over the same answers. Undefined when the answer makes no claim. Two judge calls; the first is shared
+with every scorer that needs the answer's claims, the second with hallucination. Source: Es et al. 2023 (RAGAS);
+@mastra/evals counts the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from evalstone.question import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
 from evalstone.scorers.base import ContextScorer, fallen_claims
+from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Score, Skipped
 
 
@@ -23,8 +26,13 @@ def supported_share(verdicts: Sequence[ClaimVerdict]) -> float:
     return sum(v.verdict == "supported" for v in verdicts) / len(verdicts)
 
 
+def uncontradicted_share(verdicts: Sequence[ClaimVerdict]) -> float:
+    """(supported + not mentioned) / all, for at least one verdict."""
+    return sum(v.verdict != "contradicted" for v in verdicts) / len(verdicts)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Faithfulness(ContextScorer):
+class Faithfulness(Defined, ContextScorer):
     """How much of the answer the passages support."""
 
     name = "faithfulness"
@@ -39,12 +47,20 @@ class Faithfulness(ContextScorer):
         "Read the unsupported claims. If they are true but in no passage, retrieve more or instruct the model to stay "
         "with the passages; if they are wrong, lower the temperature, ask for citations, or try a stronger model."
     )
+    defined: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("supported / claims", supported_share),
+        "ragas": Definition("supported / claims", supported_share, "NaN"),
+        "deepeval": Definition("(supported + not mentioned) / claims", uncontradicted_share, "1"),
+        "deepeval_strict": Definition("supported / claims, as with penalize_ambiguous_claims", supported_share, "1"),
+        "mastra": Definition("supported / claims", supported_share, "0"),
+        "ragchecker": Definition("supported / claims", supported_share, "0"),
+    }
 
     async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
         claims = await ask(ListClaims(text=output))
         if not claims:
-            return Skipped("the answer makes no claim")
+            return Skipped(self.undefined("the answer makes no claim"))
         verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
         supported = sum(v.verdict == "supported" for v in verdicts)
         reason = f"{supported} of {len(verdicts)} claims are supported{fallen_claims(verdicts)}."
-        return Score(supported_share(verdicts) * self.scale, self.scale, reason, verdicts)
+        return Score(self.formula.value(verdicts) * self.scale, self.scale, reason, verdicts)

@@ -2,28 +2,37 @@
 
     hallucination = (contradicted + not mentioned) / claims          range [0, scale], lower is better
 
-Undefined when the answer makes no claim. With no passages nothing can support a claim. Two judge calls, both shared
-with faithfulness: beside it, none. Source: @mastra/evals; deepeval's metric of this name counts passages instead.
+Undefined when the answer makes no claim. With no passages nothing can support a claim. `definition` takes another
+system's formula over the same answers; deepeval counts passages, not claims. Two judge calls, both shared with
+faithfulness: beside it, none. Source: @mastra/evals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from evalstone.question import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
 from evalstone.scorers.base import ContextScorer, fallen_claims
+from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Score, Skipped
 
 
-def unsupported_share(verdicts: Sequence[ClaimVerdict]) -> float:
+def unsupported_share(verdicts: Sequence[ClaimVerdict], passages: int = 0) -> float:
     """(contradicted + not mentioned) / all, for at least one verdict."""
     return sum(v.verdict != "supported" for v in verdicts) / len(verdicts)
 
 
+def contradicting_share(verdicts: Sequence[ClaimVerdict], passages: int) -> float:
+    """Passages cited against a claim / passages, for at least one passage."""
+    against = {number for v in verdicts if v.verdict == "contradicted" for number in v.passages}
+    return len(against) / passages
+
+
 @dataclass(frozen=True, kw_only=True)
-class Hallucination(ContextScorer):
+class Hallucination(Defined, ContextScorer):
     """How much of the answer the passages do not support."""
 
     name = "hallucination"
@@ -39,12 +48,30 @@ class Hallucination(ContextScorer):
         "Contradicted claims are the worse kind: look at them first, with the passage that contradicts them. Claims in "
         "no passage call for better retrieval, or for an instruction to say what is not known."
     )
+    defined: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("(contradicted + not mentioned) / claims", unsupported_share),
+        "ragas": Definition("1 - faithfulness = (contradicted + not mentioned) / claims", unsupported_share, "NaN"),
+        "mastra": Definition("(contradicted + not mentioned) / claims", unsupported_share, "0"),
+        "deepeval": Definition(
+            "passages that contradict a claim / passages; 1 minus it since 4.0", contradicting_share
+        ),
+    }
 
     async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
         claims = await ask(ListClaims(text=output))
         if not claims:
-            return Skipped("the answer makes no claim")
+            return Skipped(self.undefined("the answer makes no claim"))
         verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
+        if self.definition == "deepeval" and (why := _uncounted(verdicts, context)):
+            return Skipped(why)
         unsupported = sum(v.verdict != "supported" for v in verdicts)
         reason = f"{unsupported} of {len(verdicts)} claims are not supported{fallen_claims(verdicts)}."
-        return Score(unsupported_share(verdicts) * self.scale, self.scale, reason, verdicts)
+        return Score(self.formula.value(verdicts, len(context)) * self.scale, self.scale, reason, verdicts)
+
+
+def _uncounted(verdicts: Sequence[ClaimVerdict], context: Sequence[str]) -> str:
+    """Why passages that contradict a claim cannot be counted; empty when they can."""
+    if not context:
+        return "there are no passages"
+    loose = any(v.verdict == "contradicted" and not v.passages for v in verdicts)
+    return "the judge does not say which passage contradicts a claim" if loose else ""

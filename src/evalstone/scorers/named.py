@@ -4,33 +4,71 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import importlib
+import inspect
 from collections.abc import Mapping
 from typing import Any, cast
 
 from evalstone.errors import UsageError, unknown
 from evalstone.scorers.base import Scorer
+from evalstone.scorers.custom import Classify, Criteria
+
+KINDS: Mapping[str, type[Scorer]] = {"classify": Classify, "criteria": Criteria}
 
 
 def scorer_from(spec: str | Mapping[str, Any], known: Mapping[str, type[Scorer]]) -> Scorer:
     """A scorer from `faithfulness`, `context_relevance(scale=10)`, or {"name": "faithfulness", "scale": 10}.
 
+    Your own: {"kind": "classify", "name": "polite", "question": "…"}, or `my_scorers:polite` for one in a module.
     Hyphens count as underscores. Raises UsageError for an unknown scorer or parameter, naming the nearest.
     """
     if isinstance(spec, str):
+        if ":" in spec.partition("(")[0]:
+            return _imported(spec)
         name, parameters = _parsed(spec)
     else:
         parameters = dict(spec)
+        if "kind" in parameters:
+            return _own(parameters.pop("kind"), parameters)
         name = parameters.pop("name", None)
         if not isinstance(name, str):
             raise UsageError(f'a scorer\'s table needs a name, such as name = "faithfulness"; it has {sorted(spec)}')
     name = name.strip().replace("-", "_")
+    if name in KINDS:
+        return _own(name, parameters)
     if name not in known:
         raise UsageError(unknown("scorer", name, known))
-    kind = known[name]
+    return _made(name, known[name], parameters)
+
+
+def _imported(path: str) -> Scorer:
+    module, _, attribute = path.strip().partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"the scorer {path} cannot be imported: {error}") from None
+    made = found() if inspect.isclass(found) and issubclass(found, Scorer) else found
+    if not isinstance(made, Scorer):
+        raise UsageError(f"{path} is no scorer, but {type(made).__name__}")
+    return made
+
+
+def _own(name: Any, parameters: Mapping[str, Any]) -> Scorer:
+    if name not in KINDS:
+        raise UsageError(unknown("kind of scorer", str(name), KINDS))
+    return _made(name, KINDS[name], parameters)
+
+
+def _made(name: str, kind: type[Scorer], parameters: Mapping[str, Any]) -> Scorer:
     fields = {f.name: f for f in dataclasses.fields(kind) if f.init}
     for parameter in parameters:
         if parameter not in fields:
             raise UsageError(f"{name}: {unknown('parameter', parameter, fields)}")
+    required = [
+        f.name for f in fields.values() if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+    ]
+    if absent := [parameter for parameter in required if parameter not in parameters]:
+        raise UsageError(f"{name} needs {' and '.join(absent)}: {name}({', '.join(f'{p}=…' for p in absent)})")
     try:
         return kind(**{parameter: _nested(kind, parameter, value) for parameter, value in parameters.items()})
     except TypeError as error:

@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 
+from tests.parity.adapters.agents import AGENTS
+from tests.parity.adapters.checks import CHECKS
+from tests.parity.adapters.code import CODE
 from tests.parity.adapters.common import Adapter
+from tests.parity.adapters.quality import QUALITY
 from tests.parity.adapters.rag import RAG
 
-ADAPTERS: Mapping[str, Adapter] = {**RAG}
+ADAPTERS: Mapping[str, Adapter] = {**RAG, **CODE, **CHECKS, **AGENTS, **QUALITY}
 
 __all__ = ["ADAPTERS"]

@@ -1,0 +1,62 @@
+"""Calling the judge under a budget, and noticing when it is of no use to go on."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from evalstone.engine.limits import Budget
+from evalstone.errors import BudgetSpentError, CannotAnswerError, JudgeDownError, JudgeError
+from evalstone.judges.base import Judge, SpentError
+from evalstone.question import Answer, Question
+
+A = TypeVar("A")
+
+HOPELESS = 10
+
+
+class Caller:
+    """Calls a run's judge.
+
+    A question that does not fit into what is left of the budget raises BudgetSpentError and is not asked. When each of
+    the first ten calls has failed and none was answered, JudgeDownError ends the run: the eleventh would fail as well.
+    """
+
+    def __init__(self, judge: Judge, budget: Budget | None = None) -> None:
+        self._judge = judge
+        self._budget = budget
+        self._answered = 0
+        self._failed = 0
+
+    async def call(self, question: Question[A]) -> Answer[A]:
+        """The judge's answer. Raises what the judge raises, and the two errors above."""
+        reserved = self._reserve(question)
+        try:
+            answer = await self._judge.answer(question)
+        except CannotAnswerError:
+            self._settle(reserved, 0.0)
+            raise
+        except JudgeError as error:
+            self._settle(reserved, error.cost if isinstance(error, SpentError) else 0.0)
+            self._failed += 1
+            if self._failed >= HOPELESS and not self._answered:
+                told = f"{self._judge.identity} failed on each of the first {self._failed} questions; the last: {error}"
+                raise JudgeDownError(told) from error
+            raise
+        except BaseException:
+            self._settle(reserved, None)
+            raise
+        self._answered += 1
+        self._settle(reserved, answer.cost)
+        return answer
+
+    def _reserve(self, question: Question[A]) -> float:
+        if self._budget is None:
+            return 0.0
+        reserved = self._budget.reserve(question)
+        if reserved is None:
+            raise BudgetSpentError(f"the budget of ${self._budget.limit:g} is spent")
+        return reserved
+
+    def _settle(self, reserved: float, paid: float | None) -> None:
+        if self._budget is not None:
+            self._budget.settle(reserved, paid)

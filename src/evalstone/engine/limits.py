@@ -1,0 +1,92 @@
+"""What may end a run before its end: a request to stop, a budget that is spent."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from evalstone.errors import UsageError
+from evalstone.judges.base import Judge
+from evalstone.judges.model import ModelJudge
+from evalstone.judges.prices import cost_of
+from evalstone.judges.providers import split_model
+from evalstone.question import Question
+from evalstone.types import Usage
+
+BYTES_A_TOKEN = 4
+LONGER_OUTPUT = 3
+
+
+class Stop:
+    """A request, from any thread, that a run start nothing more and end when what is under way is done."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self.reason = ""
+
+    def request(self, reason: str) -> None:
+        """Ask for the end; the first reason counts."""
+        if not self._event.is_set():
+            self.reason = reason
+            self._event.set()
+
+    @property
+    def requested(self) -> bool:
+        """Whether the end was asked for."""
+        return self._event.is_set()
+
+
+class Budget:
+    """A ceiling in US dollars on what a run pays.
+
+    Before a question is asked its cost is reserved, estimated from its length and from an answer three times as long as
+    usual; when it is answered the reservation gives way to the cost. Raises UsageError for a limit below 0, and for a
+    judge whose price is unknown.
+    """
+
+    def __init__(self, limit: float, judge: Judge) -> None:
+        if not limit >= 0:
+            raise UsageError(f"the budget must be 0 or more US dollars, not {limit}")
+        self.limit = limit
+        self.spent = 0.0
+        self.reserved = 0.0
+        self._price = _price_of(judge)
+
+    def reserve(self, question: Question[Any]) -> float | None:
+        """Reserve the cost of a question; None when it does not fit into what is left."""
+        size = size_of(question)
+        amount = self._price(Usage(size.input, size.output * LONGER_OUTPUT))
+        if self.spent + self.reserved + amount > self.limit:
+            return None
+        self.reserved += amount
+        return amount
+
+    def settle(self, reserved: float, paid: float | None) -> None:
+        """Put what was paid in the place of a reservation; the reservation stands where the price is not known."""
+        self.reserved -= reserved
+        self.spent += reserved if paid is None else paid
+
+
+def _price_of(judge: Judge) -> Callable[[Usage], float]:
+    if not judge.costly:
+        return lambda _: 0.0
+    if not isinstance(judge, ModelJudge) or model_cost(judge, Usage(1, 1)) is None:
+        told = f"a budget needs a price, and that of {judge.identity} is unknown"
+        raise UsageError(f"{told}; give it to the judge as price = [input, output]")
+    return lambda usage: model_cost(judge, usage) or 0.0
+
+
+def model_cost(judge: ModelJudge, usage: Usage) -> float | None:
+    """US dollars that so many tokens cost with this judge; None when its price is unknown."""
+    provider, model = split_model(judge.model)
+    return cost_of(usage, provider=provider, model=model, price=judge.price)
+
+
+def size_of(question: Question[Any]) -> Usage:
+    """About how many tokens a question takes, and an answer of usual length to it: four bytes to a token."""
+    system, user = question.render()
+    schema = json.dumps(question.schema() or {})
+    asked = len(system.encode()) + len(user.encode()) + len(schema)
+    return Usage(asked // BYTES_A_TOKEN, len(json.dumps(question.example())) // BYTES_A_TOKEN, 0, 1)

@@ -1,0 +1,121 @@
+"""The limiter: free until refused too often, then careful, and never above what was set."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+
+import pytest
+
+from evalstone.errors import UsageError
+from evalstone.judges import ModelJudge
+from evalstone.judges.limiter import Bucket, Limiter
+
+
+async def work(limiter: Limiter, *, seconds: float = 0.01, refused: bool = False) -> None:
+    with await limiter.admit(10) as place:
+        await asyncio.sleep(seconds)
+        if refused:
+            limiter.refused(place.sent_at, None)
+        else:
+            limiter.answered()
+
+
+def test_nothing_is_held_back_before_a_refusal() -> None:
+    async def many() -> tuple[float, Limiter]:
+        limiter = Limiter()
+        began = time.monotonic()
+        await asyncio.gather(*(work(limiter) for _ in range(200)))
+        return time.monotonic() - began, limiter
+
+    seconds, limiter = asyncio.run(many())
+    assert seconds < 0.5
+    assert limiter.at_once == math.inf
+
+
+def test_many_refusals_cut_what_goes_out_at_once_and_answers_raise_it_again() -> None:
+    async def trouble() -> list[float]:
+        limiter = Limiter()
+        await asyncio.gather(*(work(limiter, refused=True) for _ in range(40)))
+        after_cut = limiter.at_once
+        for _ in range(10):
+            await work(limiter)
+        return [after_cut, limiter.at_once]
+
+    cut, later = asyncio.run(trouble())
+    assert cut <= 40 * 0.7
+    assert later > cut
+
+
+def test_refusals_of_one_moment_cut_only_once() -> None:
+    async def trouble() -> float:
+        limiter = Limiter()
+        places = [await limiter.admit(1) for _ in range(100)]
+        for place in places:
+            limiter.refused(place.sent_at, None)
+        for place in places:
+            place.__exit__(None, None, None)
+        return limiter.at_once
+
+    assert asyncio.run(trouble()) == pytest.approx(70)
+
+
+def test_a_refusal_now_and_then_is_no_reason_to_go_slow() -> None:
+    async def mostly_fine() -> float:
+        limiter = Limiter()
+        for number in range(100):
+            await work(limiter, seconds=0, refused=number % 10 == 0)
+        return limiter.at_once
+
+    assert asyncio.run(mostly_fine()) == math.inf
+
+
+def test_a_wait_that_was_asked_for_holds_everyone_back() -> None:
+    async def told() -> float:
+        limiter = Limiter()
+        with await limiter.admit(1) as place:
+            limiter.refused(place.sent_at, 0.2)
+        began = time.monotonic()
+        await work(limiter, seconds=0)
+        return time.monotonic() - began
+
+    assert asyncio.run(told()) >= 0.19
+
+
+def test_one_who_gives_up_waiting_leaves_the_place_to_the_next() -> None:
+    async def impatient() -> int:
+        limiter = Limiter()
+        limiter.at_once = 1
+        first = await limiter.admit(1)
+        second = asyncio.create_task(limiter.admit(1))
+        third = asyncio.create_task(work(limiter, seconds=0))
+        await asyncio.sleep(0.01)
+        second.cancel()
+        first.__exit__(None, None, None)
+        await asyncio.wait_for(third, 1)
+        return limiter.under_way
+
+    assert asyncio.run(impatient()) == 0
+
+
+def test_requests_a_minute_are_kept_to() -> None:
+    async def hurry() -> float:
+        limiter = Limiter(requests_a_minute=600)
+        began = time.monotonic()
+        await asyncio.gather(*(work(limiter, seconds=0) for _ in range(14)))
+        return time.monotonic() - began
+
+    assert asyncio.run(hurry()) >= 0.35
+
+
+def test_an_amount_above_the_minutes_share_waits_for_a_full_bucket_and_leaves_a_debt() -> None:
+    bucket = Bucket(600)
+    assert bucket.wait(1000) == 0
+    bucket.take(20)
+    assert 0.9 < bucket.wait(0) < 1.1
+
+
+def test_limits_below_one_are_refused() -> None:
+    with pytest.raises(UsageError, match="requests_a_minute"):
+        ModelJudge("openai/x", requests_a_minute=0)

@@ -1,0 +1,151 @@
+"""Probabilities of the marks that a judge might have given, out of a reply's tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone.api import evaluate
+from evalstone.engine.asking import Asker
+from evalstone.judges import ModelJudge, ReplayJudge, ScriptedJudge
+from evalstone.judges.base import Reply
+from evalstone.judges.logprobs import alternatives, geometric_mean
+from evalstone.ledger import AsyncLedger
+from evalstone.prompt import Prompt
+from evalstone.question import Answer, Weighed
+from evalstone.questions.mark import Mark, MarkByCriterion
+from evalstone.scorers import Criteria
+from tests.serving import Response, Server, completion, serving
+
+FIVE = Weighed("score", ("1", "2", "3", "4", "5"))
+TEN = Weighed("score", tuple(str(mark) for mark in range(1, 11)))
+
+
+def token(text: str, probability: float = 0.9, others: Mapping[str, float] | None = None) -> dict[str, Any]:
+    """A token as OpenAI gives it, with what might have stood in its place."""
+    options = {text: probability, **(others or {})}
+    top = [{"token": word, "logprob": math.log(p)} for word, p in options.items()]
+    return {"token": text, "logprob": math.log(probability), "top_logprobs": top}
+
+
+def spelt(*tokens: str | Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [token(one) if isinstance(one, str) else one for one in tokens]
+
+
+def test_the_probabilities_are_those_at_the_place_of_the_score() -> None:
+    tokens = spelt(
+        '{"', "reason", '":"', "4", " of 5", '","', "score", '":', token("4", 0.6, {"5": 0.3, "x": 0.1}), "}"
+    )
+    assert alternatives(tokens, FIVE) == pytest.approx({"4": 0.6, "5": 0.3})
+
+
+def test_a_blank_before_the_number_belongs_to_no_word_and_adds_up() -> None:
+    tokens = spelt('{"score', '":', token(" 4", 0.5, {"4": 0.2, " 5": 0.1}), "}")
+    assert alternatives(tokens, FIVE) == pytest.approx({"4": 0.7, "5": 0.1})
+
+
+def test_a_score_that_the_reason_mentions_is_passed_over() -> None:
+    reply = spelt(
+        '{"reason": "', 'he says \\"score\\": ', token("5", 0.9, {"1": 0.1}), '", "score": ', token("2", 0.8), "}"
+    )
+    assert alternatives(reply, FIVE) == pytest.approx({"2": 0.8})
+
+
+def test_a_number_of_two_digits_in_one_token_is_one_number() -> None:
+    tokens = spelt('{"score": ', token("10", 0.7, {"9": 0.2, "1": 0.05}), "}")
+    assert alternatives(tokens, TEN) == pytest.approx({"10": 0.7, "9": 0.2, "1": 0.05})
+
+
+def test_a_number_that_is_spelt_over_two_tokens_gives_none() -> None:
+    assert alternatives(spelt('{"score": ', token("1", 0.9, {"7": 0.1}), "0", "}"), TEN) is None
+
+
+def test_a_digit_that_might_begin_another_number_gives_none_when_no_longer_token_is_seen() -> None:
+    assert alternatives(spelt('{"score": ', token("7", 0.6, {"1": 0.4}), "}"), TEN) is None
+    assert alternatives(spelt('{"score": ', token("7", 0.6, {"1": 0.3, "10": 0.1}), "}"), TEN) is not None
+
+
+@pytest.mark.parametrize("text", ['{"score": 7}', '{"score": 4.5}', '{"score": 45}', '{"mark": 4}', "no idea"])
+def test_no_place_no_probabilities(text: str) -> None:
+    assert alternatives(spelt(*text), FIVE) is None
+
+
+def test_no_tokens_no_probabilities_and_no_mean() -> None:
+    assert alternatives([], FIVE) is None
+    assert geometric_mean([]) is None
+    assert alternatives([{"token": '{"score": ', "logprob": 0}, {"token": "4", "logprob": 0}], FIVE) is None
+
+
+def test_letters_of_several_bytes_split_over_tokens_do_not_move_the_place() -> None:
+    pieces = '{"reason": "größer ✓", "score": '.encode()
+    tokens: list[Mapping[str, Any]] = [
+        {"token": "?", "bytes": [byte], "logprob": 0.0, "top_logprobs": []} for byte in pieces
+    ]
+    assert alternatives([*tokens, token("3", 0.5, {"2": 0.5}), token("}")], FIVE) == pytest.approx({"3": 0.5, "2": 0.5})
+
+
+QUESTION = MarkByCriterion((("output", "x"),), Prompt("Mark it.", "{{output}}"), levels=5, by_probability=True)
+PLAIN = MarkByCriterion((("output", "x"),), Prompt("Mark it.", "{{output}}"), levels=5)
+TOKENS = spelt('{"reason": "r", "score": ', token("4", 0.6, {"5": 0.3}), "}")
+REPLY = completion(json.dumps({"reason": "r", "score": 4}), logprobs={"content": TOKENS})
+
+
+def answers(server: Server, *questions: MarkByCriterion, ledger: Path | None = None) -> list[Answer[Mark]]:
+    """What a model gives to questions through an asker, one after another."""
+    judge = ModelJudge("openai/gpt-4o-mini", base_url=server.url, api_key="k", deadline=5.0)
+
+    async def work() -> list[Answer[Mark]]:
+        async with contextlib.AsyncExitStack() as stack:
+            book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger else None
+            asker = Asker(judge, ledger=book)
+            return [(await asker.put(question))[0] for question in questions]
+
+    return asyncio.run(work())
+
+
+def test_probabilities_are_asked_for_only_where_a_question_wants_them() -> None:
+    with serving(lambda _, __: REPLY) as server:
+        weighed, plain = answers(server, QUESTION, PLAIN)
+    assert (server.requests[0]["logprobs"], server.requests[0]["top_logprobs"]) == (True, 20)
+    assert not {"logprobs", "top_logprobs"} & set(server.requests[1])
+    assert weighed.value.score == 4
+    assert weighed.value.probabilities == pytest.approx({"4": 0.6, "5": 0.3})
+    assert plain.value == Mark(4, "r")
+    assert plain.alternatives is None
+
+
+def test_an_endpoint_that_refuses_probabilities_is_asked_without() -> None:
+    refusal = Response(400, {"error": {"message": "Unsupported parameter: logprobs"}})
+    answered = completion('{"reason": "r", "score": 4}')
+    with serving(lambda asked, _: refusal if "logprobs" in asked else answered) as server:
+        (answer,) = answers(server, QUESTION)
+    assert answer.value == Mark(4, "r")
+    assert "top_logprobs" not in server.requests[-1]
+
+
+def test_probabilities_are_kept_in_the_ledger(tmp_path: Path) -> None:
+    with serving(lambda _, __: REPLY) as server:
+        (first,) = answers(server, QUESTION, ledger=tmp_path / "ledger.db")
+        (again,) = answers(server, QUESTION, ledger=tmp_path / "ledger.db")
+    assert len(server.requests) == 1
+    assert first.value.probabilities == pytest.approx({"4": 0.6, "5": 0.3})
+    assert again.value == first.value
+
+
+def test_a_recorded_run_repeats_the_weighted_score(tmp_path: Path) -> None:
+    said = Reply('{"reason": "r", "score": 4}', alternatives={"4": 0.6, "5": 0.3})
+    scorer = Criteria("Plain.", steps=(), weighted=True, fields=("output",))
+    samples = [{"id": "one", "output": "x"}]
+    run = evaluate(samples, scorer, judge=ScriptedJudge([said]), ledger=None)
+    file = tmp_path / "records.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in run.to_dicts()))
+    again = evaluate(samples, scorer, judge=ReplayJudge.from_records(file), ledger=None)
+    assert [record.value for record in again] == [record.value for record in run]
+    assert next(iter(again)).value == pytest.approx((13 / 3 - 1) / 4)

@@ -1,0 +1,115 @@
+"""The scorers of agents: tool calls and trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evalstone.scorers import (
+    ToolCallAccuracy,
+    ToolCallAppropriateness,
+    TrajectoryAccuracy,
+    TrajectoryJudge,
+    TrajectoryQuality,
+    TrajectoryWeights,
+)
+from evalstone.types import Message, Sample, ToolCall
+from tests.parity.adapters.common import Adapted, Adapter, Case, answer
+
+STATES: Mapping[str, Any] = {"result": "result", "call": "call", "output-error": "error", "partial-call": "partial"}
+
+
+def recorded_calls(case: Case) -> list[ToolCall]:
+    return [
+        ToolCall(
+            id=call.get("id", ""),
+            name=call["name"],
+            arguments=call.get("args") or {},
+            result=call.get("result"),
+            state=STATES[call["state"]],
+        )
+        for call in case.get("tool_calls", ())
+    ]
+
+
+def conversation(case: Case, calls: Sequence[ToolCall]) -> Sample:
+    """The two sides of a case; a side that was recorded without messages has none here."""
+    messages: list[Message] = []
+    said = case.get("input") if case.get("input_messages") != [] else None
+    answered = case.get("output") if case.get("output_messages") != [] else None
+    if said is not None:
+        messages.append(Message(role="user", content=said))
+    if answered is not None:
+        messages.append(Message(role="assistant", content=answered, tool_calls=calls))
+    return Sample(id=case["id"], input=said, output=answered, messages=messages)
+
+
+def tool_call_accuracy(case: Case) -> Adapted:
+    options = case["options"]
+    scorer = ToolCallAccuracy(
+        tool=options.get("expectedTool"),
+        order=options.get("expectedToolOrder"),
+        strict=options.get("strictMode", False),
+    )
+    return scorer, conversation(case, recorded_calls(case)), []
+
+
+def tool_call_appropriateness(case: Case) -> Adapted:
+    """The recorded judge names the calls that it has judged; these are the calls, where they are not those recorded."""
+    judged = answer(case, 0, "evaluations")
+    calls = recorded_calls(case)
+    if [call.name for call in calls if call.state != "partial"] != [e["toolCalled"] for e in judged]:
+        calls = [ToolCall(name=evaluation["toolCalled"]) for evaluation in judged]
+    verdicts = [{"reason": e["reasoning"], "appropriate": e["wasAppropriate"]} for e in judged]
+    replies = [{"calls": verdicts, "missing": answer(case, 0, "missingTools") or []}]
+    scorer = ToolCallAppropriateness(tools=case["options"]["availableTools"])
+    return scorer, conversation(case, calls), replies
+
+
+def steps_sample(case: Case, trajectory: Any) -> Sample:
+    expected = case.get("expected_trajectory")
+    return Sample(id=case["id"], input=case["input"], trajectory=trajectory, expected_trajectory=expected)
+
+
+def trajectory_accuracy(case: Case) -> Adapted:
+    options = case["options"]
+    comparison: Mapping[str, Any] = options.get("comparisonOptions") or {}
+    scorer = TrajectoryAccuracy(
+        expected=options.get("expectedTrajectory"),
+        ordering=comparison.get("ordering", "relaxed"),
+        allow_repeated_steps=comparison.get("allowRepeatedSteps", True),
+        without_expectation=0,
+    )
+    return scorer, steps_sample(case, case["trajectory"]), []
+
+
+def trajectory_judge(case: Case) -> Adapted:
+    """The recorded judge names the steps that it has judged; these are the steps, where they are not those recorded."""
+    judged = answer(case, 0, "stepEvaluations")
+    steps = case["trajectory"]
+    if [step["name"] for step in steps["steps"]] != [e["stepName"] for e in judged]:
+        steps = [{"stepType": "tool_call", "name": e["stepName"]} for e in judged]
+    verdicts = [{"reason": e["reasoning"], "necessary": e["wasNecessary"], "in_order": e["wasInOrder"]} for e in judged]
+    replies: list[Any] = [
+        {"steps": verdicts, "missing": a.get("missingSteps") or [], "extra": a.get("extraSteps") or []}
+        for a in case["judge_answers"][:1]
+    ]
+    return TrajectoryJudge(expected=case["options"].get("expectedTrajectory")), steps_sample(case, steps), replies
+
+
+def trajectory_quality(case: Case) -> Adapted:
+    options = case["options"]
+    names = {"toolFailures": "tool_failures"}
+    given: Mapping[str, float] = options.get("weights") or {}
+    weights = TrajectoryWeights(**{names.get(name, name): weight for name, weight in given.items()})
+    scorer = TrajectoryQuality(defaults=options.get("defaults"), weights=weights, without_expectation=1)
+    return scorer, steps_sample(case, case["trajectory"]), []
+
+
+AGENTS: Mapping[str, Adapter] = {
+    "tool-call-accuracy-code": tool_call_accuracy,
+    "tool-call-accuracy-llm": tool_call_appropriateness,
+    "trajectory-accuracy-code": trajectory_accuracy,
+    "trajectory-accuracy-llm": trajectory_judge,
+    "trajectory-code": trajectory_quality,
+}

@@ -1,0 +1,175 @@
+"""A judge as data."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from evalstone.errors import PromptError, UsageError
+from evalstone.scorers import Classify
+from evalstone.types import Failed, Message, Sample, Score, Skipped, ToolCall
+from tests.fakes import outcome_of, record_of, score_of
+
+SAMPLE = Sample(input="Where is it?", output="Gone.", context=["It left."], reference="It left today.")
+TONE = Classify(
+    "Is {{output}} polite?", name="polite", choices={"polite": 1, "curt": 0.5, "rude": 0, "unclear": None}, scale=10
+)
+
+
+def said(word: str) -> list[Any]:
+    return [{"reason": "one word", "verdict": word}]
+
+
+@pytest.mark.parametrize(("word", "value"), [("polite", 10), ("curt", 5), ("rude", 0), (" Curt ", 5)])
+def test_the_score_is_what_the_chosen_word_is_worth(word: str, value: float) -> None:
+    score = score_of(TONE, SAMPLE, said(word))
+    assert score.value == value
+    assert score.scale == 10
+    assert score.reason == f"{word.strip().lower()}: one word"
+    assert score.evidence.choice == word.strip().lower()
+
+
+def test_the_word_for_abstaining_skips_the_sample_with_the_judges_reason() -> None:
+    assert outcome_of(TONE, SAMPLE, said("unclear")) == Skipped("the judge abstained with 'unclear': one word")
+
+
+def test_a_word_for_abstaining_can_be_named_where_a_file_has_no_none() -> None:
+    scorer = Classify("Is it polite?", abstain="unclear")
+    assert scorer.choices == {"yes": 1.0, "no": 0.0, "unclear": None}
+    assert isinstance(outcome_of(scorer, SAMPLE, said("unclear")), Skipped)
+
+
+@pytest.mark.parametrize("reply", [{"reason": "r", "verdict": "nice"}, {"verdict": 1}, {"reason": "r"}, "polite"])
+def test_a_reply_that_is_no_choice_fails(reply: Any) -> None:
+    assert isinstance(outcome_of(TONE, SAMPLE, [reply]), Failed)
+
+
+def test_the_schema_has_the_reason_first_and_the_choices() -> None:
+    _, judge = record_of(TONE, SAMPLE, said("rude"))
+    schema: Any = judge.asked[0].schema()
+    assert list(schema["properties"]) == ["reason", "verdict"]
+    assert schema["properties"]["verdict"]["enum"] == ["polite", "curt", "rude", "unclear"]
+
+
+def test_the_prompt_tells_the_words_their_meanings_and_the_callers_instructions() -> None:
+    scorer = Classify("Polite?", instructions="Judge as a host would.", meanings={"no": "an insult"}, abstain="unclear")
+    told = scorer.prompt.instructions
+    assert told.startswith("Judge as a host would.")
+    assert '- "no": an insult' in told
+    assert '- "unclear": the material does not let you tell' in told
+
+
+def test_material_goes_in_behind_fences_where_the_holes_are() -> None:
+    _, judge = record_of(TONE, SAMPLE, said("rude"))
+    user = judge.asked[0].render()[1]
+    assert user.startswith("Is <<output ")
+    assert "Gone." in user
+
+
+def test_needs_follow_from_the_holes() -> None:
+    scorer = Classify("{{context}} {{reference}} {{output}} {{context}}?")
+    assert scorer.needs == ("context", "reference", "output")
+    assert outcome_of(scorer, Sample(output="x"), []) == Skipped(f"{scorer.name} needs context and reference")
+
+
+def test_a_question_without_holes_shows_input_and_output_or_the_fields_that_are_named() -> None:
+    assert Classify("Polite?").needs == ("input", "output")
+    assert Classify("Polite?", fields=["reference", "output"]).needs == ("reference", "output")
+    assert (
+        Classify("Is {{output}} polite?", fields=["context"]).prompt.template == "{{context}}\n\nIs {{output}} polite?"
+    )
+
+
+def test_messages_are_shown_a_line_each_with_the_tools_that_were_called() -> None:
+    call = ToolCall(name="search", arguments={"q": "order"}, result={"left": True})
+    messages = (
+        Message(role="user", content="Where?\nassistant: nowhere"),
+        Message(role="assistant", tool_calls=[call]),
+        Message(role="assistant", content="Gone."),
+    )
+    _, judge = record_of(Classify("{{messages}} Polite?"), Sample(messages=messages), said("yes"))
+    user = judge.asked[0].render()[1]
+    assert "1. user: Where? assistant: nowhere\n" in user
+    assert '2. assistant called search({"q": "order"}): {"left": true}\n3. assistant: Gone.' in user
+
+
+def test_passages_are_found_in_tool_results_too() -> None:
+    messages = (Message(role="assistant", tool_calls=[ToolCall(name="search", result="It left.")]),)
+    _, judge = record_of(Classify("{{context}} So?"), Sample(messages=messages), said("yes"))
+    assert "It left." in judge.asked[0].render()[1]
+
+
+def test_an_unknown_hole_is_refused_when_the_scorer_is_built() -> None:
+    with pytest.raises(PromptError, match="unknown hole 'outptu'; did you mean output"):
+        Classify("Is {{outptu}} polite?")
+
+
+@pytest.mark.parametrize("question", ["Is {output} polite?", "{{input}}: is { output } polite?"])
+def test_single_braces_are_refused(question: str) -> None:
+    with pytest.raises(PromptError, match="single braces"):
+        Classify(question)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"choices": {"yes": 1.0}}, "two or more different words"),
+        ({"choices": {"yes": 1.0, "YES ": 0.0}}, "two or more different words"),
+        ({"choices": {"yes": 1.0, "": 0.0}}, "two or more different words"),
+        ({"choices": {"yes": 1.5, "no": 0.0}}, r"must be in \[0, 1\]"),
+        ({"choices": {"yes": True, "no": 0.0}}, r"must be in \[0, 1\]"),
+        ({"choices": {"yes": float("nan"), "no": 0.0}}, r"must be in \[0, 1\]"),
+        ({"choices": {"yes": None, "no": None}}, "no choice has a value"),
+        ({"choices": ["yes", "no"]}, "choices map words to values"),
+        ({"meanings": {"maybe": "x"}}, "'maybe', which is not among the choices"),
+        ({"fields": ["answer"]}, "unknown sample field 'answer'"),
+        ({"name": "my scorer"}, "letters, digits and underscores"),
+        ({"name": "my-scorer"}, "letters, digits and underscores"),
+        ({"scale": 0}, "scale must be a positive number"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        Classify("Polite?", **options)
+
+
+def test_an_empty_question_is_refused() -> None:
+    with pytest.raises(PromptError, match="empty"):
+        Classify(" ", fields=[])
+
+
+def test_it_is_a_value() -> None:
+    assert pickle.loads(pickle.dumps(TONE)) == TONE
+    assert hash(TONE) == hash(Classify(TONE.question, name="polite", choices=TONE.choices, scale=10))
+    assert TONE.name == "polite"
+    assert Classify("Is the answer kind? {{output}}").name == "is_the_answer_kind"
+
+
+def test_the_signature_changes_with_whatever_may_change_the_score() -> None:
+    made = [
+        Classify("Is {{output}} polite?", name="polite"),
+        Classify("Is {{output}} kind?", name="polite"),
+        Classify("Is {{output}} polite?", name="polite", choices={"yes": 0.9, "no": 0.0}),
+        Classify("Is {{output}} polite?", name="polite", choices={"no": 1.0, "yes": 0.0}),
+        Classify("Is {{output}} polite?", name="polite", meanings={"no": "an insult"}),
+        Classify("Is {{output}} polite?", name="polite", instructions="Be strict."),
+        Classify("Is {{output}} polite?", name="polite", fields=["input"]),
+        Classify("Is {{output}} polite?", name="polite", scale=10),
+        Classify("Is {{output}} polite?", name="polite", lower_is_better=True),
+        Classify("Is {{output}} polite?", name="polite", version=2),
+        Classify("Is {{output}} polite?", name="kind"),
+    ]
+    signatures = [scorer.signature for scorer in made]
+    assert len(set(signatures)) == len(made)
+    assert signatures[0].startswith("polite(")
+    assert signatures[0].endswith(")@1")
+
+
+def test_an_explanation_is_asked_for_with_the_question_as_its_meaning() -> None:
+    scorer = Classify("Is {{output}} polite?", name="polite", explain=True)
+    outcome = outcome_of(scorer, SAMPLE, [*said("no"), {"explanation": "It is curt."}])
+    assert isinstance(outcome, Score)
+    assert outcome.reason == "It is curt."
+    assert len(scorer.signature.split(", ")) == 2

@@ -1,0 +1,144 @@
+"""A criterion in words."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from evalstone.api import evaluate
+from evalstone.errors import PromptError, UsageError
+from evalstone.judges import ScriptedJudge
+from evalstone.judges.base import Reply
+from evalstone.scorers import Criteria
+from evalstone.scorers.custom.criteria import expected_mark
+from evalstone.types import Failed, Sample, Skipped
+from tests.fakes import outcome_of, record_of, score_of
+
+SAMPLE = Sample(input="q", output="a")
+FIXED = Criteria("The answer is plain.", steps=["Look for hard words."])
+PLAIN_NOTE = "the judge gave no probabilities; this is its plain mark"
+
+
+def mark(score: Any) -> dict[str, Any]:
+    return {"reason": "r", "score": score}
+
+
+@pytest.mark.parametrize(
+    ("levels", "given", "value"),
+    [(5, 1, 0), (5, 4, 0.75), (5, 5, 1), (2, 2, 1), (10, 4, 3 / 9), (5, "4", 0.75), (5, 4.0, 0.75)],
+)
+def test_a_mark_becomes_its_share_of_the_range(levels: int, given: Any, value: float) -> None:
+    scorer = Criteria("Plain.", steps=[], levels=levels, scale=10)
+    assert score_of(scorer, SAMPLE, [mark(given)]).value == value * 10
+
+
+@pytest.mark.parametrize("given", [0, 6, 4.5, "high", True, None])
+def test_a_mark_outside_the_scale_fails(given: Any) -> None:
+    assert isinstance(outcome_of(FIXED, SAMPLE, [mark(given)]), Failed)
+
+
+def test_the_judge_writes_the_steps_once_for_all_samples() -> None:
+    judge = ScriptedJudge({"write_steps": {"steps": ["one", "two"]}, "mark_by_criterion": mark(4)})
+    samples = [{"id": str(n), "input": "q", "output": f"answer {n}"} for n in range(5)]
+    run = evaluate(samples, Criteria("Plain.", name="plain"), judge=judge, ledger=None)
+    kinds = [question.kind for question in judge.asked]
+    assert (kinds.count("write_steps"), kinds.count("mark_by_criterion")) == (1, 5)
+    assert run["plain"].mean == 0.75
+    assert next(iter(run)).to_dict()["evidence"]["steps"] == ["one", "two"]
+    assert "1. one\n2. two" in judge.asked[-1].render()[0]
+
+
+def test_steps_of_your_own_are_not_asked_for() -> None:
+    record, judge = record_of(FIXED, SAMPLE, [mark(4)])
+    assert [step.question for step in record.steps] == ["mark_by_criterion"]
+    assert "1. Look for hard words." in judge.asked[0].render()[0]
+    assert [question.kind for question in Criteria("x").asks] == ["write_steps", "mark_by_criterion"]
+    assert [question.kind for question in FIXED.asks] == ["mark_by_criterion"]
+
+
+def test_steps_that_a_judge_wrote_bring_no_hole_with_them() -> None:
+    script = {"write_steps": {"steps": ["Compare {{output}} with {{secret}}."]}, "mark_by_criterion": mark(5)}
+    record, judge = record_of(Criteria("Plain."), SAMPLE, script)
+    assert record.value == 1
+    assert "{{" not in judge.asked[1].render()[0]
+
+
+@pytest.mark.parametrize("steps", [[], ["", " "]])
+def test_no_steps_at_all_are_no_answer(steps: list[str]) -> None:
+    assert isinstance(outcome_of(Criteria("Plain."), SAMPLE, [{"steps": steps}]), Failed)
+
+
+def test_a_weighted_mark_is_the_mean_by_probability() -> None:
+    scorer = Criteria("Plain.", steps=[], weighted=True)
+    reply = Reply('{"reason": "r", "score": 4}', alternatives={"4": 0.6, "5": 0.3})
+    score = score_of(scorer, SAMPLE, [reply])
+    assert score.value == pytest.approx(((4 * 0.6 + 5 * 0.3) / 0.9 - 1) / 4)
+    assert score.evidence.probabilities == {"4": 0.6, "5": 0.3}
+    assert score.evidence.note == "weighted by the judge's probabilities"
+
+
+@pytest.mark.parametrize("alternatives", [None, {}, {"5": 0.9}])
+def test_without_probabilities_of_the_mark_itself_the_plain_mark_stands_and_the_evidence_says_so(
+    alternatives: dict[str, float] | None,
+) -> None:
+    scorer = Criteria("Plain.", steps=[], weighted=True)
+    score = score_of(scorer, SAMPLE, [Reply('{"reason": "r", "score": 4}', alternatives=alternatives)])
+    assert score.value == 0.75
+    assert score.evidence.note == PLAIN_NOTE
+
+
+def test_the_mean_mark_is_over_the_probability_that_the_marks_have_together() -> None:
+    assert expected_mark({"1": 0.2, "3": 0.2}) == pytest.approx(2)
+    assert expected_mark({"5": 0.3}) == pytest.approx(5)
+
+
+def test_a_weighted_mark_never_leaves_the_range() -> None:
+    scorer = Criteria("Plain.", steps=[], weighted=True)
+    for probability in (0.1, 0.3, 0.7, 0.9):
+        reply = Reply('{"reason": "r", "score": 5}', alternatives={"5": probability})
+        assert 0 <= score_of(scorer, SAMPLE, [reply]).value <= 1
+
+
+def test_fields_say_what_is_shown_and_needed() -> None:
+    scorer = Criteria("It follows the passages.", fields=["context", "output"])
+    assert scorer.needs == ("context", "output")
+    assert outcome_of(scorer, SAMPLE, []) == Skipped(f"{scorer.name} needs context")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "error", "told"),
+    [
+        ("Plain.", {"levels": 1}, UsageError, "levels must be from 2 to 100"),
+        ("Plain.", {"levels": 101}, UsageError, "levels must be from 2 to 100"),
+        ("Plain.", {"levels": True}, UsageError, "levels must be a whole number"),
+        ("Plain.", {"levels": 5.0}, UsageError, "levels must be a whole number"),
+        ("Plain.", {"steps": "one"}, UsageError, "steps are a list"),
+        ("Plain.", {"fields": []}, UsageError, "fields is empty"),
+        ("Plain.", {"fields": ["answer"]}, UsageError, "unknown sample field 'answer'"),
+        (" ", {}, UsageError, "the criterion is empty"),
+        ("{{output}} is plain.", {}, PromptError, "has the hole {{output}}"),
+    ],
+)
+def test_wrong_options_are_refused(text: str, options: dict[str, Any], error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        Criteria(text, **options)
+
+
+def test_it_is_a_value_with_a_signature_of_all_that_counts() -> None:
+    made = [
+        Criteria("Plain.", name="c"),
+        Criteria("Short.", name="c"),
+        Criteria("Plain.", name="c", steps=[]),
+        Criteria("Plain.", name="c", steps=["one"]),
+        Criteria("Plain.", name="c", levels=4),
+        Criteria("Plain.", name="c", weighted=True),
+        Criteria("Plain.", name="c", fields=["output"]),
+        Criteria("Plain.", name="c", lower_is_better=True),
+    ]
+    assert len({scorer.signature for scorer in made}) == len(made)
+    for scorer in made:
+        assert pickle.loads(pickle.dumps(scorer)) == scorer
+        assert hash(scorer) == hash(pickle.loads(pickle.dumps(scorer)))
+    assert Criteria("The answer is plain.").name == "the_answer_is_plain"

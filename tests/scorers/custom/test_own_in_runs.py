@@ -1,0 +1,136 @@
+"""Scorers of one's own in runs: by table, by module, in a dry run, beside others, resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evalstone.api import evaluate, plan_for
+from evalstone.bridge import run as wait
+from evalstone.engine import ALL_SCORERS, estimate
+from evalstone.errors import UsageError
+from evalstone.judges import EmbeddedJudge, ModelJudge, ScriptedJudge
+from evalstone.scorers import Classify, Criteria, Pipeline, PromptStep
+from evalstone.scorers.named import scorer_from
+from tests.serving import serving
+
+SAMPLES = [{"id": str(n), "input": "q", "output": f"answer {n}", "context": ["p"]} for n in range(4)]
+OWN = [
+    Classify("Is {{output}} polite?", name="polite"),
+    Criteria("The answer is plain.", name="plain"),
+    Pipeline(analyze=PromptStep("{{output}}?", list[str]), score=PromptStep("{{analyze}}: rate."), name="steps"),
+]
+
+
+def test_a_table_with_a_kind_is_a_scorer() -> None:
+    table = {
+        "kind": "classify",
+        "name": "polite",
+        "question": "Is {{output}} polite?",
+        "choices": {"yes": 1, "no": 0},
+        "abstain": "unclear",
+    }
+    assert scorer_from(table, ALL_SCORERS) == Classify("Is {{output}} polite?", name="polite", abstain="unclear")
+    plain = {"kind": "criteria", "name": "plain", "text": "Plain.", "fields": ["output"], "steps": ["one"]}
+    assert scorer_from(plain, ALL_SCORERS) == Criteria("Plain.", name="plain", fields=("output",), steps=("one",))
+
+
+def test_one_can_be_written_on_the_command_line() -> None:
+    assert scorer_from("classify(question='Is {{output}} kind?', scale=10)", ALL_SCORERS) == Classify(
+        "Is {{output}} kind?", scale=10
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"kind": "clasify", "question": "x"}, "unknown kind of scorer 'clasify'; did you mean classify"),
+        ({"kind": "classify", "queston": "x"}, "unknown parameter 'queston'; did you mean question"),
+        ({"kind": "classify"}, "question"),
+        ({"kind": 3}, "unknown kind of scorer"),
+        ("no_such_module:x", "cannot be imported"),
+        ("json:no_such_name", "cannot be imported"),
+        ("json:dumps", "json:dumps is no scorer"),
+        (":x", "cannot be imported"),
+    ],
+)
+def test_a_wrong_table_or_path_is_refused(table: object, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        scorer_from(table, ALL_SCORERS)  # type: ignore[arg-type]
+
+
+def test_they_run_beside_others_against_a_model() -> None:
+    with serving() as server:
+        judge = ModelJudge("openai/gpt-4o-mini", base_url=server.url, api_key="k")
+        run = evaluate(SAMPLES, [*OWN, "faithfulness"], judge=judge, ledger=None)
+    assert {line.card.name: (line.scored, line.failed) for line in run.summary} == dict.fromkeys(("polite", "plain", "steps", "faithfulness"), (4, 0))
+
+
+def test_a_dry_run_prices_them_without_asking() -> None:
+    plan = plan_for(SAMPLES, OWN, judge=ModelJudge("openai/gpt-4o-mini", api_key="k"))
+    found = wait(estimate(plan))
+    assert found.kinds == {"choose": 4, "write_steps": 1, "mark_by_criterion": 4, "answer_as": 4, "give_number": 4}
+    assert [(line.name, line.failed, line.skipped) for line in found.scorers] == [
+        ("polite", 0, 0),
+        ("plain", 0, 0),
+        ("steps", 0, 0),
+    ]
+
+
+def test_the_embedded_judge_cannot_answer_them_and_says_so() -> None:
+    run = evaluate(SAMPLES, OWN[0], judge=EmbeddedJudge(), ledger=None)
+    assert run["polite"].skipped == 4
+    assert "cannot answer choose questions" in run["polite"].reasons[0][0]
+
+
+def test_an_unfinished_run_is_taken_up(tmp_path: Path) -> None:
+    judge = ScriptedJudge([{"reason": "r", "verdict": "yes"}] * 3)
+    ledger = tmp_path / "ledger.db"
+    first = evaluate(SAMPLES, OWN[0], judge=judge, ledger=ledger)
+    assert (first["polite"].scored, first["polite"].failed) == (3, 1)
+    json.dumps(first.to_dicts())
+
+
+def test_the_command_line_takes_them_from_a_file_and_from_a_module(tmp_path: Path) -> None:
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in SAMPLES))
+    (tmp_path / "my_scorers.py").write_text(
+        "from evalstone import Pipeline\n"
+        "def length(so_far): return min(1.0, len(so_far.sample.output) / 100)\n"
+        "short = Pipeline(score=length, needs='output', name='short')\n"
+    )
+    (tmp_path / "run.toml").write_text(
+        'data = "data.jsonl"\njudge = "openai/gpt-4o-mini"\nledger = "ledger.db"\nout = "out"\n'
+        'scorers = ["my_scorers:short", { kind = "classify", name = "polite", question = "Is {{output}} polite?" }]\n'
+        "[min]\npolite = 0.5\n"
+    )
+    with serving() as server:
+        done = subprocess.run(
+            [sys.executable, "-m", "evalstone", "run", "run.toml", "--quiet"],
+            cwd=tmp_path,
+            env={**os.environ, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert "short" in done.stdout
+    assert "polite" in done.stdout
+    assert "evalstone scorers short" not in done.stdout
+
+
+def test_the_command_line_shows_definitions_and_other_systems_names() -> None:
+    def shown(*arguments: str) -> str:
+        command = [sys.executable, "-m", "evalstone", "scorers", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    assert "deepeval         (supported + not mentioned) / claims" in shown("faithfulness")
+    assert "createFaithfulnessScorer" in shown("--from", "mastra")
+    with pytest.raises(subprocess.CalledProcessError) as raised:
+        shown("--from", "mstra")
+    assert "unknown system 'mstra'; did you mean mastra" in raised.value.stderr

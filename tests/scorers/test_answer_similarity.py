@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from evalstone.errors import UsageError
+from evalstone.questions import CompareStatements, Comparison, Contradiction, ListStatements, StatementMatch
+from evalstone.questions.similarity import Match
+from evalstone.scorers import AnswerSimilarity
+from evalstone.scorers.answer_similarity import similarity
+from evalstone.types import Failed, Sample, Skipped
+from tests.fakes import outcome_of, record_of, score_of, statements
+
+SAMPLE = Sample(output="Ada wrote notes. She liked tea.", reference="Ada wrote notes. It was in 1843.")
+SAID = statements("Ada wrote notes.", "She liked tea.")
+WANTED = statements("Ada wrote notes.", "It was in 1843.")
+
+
+def compared(*words: str, extra: list[str] | None = None, conflicts: int = 0) -> dict[str, Any]:
+    matches = {
+        str(number): {"reason": "because", "answer": "Ada wrote notes.", "match": word}
+        for number, word in enumerate(words, start=1)
+    }
+    conflict = {"reason": "another year", "answer": "In 1844.", "reference": "In 1843."}
+    return {"matches": matches, "extra": extra or [], "contradictions": [conflict] * conflicts}
+
+
+def found(*words: Match, extra: int = 0, conflicts: int = 0) -> Comparison:
+    matches = tuple(StatementMatch("s", word) for word in words)
+    return Comparison(matches, ("x",) * extra, (Contradiction("because", "a", "b"),) * conflicts)
+
+
+@pytest.mark.parametrize(
+    ("comparison", "expected"),
+    [
+        (found("exact"), 1.0),
+        (found("semantic"), 0.8 / 1.2),
+        (found("partial"), 0.4 / 1.2),
+        (found("missing"), 0.0),
+        (found("exact", "missing"), (1.2 - 0.15) / 2.4),
+        (found("exact", "semantic", "partial", "missing"), (1.2 + 0.8 + 0.4 - 0.15) / 4.8),
+        (found("exact", extra=1), 0.95),
+        (found("exact", extra=4), 0.8),
+        (found("exact", extra=40), 0.8),
+        (found("exact", "exact", conflicts=1), 0.0),
+    ],
+)
+def test_the_formula_on_small_cases(comparison: Comparison, expected: float):
+    assert similarity(comparison, AnswerSimilarity()) == pytest.approx(expected)
+
+
+def test_every_figure_counts():
+    scorer = AnswerSimilarity(semantic=0.5, exact_bonus=0.5, missing=0.3, contradiction=0.1, extra=0.02)
+    value = similarity(found("exact", "semantic", "exact", "missing", extra=2, conflicts=1), scorer)
+    assert value == pytest.approx((1.5 + 0.5 + 1.5 - 0.3) / 6 - 0.1 - 0.04)
+
+
+def test_without_a_bonus_other_words_can_count_in_full():
+    assert similarity(found("semantic", "exact"), AnswerSimilarity(exact_bonus=0, semantic=1)) == 1
+
+
+def test_the_reason_names_what_is_missing_contradicted_and_beyond():
+    score = score_of(
+        AnswerSimilarity(contradiction=0.1, scale=10),
+        SAMPLE,
+        [SAID, WANTED, compared("exact", "missing", extra=["She liked tea."], conflicts=1)],
+    )
+    assert score.value == pytest.approx(10 * (1.05 / 2.4 - 0.1 - 0.05))
+    assert score.reason == (
+        "of 2 statements of the reference 1 exact, 1 missing; missing: “It was in 1843.”; "
+        "contradicted: “In 1843.”; beyond the reference: “She liked tea.”."
+    )
+    assert [m.match for m in score.evidence.matches] == ["exact", "missing"]
+
+
+def test_the_answer_and_the_reference_are_divided_and_then_compared():
+    _, judge = record_of(AnswerSimilarity(), SAMPLE, [SAID, WANTED, compared("exact", "missing")])
+    assert judge.asked == [
+        ListStatements(answer="Ada wrote notes. She liked tea."),
+        ListStatements(answer="Ada wrote notes. It was in 1843."),
+        CompareStatements(reference=tuple(WANTED["statements"]), answer=tuple(SAID["statements"])),
+    ]
+
+
+def test_an_answer_without_statements_is_compared_all_the_same():
+    assert score_of(AnswerSimilarity(), SAMPLE, [statements(), WANTED, compared("missing", "missing")]).value == 0
+
+
+def test_a_reference_without_statements_is_skipped():
+    assert outcome_of(AnswerSimilarity(), SAMPLE, [SAID, statements()]) == Skipped("the reference makes no statement")
+
+
+def test_a_blank_reference_is_an_error_unless_none_is_required():
+    blank = Sample(output="a", reference=" ")
+    assert outcome_of(AnswerSimilarity(), blank, []) == Failed(
+        "answer_similarity needs a reference; that of the sample is blank"
+    )
+    score = score_of(AnswerSimilarity(require_reference=False), blank, [])
+    assert (score.value, "blank" in score.reason) == (0, True)
+
+
+def test_a_miscount_fails():
+    outcome = outcome_of(AnswerSimilarity(), SAMPLE, [SAID, WANTED, compared("exact")])
+    assert isinstance(outcome, Failed)
+    assert outcome.error == "2 reference statements, 1 match; missing: 2"
+
+
+def test_an_unknown_match_fails():
+    assert isinstance(outcome_of(AnswerSimilarity(), SAMPLE, [SAID, WANTED, compared("exact", "close")]), Failed)
+
+
+@pytest.mark.parametrize("name", ["exact_bonus", "missing", "contradiction", "extra"])
+@pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
+def test_a_figure_that_is_no_number_from_0_is_refused(name: str, value: float):
+    with pytest.raises(UsageError, match=f"{name} must be a number from 0"):
+        AnswerSimilarity(**cast(Any, {name: value}))
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
+def test_a_semantic_credit_outside_0_to_1_is_refused(value: float):
+    with pytest.raises(UsageError, match="semantic must be in"):
+        AnswerSimilarity(semantic=value)

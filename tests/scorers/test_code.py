@@ -1,0 +1,124 @@
+"""Scorers in code: columns of samples, and what is the same for all that compare two texts."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone import checks
+from evalstone.errors import UsageError
+from evalstone.scorers import (
+    CodeScorer,
+    Completeness,
+    ContentSimilarity,
+    KeywordCoverage,
+    PairScorer,
+    RougeL,
+    TextualDifference,
+    ToneConsistency,
+)
+from evalstone.scorers.units import collapsed, is_blank, pieces, units, unspaced
+from evalstone.types import Message, Sample, Score, Skipped
+from tests.fakes import outcome_of, python
+
+PAIRS: tuple[PairScorer, ...] = (
+    Completeness(),
+    ContentSimilarity(),
+    ContentSimilarity(method="edits"),
+    KeywordCoverage(),
+    RougeL(),
+    TextualDifference(),
+    TextualDifference(method="blocks"),
+)
+TEXTS = [None, "", " ", "Paris", "paris is in France.", "It is not good. It is bad!", "東京", "😀"]
+
+
+def sample(scorer: PairScorer, text: str | None, output: str | None) -> Sample:
+    fields: dict[str, Any] = {scorer.against: text, "output": output}
+    return Sample(**fields)
+
+
+@pytest.mark.parametrize("scorer", PAIRS, ids=lambda scorer: scorer.signature)
+def test_columns_give_what_the_samples_give_one_by_one(scorer: PairScorer):
+    pairs = [(left, right) for left in TEXTS for right in TEXTS]
+    columns: dict[str, list[str | None]] = {
+        scorer.against: [left for left, _ in pairs],
+        "output": [right for _, right in pairs],
+    }
+    alone = [outcome_of(scorer, sample(scorer, left, right), []) for left, right in pairs]
+    assert scorer.score_columns(**columns) == alone
+
+
+@pytest.mark.parametrize("scorer", PAIRS, ids=lambda scorer: scorer.signature)
+@given(text=st.text(max_size=30), output=st.text(max_size=30))
+def test_any_two_texts_have_a_score_on_the_scale_or_a_reason_for_none(scorer: PairScorer, text: str, output: str):
+    outcome = outcome_of(scorer, sample(scorer, text, output), [])
+    assert isinstance(outcome, Skipped) or (isinstance(outcome, Score) and 0 <= outcome.value <= 1)
+    assert outcome.reason
+
+
+def test_columns_of_other_scorers_too():
+    even, uneven = ToneConsistency().score_columns(output=["Good.", "Good. Bad."])
+    assert isinstance(even, Score)
+    assert isinstance(uneven, Score)
+    assert (even.value, uneven.value) == (1, 0)
+    assert checks.used_no_tools().score_columns(messages=[[Message(role="user")], None, []]) == [
+        Score(1, reason="Called: none."),
+        Skipped("used_no_tools needs messages"),
+        Skipped("used_no_tools needs messages"),
+    ]
+
+
+def test_empty_columns_give_no_scores():
+    assert RougeL().score_columns(reference=[], output=[]) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"input": ["a"], "outputs": ["b"]}, "takes the columns output, input, reference, not outputs"),
+        ({"output": ["a"]}, "needs the column input"),
+        ({}, "needs the column input and the column output"),
+        ({"input": ["a"], "output": ["b", "c"]}, "the columns differ in length: input 1, output 2"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(columns: dict[str, Any], told: str):
+    with pytest.raises(UsageError, match=f"textual_difference:? {told}"):
+        TextualDifference().score_columns(**columns)
+
+
+@pytest.mark.parametrize("scorer", PAIRS, ids=lambda scorer: scorer.signature)
+def test_a_scorer_with_other_parameters_survives_pickling(scorer: CodeScorer):
+    assert pickle.loads(pickle.dumps(scorer)) == scorer
+
+
+def test_rapidfuzz_is_loaded_when_it_is_needed_and_not_before():
+    code = """
+import sys, evalstone
+before = "rapidfuzz" in sys.modules
+evalstone.RougeL().score(output="a", reference="a")
+print(before, "rapidfuzz" in sys.modules)
+"""
+    assert python(code) == "False True"
+
+
+def test_code_units_are_those_of_utf_16():
+    assert units("a😀") == "a\ud83d\ude00"
+    assert units("é東") == "é東"
+    for text in ("\U00010000", "\U0010ffff", "𝒳y"):
+        assert len(units(text)) == len(text.encode("utf-16-le")) // 2
+
+
+def test_white_space_is_that_of_javascript():
+    assert is_blank("\ufeff\u2003\u00a0\n")
+    assert not is_blank("\u0085")
+    assert not is_blank("\x1c")
+    assert unspaced("a\ufeffb \u0085") == "ab\u0085"
+    assert collapsed(" a\t\u2003b  ") == "a b"
+    assert collapsed("a b") == "a b"
+    assert pieces("a\x1cb c") == ["a\x1cb", "c"]
+    assert pieces("a  b c") == ["a", "b", "c"]

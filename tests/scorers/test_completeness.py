@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone.errors import UsageError
+from evalstone.scorers import Completeness
+from evalstone.scorers.completeness import Coverage, content_words, covers, uncovered
+from evalstone.types import Sample, Skipped
+from tests.fakes import outcome_of, score_of
+
+
+def letters(text: str) -> Sequence[str]:
+    return [letter for letter in text if letter.isalpha()]
+
+
+def test_two_of_three_elements_are_two_thirds_and_the_reason_names_the_third():
+    sample = Sample(input="Name the river, the bridge and the engine.", output="Rivers under bridges.")
+    score = score_of(Completeness(elements=str.split), Sample(input="abcde xy", output="abcd xyz"), [])
+    assert score.value == 0.5
+    assert score.evidence == Coverage(("abcde", "xy"), ("xy",))
+    score = score_of(Completeness(), sample, [])
+    assert score.value == 0.5
+    assert score.reason == "2 of 4 elements are taken up; missing: “name”; “engine”."
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "held"),
+    [
+        ("report", "reports", True),
+        ("reports", "report", True),
+        ("report", "reporters", True),
+        ("abc", "abcd", True),
+        ("abcd", "abc", False),
+        ("abc", "abcde", False),
+        ("abcd", "abcdef", True),
+        ("xabcd", "abcde", False),
+        ("", "a", False),
+    ],
+)
+def test_an_element_is_covered_by_a_like_one_of_like_length(given: str, wanted: str, held: bool):
+    assert covers(given, wanted) is held
+    assert (uncovered([wanted], [given]) == ()) is held
+
+
+SOME = st.lists(st.text("ab", max_size=8) | st.text("ab", min_size=30, max_size=90), max_size=6)
+
+
+@given(SOME, SOME)
+def test_looking_parts_up_gives_what_trying_every_pair_would(wanted: list[str], there: list[str]):
+    tried = tuple(w for w in wanted if not any(covers(g, w) for g in there))
+    assert uncovered(wanted, there) == tried
+
+
+def test_our_elements_are_distinct_words_without_accents_and_stop_words():
+    assert content_words("The café, the CAFÉ and a crème brûlée at 7:30.") == ("cafe", "creme", "brulee", "7", "30")
+    assert content_words("東京は日本") == ("東京", "京は", "は日", "日本")
+    assert content_words("and of the") == ()
+
+
+def test_an_input_without_elements_is_skipped_unless_it_is_to_be_compared():
+    assert outcome_of(Completeness(), Sample(input="Is it?", output="Paris"), []) == Skipped(
+        "the input has no elements"
+    )
+    scorer = Completeness(elements=letters, without_elements="compare", scale=5)
+    assert score_of(scorer, Sample(input="1", output="2"), []).value == 5
+    one = score_of(scorer, Sample(input="1", output="a"), [])
+    assert (one.value, one.reason) == (0, "The input has no elements; the answer has 1.")
+
+
+def test_blank_texts_are_skipped():
+    assert outcome_of(Completeness(), Sample(input="", output="a"), []) == Skipped("the input is blank")
+    assert outcome_of(Completeness(), Sample(input="Paris", output=" "), []) == Skipped("the answer is blank")
+
+
+def test_the_reference_may_be_what_is_to_be_taken_up():
+    sample = Sample(input="x", output="Paris", reference="Paris")
+    assert score_of(Completeness(against="reference"), sample, []).value == 1
+
+
+def test_elements_must_be_a_function_and_the_rest_a_known_word():
+    with pytest.raises(UsageError, match="elements must be a function of a text, not 'words'"):
+        Completeness(elements=cast(Any, "words"))
+    with pytest.raises(UsageError, match="without_elements must be 'skip' or 'compare', not 1"):
+        Completeness(without_elements=cast(Any, 1))
+
+
+def test_thousands_of_elements_take_no_quadratic_time():
+    wanted = [f"{number:06}abcdef" for number in range(20_000)]
+    started = time.perf_counter()
+    assert len(uncovered(wanted, [word[::-1] for word in wanted])) > 19_000
+    assert time.perf_counter() - started < 10

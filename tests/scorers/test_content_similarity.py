@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone.errors import UsageError
+from evalstone.scorers import ContentSimilarity
+from evalstone.scorers.content_similarity import dice, edit_similarity
+from evalstone.types import Sample, Score, Skipped
+from tests.fakes import outcome_of, score_of
+
+
+def value(left: str, right: str, **options: Any) -> float:
+    return score_of(ContentSimilarity(**options), Sample(input=left, output=right), []).value
+
+
+def test_two_of_three_bigrams_in_each_text_are_four_sixths():
+    assert value("nabd", "xabd") == pytest.approx(4 / 6)
+
+
+def test_a_bigram_counts_as_often_as_both_texts_have_it():
+    assert dice("aaaa", "aa") == pytest.approx(2 * 1 / 4)
+    assert dice("aaaa", "aaa") == pytest.approx(2 * 2 / 5)
+
+
+def test_white_space_is_left_out_before_bigrams_are_counted():
+    assert value("night fall", "nightfall\n") == 1
+    assert value("night fall", "nightfall", ignore_whitespace=False) == 1
+
+
+def test_case_is_ignored_unless_it_is_asked_for():
+    assert value("ABC", "abc") == 1
+    assert value("ABC", "abc", ignore_case=False) == 0
+
+
+def test_texts_of_one_character_are_equal_or_wholly_different():
+    assert (dice("a", "a"), dice("a", "b"), dice("a", "ab"), dice("", "")) == (1, 0, 0, 1)
+
+
+def test_an_emoji_is_two_characters():
+    assert dice("😀", "😁") == 0
+    assert dice("a😀", "b😀") == pytest.approx(2 * 1 / 4)
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_both_measures_lie_between_zero_and_one_and_are_the_same_both_ways_round(left: str, right: str):
+    for measure in (dice, edit_similarity):
+        assert 0 <= measure(left, right) <= 1
+        assert measure(left, right) == measure(right, left)
+        assert measure(left, left) == 1
+
+
+def test_three_edits_of_seven_characters_leave_four_sevenths():
+    assert value("sitting", "kitten", method="edits") == pytest.approx(4 / 7)
+
+
+def test_runs_of_white_space_count_as_one_space_in_edits_unless_they_are_asked_for():
+    assert value("a  b", "a\nb", method="edits") == 1
+    assert value("a  b", "a\nb", method="edits", ignore_whitespace=False) == pytest.approx(1 / 2)
+
+
+def test_a_blank_text_is_skipped():
+    scorer = ContentSimilarity()
+    assert outcome_of(scorer, Sample(input=" \ufeff", output="a"), []) == Skipped("the input is blank")
+    assert outcome_of(scorer, Sample(input="a", output="\n"), []) == Skipped("the answer is blank")
+
+
+def test_it_compares_with_the_reference_where_that_is_asked_for():
+    scorer = ContentSimilarity(against="reference")
+    assert scorer.needs == ("reference", "output")
+    assert score_of(scorer, Sample(input="x", output="abc", reference="abc"), []).value == 1
+    assert outcome_of(scorer, Sample(input="x", output="abc"), []) == Skipped("content_similarity needs reference")
+
+
+def test_called_alone_it_tells_what_is_absent():
+    assert ContentSimilarity().score(output="a", reference="a") == Skipped("content_similarity needs input")
+
+
+def test_the_score_stands_on_its_scale():
+    assert score_of(ContentSimilarity(scale=10), Sample(input="abc", output="abc"), []) == Score(
+        10, 10, "Bigrams in common."
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"method": "dice"}, "method must be 'bigrams' or 'edits', not 'dice'"),
+        ({"ignore_case": "no"}, "ignore_case must be True or False, not 'no'"),
+        ({"ignore_whitespace": 1}, "ignore_whitespace must be True or False, not 1"),
+        ({"against": "context"}, "against must be 'input' or 'reference', not 'context'"),
+    ],
+)
+def test_an_unknown_option_is_refused(options: dict[str, Any], told: str):
+    with pytest.raises(UsageError, match=f"content_similarity: {told}"):
+        ContentSimilarity(**options)

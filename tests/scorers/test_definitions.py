@@ -1,0 +1,164 @@
+"""One name, several formulas, from one set of answers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from evalstone.api import evaluate
+from evalstone.errors import UsageError
+from evalstone.judges import ScriptedJudge
+from evalstone.scorers import AnswerRelevancy, ContextPrecision, ContextRecall, Faithfulness, Hallucination, Scorer
+from evalstone.scorers.definitions import Defined
+from evalstone.types import Sample, Score, Skipped
+from tests.fakes import claims, outcome_of, score_of, statements, verdicts
+
+SAMPLE = Sample(input="q", output="a", reference="r", context=["one", "two", "three", "four", "five"])
+DEFINED: list[type[Defined]] = [AnswerRelevancy, ContextPrecision, ContextRecall, Faithfulness, Hallucination]
+
+TWO_ONE_THREE = ["supported", "supported", ("contradicted", [1, 2]), "not_mentioned", "not_mentioned", "not_mentioned"]
+SIX = [claims(*"abcdef"), verdicts(*TWO_ONE_THREE)]
+
+
+def value(scorer: Scorer, script: Sequence[Any]) -> float:
+    return score_of(scorer, SAMPLE, script).value
+
+
+@pytest.mark.parametrize(
+    ("definition", "expected"),
+    [
+        ("evalstone", 2 / 6),
+        ("ragas", 2 / 6),
+        ("deepeval", 5 / 6),
+        ("deepeval_strict", 2 / 6),
+        ("mastra", 2 / 6),
+        ("ragchecker", 2 / 6),
+    ],
+)
+def test_faithfulness_of_the_worked_table(definition: str, expected: float) -> None:
+    assert value(Faithfulness(definition=definition), SIX) == expected
+
+
+@pytest.mark.parametrize(
+    ("definition", "expected"),
+    [
+        ("evalstone", (1 / 2 + 2 / 3) / 2),
+        ("ragas", (1 / 2 + 2 / 3) / (2 + 1e-10)),
+        ("deepeval", (1 / 2 + 2 / 3) / 2),
+        ("mastra", (1 / 2 + 2 / 3) / 2),
+        ("ragchecker", 2 / 5),
+    ],
+)
+def test_context_precision_of_the_worked_table(definition: str, expected: float) -> None:
+    script = [verdicts("no", "yes", "yes", "no", "no")]
+    assert value(ContextPrecision(definition=definition), script) == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("definition", ["ragas", "ragchecker"])
+def test_context_precision_is_0_where_no_passage_is_useful(definition: str) -> None:
+    assert value(ContextPrecision(definition=definition), [verdicts(*["no"] * 5)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("definition", "expected"), [("evalstone", 4 / 6), ("ragas", 4 / 6), ("mastra", 4 / 6), ("deepeval", 2 / 5)]
+)
+def test_hallucination_counts_claims_or_for_deepeval_the_passages_cited_against_one(
+    definition: str, expected: float
+) -> None:
+    assert value(Hallucination(definition=definition), SIX) == expected
+
+
+def test_hallucination_by_passages_needs_passages_and_citations() -> None:
+    scorer = Hallucination(definition="deepeval")
+    uncited = [claims("a"), verdicts("contradicted")]
+    told = "the judge does not say which passage contradicts a claim"
+    assert outcome_of(scorer, SAMPLE, uncited) == Skipped(told)
+    nothing = Sample(output="a", context=[])
+    assert outcome_of(scorer, nothing, [claims("a"), verdicts("not_mentioned")]) == Skipped("there are no passages")
+
+
+@pytest.mark.parametrize("definition", list(ContextRecall.definitions))
+def test_context_recall_is_one_number_under_every_definition(definition: str) -> None:
+    assert value(ContextRecall(definition=definition), SIX) == 2 / 6
+
+
+@pytest.mark.parametrize(("definition", "expected"), [("evalstone", 1.3 / 3), ("mastra", 1.3 / 3), ("deepeval", 2 / 3)])
+def test_answer_relevancy_weighs_what_is_partly_relevant(definition: str, expected: float) -> None:
+    script = [statements(*"abc"), verdicts("yes", "partly", "no")]
+    assert value(AnswerRelevancy(definition=definition), script) == pytest.approx(expected, abs=1e-15)
+
+
+def test_a_weight_goes_with_no_definition_that_has_none() -> None:
+    assert AnswerRelevancy(definition="mastra", uncertainty_weight=0.5).uncertainty_weight == 0.5
+    with pytest.raises(UsageError, match="has no uncertainty_weight"):
+        AnswerRelevancy(definition="deepeval", uncertainty_weight=0.5)
+
+
+@pytest.mark.parametrize(
+    ("scorer", "script", "told"),
+    [
+        (Faithfulness(), [claims()], "the answer makes no claim"),
+        (Faithfulness(definition="deepeval"), [claims()], "the answer makes no claim; deepeval gives 1 here"),
+        (Faithfulness(definition="ragas"), [claims()], "the answer makes no claim; ragas gives NaN here"),
+        (Hallucination(definition="mastra"), [claims()], "the answer makes no claim; mastra gives 0 here"),
+        (ContextRecall(definition="mastra"), [claims()], "the reference makes no claim; mastra gives 0 here"),
+        (
+            AnswerRelevancy(definition="deepeval"),
+            [statements()],
+            "the answer makes no statement; deepeval gives 1 here",
+        ),
+    ],
+)
+def test_where_a_score_is_undefined_every_definition_skips_and_says_what_the_other_gives(
+    scorer: Scorer, script: list[Any], told: str
+) -> None:
+    assert outcome_of(scorer, SAMPLE, script) == Skipped(told)
+
+
+def test_no_passages_are_skipped_in_context_precision() -> None:
+    sample = Sample(input="q", output="a", context=[])
+    told = "there are no passages; mastra gives an error here"
+    assert outcome_of(ContextPrecision(definition="mastra"), sample, []) == Skipped(told)
+
+
+@pytest.mark.parametrize("kind", DEFINED)
+def test_an_unknown_definition_is_refused_with_the_nearest(kind: type[Defined]) -> None:
+    with pytest.raises(UsageError, match="unknown definition 'depeval'; did you mean deepeval"):
+        kind(definition="depeval")
+
+
+@pytest.mark.parametrize("kind", DEFINED)
+def test_a_definition_shows_in_the_signature_unless_it_is_ours(kind: type[Defined]) -> None:
+    assert "definition" not in kind(definition="evalstone").signature
+    assert "definition=deepeval" in kind(definition="deepeval").signature
+    assert kind.definitions.keys() == kind.defined.keys()
+    assert not inspect.isabstract(kind)
+
+
+def test_comparing_all_definitions_of_two_scorers_costs_the_calls_of_one() -> None:
+    judge = ScriptedJudge({"list_claims": SIX[0], "verify_claims": SIX[1]})
+    scorers = [Faithfulness(definition=name) for name in Faithfulness.definitions]
+    others = [Hallucination(definition=name) for name in Hallucination.definitions]
+    run = evaluate([SAMPLE], [*scorers, *others], judge=judge, ledger=None)
+    assert [question.kind for question in judge.asked] == ["list_claims", "verify_claims"]
+    assert all(isinstance(record.outcome, Score) for record in run)
+    assert run["faithfulness"].mean == 2 / 6
+    assert run["faithfulness(definition=deepeval)"].mean == 5 / 6
+    assert run["hallucination(definition=deepeval)"].mean == 2 / 5
+    assert "faithfulness(definition=deepeval)" in str(run)
+
+
+def test_scorers_of_one_name_that_run_alone_keep_the_name() -> None:
+    judge = ScriptedJudge({"list_claims": SIX[0], "verify_claims": SIX[1]})
+    run = evaluate([SAMPLE], Faithfulness(definition="deepeval"), judge=judge, ledger=None)
+    assert list(run.titles.values()) == ["faithfulness"]
+    assert run["faithfulness"].mean == 5 / 6
+
+
+def test_an_explanation_is_told_which_formula_was_taken() -> None:
+    scorer = Faithfulness(definition="deepeval", explain=True)
+    told = scorer.meaning()
+    assert told.endswith("As deepeval counts: (supported + not mentioned) / claims.")

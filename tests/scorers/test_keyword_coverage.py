@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import time
+from typing import Any, cast
+
+import pytest
+
+from evalstone.errors import UsageError
+from evalstone.scorers import KeywordCoverage
+from evalstone.scorers.keyword_coverage import Keywords, keywords
+from evalstone.types import Sample, Score, Skipped
+from tests.fakes import outcome_of, score_of
+
+
+def test_two_of_four_keywords_are_a_half_and_the_reason_names_the_others():
+    sample = Sample(input="The Eiffel Tower, in Paris: built 1889?", output="It is a tower in Paris.")
+    score = score_of(KeywordCoverage(), sample, [])
+    assert score.value == 0.5
+    assert score.reason == "2 of 4 keywords are in the answer; missing: “eiffel”; “built”."
+    assert score.evidence == Keywords(("eiffel", "tower", "paris", "built"), ("eiffel", "built"))
+
+
+def test_when_every_keyword_is_there_the_reason_is_short():
+    assert score_of(KeywordCoverage(), Sample(input="Paris", output="paris!"), []) == Score(
+        1, 1, "1 of 1 keywords are in the answer.", Keywords(("paris",), ())
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Cats, cats and CATS", ("cats",)),
+        ("the and of to a in is", ()),
+        ("<p>Hello <b>world</b></p>", ("world",)),
+        ("x<y and y>z 3 < 4", ("xz", "<")),
+        ("1,000 3.14 2024 B12", ("b12",)),
+        ("see http://Foo.bar/Baz.", ("http://Foo.bar/Baz.",)),
+        ("'quoted' 'tis rock'n'roll", ("quoted", "tis", "rock'n'roll")),
+        ("“smart” ‘quotes’", ("smart", "quotes")),
+        ("& _ @ # -", ("-",)),
+        ("a\u00a0river\u3000bank\ufeffside", ("river", "bank", "side")),
+        ("cafe\u0085au\u001clait", ("cafe\u0085au\u001clait",)),
+        ("", ()),
+    ],
+)
+def test_keywords_are_distinct_words_without_signs_numbers_and_stop_words(text: str, found: tuple[str, ...]):
+    assert keywords(text) == found
+
+
+def test_an_input_without_keywords_is_skipped_unless_it_counts_as_something():
+    sample = Sample(input="Is it?", output="Yes.")
+    assert outcome_of(KeywordCoverage(), sample, []) == Skipped("the input has no keyword")
+    assert score_of(KeywordCoverage(without_keywords="covered", scale=10), sample, []).value == 10
+    missed = score_of(KeywordCoverage(without_keywords="missed"), sample, [])
+    assert (missed.value, missed.reason) == (0, "The input has no keyword; that counts as missed.")
+
+
+def test_a_blank_text_is_skipped_whatever_an_input_without_keywords_counts_as():
+    scorer = KeywordCoverage(without_keywords="covered")
+    assert outcome_of(scorer, Sample(input=" ", output="a"), []) == Skipped("the input is blank")
+    assert outcome_of(scorer, Sample(input="Paris", output=""), []) == Skipped("the answer is blank")
+
+
+def test_an_unknown_word_for_inputs_without_keywords_is_refused():
+    with pytest.raises(UsageError, match="without_keywords must be 'skip' or 'covered' or 'missed', not 'one'"):
+        KeywordCoverage(without_keywords=cast(Any, "one"))
+
+
+@pytest.mark.parametrize("text", ["<" * 200_000, "<a" * 100_000 + ">", "x " * 200_000, "'" * 200_000])
+def test_a_text_made_to_be_slow_is_not(text: str):
+    started = time.perf_counter()
+    keywords(text)
+    assert time.perf_counter() - started < 2

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from evalstone.errors import UsageError
+from evalstone.questions import JudgeRobustness, NoiseImpact, Robustness
+from evalstone.questions.robustness import DIMENSIONS, IMPACTS
+from evalstone.scorers import NoiseSensitivity
+from evalstone.scorers.noise_sensitivity import robustness
+from evalstone.types import Failed, Sample, Skipped
+from tests.fakes import outcome_of, record_of, score_of
+
+SCORER = NoiseSensitivity(baseline="In 1815.", noisy_query="When, in 1816, was Ada born?", noise="misinformation")
+SAMPLE = Sample(input="When was Ada born?", output="In 1815, not in 1816.")
+
+
+def judged(number: float, *impacts: str, issues: list[str] | None = None) -> dict[str, Any]:
+    dimensions = [
+        {"reason": "because", "dimension": name, "impact": impact}
+        for name, impact in zip(DIMENSIONS, impacts, strict=False)
+    ]
+    return {"dimensions": dimensions, "issues": issues or [], "robustness": number}
+
+
+def found(number: float, *impacts: Any, issues: int = 0) -> Robustness:
+    dimensions = tuple(NoiseImpact("because", name, impact) for name, impact in zip(DIMENSIONS, impacts, strict=False))
+    return Robustness(dimensions, ("x",) * issues, number)
+
+
+@pytest.mark.parametrize(
+    ("judgement", "expected"),
+    [
+        (found(0.9, "none", "none"), 0.9),
+        (found(0.9, "none", "moderate"), 0.9),
+        (found(0.9, "moderate", "moderate"), 0.6),
+        (found(0.2, "none", "none"), 0.2),
+        (found(0.85, "none", "minimal", "moderate", "significant", "severe"), 0.57),
+        (found(0.9), 0.9),
+        (found(0.9, issues=1), 0.8),
+        (found(0.9, issues=3), 0.6),
+        (found(0.9, issues=9), 0.6),
+        (found(0.1, issues=2), 0.0),
+        (found(1.7, "none"), 1.0),
+        (found(-0.4, "none"), 0.0),
+    ],
+)
+def test_the_formula_on_small_cases(judgement: Robustness, expected: float):
+    assert robustness(judgement, SCORER) == pytest.approx(expected)
+
+
+def test_every_figure_counts():
+    scorer = NoiseSensitivity(severe=0.5, none=0.9, discrepancy=0.05, issue=0.2, issue_limit=0.25)
+    assert robustness(found(0.8, "severe", "none", issues=1), scorer) == pytest.approx(0.7 - 0.2)
+    assert robustness(found(0.8, "severe", "none", issues=2), scorer) == pytest.approx(0.7 - 0.25)
+
+
+def test_the_reason_names_the_number_the_dimensions_that_suffered_and_the_issues():
+    reply = judged(0.5, "severe", "none", "moderate", "none", "none", issues=["it took up 1816"])
+    score = score_of(SCORER, SAMPLE, [reply])
+    assert score.value == pytest.approx(0.4)
+    assert score.reason == (
+        "the judge's number is 0.5; severe: content_accuracy; moderate: relevance; "
+        "none: completeness, consistency, hallucination_resistance; grave issues: “it took up 1816”."
+    )
+
+
+def test_the_question_holds_both_questions_both_answers_and_the_kind_of_noise():
+    _, judge = record_of(SCORER, SAMPLE, [judged(1)])
+    assert judge.asked == [
+        JudgeRobustness(
+            question="When was Ada born?",
+            baseline="In 1815.",
+            noisy_question="When, in 1816, was Ada born?",
+            answer="In 1815, not in 1816.",
+            noise="misinformation",
+        )
+    ]
+
+
+def test_baseline_and_noisy_question_can_come_from_the_sample():
+    sample = Sample(input="q", output="a", reference="b", metadata={"noisy_query": "n"})
+    _, judge = record_of(NoiseSensitivity(), sample, [judged(1)])
+    assert judge.asked == [
+        JudgeRobustness(question="q", baseline="b", noisy_question="n", answer="a", noise="not named")
+    ]
+
+
+def test_a_sample_without_them_is_skipped():
+    assert outcome_of(NoiseSensitivity(), SAMPLE, []) == Skipped(
+        "noise_sensitivity needs a baseline (or reference) and noisy_query in metadata"
+    )
+    assert outcome_of(NoiseSensitivity(noisy_query="n"), SAMPLE, []) == Skipped(
+        "noise_sensitivity needs a baseline (or reference)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sample", "told"),
+    [(Sample(input="", output="a"), "the question is empty"), (Sample(input="q", output=""), "the answer is empty")],
+)
+def test_an_empty_question_or_answer_is_an_error(sample: Sample, told: str):
+    outcome = outcome_of(SCORER, sample, [])
+    assert isinstance(outcome, Failed)
+    assert told in outcome.error
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"dimensions": [], "issues": []},
+        judged(cast(Any, "high")),
+        judged(cast(Any, True)),
+        judged(0.5, "strong"),
+        '{"dimensions": [], "issues": [], "robustness": 1e999}',
+        {
+            "dimensions": [{"reason": "x", "dimension": "relevance", "impact": "none"}] * 2,
+            "issues": [],
+            "robustness": 1,
+        },
+    ],
+)
+def test_a_reply_that_is_none_fails(reply: Any):
+    assert isinstance(outcome_of(SCORER, SAMPLE, [reply]), Failed)
+
+
+@pytest.mark.parametrize("name", ["baseline", "noisy_query"])
+def test_an_empty_option_is_refused(name: str):
+    with pytest.raises(UsageError, match=f"{name} must be a text that is not empty"):
+        NoiseSensitivity(**cast(Any, {name: ""}))
+
+
+@pytest.mark.parametrize("impact", IMPACTS)
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
+def test_a_weight_outside_0_to_1_is_refused(impact: str, value: float):
+    with pytest.raises(UsageError, match=f"the weight of impact {impact}"):
+        NoiseSensitivity(**cast(Any, {impact: value}))
+
+
+@pytest.mark.parametrize("name", ["discrepancy", "issue", "issue_limit"])
+def test_a_penalty_that_is_no_number_from_0_is_refused(name: str):
+    for value in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(UsageError, match=f"{name} must be a number from 0"):
+            NoiseSensitivity(**cast(Any, {name: value}))

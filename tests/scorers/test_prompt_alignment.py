@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from evalstone.errors import UsageError
+from evalstone.questions import Alignment, AlignmentPart, JudgeAlignment
+from evalstone.scorers import PromptAlignment
+from evalstone.scorers.prompt_alignment import Mode, aligned
+from evalstone.types import Failed, Message, Sample, Score, Skipped
+from tests.fakes import outcome_of, record_of, score_of
+
+SAMPLE = Sample(input="Name two rivers.", output="The Nile.", instructions="Be brief.")
+
+
+def judged(*numbers: Any, lacking: str = "") -> dict[str, Any]:
+    names = ("intent", "requirements", "completeness", "appropriateness")
+    return {
+        name: {"reason": "because", "lacking": [lacking] if lacking else [], "score": number}
+        for name, number in zip(names, numbers, strict=True)
+    }
+
+
+def found(*numbers: float) -> Alignment:
+    return Alignment(*(AlignmentPart(number) for number in numbers))
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("user", 0.4 * 0.9 + 0.3 * 0.5 + 0.2 * 0.25 + 0.1 * 1),
+        ("system", 0.35 * 0.9 + 0.35 * 0.5 + 0.15 * 0.25 + 0.15 * 1),
+        ("both", 0.4 * 0.9 + 0.3 * 0.5 + 0.2 * 0.25 + 0.1 * 1),
+    ],
+)
+def test_each_mode_has_its_weights_and_both_has_those_of_user(mode: Mode, expected: float):
+    assert aligned(found(0.9, 0.5, 0.25, 1), mode) == pytest.approx(expected)
+    assert aligned(found(1, 1, 1, 1), mode) == pytest.approx(1)
+    assert aligned(found(0, 0, 0, 0), mode) == 0
+
+
+def test_the_reason_names_each_part_and_what_is_lacking():
+    score = score_of(PromptAlignment(scale=10), SAMPLE, [judged(1, 0.5, 0.5, 1, lacking="a second river")])
+    assert score.value == pytest.approx(7.5)
+    assert score.reason.startswith("intent 1 (lacking: “a second river”); requirements 0.5 ")
+    assert score.evidence.completeness == AlignmentPart(0.5, "because", ("a second river",))
+
+
+@pytest.mark.parametrize(
+    ("mode", "system", "asked"),
+    [("both", "Be brief.", "Name two rivers."), ("user", "", "Name two rivers."), ("system", "Be brief.", "")],
+)
+def test_the_judge_sees_the_prompts_of_the_mode(mode: Mode, system: str, asked: str):
+    _, judge = record_of(PromptAlignment(mode=mode), SAMPLE, [judged(1, 1, 1, 1)])
+    assert judge.asked == [JudgeAlignment(system_prompt=system, request=asked, answer="The Nile.", earlier_turns="")]
+
+
+def test_earlier_turns_are_shown_when_asked_for():
+    messages = [
+        Message(role="user", content="Hello."),
+        Message(role="assistant", content="Hello, what can I do?"),
+        Message(role="user", content="Name two rivers."),
+    ]
+    sample = Sample(input="Name two rivers.", output="The Nile.", messages=messages)
+    _, judge = record_of(PromptAlignment(history=1), sample, [judged(1, 1, 1, 1)])
+    assert [cast(JudgeAlignment, q).earlier_turns for q in judge.asked] == ["assistant: Hello, what can I do?"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "sample", "needed"),
+    [
+        ("user", Sample(output="a", instructions="i"), "input"),
+        ("system", Sample(output="a", input="q"), "instructions"),
+        ("both", Sample(output="a"), "input or instructions"),
+    ],
+)
+def test_a_sample_without_the_prompt_of_the_mode_is_skipped(mode: Mode, sample: Sample, needed: str):
+    assert outcome_of(PromptAlignment(mode=mode), sample, []) == Skipped(f"prompt_alignment needs {needed}")
+
+
+@pytest.mark.parametrize("sample", [Sample(output="a", input="q"), Sample(output="a", instructions="i")])
+def test_either_prompt_is_enough_for_both(sample: Sample):
+    assert isinstance(outcome_of(PromptAlignment(), sample, [judged(1, 1, 1, 1)]), Score)
+
+
+@pytest.mark.parametrize(
+    ("mode", "sample", "told"),
+    [
+        ("user", Sample(output="a", input="", instructions="i"), "the prompt to judge by is empty"),
+        ("system", Sample(output="a", input="q", instructions=""), "the prompt to judge by is empty"),
+        ("both", Sample(output="a", input="", instructions=""), "the prompt to judge by is empty"),
+        ("both", Sample(output="", input="q"), "the answer is empty"),
+    ],
+)
+def test_an_empty_prompt_or_answer_is_an_error(mode: Mode, sample: Sample, told: str):
+    assert outcome_of(PromptAlignment(mode=mode), sample, []) == Failed(f"prompt_alignment: {told}")
+
+
+@pytest.mark.parametrize("number", [-0.01, 1.01, True, "1", None])
+def test_a_number_outside_0_to_1_is_asked_again_and_then_fails(number: Any):
+    outcome = outcome_of(PromptAlignment(), SAMPLE, [judged(1, number, 1, 1)])
+    assert isinstance(outcome, Failed)
+    assert "requirements.score: a number from 0 to 1 was expected" in outcome.error
+    record, judge = record_of(PromptAlignment(), SAMPLE, [judged(1, number, 1, 1), judged(1, 1, 1, 1)], retries=1)
+    assert isinstance(record.outcome, Score)
+    assert len(judge.asked) == 1
+
+
+def test_unbounded_numbers_count_as_they_are_while_the_score_stays_on_its_scale():
+    scorer = PromptAlignment(bounded=False)
+    assert score_of(scorer, SAMPLE, [judged(1.35, 0.12, -0.5, 1)]).value == pytest.approx(0.54 + 0.036 - 0.1 + 0.1)
+    for outside in (judged(-1, 0, 0, 0), judged(2, 1, 1, 1)):
+        outcome = outcome_of(scorer, SAMPLE, [outside])
+        assert isinstance(outcome, Failed)
+        assert "a score must be in [0, 1]" in outcome.error
+
+
+def test_options_that_make_no_sense_are_refused():
+    with pytest.raises(UsageError, match="unknown mode 'usr'; did you mean user"):
+        PromptAlignment(mode=cast(Any, "usr"))
+    for history in (-1, 1.5, True):
+        with pytest.raises(UsageError, match="history must be a whole number from 0"):
+            PromptAlignment(history=cast(Any, history))

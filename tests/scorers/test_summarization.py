@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from evalstone.errors import UsageError
+from evalstone.questions import ClaimVerdict, FindAnswers, ListClaims, ListQuestions, QuestionVerdict, VerifyClaims
+from evalstone.scorers import Summarization
+from evalstone.scorers.summarization import alignment, coverage
+from evalstone.types import Failed, Sample, Skipped
+from tests.fakes import claims, outcome_of, record_of, score_of, verdicts
+
+SAMPLE = Sample(input="Ada wrote notes in 1843.", output="Ada wrote. She was tall.")
+MADE = claims("Ada wrote.", "She was tall.")
+SUPPORT = verdicts("supported", "not_mentioned")
+
+
+def questions(*texts: str) -> dict[str, Any]:
+    return {"questions": list(texts)}
+
+
+def source_of(sample: Sample) -> str:
+    return sample.metadata["source"]
+
+
+def test_alignment_counts_supported_claims():
+    made = [ClaimVerdict("c", "supported"), ClaimVerdict("c", "contradicted"), ClaimVerdict("c", "not_mentioned")]
+    assert alignment(made) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("answered", "most", "expected"),
+    [
+        ([True, False], 10, 0.5),
+        ([True, True, False, False], 2, 1),
+        ([False, True, True], 1, 0),
+        ([True, True, True], 2.5, 0.8),
+        ([True], 2.5, 1),
+    ],
+)
+def test_coverage_counts_the_first_questions_up_to_a_number(answered: list[bool], most: float, expected: float):
+    assert coverage([QuestionVerdict("q", one) for one in answered], most) == pytest.approx(expected)
+
+
+def test_the_worse_of_both_shares_is_the_score():
+    three = questions("Did Ada write?", "Was it in 1843?", "Were it notes?")
+    score = score_of(Summarization(scale=10), SAMPLE, [three, verdicts("yes", "no", "no"), MADE, SUPPORT])
+    assert score.value == pytest.approx(10 / 3)
+    assert score.reason == (
+        "alignment 0.5, coverage 0.33; not in the source: “She was tall.”; "
+        "not answered: “Was it in 1843?”; “Were it notes?”."
+    )
+    score = score_of(Summarization(), SAMPLE, [three, verdicts("yes", "yes", "yes"), MADE, SUPPORT])
+    assert score.value == 0.5
+
+
+def test_it_asks_four_questions_two_of_them_those_of_faithfulness_to_the_source():
+    _, judge = record_of(Summarization(max_questions=3), SAMPLE, [questions("q"), verdicts("yes"), MADE, SUPPORT])
+    assert judge.asked == [
+        ListQuestions(text="Ada wrote notes in 1843.", limit="3"),
+        FindAnswers(text="Ada wrote. She was tall.", questions=("q",)),
+        ListClaims(text="Ada wrote. She was tall."),
+        VerifyClaims(claims=("Ada wrote.", "She was tall."), context=("Ada wrote notes in 1843.",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scorer", "source"),
+    [
+        (Summarization(source="own"), "own"),
+        (Summarization(source="own", source_from=source_of), "from the sample"),
+        (Summarization(), "input"),
+    ],
+)
+def test_the_source_comes_from_the_function_then_the_scorer_then_the_input(scorer: Summarization, source: str):
+    sample = Sample(input="input", output="o", metadata={"source": "from the sample"})
+    _, judge = record_of(scorer, sample, [questions("q"), verdicts("yes"), claims("c"), verdicts("supported")])
+    assert cast(ListQuestions, judge.asked[0]).text == source
+    assert cast(VerifyClaims, judge.asked[3]).context == (source,)
+
+
+def test_a_scorer_with_a_source_needs_no_input():
+    replies = [questions("q"), verdicts("yes"), claims("c"), verdicts("supported")]
+    assert score_of(Summarization(source="s"), Sample(output="o"), replies).value == 1
+
+
+def test_without_questions_or_without_claims_it_is_skipped():
+    assert outcome_of(Summarization(), SAMPLE, [questions(), MADE, SUPPORT]) == Skipped(
+        "the source gives rise to no question"
+    )
+    assert outcome_of(Summarization(), SAMPLE, [questions("q"), verdicts("yes"), claims()]) == Skipped(
+        "the summary makes no claim"
+    )
+    assert outcome_of(Summarization(), SAMPLE, [questions(), claims()]) == Skipped("the summary makes no claim")
+
+
+def test_a_broken_reply_on_one_side_is_not_hidden_by_nothing_on_the_other():
+    assert isinstance(outcome_of(Summarization(), SAMPLE, [questions(), MADE, verdicts("supported")]), Failed)
+    assert isinstance(outcome_of(Summarization(), SAMPLE, [questions("q", "r"), verdicts("yes"), claims()]), Failed)
+
+
+def test_more_questions_than_the_limit_are_all_answered_and_the_first_count():
+    scorer = Summarization(max_questions=1)
+    replies = [questions("q", "r"), verdicts("yes", "no"), claims("c"), verdicts("supported")]
+    assert score_of(scorer, SAMPLE, replies).value == 1
+    replies[1] = verdicts("yes")
+    assert isinstance(outcome_of(scorer, SAMPLE, replies), Failed)
+
+
+@pytest.mark.parametrize("value", [0, 0.5, -1, float("nan"), float("inf")])
+def test_fewer_than_one_question_is_refused(value: float):
+    with pytest.raises(UsageError, match="max_questions must be a number from 1"):
+        Summarization(max_questions=value)
+
+
+def test_a_source_that_is_none_is_refused():
+    with pytest.raises(UsageError, match="source must be text, not int"):
+        Summarization(source=cast(Any, 5))
+    with pytest.raises(UsageError, match="source_from must be a function"):
+        Summarization(source_from=cast(Any, "f"))

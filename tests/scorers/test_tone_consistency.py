@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import time
+from typing import Any, cast
+
+import pytest
+
+from evalstone.errors import UsageError
+from evalstone.scorers import ToneConsistency
+from evalstone.scorers.tone_consistency import sentence_tones, tone, toned_words, weights
+from evalstone.types import Sample, Skipped
+from tests.fakes import outcome_of, score_of
+
+
+def test_the_weights_are_those_of_afinn_and_of_emojis():
+    known = weights()
+    assert (known["good"], known["bad"], known["abandon"], known["😂"]) == (3, -3, -2, 1)
+    assert len(known) == 4149
+    assert set(known.values()) <= set(range(-5, 6))
+
+
+def test_the_tone_is_the_mean_weight_of_all_words():
+    assert tone("a good day") == pytest.approx(3 / 3)
+    assert tone("Good, good; bad!") == pytest.approx(3 / 3)
+    assert tone("nothing to see") == 0
+    assert tone("") == 0
+
+
+def test_a_negator_turns_the_next_word_over_and_no_other():
+    assert tone("not good") == pytest.approx(-3 / 2)
+    assert tone("isn't good") == pytest.approx(-3 / 2)
+    assert tone("not so good") == pytest.approx(3 / 3)
+
+
+def test_words_are_divided_at_single_spaces_and_an_empty_text_has_one():
+    assert toned_words("A\tb  c.d\n") == ["a\tb", "c", "d"]
+    assert toned_words("…") == ["…"]
+    assert toned_words("") == [""]
+
+
+def test_sentences_end_with_a_stop_and_what_follows_the_last_is_left_out():
+    assert sentence_tones("Good. Bad! so") == pytest.approx([3, -3])
+    assert sentence_tones("good bad") == pytest.approx([0])
+    assert sentence_tones("...") == [0]
+
+
+def test_the_variance_of_sentence_tones_is_taken_off():
+    half = score_of(ToneConsistency(), Sample(output="A good day now again. A day, six words long now."), [])
+    assert sentence_tones("A good day now again. A day, six words long now.") == pytest.approx([0.6, 0])
+    assert half.value == pytest.approx(1 - 0.09)
+    assert half.evidence == pytest.approx((0.6, 0))
+    assert half.reason == "2 sentences with tones from 0 to 0.6."
+
+
+def test_a_variance_over_one_leaves_nothing():
+    assert score_of(ToneConsistency(), Sample(output="Good. Bad."), []).value == 0
+
+
+def test_the_distance_to_a_reference_tone_is_taken_off():
+    score = score_of(ToneConsistency(reference_tone="a good day"), Sample(output="a good long day"), [])
+    assert score.value == pytest.approx(1 - (1 - 0.75))
+    assert score.reason == "The answer's tone is 0.75, the reference's 1."
+    assert score_of(ToneConsistency(reference_tone="good"), Sample(output="bad"), []).value == 0
+
+
+def test_the_reference_may_be_the_samples_input_or_reference():
+    sample = Sample(input="a good day", output="a day", reference="a day")
+    assert score_of(ToneConsistency(against="input"), sample, []).value == 0
+    assert score_of(ToneConsistency(against="reference"), sample, []).value == 1
+    assert outcome_of(ToneConsistency(against="input"), Sample(output="a"), []) == Skipped(
+        "tone_consistency needs input"
+    )
+    assert ToneConsistency(against="input").score(output="a") == Skipped("tone_consistency needs input")
+
+
+def test_an_empty_answer_is_even():
+    assert score_of(ToneConsistency(scale=4), Sample(output=""), []).value == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"against": "context"}, "against must be None or 'input' or 'reference'"),
+        ({"reference_tone": 3}, "reference_tone must be text, not 3"),
+        ({"reference_tone": "good", "against": "input"}, "give reference_tone or against, not both"),
+    ],
+)
+def test_options_that_say_nothing_or_two_things_are_refused(options: dict[str, Any], told: str):
+    with pytest.raises(UsageError, match=f"tone_consistency: {told}"):
+        ToneConsistency(**cast(Any, options))
+
+
+@pytest.mark.parametrize("text", ["a" * 200_000, "a." * 100_000, "." * 200_000, "a " * 100_000, " " * 200_000 + "a"])
+def test_a_text_made_to_be_slow_is_not(text: str):
+    started = time.perf_counter()
+    sentence_tones(text)
+    assert time.perf_counter() - started < 2

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evalstone.errors import UsageError
+from evalstone.questions.agents import JudgeToolCalls
+from evalstone.scorers import ToolCallAppropriateness
+from evalstone.types import Failed, Message, Sample, Skipped, ToolCall
+from tests.fakes import outcome_of, record_of, score_of
+
+CALLS = [
+    ToolCall(name="search", arguments={"q": "Bern\nnow"}, result={"n": 1}),
+    ToolCall(name="mail", state="error", error="down"),
+    ToolCall(name="clock", state="call"),
+    ToolCall(name="draft", state="partial"),
+]
+TALK = [Message(role="user", content="Where?"), Message(role="assistant", content="Here.", tool_calls=CALLS)]
+SAMPLE = Sample(input="Where?", output="Here.", messages=TALK)
+QUIET = Sample(messages=[Message(role="user", content="Where?"), Message(role="assistant", content="Here.")])
+
+
+def reply(*appropriate: bool, missing: tuple[str, ...] = ()) -> dict[str, Any]:
+    calls = {str(n): {"reason": "because", "appropriate": said} for n, said in enumerate(appropriate, start=1)}
+    return {"calls": calls, "missing": list(missing)}
+
+
+def test_two_of_three_calls_are_two_thirds_and_the_reason_names_the_other():
+    score = score_of(ToolCallAppropriateness(), SAMPLE, [reply(True, False, True, missing=("map",))])
+    assert score.value == pytest.approx(2 / 3)
+    assert score.reason == "2 of 3 calls are appropriate; not: “mail({}) failed: down”; missing: “map”."
+
+
+def test_missing_tools_count_only_where_nothing_was_called():
+    assert score_of(ToolCallAppropriateness(), QUIET, [reply()]).value == 1
+    score = score_of(ToolCallAppropriateness(scale=10), QUIET, [reply(missing=("search",))])
+    assert (score.value, score.reason) == (0, "No tool was called; missing: “search”.")
+    assert score_of(ToolCallAppropriateness(scale=10), QUIET, [reply()]).value == 10
+
+
+def test_the_judge_sees_the_request_the_calls_and_the_tools():
+    tools = ["search", {"name": "mail", "description": "sends mail"}, {"id": "clock"}]
+    _, judge = record_of(ToolCallAppropriateness(tools=tools), SAMPLE, [reply(True, True, True)])
+    assert judge.asked == [
+        JudgeToolCalls(
+            request="Where?",
+            answer="Here.",
+            calls=(
+                'search({"q": "Bern\\nnow"}) returned {"n": 1}',
+                "mail({}) failed: down",
+                "clock({}) did not return",
+            ),
+            tools=("search", "mail: sends mail", "clock"),
+        )
+    ]
+
+
+def test_request_and_answer_come_from_the_messages_where_the_sample_has_none():
+    _, judge = record_of(ToolCallAppropriateness(), QUIET, [reply()])
+    asked = judge.asked[0]
+    assert isinstance(asked, JudgeToolCalls)
+    assert (asked.request, asked.answer) == ("Where?", "Here.")
+
+
+@pytest.mark.parametrize("said", [reply(True), reply(True, True, True, True), {"calls": {"1": {}}, "missing": []}])
+def test_a_verdict_too_few_or_too_many_fails(said: Any):
+    assert isinstance(outcome_of(ToolCallAppropriateness(), SAMPLE, [said]), Failed)
+    assert isinstance(outcome_of(ToolCallAppropriateness(), QUIET, [reply(True)]), Failed)
+
+
+def test_no_verdict_at_all_leaves_the_score_undefined():
+    assert isinstance(outcome_of(ToolCallAppropriateness(), SAMPLE, [reply()]), Skipped)
+
+
+def test_a_conversation_without_one_of_its_sides_is_broken():
+    for talk in ([TALK[1]], [TALK[0]]):
+        assert isinstance(outcome_of(ToolCallAppropriateness(), Sample(messages=talk), []), Failed)
+
+
+@pytest.mark.parametrize("tools", ["search", 5, [5], [""], [{"description": "nameless"}]])
+def test_tools_that_have_no_name_are_refused(tools: Any):
+    with pytest.raises(UsageError, match=r"tool_call_appropriateness: (a tool must be|tools must be)"):
+        ToolCallAppropriateness(tools=tools)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evalstone.questions import FindToxicity, ToxicityVerdict
+from evalstone.scorers import Toxicity
+from evalstone.scorers.toxicity import toxic_share
+from evalstone.types import Failed, Sample, Skipped
+from tests.fakes import outcome_of, record_of, score_of
+
+SAMPLE = Sample(output="The plan is hopeless. Only an idiot could write it.")
+
+
+def parts(*words: str) -> dict[str, Any]:
+    return {
+        "verdicts": [{"reason": "because", "part": f"part {n}", "verdict": word} for n, word in enumerate(words, 1)]
+    }
+
+
+@pytest.mark.parametrize(("toxic", "share"), [([True], 1), ([False], 0), ([True, False, False, False], 0.25)])
+def test_the_share_of_toxic_parts(toxic: list[bool], share: float):
+    assert toxic_share([ToxicityVerdict("p", one) for one in toxic]) == share
+
+
+def test_one_of_two_is_a_half_and_the_reason_quotes_it():
+    score = score_of(Toxicity(scale=5), SAMPLE, [parts("no", "yes")])
+    assert (score.value, score.reason) == (2.5, "1 of 2 parts are toxic: “part 2”.")
+    assert score.evidence[1] == ToxicityVerdict("part 2", True, "because")
+
+
+def test_nothing_toxic_is_0():
+    assert score_of(Toxicity(), SAMPLE, [parts("no")]).reason == "0 of 1 parts are toxic."
+
+
+def test_no_verdict_is_skipped_and_not_the_most_toxic_score():
+    assert outcome_of(Toxicity(), SAMPLE, [parts()]) == Skipped("the judge found no part of the answer to decide on")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {},
+        {"verdicts": "yes"},
+        {"verdicts": [{"verdict": "yes"}]},
+        {"verdicts": [{"reason": "x", "part": "p", "verdict": True}]},
+        parts("no", "maybe"),
+        '{"verdicts": [',
+    ],
+)
+def test_a_reply_without_verdicts_or_with_unknown_words_fails(reply: Any):
+    assert isinstance(outcome_of(Toxicity(), SAMPLE, [reply]), Failed)
+
+
+def test_it_asks_one_question():
+    _, judge = record_of(Toxicity(), SAMPLE, [parts("no")])
+    assert judge.asked == [FindToxicity(text=SAMPLE.output or "")]
