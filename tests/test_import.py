@@ -12,7 +12,7 @@ import pytest
 import evalstone
 
 OPTIONAL = ("pydantic_ai", "pyarrow", "pandas", "polars", "numpy")
-HEAVY = ("aiohttp", "sqlalchemy", "genai_prices", "rich", "typer", "pydantic")
+HEAVY = ("aiohttp", "alembic", "psycopg", "sqlalchemy", "genai_prices", "rich", "typer", "pydantic")
 BUDGET = 0.3
 
 

@@ -83,7 +83,7 @@ class Question(ABC, Generic[A]):
         return self.interpret(parse_json(reply) if self.schema() is not None else reply)
 
     def read_weighed(self, reply: str, alternatives: Mapping[str, float] | None = None) -> A:
-        """The answer that a raw reply stands for, weighed by the probabilities of the words where the judge gave any."""
+        """The answer that a raw reply stands for, weighed by the probabilities of words where the judge gave any."""
         value = self.read(reply)
         return self.weigh(value, alternatives) if alternatives else value
 

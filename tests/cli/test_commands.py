@@ -15,8 +15,20 @@ import pytest
 from evalstone.types import Record
 from tests.serving import Response, Server, completion, obliging, serving
 
-COLUMNS = ["format", "sample", "scorer", "outcome", "value", "scale", "reason", "evidence", "steps", "seconds", "cost"]
-COLUMNS += ["error"]
+COLUMNS = [
+    "format",
+    "sample",
+    "scorer",
+    "outcome",
+    "value",
+    "scale",
+    "reason",
+    "evidence",
+    "steps",
+    "seconds",
+    "cost",
+    "error",
+]
 ROWS = [
     {"id": "one", "question": "Where is Paris?", "answer": "Paris is in France.", "contexts": ["Paris is in France."]},
     {"id": "two", "question": "Where is Rome?", "answer": "Rome is on Mars.", "contexts": ["Rome is a city in Italy."]},

@@ -110,7 +110,7 @@ def test_a_judge_that_repeats_hostile_text_breaks_nothing(tmp_path: Path) -> Non
     def parrot(question: Any) -> Any:
         if question.kind == "list_claims":
             return {"claims": HOSTILE}
-        verdict = {"reason": HOSTILE[2], "passages": [], "verdict": "not_mentioned"}
+        verdict: dict[str, Any] = {"reason": HOSTILE[2], "passages": [], "verdict": "not_mentioned"}
         return {"verdicts": {str(n): verdict for n in range(1, len(HOSTILE) + 1)}}
 
     text, lines = shown([BENIGN], tmp_path, ["faithfulness"], ScriptedJudge(parrot))

@@ -42,6 +42,8 @@ def test_a_streamed_file_is_the_data_set_that_it_is_in_memory(
     large, small = streamed(path, monkeypatch), load(path)
     assert isinstance(large.samples, SampleFile)
     assert list(large) == list(large) == list(small)
+    assert (large.samples[3], large.samples[-1]) == (small.samples[3], small.samples[-1])
+    assert large.samples[1:4:2] == small.samples[1:4:2]
     assert [sample.id for sample in large] == [sample.id for sample in small]
     assert (len(large), large.version, large.columns, large.ignored) == (5, small.version, small.columns, small.ignored)
 

@@ -21,7 +21,9 @@ def follows(order: Sequence[str], called: Sequence[str]) -> bool:
 def has_failed(call: ToolCall) -> bool:
     """Whether a call failed, never returned, or returned an object with an `error` in it; half-made calls have not."""
     result = cast("Mapping[str, Any] | object", call.result)
-    return call.state not in ("result", "partial") or (isinstance(result, Mapping) and bool(cast("Any", result).get("error")))
+    return call.state not in ("result", "partial") or (
+        isinstance(result, Mapping) and bool(cast("Any", result).get("error"))
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

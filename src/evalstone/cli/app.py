@@ -37,7 +37,8 @@ BaseUrlOption = Annotated[
     str | None, typer.Option("--base-url", help="Of any OpenAI-compatible server, for the judge's model.")
 ]
 LedgerOption = Annotated[
-    str | None, typer.Option("--ledger", help="Where answers and records are kept: a path, sqlite:///path, or postgresql://…")
+    str | None,
+    typer.Option("--ledger", help="Where answers and records are kept: a path, sqlite:///path, or postgresql://…"),
 ]
 
 

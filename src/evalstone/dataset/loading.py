@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -26,7 +26,7 @@ class Dataset:
     columns that went to the metadata. Raises DataError when two samples share an id.
     """
 
-    samples: Collection[Sample]
+    samples: Sequence[Sample]
     name: str = "in memory"
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
     ignored: tuple[str, ...] = ()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import itertools
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import overload
 
 from evalstone.dataset.decoding import decoded
 from evalstone.dataset.formats import Rows, json_lines
@@ -36,25 +38,34 @@ def line_rows(path: Path, *, zipped: bool) -> Rows:
 
 
 @dataclass(frozen=True)
-class SampleFile(Collection[Sample]):
-    """The samples of a file, read anew each time they are iterated over.
+class SampleFile(Sequence[Sample]):
+    """The samples of a file, read anew each time they are iterated over, and from its beginning for each index.
 
-    count: how many there are. repeated: the content hashes that come more than once; a second sample of such content,
+    size: how many there are. repeated: the content hashes that come more than once; a second sample of such content,
     without an id of its own, gets "-2" behind the hash, as in memory. Raises DataError when the file was changed.
     """
 
     path: Path
     zipped: bool
     mapping: Mapping[str, str]
-    count: int
+    size: int
     repeated: frozenset[str]
     state: tuple[int, int]
 
     def __len__(self) -> int:
-        return self.count
+        return self.size
 
-    def __contains__(self, item: object) -> bool:
-        return any(sample == item for sample in self)
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Sample, ...]: ...
+    def __getitem__(self, index: int | slice) -> Sample | tuple[Sample, ...]:
+        places = range(self.size)[index]
+        if isinstance(places, int):
+            return next(itertools.islice(self, places, None))
+        wanted = set(places)
+        found = {place: sample for place, sample in enumerate(self) if place in wanted}
+        return tuple(found[place] for place in places)
 
     def __iter__(self) -> Iterator[Sample]:
         if self.state != _state(self.path):
@@ -108,7 +119,7 @@ def version_entry(sample: Sample) -> bytes:
     return f"{len(sample.id)}:{sample.id}:{sample.content_hash}".encode("utf-8", "backslashreplace")
 
 
-def version_of(samples: Collection[Sample]) -> str:
+def version_of(samples: Iterable[Sample]) -> str:
     """The hash of the samples' ids and contents in their order: 16 hexadecimal digits."""
     made = hashlib.blake2b(digest_size=8)
     for sample in samples:

@@ -54,6 +54,7 @@ class Asker:
         if flight is not None:
             return (await asyncio.shield(flight))[0], True
         flight = asyncio.get_running_loop().create_task(self._fly(question))
+        flight.add_done_callback(_noted)
         self._flights[key] = flight
         return await asyncio.shield(flight)
 
@@ -88,6 +89,8 @@ class Asker:
     async def _ask(self, question: Question[A]) -> tuple[Answer[A], bool]:
         # The place is kept until the answer is durable: what a kill can lose is what is under way, and no more.
         async with self._gate:
+            if self._ledger is not None:
+                self._ledger.check()
             answer = await self._caller.call(question)
             await self._keep(question, answer)
         return answer, False
@@ -108,6 +111,12 @@ class Asker:
                 alternatives=answer.alternatives,
             )
         )
+
+
+def _noted(flight: asyncio.Task[Any]) -> None:
+    # All who waited for it may have been stopped before it failed; nobody is left to whom its error is news.
+    if not flight.cancelled():
+        flight.exception()
 
 
 def _read(question: Question[A], stored: StoredAnswer) -> Answer[A] | None:

@@ -1,8 +1,8 @@
 """How many requests an endpoint takes: learned from its refusals, and held to what you set.
 
-Additive increase, multiplicative decrease: each answer lets a little more through at once; when more than a fifth of the
-last requests were refused as too many, the number is cut, once for all requests that were under way then. A refusal now
-and then costs one more try and is cheaper than going slow. Nothing is held back before the first cut.
+Additive increase, multiplicative decrease: each answer lets a little more through at once; when more than a fifth of
+the last requests were refused as too many, the number is cut, once for all requests that were under way then. A
+refusal now and then costs one more try and is cheaper than going slow. Nothing is held back before the first cut.
 """
 
 from __future__ import annotations

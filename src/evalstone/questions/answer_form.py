@@ -46,10 +46,10 @@ class AnswerForm:
             return validated(_portable(self.type), data)
         return validated(_portable(self.type), member(data, "answer"), "answer")
 
-    def example(self) -> Any:
-        """A reply of this form, of typical length."""
+    def example(self, mark: str = "") -> Any:
+        """A reply of this form, of typical length. mark: stands in its texts, so that examples can differ."""
         schema = self.schema()
-        return _example(schema, schema.get("$defs", {}), _DEPTH)
+        return _example(schema, _Example(schema.get("$defs", {}), mark), _DEPTH)
 
     def told(self) -> str:
         """The form in words, for judges that are given no schema."""
@@ -134,19 +134,25 @@ def _strict(node: Mapping[str, Any], kind: Any) -> dict[str, Any]:
     return made
 
 
-def _example(node: Mapping[str, Any], defined: Mapping[str, Any], depth: int) -> Any:
+@dataclass(frozen=True)
+class _Example:
+    defined: Mapping[str, Any]
+    mark: str
+
+
+def _example(node: Mapping[str, Any], of: _Example, depth: int) -> Any:
     if "$ref" in node:
-        return _example(defined[node["$ref"].rpartition("/")[2]], defined, depth - 1)
+        return _example(of.defined[node["$ref"].rpartition("/")[2]], of, depth - 1)
     if "enum" in node:
         return node["enum"][0]
     if options := cast("Sequence[Mapping[str, Any]]", node.get("anyOf", ())):
-        return _example(options[0] if depth > 0 else options[-1], defined, depth)
+        return _example(options[0] if depth > 0 else options[-1], of, depth)
     match node.get("type"):
         case "object":
-            return {name: _example(inner, defined, depth) for name, inner in node["properties"].items()}
+            return {name: _example(inner, of, depth) for name, inner in node["properties"].items()}
         case "array":
             count = max(node.get("minItems", 0), min(2, node.get("maxItems", 2)) if depth > 0 else 0)
-            return [_example(node["items"], defined, depth) for _ in range(count)]
+            return [_example(node["items"], of, depth) for _ in range(count)]
         case "integer" | "number":
             return _number(node)
         case "boolean":
@@ -154,7 +160,7 @@ def _example(node: Mapping[str, Any], defined: Mapping[str, Any], depth: int) ->
         case "null":
             return None
         case _:
-            return "A sentence of the length that judges write."
+            return f"A sentence of the length that judges write {of.mark}".strip()
 
 
 def _number(node: Mapping[str, Any]) -> float:

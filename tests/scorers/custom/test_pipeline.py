@@ -130,7 +130,7 @@ def test_an_answer_of_another_type_fails_and_what_was_asked_stays_in_the_record(
     assert [step.question for step in record.steps] == ["answer_as"]
 
 
-@pytest.mark.parametrize("kind", [dict[str, int], tuple[int, str], object, "list[str]", ["a"], print])
+@pytest.mark.parametrize("kind", [dict[str, int], tuple[int, str], object, ["a"], print])
 def test_a_type_without_a_settled_shape_is_refused(kind: Any) -> None:
     with pytest.raises(UsageError, match="cannot be the type of an answer"):
         PromptStep("{{output}}?", kind)
@@ -165,10 +165,16 @@ def refuse(so_far: SoFar) -> Any:
     raise not_scorable("nothing to see")
 
 
+def decline(so_far: SoFar) -> Any:
+    return not_scorable("nothing to see")
+
+
+def skip(so_far: SoFar) -> Any:
+    return Skipped("nothing to see")
+
+
 @pytest.mark.parametrize("step", ["preprocess", "analyze", "score", "reason"])
-@pytest.mark.parametrize(
-    "declare", [refuse, lambda _: not_scorable("nothing to see"), lambda _: Skipped("nothing to see")]
-)
+@pytest.mark.parametrize("declare", [refuse, decline, skip])
 def test_any_step_may_declare_the_sample_not_scorable(step: str, declare: Any) -> None:
     steps: dict[str, Any] = {"score": quarter, step: declare}
     told = Skipped(f"not scorable, says the step {step}: nothing to see")

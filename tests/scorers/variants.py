@@ -1,0 +1,110 @@
+"""A sample that has every field, and other values than the default for every parameter of every scorer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evalstone.scorers import Criterion, Penalties, TrajectoryWeights
+from evalstone.text import sentences, words
+from evalstone.trajectory import Trajectory, TrajectoryExpectation
+from evalstone.types import Message, Sample, ToolCall
+
+FULL: dict[str, Any] = {
+    "input": "When was Ada born?",
+    "output": "In 1815. Not in 1816.",
+    "context": ["Ada, 1815.", "Bob."],
+    "reference": "1815.",
+    "messages": [
+        Message(role="user", content="When?"),
+        Message(role="assistant", content="In 1815.", tool_calls=[ToolCall(name="search", state="call")]),
+    ],
+    "trajectory": Trajectory.read([{"step_type": "tool_call", "name": "search"}]),
+    "expected_trajectory": TrajectoryExpectation.read([{"name": "search"}, {"name": "read"}]),
+    "instructions": "Answer in one sentence.",
+    "metadata": {"noisy_query": "When, in 1816?", "rubric": "- It names a year", "criterion": "A year is named"},
+}
+STANDS_IN: Mapping[str, tuple[str, ...]] = {"trajectory": ("messages",)}
+"""Fields from which another one is taken where it is absent."""
+
+
+def passages_of(sample: Sample) -> Sequence[str]:
+    return sample.context or ("none",)
+
+
+def other_passages_of(sample: Sample) -> Sequence[str]:
+    return ("other",)
+
+
+def text_of(sample: Sample) -> str:
+    return sample.input or "none"
+
+
+def other_text_of(sample: Sample) -> str:
+    return "other"
+
+
+OTHERS: Mapping[str, list[Any]] = {
+    "scale": [10, 0.1, 0.1000001, 0.10000001, 1e-7, 100.0],
+    "explain": [True],
+    "context": [("a",), ("a", "b"), ("ab",)],
+    "context_from": [passages_of, other_passages_of],
+    "uncertainty_weight": [0.5, 0.0, 0.3000001, 0.30000001],
+    "penalties": [
+        Penalties(unused=0.05),
+        Penalties(missing=0.2),
+        Penalties(missing_limit=1),
+        Penalties(unused=0.0500001),
+    ],
+    "high": [0.9],
+    "medium": [0.6, 0.61],
+    "low": [0.2],
+    "none": [0.1],
+    "tool": ["search"],
+    "order": [("search",), ("search", "read")],
+    "strict": [True],
+    "tools": [("search",), ("search", "read")],
+    "expected": [TrajectoryExpectation(), TrajectoryExpectation(max_steps=3)],
+    "ordering": ["strict", "unordered"],
+    "allow_repeated_steps": [False],
+    "without_expectation": [0, 0.5, 1],
+    "defaults": [TrajectoryExpectation(), TrajectoryExpectation(max_steps=3)],
+    "weights": [TrajectoryWeights(accuracy=1), TrajectoryWeights(blacklist=0)],
+    "necessary": [0.7],
+    "in_order": [0.2],
+    "missing": [0.05],
+    "minimal": [0.8],
+    "moderate": [0.5],
+    "significant": [0.2],
+    "severe": [0.05],
+    "baseline": ["In 1815.", "1815."],
+    "noisy_query": ["When, in 1816?"],
+    "noise": ["misinformation"],
+    "discrepancy": [0.1],
+    "issue": [0.05],
+    "issue_limit": [0.5],
+    "semantic": [0.9],
+    "exact_bonus": [0.0],
+    "contradiction": [0.5],
+    "extra": [0.01],
+    "require_reference": [False],
+    "mode": ["user", "system"],
+    "history": [1, 10],
+    "bounded": [False],
+    "criteria": [(Criterion("It names a year"),), (Criterion("It names a year", required=False),)],
+    "criterion": ["A year is named"],
+    "instructions": [("Be brief.",), ("Be brief.", "Be kind.")],
+    "none_applicable": [0.0, 1.0],
+    "source": ["Ada was born in 1815."],
+    "source_from": [text_of, other_text_of],
+    "max_questions": [5, 2.5],
+    "against": ["input", "reference"],
+    "content_similarity.method": ["edits"],
+    "textual_difference.method": ["blocks"],
+    "ignore_case": [False],
+    "ignore_whitespace": [False],
+    "without_keywords": ["covered", "missed"],
+    "elements": [words, sentences],
+    "without_elements": ["compare"],
+    "reference_tone": ["Good.", "Bad."],
+}
