@@ -160,6 +160,8 @@ def test_a_run_with_trouble_at_the_endpoint_scores_every_record(tmp_path: Path) 
         run = evaluate(samples, scorers, judge=judge, ledger=tmp_path / "l.db", concurrency=8)
     assert [line.scored for line in run.summary] == [40, 40, 40]
     assert server.most_at_once <= 8
+    assert run.met["HTTP 429"] > run.met["HTTP 500"] > 0
+    assert run.met["replies asked for again"] > 0
     assert len(server.requests) < 1.35 * 200
 
 

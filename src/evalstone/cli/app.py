@@ -82,7 +82,9 @@ def run(
         minimum=minimum,
     )
     if dry_run:
-        commands.dry_run(config)
+        from evalstone.cli import estimate  # noqa: PLC0415
+
+        estimate.dry_run(config)
         return
     raise typer.Exit(commands.run(config, fresh=fresh, budget=budget, worst=worst, quiet=quiet))
 
@@ -133,9 +135,9 @@ def scorers(
     ] = None,
 ) -> None:
     """List the scorers, or explain one: formula, needs, range, how to read it, what to do about a low one."""
-    from evalstone.cli import commands  # noqa: PLC0415
+    from evalstone.cli import catalogue  # noqa: PLC0415
 
-    commands.scorers(name, system)
+    catalogue.scorers(name, system)
 
 
 @app.command()

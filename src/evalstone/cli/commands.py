@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-import inspect
 import signal
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from evalstone import bridge
 from evalstone.api import DEFAULT_LEDGER, evaluate, plan_for
 from evalstone.api import score as score_one
-from evalstone.checks import Check
-from evalstone.cli.others import show_definitions, show_names
+from evalstone.cli.screen import console
 from evalstone.config import DEFAULT_SCORERS, RunConfig, numbers, overridden, pairs, read_config
 from evalstone.dataset.writing import json_line
 from evalstone.demo import DEMO_DATA
-from evalstone.engine import ALL_SCORERS, Run, estimate
+from evalstone.engine import ALL_SCORERS, Run
 from evalstone.engine.limits import Stop
 from evalstone.errors import UsageError, unknown
 from evalstone.ledger.location import shown
 from evalstone.report.files import prepare, read_run, write_run
 from evalstone.report.terminal import money, safe, show_run
-from evalstone.scorers.base import Scorer, summary
 from evalstone.types import Failed, Score, Skipped
 
 OK, BELOW, FAILED, INTERRUPTED = 0, 1, 3, 130
 INTERRUPTION = "interrupted"
 GO_ON = "the same command goes on from there"
 DEMO_SCORERS = ("faithfulness", "hallucination", "context_relevance", "context_precision", "context_position")
-
-
-def console() -> Console:
-    """Standard output; a width of its own where there is no terminal to ask."""
-    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 120)
 
 
 def judge_spec(judge: str | None, base_url: str | None) -> Any:
@@ -187,33 +176,6 @@ def demo(out: str, ledger: str | None) -> int:
     return run(config, fresh=False, worst=3, quiet=False, hint=hint)
 
 
-def dry_run(config: RunConfig) -> None:
-    """Print what a run would ask and cost."""
-    plan = plan_for(config.data, config.scorers, judge=config.judge, mapping=config.map)
-    found = bridge.run(estimate(plan, ledger=config.ledger))
-    screen = console()
-    screen.print(
-        Text(f"{safe(plan.dataset.name)}: {found.samples} samples, judged by {found.judge}. Nothing was asked.")
-    )
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("scorer")
-    for name in ("calls", "shared", "in the ledger", "input tokens", "output tokens", "skipped"):
-        table.add_column(name, justify="right")
-    for line in found.scorers:
-        counts = (line.calls, line.shared, line.answered, line.usage.input, line.usage.output, line.skipped)
-        table.add_row(line.name, *(f"{count:,}" for count in counts))
-    screen.print(table)
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.items()) or "no question"
-    screen.print(Text(f"Would ask: {kinds}."))
-    usage = found.usage
-    screen.print(
-        Text(
-            f"{found.calls:,} calls, about {usage.input:,} input and {usage.output:,} output tokens, "
-            f"about {money(found.cost)} (estimated; retries and reasoning tokens come on top)"
-        )
-    )
-
-
 def score(scorer: str, fields: Mapping[str, Any], judge: Any, ledger: str | None, as_json: bool) -> int:
     """Score one sample and print the outcome; the exit code."""
     record = score_one(scorer, fields, judge=judge, ledger=ledger)
@@ -236,55 +198,6 @@ def score(scorer: str, fields: Mapping[str, Any], judge: Any, ledger: str | None
             Text(f"  {step.question}, answered by {step.judge}, {step.seconds:.2f} s, {money(step.cost)}", style="dim")
         )
     return FAILED if isinstance(record.outcome, Failed) else OK
-
-
-def scorers(name: str | None, system: str | None = None) -> None:
-    """List all scorers, explain one, or show what another system's names are here."""
-    if system is not None:
-        show_names(system, console())
-        return
-    if name is None:
-        _list_scorers()
-        return
-    key = name.replace("-", "_")
-    if key not in ALL_SCORERS:
-        raise UsageError(unknown("scorer", name, ALL_SCORERS))
-    _explain(ALL_SCORERS[key])
-
-
-def _list_scorers() -> None:
-    screen = console()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for column in ("scorer", "needs", "range", "better", "judge calls", "what it measures"):
-        table.add_column(column)
-    for name, kind in ALL_SCORERS.items():
-        better = "lower" if kind.lower_is_better else "higher"
-        calls = str(len(kind.asks))
-        table.add_row(name, ", ".join(kind.required()), "0 to scale", better, calls, summary(kind))
-    screen.print(table)
-    screen.print(Text("\nevalstone scorers NAME explains one.", style="dim"))
-
-
-def _explain(kind: type[Scorer]) -> None:
-    screen = console()
-    shared = issubclass(kind, Check)
-    module = inspect.getmodule(kind)
-    screen.print(Text((inspect.getdoc(kind if shared else module) or summary(kind)).strip()))
-    screen.print(Text(f"\nneeds       {', '.join(kind.required())}"))
-    screen.print(Text(f"range       0 to scale (default 1), {'lower' if kind.lower_is_better else 'higher'} is better"))
-    screen.print(Text(f"asks        {', '.join(asked.kind for asked in kind.asks) or 'no judge'}"))
-    given = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
-    form = f"{kind.name}({', '.join(f'{name}=…' for name in given)})@{kind.version}" if given else kind().signature
-    screen.print(Text(f"signature   {form}"))
-    if kind.definitions:
-        show_definitions(kind.definitions, screen)
-    if kind.bands:
-        screen.print(Text("\nHow to read it (scale 1)", style="bold"))
-        for floor, meaning in kind.bands:
-            screen.print(Text(f"  from {floor:g}: {meaning}"))
-    if kind.advice:
-        screen.print(Text(f"\nAbout a {'high' if kind.lower_is_better else 'low'} one", style="bold"))
-        screen.print(Text(f"  {kind.advice}"))
 
 
 def report(name: str, ledger: str | None, worst: int) -> int:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
+SECONDS_A_CALL = 2.0
+
 
 @dataclass
 class ScorerEstimate:
@@ -51,6 +53,10 @@ class Estimate:
     scorers: tuple[ScorerEstimate, ...]
     cost: float | None
     kinds: Mapping[str, int]
+
+    def seconds(self, concurrency: int) -> float:
+        """About how long the calls would take, at SECONDS_A_CALL each and so many at once."""
+        return self.calls * SECONDS_A_CALL / concurrency
 
     @property
     def calls(self) -> int:

@@ -8,7 +8,8 @@ import itertools
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -82,10 +83,11 @@ class _Execution:
         not leave a call's place empty."""
         began = time.perf_counter()
         resumed = await self._take_up(fresh)
+        before = Counter(self.plan.judge.met())
         cells = self._open_cells(shuffled)
         count = min(workers, self.plan.size)
         await self._all([asyncio.ensure_future(self._worker(cells)) for _ in range(count)])
-        run = self._result(time.perf_counter() - began, resumed)
+        run = self._result(time.perf_counter() - began, resumed, Counter(self.plan.judge.met()) - before)
         if self.book is not None and run.complete:
             await self.book.finish_run(self.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict())
         return run
@@ -106,7 +108,7 @@ class _Execution:
             return 0
         found = None if fresh else await self.book.resumable(self.plan.fingerprint)
         if found is None:
-            about = self._result(0.0, 0).about()
+            about = self._result(0.0, 0, {}).about()
             await self.book.start_run(RunRow(self.id, self.plan.fingerprint, self.started, None, about))
             return 0
         row, records = found
@@ -153,7 +155,10 @@ class _Execution:
             # Code scorers and the embedded judge never wait; other tasks of the loop must come to their turn.
             await asyncio.sleep(0)
 
-    def _result(self, seconds: float, resumed: int) -> Run:
+    def _result(self, seconds: float, resumed: int, met: Mapping[str, int]) -> Run:
+        summary = tuple(tally.summary() for tally in self.tallies.values())
+        if corrections := sum(line.corrections for line in summary):
+            met = {**met, "replies asked for again": corrections}
         return Run(
             id=self.id,
             dataset=self.plan.dataset.name,
@@ -163,9 +168,10 @@ class _Execution:
             note=self.plan.judge.note,
             cards=tuple(ScorerCard.of(scorer) for scorer in self.plan.scorers),
             records=self.done,
-            summary=tuple(tally.summary() for tally in self.tallies.values()),
+            summary=summary,
             started=self.started,
             seconds=seconds,
             resumed=resumed,
             ended="" if self.done.complete else self.stop.reason,
+            met=met,
         )

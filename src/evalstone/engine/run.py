@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from evalstone.engine.summary import ScorerCard, ScorerSummary, summarize
@@ -22,7 +22,8 @@ class Run:
 
     records: one for each sample and scorer, samples in the order of the data set; very many are read back from a file.
     summary: one line a scorer, with mean, interval and the three counts. resumed: how many of them were
-    already there from an earlier, unfinished run of the same plan. ended: why the run ended before its end, if it did.
+    already there from an earlier, unfinished run of the same plan. ended: why the run ended before its end, if it
+    did. met: the trouble that it met on its way, and how often.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Run:
     seconds: float
     resumed: int = 0
     ended: str = ""
+    met: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def complete(self) -> bool:
@@ -87,6 +89,7 @@ class Run:
             "seconds": self.seconds,
             "resumed": self.resumed,
             "ended": self.ended,
+            "met": dict(self.met),
             "scorers": [dataclasses.asdict(card) for card in self.cards],
         }
 
@@ -114,6 +117,7 @@ class Run:
             seconds=data["seconds"],
             resumed=data["resumed"],
             ended=data.get("ended", ""),
+            met=data.get("met", {}),
         )
 
     def to_dicts(self) -> list[dict[str, Any]]:

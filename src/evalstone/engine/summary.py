@@ -51,6 +51,7 @@ class ScorerSummary:
     reused: int
     cost: float | None
     reasons: tuple[tuple[str, int], ...]
+    corrections: int = 0
 
     @property
     def mean(self) -> float | None:
@@ -95,6 +96,7 @@ class Tally:
         self.reasons: Counter[str] = Counter()
         self.questions = 0
         self.reused = 0
+        self.corrections = 0
         self.cost: float | None = 0.0
 
     def add(self, record: Record) -> None:
@@ -109,6 +111,7 @@ class Tally:
                 self.reasons[told] += 1
         self.questions += len(record.steps)
         self.reused += sum(step.reused for step in record.steps)
+        self.corrections += sum(max(0, step.usage.requests - 1) for step in record.steps)
         self.cost = total_cost((self.cost, record.cost))
 
     def summary(self) -> ScorerSummary:
@@ -123,4 +126,5 @@ class Tally:
             reused=self.reused,
             cost=self.cost,
             reasons=tuple(self.reasons.most_common(SHOWN_REASONS)),
+            corrections=self.corrections,
         )

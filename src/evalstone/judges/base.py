@@ -40,6 +40,10 @@ class Judge(ABC):
         """What the judge needs while a run lasts (connections); entered once by each run."""
         return contextlib.nullcontext()
 
+    def met(self) -> Mapping[str, int]:
+        """The trouble met so far on the running loop, and how often: `{"HTTP 429": 3}`."""
+        return {}
+
     def check(self) -> None:  # noqa: B027 - most judges have nothing to check
         """Raise UsageError for what can be known to be wrong before anything is asked, such as a missing key."""
 

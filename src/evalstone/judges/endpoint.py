@@ -13,6 +13,7 @@ import json
 import random
 import time
 import weakref
+from collections import Counter
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
@@ -46,6 +47,7 @@ class Endpoint:
         self._session: aiohttp.ClientSession | None = None
         self._users = 0
         self._reached = False
+        self.met: Counter[str] = Counter()
         self._limiter = limiter
 
     async def __aenter__(self) -> Endpoint:
@@ -101,8 +103,10 @@ class Endpoint:
                     return self._parsed(content), None
                 return self._refused(response.status, content, response.headers, place)
         except TimeoutError:
+            self.met["timeouts"] += 1
             return f"no answer within {self.timeout:g} s", None
         except aiohttp.ClientError as error:
+            self.met["broken connections"] += 1
             return f"{type(error).__name__}: {error}", None
 
     def _refused(
@@ -114,6 +118,7 @@ class Endpoint:
             raise UsageError(f"{self.host} refused the request ({told}); check the key and the model's name")
         if status not in _RETRIED or any(word in told.lower() for word in _SPENT):
             raise EndpointError(f"{self.host} refused the request ({told})")
+        self.met[f"HTTP {status}"] += 1
         wait = _retry_after(headers)
         if status == 429:
             self._limiter.refused(place.sent_at, wait)

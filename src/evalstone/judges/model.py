@@ -119,6 +119,9 @@ class ModelJudge(Judge):
     def opened(self) -> AbstractAsyncContextManager[object]:
         return self._endpoint() if self._url() else nullcontext()
 
+    def met(self) -> Mapping[str, int]:
+        return dict(self._endpoint().met) if self._url() else {}
+
     def _endpoint(self) -> Any:
         from evalstone.judges.endpoint import endpoint  # noqa: PLC0415 - aiohttp, which only model judges need
 

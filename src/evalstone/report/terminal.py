@@ -97,6 +97,8 @@ def _footing(run: Run) -> Text:
     questions = sum(line.questions for line in run.summary)
     reused = sum(line.reused for line in run.summary)
     told = f"{questions - reused} questions asked, {reused} reused, {run.seconds:.1f} s, cost {money(run.cost)}"
+    if run.met:
+        told += "; met " + ", ".join(f"{count} {what}" for what, count in run.met.items())
     if run.resumed:
         told += f"; {run.resumed} outcomes taken over from an unfinished run"
     return Text(told, style="dim")
