@@ -25,7 +25,9 @@ format: .venv/all
 	$(RUN) ruff check --fix .
 
 bench: .venv/ready
+	$(RUN) python bench/speed.py
 	$(RUN) python bench/engine.py
+	$(RUN) python bench/calls.py
 	$(RUN) python bench/code_scorers.py
 
 docs: .venv/ready
