@@ -1,4 +1,4 @@
-"""The ledger as the engine uses it: reads and writes of one moment go to the file together, on one thread.
+"""The ledger as the engine uses it: reads and writes of one moment go to the database together, on one thread.
 
 A caller's `await` ends when its row is committed. So an answer is durable before its score counts, and many answers
 share one transaction.
@@ -7,48 +7,70 @@ share one transaction.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstone.errors import LedgerError
-from evalstone.ledger.rows import RunRow, StoredAnswer
+from evalstone.ledger.rows import Claim, Key, RunRow, StoredAnswer
 from evalstone.types import Record
 
 if TYPE_CHECKING:
-    from evalstone.ledger.store import Ledger
+    from evalstone.ledger.store import Done, Ledger
+
+T = TypeVar("T")
+
+Look = asyncio.Future["StoredAnswer | None"]
+Want = asyncio.Future["StoredAnswer | Claim | None"]
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
+BURY_EVERY = 1.0
 
 
 @dataclass
 class _Batch:
     """What is asked of the ledger until it is next free."""
 
-    keys: dict[tuple[str, str], asyncio.Future[StoredAnswer | None]] = field(
-        default_factory=lambda: dict[tuple[str, str], "asyncio.Future[StoredAnswer | None]"]()
-    )
-    answers: list[StoredAnswer] = field(default_factory=lambda: list[StoredAnswer]())
-    records: list[tuple[str, Record]] = field(default_factory=lambda: list[tuple[str, Record]]())
-    written: list[asyncio.Future[None]] = field(default_factory=lambda: list["asyncio.Future[None]"]())
+    looked: dict[Key, list[Look]] = field(default_factory=dict[Key, list[Look]])
+    wanted: dict[Key, list[Want]] = field(default_factory=dict[Key, list[Want]])
+    answers: list[StoredAnswer] = field(default_factory=list[StoredAnswer])
+    records: list[tuple[str, Record]] = field(default_factory=list[tuple[str, Record]])
+    freed: list[Key] = field(default_factory=list[Key])
+    written: list[asyncio.Future[None]] = field(default_factory=list["asyncio.Future[None]"])
+    bury: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.keys or self.written)
+        return bool(self.looked or self.wanted or self.written or self.freed)
+
+    def waiting(self) -> Iterator[asyncio.Future[Any]]:
+        """Everyone who waits for something of this batch."""
+        yield from self.written
+        yield from chain.from_iterable(self.looked.values())
+        yield from chain.from_iterable(self.wanted.values())
 
 
 class AsyncLedger:
-    """A ledger for one run on one event loop. Open it with `async with AsyncLedger.open(url) as ledger`."""
+    """A ledger for one run on one event loop. Open it with `async with AsyncLedger(url) as ledger`."""
 
     def __init__(self, url: str | Path) -> None:
         self._url = url
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evalstone-ledger")
         self._batch = _Batch()
         self._working: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
         self._ledger: Ledger | None = None
+        self._held: set[Key] = set()
+        self._broken: LedgerError | None = None
+        self._buried = 0.0
 
     async def __aenter__(self) -> AsyncLedger:
-        loop = asyncio.get_running_loop()
         try:
-            self._ledger = await loop.run_in_executor(self._thread, _opened, self._url)
+            self._ledger = await self._threaded(lambda: _opened(self._url))
         except BaseException:
             self._thread.shutdown(wait=False)
             raise
@@ -57,8 +79,17 @@ class AsyncLedger:
     async def __aexit__(self, *raised: object) -> None:
         while self._working is not None:
             await asyncio.wait([self._working])
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._open.close)
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait([self._renewing])
+            # What cannot be given back now runs out by itself.
+            with contextlib.suppress(LedgerError):
+                await self._threaded(self._open.free_leases)
+        await self._threaded(self._open.close)
         self._thread.shutdown(wait=True)
+
+    async def _threaded(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     @property
     def _open(self) -> Ledger:
@@ -67,22 +98,55 @@ class AsyncLedger:
         return self._ledger
 
     @property
-    def path(self) -> str:
-        """The file that the ledger lies in."""
-        return self._open.path
+    def place(self) -> str:
+        """Where the ledger lies, for people: its file, or its URL without a password."""
+        return self._open.place
 
-    async def answer(self, question: str, judge: str) -> StoredAnswer | None:
+    def check(self) -> None:
+        """Raise the error that ended an earlier write, so that nothing is asked whose answer could not be kept."""
+        if self._broken is not None:
+            raise self._broken
+
+    async def answer(self, question: str, judge: str, number: int = 0) -> StoredAnswer | None:
         """The stored answer of a judge to a question, if there is one."""
-        key = (question, judge)
-        if key not in self._batch.keys:
-            self._batch.keys[key] = asyncio.get_running_loop().create_future()
-        waiting = self._batch.keys[key]
+        waiting: Look = asyncio.get_running_loop().create_future()
+        self._batch.looked.setdefault(Key(question, judge, number), []).append(waiting)
         self._work()
         return await waiting
 
+    async def answer_or_claim(self, question: str, judge: str, number: int = 0) -> StoredAnswer | Claim:
+        """The stored answer, or the right to ask for it.
+
+        Waits while another holds that right, in this process or another, on this machine or another; when that one
+        answers, its answer is returned, and when it gives up or is gone, the right. A claim must end in `keep_answer`
+        or in `release`.
+        """
+        key, pause = Key(question, judge, number), FIRST_PAUSE
+        while (found := await self._want(key)) is None:
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, LONGEST_PAUSE)
+            if time.monotonic() - self._buried > BURY_EVERY:
+                self._batch.bury, self._buried = True, time.monotonic()
+        return found
+
+    async def claim(self, question: str, judge: str, number: int = 0) -> bool:
+        """Whether the question is now the caller's to ask. False: it is answered, or another is asking it."""
+        return isinstance(await self._want(Key(question, judge, number)), Claim)
+
+    def release(self, question: str, judge: str, number: int = 0) -> None:
+        """Give a claim back without an answer. Does nothing for a question that is not claimed, or was answered."""
+        key = Key(question, judge, number)
+        if key in self._held:
+            self._held.discard(key)
+            self._batch.freed.append(key)
+            self._work()
+
     async def keep_answer(self, answer: StoredAnswer) -> None:
-        """Write an answer; returns when it is durable."""
+        """Write an answer; returns when it is durable. A claim to its question has ended then."""
         self._batch.answers.append(answer)
+        if answer.key in self._held:
+            self._held.discard(answer.key)
+            self._batch.freed.append(answer.key)
         await self._written()
 
     async def keep_record(self, run: str, record: Record) -> None:
@@ -91,27 +155,54 @@ class AsyncLedger:
         await self._written()
 
     async def start_run(self, row: RunRow) -> None:
-        """Enter a run before its first record."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._open.start_run, row)
+        """Enter a run before its first record. While this ledger is open nobody else takes it up."""
+        self._renew()
+        await self._threaded(lambda: self._open.start_run(row))
 
     async def finish_run(self, run: str, finished: str, about: dict[str, object]) -> None:
         """Mark a run as ended."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._open.finish_run, run, finished, about)
+        await self._threaded(lambda: self._open.finish_run(run, finished, about))
 
     async def resumable(self, plan: str) -> tuple[RunRow, list[Record]] | None:
-        """The last run of this plan that has not ended, with the records it has."""
+        """The last run of this plan that has not ended, with the records it has; None when there is none, or when
+        another process is working on it."""
 
         def look() -> tuple[RunRow, list[Record]] | None:
-            row = self._open.unfinished(plan)
+            row = self._open.take_up(plan)
             return row and (row, self._open.records(row.id))
 
-        return await asyncio.get_running_loop().run_in_executor(self._thread, look)
+        self._renew()
+        return await self._threaded(look)
+
+    async def _want(self, key: Key) -> StoredAnswer | Claim | None:
+        waiting: Want = asyncio.get_running_loop().create_future()
+        self._batch.wanted.setdefault(key, []).append(waiting)
+        self._renew()
+        self._work()
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            won = waiting.done() and not waiting.cancelled() and not waiting.exception()
+            if won and isinstance(waiting.result(), Claim):
+                self.release(*key)  # it was got in the moment in which the caller was stopped
+            raise
 
     async def _written(self) -> None:
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._batch.written.append(waiting)
         self._work()
         await waiting
+
+    def _renew(self) -> None:
+        if self._renewing is None:
+            self._renewing = asyncio.get_running_loop().create_task(self._keep_renewing())
+
+    async def _keep_renewing(self) -> None:
+        while True:
+            await asyncio.sleep(self._open.leases.seconds / 3)
+            # The next answer that is written will say it; a lease that is lost costs at most a question asked twice.
+            with contextlib.suppress(LedgerError):
+                await self._threaded(self._open.renew_leases)
 
     def _work(self) -> None:
         if self._working is None:
@@ -122,36 +213,53 @@ class AsyncLedger:
         try:
             while self._batch:
                 batch, self._batch = self._batch, _Batch()
-                work = loop.run_in_executor(self._thread, self._run, batch)
+                work = loop.run_in_executor(self._thread, self._run, batch, self._held.copy())
                 await asyncio.wait([work])
-                _settle(batch, work)
+                self._settle(batch, work)
         finally:
             self._working = None
 
-    def _run(self, batch: _Batch) -> dict[tuple[str, str], StoredAnswer]:
-        if batch.answers or batch.records:
-            self._open.write(batch.answers, batch.records)
-        by_judge: dict[str, list[str]] = {}
-        for question, judge in batch.keys:
-            by_judge.setdefault(judge, []).append(question)
-        found: dict[tuple[str, str], StoredAnswer] = {}
-        for judge, questions in by_judge.items():
-            found.update({(key, judge): answer for key, answer in self._open.answers(judge, questions).items()})
-        return found
+    def _run(self, batch: _Batch, held: set[Key]) -> Done:
+        from evalstone.ledger.store import Turn  # noqa: PLC0415 - SQLAlchemy, which is loaded by then
+
+        wanted = batch.wanted.keys() - held
+        looked = batch.looked.keys() | (batch.wanted.keys() & held)
+        return self._open.turn(Turn(batch.answers, batch.records, batch.freed, looked, wanted, batch.bury))
+
+    def _settle(self, batch: _Batch, work: asyncio.Future[Done]) -> None:
+        """Give every caller of a batch what came of it; whatever error ended it reaches all of them."""
+        if error := work.exception():
+            if isinstance(error, LedgerError):
+                self._broken = error
+            for waiting in batch.waiting():
+                if not waiting.done():
+                    waiting.set_exception(error)
+            return
+        done = work.result()
+        for waiting in batch.written:
+            _tell(waiting, None)
+        for key, looks in batch.looked.items():
+            for waiting in looks:
+                _tell(waiting, done.found.get(key))
+        for key, wants in batch.wanted.items():
+            claim = Claim(key) if key in done.taken else None
+            if claim:
+                self._held.add(key)
+            for waiting in wants:
+                if _tell(waiting, done.found.get(key) or claim):
+                    claim = None
+            if claim:  # all who wanted it were stopped meanwhile
+                self.release(*key)
+
+
+def _tell(waiting: asyncio.Future[T], value: T) -> bool:
+    if waiting.done():
+        return False
+    waiting.set_result(value)
+    return True
 
 
 def _opened(url: str | Path) -> Ledger:
     from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy, which only a run with a ledger needs
 
     return Ledger(url)
-
-
-def _settle(batch: _Batch, work: asyncio.Future[dict[tuple[str, str], StoredAnswer]]) -> None:
-    """Give every caller of a batch what came of it; whatever error ended it reaches all of them."""
-    error = work.exception()
-    for waiting in batch.written:
-        if not waiting.done():
-            waiting.set_exception(error) if error else waiting.set_result(None)
-    for key, waiting in batch.keys.items():
-        if not waiting.done():
-            waiting.set_exception(error) if error else waiting.set_result(work.result().get(key))

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalstone.types import Usage
 
 
+class Key(NamedTuple):
+    """What an answer is kept under: the question's fingerprint, the judge's identity, and which of several repeated
+    answers it is."""
+
+    question: str
+    judge: str
+    number: int = 0
+
+
 @dataclass(frozen=True)
 class StoredAnswer:
-    """A judge's raw reply as the ledger keeps it, and what it took when it was asked for."""
+    """A judge's raw reply as the ledger keeps it, and what it took when it was asked for.
+
+    number: which of several answers to the same question, where a judge is asked repeatedly; else 0.
+    """
 
     question: str
     judge: str
@@ -21,6 +33,20 @@ class StoredAnswer:
     cost: float | None
     seconds: float
     confidence: float | None
+    alternatives: Mapping[str, float] | None = None
+    number: int = 0
+
+    @property
+    def key(self) -> Key:
+        """What the answer is kept under."""
+        return Key(self.question, self.judge, self.number)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to ask a question: nobody else asks it until it is answered, released, or its holder is gone."""
+
+    key: Key
 
 
 @dataclass(frozen=True)
@@ -32,3 +58,13 @@ class RunRow:
     started: str
     finished: str | None
     about: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class DatasetRow:
+    """A data set's version, the hash of its samples' ids and contents; when and by what name it was first seen."""
+
+    version: str
+    name: str
+    samples: int
+    first_seen: str

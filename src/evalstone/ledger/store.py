@@ -1,112 +1,85 @@
-"""The ledger's tables, and what is read from and written to them. SQLite in WAL mode, through SQLAlchemy Core.
+"""The ledger, opened: what is read from its tables and written to them, on SQLite and PostgreSQL alike.
 
-    ledger   one row: the version of this layout
-    answers  a judge's raw replies, keyed by question fingerprint and judge identity: what was paid for
-    runs     what each run evaluates, and whether it has ended
-    records  outcome and steps of each sample and scorer of a run
-
-Nothing secret is written: a judge's identity holds no key and no header.
+Nothing secret is written: a judge's identity holds no key and no header, and no row holds the ledger's own URL.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 import sqlalchemy.exc
-from sqlalchemy.dialects.sqlite import insert
 
-from evalstone.errors import LedgerError, UsageError
-from evalstone.ledger.rows import RunRow, StoredAnswer
-from evalstone.types import Record, Usage
+from evalstone.errors import LedgerError
+from evalstone.ledger import tables
+from evalstone.ledger.coding import answer_of, answer_row, dataset_of, dataset_row, record_row, run_of, run_row
+from evalstone.ledger.dialects import dialect_of, transaction
+from evalstone.ledger.leases import Leases, new_owner, run_key
+from evalstone.ledger.opening import prepare
+from evalstone.ledger.rows import DatasetRow, Key, RunRow, StoredAnswer
+from evalstone.types import Record
 
-VERSION = 1
 CHUNK = 400
 
-metadata = sa.MetaData()
-ledger_table = sa.Table("ledger", metadata, sa.Column("version", sa.Integer, nullable=False))
-answers_table = sa.Table(
-    "answers",
-    metadata,
-    sa.Column("question", sa.String(32), primary_key=True),
-    sa.Column("judge", sa.Text, primary_key=True),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("reply", sa.Text, nullable=False),
-    sa.Column("input_tokens", sa.Integer, nullable=False),
-    sa.Column("output_tokens", sa.Integer, nullable=False),
-    sa.Column("cached_tokens", sa.Integer, nullable=False),
-    sa.Column("requests", sa.Integer, nullable=False),
-    sa.Column("cost", sa.Float),
-    sa.Column("seconds", sa.Float, nullable=False),
-    sa.Column("confidence", sa.Float),
-)
-runs_table = sa.Table(
-    "runs",
-    metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("plan", sa.String(32), nullable=False, index=True),
-    sa.Column("started", sa.Text, nullable=False),
-    sa.Column("finished", sa.Text),
-    sa.Column("about", sa.Text, nullable=False),
-)
-records_table = sa.Table(
-    "records",
-    metadata,
-    sa.Column("run", sa.Text, primary_key=True),
-    sa.Column("sample", sa.Text, primary_key=True),
-    sa.Column("scorer", sa.Text, primary_key=True),
-    sa.Column("body", sa.Text, nullable=False),
-)
+
+@dataclass
+class Turn:
+    """What is to be done in one go. freed: leases to give back; looked: answers to look up; wanted: answers to look up
+    and, where there is none, leases to take; bury: first take away the leases of those who are gone."""
+
+    answers: list[StoredAnswer] = field(default_factory=list[StoredAnswer])
+    records: list[tuple[str, Record]] = field(default_factory=list[tuple[str, Record]])
+    freed: list[Key] = field(default_factory=list[Key])
+    looked: set[Key] = field(default_factory=set[Key])
+    wanted: set[Key] = field(default_factory=set[Key])
+    bury: bool = False
+
+
+@dataclass
+class Done:
+    """What came of a turn: the answers that are there, and the leases that were got."""
+
+    found: dict[Key, StoredAnswer] = field(default_factory=dict[Key, StoredAnswer])
+    taken: set[Key] = field(default_factory=set[Key])
 
 
 class Ledger:
     """A ledger, opened. Synchronous; the engine goes through AsyncLedger.
 
-    url: `sqlite:///path/to/file.db`, or a path. Creates the file and its folder. Raises UsageError for a URL of another
-    kind, and LedgerError for a file that cannot be opened, is no ledger, or is of another version.
+    url: a path, `sqlite:///path/to/file.db`, or `postgresql://user@host/database`. Makes the file, its folder and the
+    tables where they are not; migrates an older layout, a large one only with `migrate`. Raises UsageError for a URL of
+    another kind, and LedgerError for what cannot be opened, is no ledger, is too large to be migrated in passing, or is
+    of a newer version.
     """
 
-    def __init__(self, url: str | Path) -> None:
-        self.url = _url(url)
-        path = Path(self.url.database or "")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise LedgerError(f"the ledger's folder {path.parent} cannot be made: {error.strerror}") from None
-        self.engine = sa.create_engine(self.url, connect_args={"timeout": 30}, poolclass=sa.pool.NullPool)
+    def __init__(self, url: str | Path, *, migrate: bool = False) -> None:
+        self.dialect = dialect_of(url)
+        self.engine = self.dialect.engine()
         with self._explained():
-            self._connection = self.engine.connect()
-            self._prepare()
-
-    def _prepare(self) -> None:
-        connection = self._connection
-        connection.exec_driver_sql("PRAGMA journal_mode=WAL")
-        connection.exec_driver_sql("PRAGMA synchronous=NORMAL")
-        tables = set(sa.inspect(connection).get_table_names())
-        connection.rollback()
-        if tables and "ledger" not in tables:
-            raise LedgerError(f"{self.path} is a database but no ledger; name another file with --ledger")
-        with connection.begin():
-            metadata.create_all(connection)
-            version = connection.scalar(sa.select(ledger_table.c.version))
-            if version is None:
-                connection.execute(sa.insert(ledger_table).values(version=VERSION))
-        if version not in (None, VERSION):
-            raise LedgerError(f"{self.path} is a ledger of version {version}; this evalstone reads version {VERSION}")
+            self.connection = self.engine.connect()
+            try:
+                prepare(self.connection, self.dialect, migrate=migrate)
+            except BaseException:
+                self.close()
+                raise
+        self._insert = self.dialect.insert
+        self._upsert_answers = self._upsert(tables.answers)
+        self._upsert_records = self._upsert(tables.records)
+        self.leases = Leases(self.dialect, new_owner())
 
     @property
-    def path(self) -> str:
-        """The file that the ledger lies in."""
-        return self.url.database or ""
+    def place(self) -> str:
+        """Where the ledger lies, for people: its file, or its URL without a password."""
+        return self.dialect.place
 
     def close(self) -> None:
-        """Close the file. The ledger cannot be used afterwards."""
-        self._connection.close()
+        """Close the ledger. It cannot be used afterwards."""
+        self.connection.close()
         self.engine.dispose()
 
     def __enter__(self) -> Ledger:
@@ -120,113 +93,167 @@ class Ledger:
         try:
             yield
         except sqlalchemy.exc.DBAPIError as error:
-            raise LedgerError(f"the ledger {self.path} cannot be used: {error.orig}") from None
+            raise LedgerError(self.dialect.explained(error)) from None
 
-    def answers(self, judge: str, questions: Sequence[str]) -> dict[str, StoredAnswer]:
+    @contextmanager
+    def transaction(self, *, writing: bool = False) -> Generator[sa.Connection]:
+        """A transaction of this ledger; errors of the database come out as LedgerError."""
+        with self._explained(), transaction(self.connection, writing=writing) as connection:
+            yield connection
+
+    def _upsert(self, table: sa.Table) -> Any:
+        statement = self._insert(table)
+        keys = tables.KEYS[table]
+        changed = {name: statement.excluded[name] for name in tables.columns(table) if name not in keys}
+        return statement.on_conflict_do_update(index_elements=keys, set_=changed)
+
+    def add(self, connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Within a transaction: insert those rows that are not there yet; how many."""
+        if not rows:
+            return 0
+        statement = self._insert(table).on_conflict_do_nothing()
+        return connection.execute(statement, rows, execution_options={"preserve_rowcount": True}).rowcount
+
+    def answers(self, judge: str, questions: Sequence[str], *, number: int = 0) -> dict[str, StoredAnswer]:
         """A judge's stored answers to some questions, by question fingerprint."""
-        found: dict[str, StoredAnswer] = {}
-        with self._explained(), self._connection.begin():
-            for start in range(0, len(questions), CHUNK):
-                chunk = questions[start : start + CHUNK]
-                for row in self._connection.execute(_ANSWERS, {"judge": judge, "questions": chunk}):
-                    usage = Usage(row.input_tokens, row.output_tokens, row.cached_tokens, row.requests)
-                    stored = (row.question, row.judge, row.kind, row.reply, usage)
-                    found[row.question] = StoredAnswer(*stored, row.cost, row.seconds, row.confidence)
-        return found
+        with self.transaction() as connection:
+            found = _look(connection, [Key(question, judge, number) for question in questions])
+        return {key.question: answer for key, answer in found.items()}
 
-    def write(
-        self,
-        answers: Iterable[StoredAnswer] = (),
-        records: Iterable[tuple[str, Record]] = (),
-    ) -> None:
+    def write(self, answers: Iterable[StoredAnswer] = (), records: Iterable[tuple[str, Record]] = ()) -> None:
         """Write answers, and records with the id of their run, in one transaction; what is there is replaced."""
-        answer_rows = [
-            {
-                "question": a.question,
-                "judge": a.judge,
-                "kind": a.kind,
-                "reply": a.reply,
-                "input_tokens": a.usage.input,
-                "output_tokens": a.usage.output,
-                "cached_tokens": a.usage.cached,
-                "requests": a.usage.requests,
-                "cost": a.cost,
-                "seconds": a.seconds,
-                "confidence": a.confidence,
-            }
-            for a in answers
-        ]
-        record_rows = [
-            {"run": run, "sample": _storable(r.sample), "scorer": _storable(r.scorer), "body": json.dumps(r.to_dict())}
-            for run, r in records
-        ]
-        with self._explained(), self._connection.begin():
-            if answer_rows:
-                self._connection.execute(_upsert(answers_table), answer_rows)
-            if record_rows:
-                self._connection.execute(_upsert(records_table), record_rows)
+        self.turn(Turn(list(answers), list(records)))
+
+    def turn(self, turn: Turn) -> Done:
+        """Do what a turn asks for. What it writes is durable when this returns, and written all or not at all."""
+        done = Done()
+        writing = bool(turn.answers or turn.records or turn.freed or turn.bury)
+        missing: set[Key] = set()
+        if writing or turn.looked or turn.wanted:
+            with self.transaction(writing=writing) as connection:
+                self._write(connection, turn)
+                done.found = _look(connection, turn.looked | turn.wanted)
+                missing = turn.wanted - done.found.keys()
+                if missing and writing and self.dialect.single_writer:
+                    done.taken = self.leases.take(connection, missing)
+                    return done
+        if missing:
+            with self.transaction(writing=True) as connection:
+                done.taken = self.leases.take(connection, missing)
+                # Another may have answered between the look and the lease.
+                done.found.update(late := _look(connection, done.taken))
+                self.leases.free(connection, late)
+                done.taken -= late.keys()
+        return done
+
+    def _write(self, connection: sa.Connection, turn: Turn) -> None:
+        if turn.bury:
+            self.leases.bury(connection)
+        if turn.answers:
+            connection.execute(self._upsert_answers, [answer_row(a) for a in sorted(turn.answers, key=_key)])
+        if turn.records:
+            connection.execute(self._upsert_records, [record_row(run, record) for run, record in turn.records])
+        self.leases.free(connection, turn.freed)
 
     def start_run(self, row: RunRow) -> None:
-        """Enter a run before its first record."""
-        values = {"id": row.id, "plan": row.plan, "started": row.started, "about": json.dumps(row.about)}
-        with self._explained(), self._connection.begin():
-            self._connection.execute(sa.insert(runs_table).values(finished=row.finished, **values))
+        """Enter a run before its first record, with its data set version, and lease it."""
+        dataset = dataset_of(row)
+        with self.transaction(writing=True) as connection:
+            connection.execute(sa.insert(tables.runs), run_row(row))
+            self.add(connection, tables.datasets, [dataset_row(dataset)] if dataset else [])
+            self.leases.take(connection, [run_key(row.id)])
 
     def finish_run(self, run: str, finished: str, about: Mapping[str, Any]) -> None:
         """Mark a run as ended."""
-        query = sa.update(runs_table).where(runs_table.c.id == run)
-        with self._explained(), self._connection.begin():
-            self._connection.execute(query.values(finished=finished, about=json.dumps(about)))
+        row = run_row(RunRow(run, "", "", finished, about))
+        query = sa.update(tables.runs).where(tables.runs.c.id == run)
+        with self.transaction(writing=True) as connection:
+            connection.execute(query.values(finished=finished, about=row["about"]))
+            self.leases.free(connection, [run_key(run)])
+
+    def take_up(self, plan: str) -> RunRow | None:
+        """The last run of this plan that has not ended, leased; None when there is none, or another works on it."""
+        row = self.unfinished(plan)
+        if row is None:
+            return None
+        with self.transaction(writing=True) as connection:
+            self.leases.bury(connection)
+            return row if self.leases.take(connection, [run_key(row.id)]) else None
 
     def unfinished(self, plan: str) -> RunRow | None:
         """The last run of this plan that has not ended."""
-        return self._run(runs_table.c.plan == plan, runs_table.c.finished.is_(None))
+        return self._run(tables.runs.c.plan == plan, tables.runs.c.finished.is_(None))
 
     def run(self, run: str) -> RunRow | None:
         """The run of this id; "last" is the one started last."""
-        return self._run() if run == "last" else self._run(runs_table.c.id == run)
+        return self._run() if run == "last" else self._run(tables.runs.c.id == run)
 
     def _run(self, *conditions: Any) -> RunRow | None:
-        query = sa.select(runs_table).where(*conditions).order_by(runs_table.c.started.desc()).limit(1)
-        with self._explained(), self._connection.begin():
-            row = self._connection.execute(query).first()
-        return None if row is None else RunRow(row.id, row.plan, row.started, row.finished, json.loads(row.about))
+        with self.transaction() as connection:
+            row = connection.execute(_RUNS.where(*conditions).limit(1)).first()
+        return None if row is None else run_of(row)
+
+    def runs(self, most: int | None = None) -> list[RunRow]:
+        """All runs, the last one first, or so many of them."""
+        with self.transaction() as connection:
+            return [run_of(row) for row in connection.execute(_RUNS.limit(most))]
+
+    def datasets(self) -> list[DatasetRow]:
+        """All data set versions that runs were made on, in the order in which they came."""
+        query = sa.select(tables.datasets).order_by(tables.datasets.c.first_seen, tables.datasets.c.version)
+        with self.transaction() as connection:
+            return [DatasetRow(*row) for row in connection.execute(query)]
 
     def records(self, run: str) -> list[Record]:
-        """The records of a run, in the order in which they were written."""
-        query = sa.select(records_table.c.body).where(records_table.c.run == run).order_by(sa.text("rowid"))
-        with self._explained(), self._connection.begin():
-            bodies = self._connection.scalars(query).all()
+        """The records of a run, in the order in which they were first written."""
+        table = tables.records
+        query = sa.select(table.c.body).where(table.c.run == run).order_by(table.c.position)
+        with self.transaction() as connection:
+            bodies = connection.scalars(query).all()
         return [Record.from_dict(json.loads(body)) for body in bodies]
 
+    def compact(self) -> None:
+        """Give the room of deleted rows back to the disk."""
+        with self._explained():
+            self.dialect.compact(self.connection)
 
-_ANSWERS = sa.select(answers_table).where(
-    answers_table.c.judge == sa.bindparam("judge"),
-    answers_table.c.question.in_(sa.bindparam("questions", expanding=True)),
+    def renew_leases(self) -> None:
+        """Put the end of this ledger's leases off."""
+        with self.transaction(writing=True) as connection:
+            self.leases.renew(connection)
+
+    def free_leases(self) -> None:
+        """Give all of this ledger's leases back."""
+        try:
+            with self.transaction(writing=True) as connection:
+                self.leases.free_all(connection)
+        except LedgerError:
+            self.leases.abandon()
+            raise
+
+
+_RUNS = sa.select(tables.runs).order_by(tables.runs.c.position.desc())
+_ANSWERS = sa.select(tables.answers).where(
+    tables.answers.c.judge == sa.bindparam("judge"),
+    tables.answers.c.number == sa.bindparam("number"),
+    tables.answers.c.question.in_(sa.bindparam("questions", expanding=True)),
 )
 
 
-def _storable(text: str) -> str:
-    """Text that SQLite takes: a lone surrogate, which UTF-8 cannot hold, is written out."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+def _key(answer: StoredAnswer) -> Key:
+    return answer.key
 
 
-@functools.cache
-def _upsert(table: sa.Table) -> Any:
-    statement = insert(table)
-    keys = [column.name for column in table.primary_key]
-    changed = {c.name: statement.excluded[c.name] for c in table.columns if c.name not in keys}
-    return statement.on_conflict_do_update(index_elements=keys, set_=changed)
-
-
-def _url(url: str | Path) -> sa.URL:
-    text = str(url)
-    if "://" not in text:
-        return sa.URL.create("sqlite", database=text)
-    try:
-        made = sa.make_url(text)
-    except sqlalchemy.exc.ArgumentError:
-        raise UsageError("the ledger's URL cannot be read; expected sqlite:///path/to/file.db") from None
-    if made.get_backend_name() != "sqlite" or not made.database:
-        raise UsageError(f"a ledger is kept in SQLite: sqlite:///path/to/file.db, not {made.render_as_string()}")
-    return made
+def _look(connection: sa.Connection, keys: Iterable[Key]) -> dict[Key, StoredAnswer]:
+    """The answers that are there, by key."""
+    by_judge: dict[tuple[str, int], list[str]] = {}
+    for question, judge, number in keys:
+        by_judge.setdefault((judge, number), []).append(question)
+    found: dict[Key, StoredAnswer] = {}
+    for (judge, number), questions in by_judge.items():
+        for start in range(0, len(questions), CHUNK):
+            chosen = {"judge": judge, "number": number, "questions": questions[start : start + CHUNK]}
+            for row in connection.execute(_ANSWERS, chosen):
+                answer = answer_of(row)
+                found[answer.key] = answer
+    return found

@@ -1,0 +1,188 @@
+"""What the commands of `evalstone ledger` do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+from rich.table import Table
+from rich.text import Text
+
+from evalstone.api import DEFAULT_LEDGER
+from evalstone.cli.screen import console
+from evalstone.dataset.writing import write_jsonl
+from evalstone.errors import DataError, UsageError
+from evalstone.ledger.location import is_there, shown
+from evalstone.ledger.moving import bring_in, lines, record_lines
+from evalstone.ledger.parquet import COLUMNS, write_parquet
+from evalstone.ledger.salvage import salvage
+from evalstone.ledger.store import Ledger
+from evalstone.ledger.tables import LAYOUT
+from evalstone.ledger.upkeep import Info, Pruning, info, prune, verify
+from evalstone.report.terminal import money, safe
+
+OK, UNSOUND = 0, 1
+LAST_RUNS = 10
+
+
+def _there(ledger: str | None) -> str:
+    """The ledger that is meant. Raises UsageError when there is none, rather than making one."""
+    url = ledger or DEFAULT_LEDGER
+    if not is_there(url):
+        raise UsageError(f"there is no ledger {shown(url)}; name one with --ledger")
+    return url
+
+
+def _table(*columns: str, numbers: Iterable[str] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left")
+    return table
+
+
+def show_info(ledger: str | None) -> None:
+    """Print what a ledger holds."""
+    with Ledger(_there(ledger)) as book:
+        found, last = info(book), book.runs(LAST_RUNS)
+    screen = console()
+    told = f"{found.place}: version {found.layout}, {found.size / 1e6:,.1f} MB"
+    counts = {f"{kind}s": count for kind, count in found.counts.items()}
+    counts |= {"runs that have not ended": found.unfinished, "of them under way": found.under_way}
+    screen.print(Text(told))
+    screen.print(Text(", ".join(f"{name}: {count:,}" for name, count in counts.items()) + "\n"))
+    _show_judges(found)
+    if last:
+        table = _table("run", "started", "ended", "data set", "judge")
+        for row in last:
+            names = (_told(row.about, "dataset", "name"), _told(row.about, "judge", "identity"))
+            table.add_row(row.id, row.started, row.finished or "-", *names)
+        screen.print(table)
+
+
+def _told(about: Mapping[str, Any], part: str, name: str) -> str:
+    inner = about.get(part)
+    return safe(str(cast("Mapping[str, Any]", inner).get(name, ""))) if isinstance(inner, Mapping) else ""
+
+
+def _show_judges(found: Info) -> None:
+    if not found.judges:
+        return
+    table = _table("judge", "answers", "tokens", "cost kept", numbers=("answers", "tokens", "cost kept"))
+    for line in found.judges:
+        unpriced = f" and {line.unpriced:,} without a price" if line.unpriced else ""
+        table.add_row(safe(line.judge), f"{line.answers:,}", f"{line.tokens:,}", f"{money(line.cost)}{unpriced}")
+    screen = console()
+    screen.print(table)
+    screen.print()
+
+
+def export_rows(ledger: str | None, to: str, what: str, run: str) -> None:
+    """Write rows into a file."""
+    if what not in ("all", *COLUMNS):
+        raise UsageError(f"--what takes all, {' or '.join(COLUMNS)}, not {what!r}")
+    ending = Path(to).suffix.lower()
+    if ending not in (".jsonl", ".parquet"):
+        raise UsageError(f"the file's name must end in .jsonl or .parquet, not {to!r}")
+    if ending == ".parquet" and what == "all":
+        raise UsageError("a Parquet file holds one kind of row: add --what answers or --what records")
+    with Ledger(_there(ledger)) as book:
+        rows = record_lines(book, run) if what == "records" else lines(book, *(["answer"] if what == "answers" else []))
+        if ending == ".parquet":
+            count = write_parquet(to, what, rows)
+        else:
+            counter = _Counted(rows)
+            write_jsonl(to, counter)
+            count = counter.count
+    console().print(Text(f"{count:,} rows written to {to}"))
+
+
+class _Counted:
+    """An iterable that counts what went by."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self._values = values
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for value in self._values:
+            self.count += 1
+            yield value
+
+
+def import_rows(ledger: str | None, files: list[str]) -> None:
+    """Bring exported rows into a ledger, which is made when it is not there."""
+    screen = console()
+    with Ledger(ledger or DEFAULT_LEDGER) as book:
+        for file in files:
+            added = bring_in(book, _read(Path(file)))
+            told = ", ".join(f"{kind}s: {count:,}" for kind, count in added.items() if count) or "nothing"
+            screen.print(Text(f"{file}: new in {book.place}: {told}"))
+
+
+def _read(file: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        with file.open(encoding="utf-8") as text:
+            for number, line in enumerate(text, start=1):
+                yield f"{file}, line {number}", json.loads(line)
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{file} is no text in UTF-8") from None
+    except ValueError as error:
+        raise DataError(f"{file}: not JSON Lines ({error})") from None
+
+
+def prune_rows(ledger: str | None, older: float | None, unfinished: bool, unused: bool, yes: bool) -> None:
+    """Delete what is named, or say what would go."""
+    if older is None and not unfinished and not unused:
+        raise UsageError("name what is to go: --older-than DAYS, --unfinished, --unused-answers")
+    pruning = Pruning(None if older is None else timedelta(days=older), unfinished, unused)
+    with Ledger(_there(ledger)) as book:
+        gone = prune(book, pruning, delete=yes)
+        if yes and (gone.runs or gone.answers):
+            book.compact()
+    told = f"runs: {gone.runs:,}, with records: {gone.records:,}; answers: {gone.answers:,}"
+    console().print(Text(f"Deleted {told}." if yes else f"Would delete {told}. Nothing was deleted; add --yes."))
+
+
+def show_verdict(ledger: str | None) -> int:
+    """Say whether a ledger is sound; the exit code."""
+    url = _there(ledger)
+    found = verify(url)
+    screen = console()
+    for told in (*found.damage, *found.unreadable):
+        screen.print(Text(f"  {safe(told, 500)}"))
+    if not found.sound:
+        screen.print(
+            Text(f"{shown(url)} is damaged. `evalstone ledger salvage {shown(url)} --into NEW.db`", style="red")
+        )
+        screen.print(Text("copies what can be read into a new ledger; the damaged one is not touched."))
+        return UNSOUND
+    if found.layout != LAYOUT:
+        screen.print(
+            Text(f"{shown(url)} is whole, and of version {found.layout or 'none yet'}; its rows were not read.")
+        )
+        return OK
+    screen.print(Text(f"{shown(url)} is sound: version {found.layout}, {found.rows:,} rows read."))
+    return OK
+
+
+def bring_up(ledger: str | None) -> None:
+    """Migrate a ledger."""
+    with Ledger(_there(ledger), migrate=True) as book:
+        console().print(Text(f"{book.place} is of version {LAYOUT}."))
+
+
+def salvage_rows(bad: str, into: str) -> None:
+    """Copy what can be read."""
+    found = salvage(bad, into)
+    table = _table("rows", "copied", "there already", "unreadable", "broken")
+    for kind, count in found.items():
+        numbers = (count.copied, count.there, count.unreadable, count.broken)
+        table.add_row(f"{kind}s", *(f"{number:,}" for number in numbers))
+    screen = console()
+    screen.print(table)
+    screen.print(Text(f"\nWhat could be read of {bad} is in {shown(into)}."))

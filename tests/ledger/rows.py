@@ -1,0 +1,35 @@
+"""Rows that the ledger's tests write and read."""
+
+from __future__ import annotations
+
+from evalstone.ledger import RunRow, StoredAnswer
+from evalstone.types import Record, Score, Step, Usage
+
+JUDGE = "openai/x"
+
+
+def answer(number: int = 0, *, reply: str = '{"claims": []}', judge: str = JUDGE, again: int = 0) -> StoredAnswer:
+    """An answer to the question of this number. again: which of several answers to it."""
+    usage = Usage(1, 2, 3, 4)
+    return StoredAnswer(f"{number:032x}", judge, "list_claims", reply, usage, None, 0.5, 0.9, {"yes": 0.75}, again)
+
+
+def record(sample: str, value: float = 0.5, *, question: int = 0, scorer: str = "s@1") -> Record:
+    """A record with one step, which asked the question of this number."""
+    asked = answer(question)
+    step = Step(
+        question="list_claims",
+        fingerprint=asked.question,
+        judge=JUDGE,
+        answer={"a": [1]},
+        usage=Usage(1, 2),
+        cost=None,
+        reply=asked.reply,
+    )
+    return Record(sample=sample, scorer=scorer, outcome=Score(value, 1.0, "why", {"x": 1}), steps=(step,))
+
+
+def run(name: str = "r1", *, plan: str = "p" * 32, started: str = "2026-01-01T00:00:00+00:00") -> RunRow:
+    """A run that has not ended."""
+    about = {"judge": "x", "dataset": {"name": "data.jsonl", "version": "d" * 16, "samples": 3}}
+    return RunRow(name, plan, started, None, about)

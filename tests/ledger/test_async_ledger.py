@@ -1,0 +1,146 @@
+"""The ledger on an event loop: many reads and writes share a transaction, and a question is one caller's to ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from evalstone.errors import LedgerError
+from evalstone.ledger import AsyncLedger, Claim, StoredAnswer
+from evalstone.ledger.store import Ledger
+from tests.ledger.rows import JUDGE, answer, record, run
+
+T = TypeVar("T")
+
+ONE = answer(1)
+
+
+def done_within(work: Coroutine[Any, Any, T], seconds: float = 20) -> T:
+    return asyncio.run(asyncio.wait_for(work, seconds))
+
+
+def test_what_is_kept_is_durable_when_the_await_ends(url: str) -> None:
+    async def work() -> None:
+        async with AsyncLedger(url) as ledger:
+            await ledger.start_run(run())
+            await asyncio.gather(
+                *(ledger.keep_answer(answer(n)) for n in range(50)),
+                *(ledger.keep_record("r1", record(str(n))) for n in range(50)),
+            )
+            with Ledger(url) as second:
+                assert len(second.answers(JUDGE, [answer(n).question for n in range(50)])) == 50
+                assert len(second.records("r1")) == 50
+            found = await asyncio.gather(*(ledger.answer(answer(n).question, JUDGE) for n in range(51)))
+            assert found == [*(answer(n) for n in range(50)), None]
+            assert await ledger.resumable(run().plan) is None  # it is under way, here
+        async with AsyncLedger(url) as ledger:
+            found = await ledger.resumable(run().plan)
+            assert found is not None
+            assert found[0] == run()
+
+    done_within(work())
+
+
+def test_of_many_who_want_to_ask_one_may_and_the_others_get_the_answer(url: str) -> None:
+    async def want(ledger: AsyncLedger, log: list[str]) -> StoredAnswer:
+        found = await ledger.answer_or_claim(ONE.question, JUDGE)
+        if isinstance(found, StoredAnswer):
+            return found
+        log.append("asked")
+        await asyncio.sleep(0.2)
+        await ledger.keep_answer(ONE)
+        return ONE
+
+    async def work() -> None:
+        log: list[str] = []
+        async with AsyncLedger(url) as first, AsyncLedger(url) as second:
+            got = await asyncio.gather(*(want(ledger, log) for ledger in (first, second) for _ in range(5)))
+        assert got == [ONE] * 10
+        assert log == ["asked"]
+
+    done_within(work())
+
+
+def test_who_gives_up_a_claim_leaves_it_to_the_next(url: str) -> None:
+    async def work() -> None:
+        async with AsyncLedger(url) as first, AsyncLedger(url) as second:
+            assert isinstance(await first.answer_or_claim(ONE.question, JUDGE), Claim)
+            assert not await second.claim(ONE.question, JUDGE)
+            waiting = asyncio.ensure_future(second.answer_or_claim(ONE.question, JUDGE))
+            await asyncio.sleep(0.1)
+            assert not waiting.done()
+            first.release(ONE.question, JUDGE)
+            assert isinstance(await waiting, Claim)
+            assert await first.claim(ONE.question, JUDGE, 1)
+
+    done_within(work())
+
+
+def test_a_caller_who_is_stopped_keeps_no_claim(url: str) -> None:
+    async def work() -> None:
+        async with AsyncLedger(url) as first, AsyncLedger(url) as second:
+            for pause in (0.0, 0.001, 0.003, 0.01):
+                wanted = [asyncio.ensure_future(first.answer_or_claim(answer(n).question, JUDGE)) for n in range(20)]
+                await asyncio.sleep(pause)
+                for task in wanted:
+                    task.cancel()
+                results = await asyncio.gather(*wanted, return_exceptions=True)
+                for n, result in enumerate(results):
+                    if isinstance(result, Claim):
+                        first.release(answer(n).question, JUDGE)
+                for n in range(20):
+                    assert isinstance(await second.answer_or_claim(answer(n).question, JUDGE), Claim)
+                    second.release(answer(n).question, JUDGE)
+                await second.answer("x", JUDGE)
+
+    done_within(work())
+
+
+def test_a_ledger_that_is_closed_holds_nothing_back(url: str) -> None:
+    async def work() -> None:
+        async with AsyncLedger(url) as first:
+            await first.start_run(run())
+            assert await first.claim(ONE.question, JUDGE)
+        async with AsyncLedger(url) as second:
+            assert await second.claim(ONE.question, JUDGE)
+            assert await second.resumable(run().plan) is not None
+
+    done_within(work())
+
+
+def test_a_lease_is_renewed_as_long_as_its_holder_works(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.ledger.leases.SECONDS", 1.5)
+
+    async def work() -> None:
+        async with AsyncLedger(url) as first, AsyncLedger(url) as second:
+            assert await first.claim(ONE.question, JUDGE)
+            waiting = asyncio.ensure_future(second.answer_or_claim(ONE.question, JUDGE))
+            await asyncio.sleep(3.5)
+            assert not waiting.done()
+            await first.keep_answer(ONE)
+            assert await waiting == ONE
+
+    done_within(work())
+
+
+def test_an_error_of_the_ledger_reaches_everyone_who_waits(tmp_path: Path) -> None:
+    async def work() -> tuple[Any, ...]:
+        async with AsyncLedger(tmp_path / "l.db") as ledger:
+            with Ledger(tmp_path / "l.db") as other, other.transaction(writing=True) as connection:
+                connection.exec_driver_sql("DROP TABLE answers")
+            ledger.check()
+            told = await asyncio.gather(
+                ledger.keep_answer(ONE),
+                ledger.answer(ONE.question, JUDGE),
+                ledger.answer_or_claim(ONE.question, JUDGE),
+                return_exceptions=True,
+            )
+            with pytest.raises(LedgerError):
+                ledger.check()
+            return told
+
+    assert [type(error) for error in done_within(work())] == [LedgerError] * 3

@@ -1,0 +1,243 @@
+"""What a ledger promises, on SQLite and on PostgreSQL alike."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from evalstone.errors import LedgerError
+from evalstone.ledger import DatasetRow, Key
+from evalstone.ledger.store import Ledger, Turn
+from evalstone.types import Failed, Record, Skipped
+from tests.ledger.rows import JUDGE, answer, record, run
+from tests.postgres import PASSWORD
+
+
+def test_answers_records_and_runs_come_back_as_they_were(url: str) -> None:
+    with Ledger(url) as ledger:
+        ledger.start_run(run())
+        ledger.write([answer(1)], [("r1", record("a")), ("r1", record("b"))])
+    with Ledger(url) as ledger:
+        assert ledger.answers(JUDGE, [answer(1).question, "e" * 32]) == {answer(1).question: answer(1)}
+        assert ledger.answers("another", [answer(1).question]) == {}
+        assert ledger.records("r1") == [record("a"), record("b")]
+        assert ledger.run("last") == ledger.run("r1") == run()
+        assert ledger.run("r2") is None
+
+
+def test_all_three_outcomes_come_back(url: str) -> None:
+    records = [
+        Record(sample="a", scorer="s@1", outcome=Skipped("no claim")),
+        Record(sample="b", scorer="s@1", outcome=Failed("broke", "raw reply")),
+        record("c"),
+    ]
+    with Ledger(url) as ledger:
+        ledger.write(records=[("r1", r) for r in records])
+        assert ledger.records("r1") == records
+
+
+def test_a_record_written_again_replaces_the_first_and_keeps_its_place(url: str) -> None:
+    with Ledger(url) as ledger:
+        ledger.write(records=[("r1", record("b", 0.1)), ("r1", record("a", 0.2))])
+        ledger.write(records=[("r1", record("b", 0.9))])
+        assert [(r.sample, r.value) for r in ledger.records("r1")] == [("b", 0.9), ("a", 0.2)]
+
+
+def test_several_answers_to_one_question_are_told_apart_by_their_number(url: str) -> None:
+    with Ledger(url) as ledger:
+        ledger.write([answer(1, reply="first"), answer(1, reply="third", again=2)])
+        key = answer(1).question
+        found = [ledger.answers(JUDGE, [key], number=number).get(key) for number in range(3)]
+        assert [stored and stored.reply for stored in found] == ["first", None, "third"]
+
+
+def test_a_data_set_version_is_kept_once_as_it_was_first_seen(url: str) -> None:
+    with Ledger(url) as ledger:
+        ledger.start_run(run("r1", started="2026-01-01T00:00:00+00:00"))
+        ledger.start_run(run("r2", started="2026-02-02T00:00:00+00:00"))
+        assert ledger.datasets() == [DatasetRow("d" * 16, "data.jsonl", 3, "2026-01-01T00:00:00+00:00")]
+
+
+def test_runs_come_back_the_last_one_first_even_when_they_started_in_one_second(url: str) -> None:
+    with Ledger(url) as ledger:
+        for name in ("r9", "r1", "r5"):
+            ledger.start_run(run(name))
+        assert [row.id for row in ledger.runs()] == ["r5", "r1", "r9"]
+        assert ledger.run("last") == run("r5")
+
+
+def test_only_an_unfinished_run_of_the_same_plan_is_taken_up(url: str) -> None:
+    with Ledger(url) as ledger:
+        ledger.start_run(run())
+        assert ledger.unfinished("p" * 32) == run()
+        assert ledger.unfinished("other") is None
+        ledger.finish_run("r1", "2026-01-01T00:01:00", {"judge": "x"})
+        assert ledger.unfinished("p" * 32) is None
+        row = ledger.run("r1")
+        assert row is not None
+        assert (row.finished, row.about) == ("2026-01-01T00:01:00", {"judge": "x"})
+
+
+def test_a_run_that_another_works_on_is_not_taken_up_until_that_one_lets_go(url: str) -> None:
+    with Ledger(url) as first, Ledger(url) as second:
+        first.start_run(run())
+        assert second.take_up("p" * 32) is None
+        first.free_leases()
+        assert second.take_up("p" * 32) == run()
+        assert first.take_up("p" * 32) is None
+
+
+def test_many_answers_are_found_in_one_call(url: str) -> None:
+    many = [answer(number) for number in range(1500)]
+    with Ledger(url) as ledger:
+        ledger.write(many)
+        assert len(ledger.answers(JUDGE, [a.question for a in many])) == 1500
+
+
+@pytest.mark.parametrize("text", ["\x00", "\ud83d", "\U0001f600", "a\r\nb", "{}" * 40_000, "'; drop table answers; --"])
+def test_any_text_can_be_kept(url: str, text: str) -> None:
+    kept = record(text, scorer=text)
+    with Ledger(url) as ledger:
+        ledger.write([answer(1, reply=text)], [("r1", kept)])
+        ledger.write(records=[("r1", kept)])
+        assert ledger.records("r1") == [kept]
+        found = ledger.answers(JUDGE, [answer(1).question])[answer(1).question].reply
+        assert found == text or found == text.encode("unicode-escape").decode().replace("\\x", "\\u00")
+
+
+def test_an_id_longer_than_an_index_takes_is_a_key_like_any_other(url: str) -> None:
+    ids = ["".join(chr(97 + (n * k) % 26) for n in range(20_000)) for k in (3, 5)]
+    with Ledger(url) as ledger:
+        for name in (*ids, *ids):
+            ledger.write(records=[("r1", record(name))])
+        assert [r.sample for r in ledger.records("r1")] == ids
+
+
+def test_what_is_written_in_one_go_is_written_all_or_not_at_all(url: str) -> None:
+    with Ledger(url) as ledger:
+        with ledger.transaction(writing=True) as connection:
+            connection.execute(sa.text("DROP TABLE records"))
+        with pytest.raises(LedgerError, match="records"):
+            ledger.write([answer(1)], [("r1", record("a"))])
+        assert ledger.answers(JUDGE, [answer(1).question]) == {}
+
+
+def test_a_question_is_leased_to_one_and_only_one(url: str) -> None:
+    wanted = {answer(n).key for n in range(5)}
+    with Ledger(url) as first, Ledger(url) as second:
+        assert first.turn(Turn(wanted=wanted)).taken == wanted
+        assert second.turn(Turn(wanted=wanted | {answer(9).key})).taken == {answer(9).key}
+        first.turn(Turn(freed=[answer(0).key]))
+        assert second.turn(Turn(wanted={answer(0).key, answer(1).key})).taken == {answer(0).key}
+        first.turn(Turn(answers=[answer(1)], freed=[answer(1).key]))
+        done = second.turn(Turn(wanted={answer(1).key}))
+        assert (done.found, done.taken) == ({answer(1).key: answer(1)}, set[Key]())
+
+
+def test_nobody_frees_the_lease_of_another(url: str) -> None:
+    key = answer(1).key
+    with Ledger(url) as first, Ledger(url) as second:
+        first.turn(Turn(wanted={key}))
+        second.turn(Turn(freed=[key]))
+        second.free_leases()
+        assert second.turn(Turn(wanted={key})).taken == set()
+
+
+def test_a_lease_runs_out_unless_it_is_renewed(url: str) -> None:
+    key = answer(1).key
+    with Ledger(url) as first, Ledger(url) as second:
+        first.leases.seconds = -1.0
+        first.turn(Turn(wanted={key}))
+        first.leases.seconds = 60.0
+        first.renew_leases()
+        assert second.turn(Turn(wanted={key}, bury=True)).taken == set()
+        first.leases.seconds = -1.0
+        first.renew_leases()
+        assert second.turn(Turn(wanted={key}, bury=True)).taken == {key}
+
+
+def hold(url: str, ready: threading.Event) -> None:
+    ledger = Ledger(url)
+    ledger.turn(Turn(wanted={answer(1).key}))
+    ledger.start_run(run())
+    ready.set()
+    threading.Event().wait()
+
+
+def test_the_leases_of_a_process_that_was_killed_are_free_at_once(url: str) -> None:
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    process = context.Process(target=hold, args=(url, ready))
+    process.start()
+    try:
+        assert ready.wait(60)
+        with Ledger(url) as ledger:
+            assert ledger.turn(Turn(wanted={answer(1).key}, bury=True)).taken == set()
+            assert ledger.take_up("p" * 32) is None
+            process.kill()
+            process.join()
+            assert ledger.turn(Turn(wanted={answer(1).key}, bury=True)).taken == {answer(1).key}
+            assert ledger.take_up("p" * 32) == run()
+    finally:
+        process.kill()
+        process.join()
+
+
+def opening_and_writing(url: str, number: int) -> int:
+    with Ledger(url) as ledger:
+        for n in range(20):
+            ledger.write([answer(100 * number + n)], [(f"r{number}", record(str(n)))])
+        taken = ledger.turn(Turn(wanted={answer(10_000 + n).key for n in range(50)})).taken
+        for n in range(50):
+            taken |= ledger.turn(Turn([answer(50 + n)], wanted={answer(20_000 + n).key})).taken
+        return len(taken)
+
+
+def test_processes_that_open_a_new_ledger_at_once_all_write_and_share_the_leases(url: str) -> None:
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        taken = pool.starmap(opening_and_writing, [(url, number) for number in range(4)])
+        pool.close()
+        pool.join()
+    assert sum(taken) == 100
+    with Ledger(url) as ledger:
+        assert [len(ledger.records(f"r{number}")) for number in range(4)] == [20] * 4
+        assert ledger.dialect.check(ledger.connection) == []
+
+
+def test_a_database_of_something_else_is_left_alone(url: str) -> None:
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
+        connection.execute(sa.text("DROP TABLE ledger_layout"))
+    with pytest.raises(LedgerError, match="no ledger"):
+        Ledger(url)
+
+
+def test_a_ledger_of_a_newer_version_is_refused(url: str) -> None:
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
+        connection.execute(sa.text("UPDATE ledger_layout SET version_num = '99'"))
+    with pytest.raises(LedgerError, match=r"version 99.*update evalstone"):
+        Ledger(url)
+
+
+def test_no_password_is_shown_or_written(postgres_url: str, tmp_path: Path) -> None:
+    with Ledger(postgres_url) as ledger:
+        ledger.start_run(run())
+        assert PASSWORD not in ledger.place + repr(ledger) + str(ledger.engine.url)
+        with pytest.raises(LedgerError) as raised, ledger.transaction() as connection:
+            connection.execute(sa.text("SELECT nothing FROM nowhere"))
+        assert PASSWORD not in str(raised.value)
+    wrong = postgres_url.replace(PASSWORD, "guess-work-0815")
+    with pytest.raises(LedgerError, match="authentication") as refused:
+        Ledger(wrong)
+    assert "guess-work-0815" not in str(refused.value)
+    assert "***" in str(refused.value)
+
+
+def test_a_server_that_is_not_there_is_said_to_be_out_of_reach() -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(LedgerError, match=r"127\.0\.0\.1.*refused") as raised:
+        Ledger(f"postgresql://tester:{PASSWORD}@127.0.0.1:1/postgres")
+    assert PASSWORD not in str(raised.value)

@@ -1,0 +1,221 @@
+"""Looking after a ledger: what it holds, moving it, making it smaller, and what is left of a damaged one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from evalstone.errors import DataError, LedgerError, UsageError
+from evalstone.ledger.moving import bring_in, lines, record_lines
+from evalstone.ledger.salvage import salvage
+from evalstone.ledger.store import Ledger, Turn
+from evalstone.ledger.tables import answers as answers_table
+from evalstone.ledger.upkeep import Pruned, Pruning, info, prune, verify
+from evalstone.types import Record
+from tests.ledger.rows import JUDGE, answer, record, run
+
+
+def filled(url: str | Path, *, size: int = 3) -> None:
+    """A ledger with a run that has ended, one that has not, and answers of which only the first is used."""
+    with Ledger(url) as ledger:
+        ledger.start_run(run("r1"))
+        ledger.write([answer(n) for n in range(size)], [("r1", record(str(n))) for n in range(size)])
+        ledger.finish_run("r1", "2026-01-01T00:01:00+00:00", dict(run().about))
+        ledger.start_run(run("r2", started=datetime.now(UTC).isoformat(timespec="seconds")))
+        ledger.write(records=[("r2", record("only"))])
+        ledger.free_leases()
+
+
+def placed(rows: Iterable[dict[str, Any]]) -> list[tuple[str, Any]]:
+    """Lines as they come back from a file."""
+    return [(f"line {n}", json.loads(json.dumps(row))) for n, row in enumerate(rows, start=1)]
+
+
+def test_what_a_ledger_holds_is_told(url: str) -> None:
+    filled(url)
+    with Ledger(url) as ledger:
+        ledger.write([dataclasses.replace(answer(9), judge="another", cost=0.25)])
+        found = info(ledger)
+    assert found.counts == {"dataset": 1, "run": 2, "answer": 4, "record": 4}
+    assert (found.unfinished, found.under_way) == (1, 0)
+    assert [(j.judge, j.answers, j.unpriced, j.tokens, j.cost) for j in found.judges] == [
+        ("another", 1, 0, 3, 0.25),
+        (JUDGE, 3, 3, 9, 0.0),
+    ]
+    assert found.size > 10_000
+
+
+def test_a_ledger_moves_whole_and_a_second_time_nothing_is_new(url: str, tmp_path: Path) -> None:
+    filled(url)
+    with Ledger(url) as ledger, Ledger(tmp_path / "other.db") as other:
+        moved = placed(lines(ledger))
+        assert bring_in(other, moved) == {"dataset": 1, "run": 2, "answer": 3, "record": 4}
+        assert bring_in(other, moved) == {"dataset": 0, "run": 0, "answer": 0, "record": 0}
+        assert bring_in(ledger, placed(lines(other))) == {"dataset": 0, "run": 0, "answer": 0, "record": 0}
+        assert other.runs() == ledger.runs()
+        assert other.records("r1") == ledger.records("r1")
+        assert list(lines(other)) == list(lines(ledger))
+        assert list(lines(other, "answer")) == [row for row in lines(ledger) if row["is"] == "answer"]
+
+
+def test_the_records_of_a_run_are_lines_of_records_jsonl_and_bring_their_answers(url: str, tmp_path: Path) -> None:
+    filled(url)
+    with Ledger(url) as ledger, Ledger(tmp_path / "other.db") as other:
+        rows = list(record_lines(ledger, "r1"))
+        assert [Record.from_dict(row) for row in rows] == ledger.records("r1")
+        assert bring_in(other, placed(rows))["answer"] == 1
+        assert other.answers(JUDGE, [answer(0).question])[answer(0).question].reply == answer(0).reply
+        with pytest.raises(UsageError, match="no run r9"):
+            list(record_lines(ledger, "r9"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        3,
+        {},
+        {"format": 2, "is": "answer"},
+        {"format": 1, "is": "lease"},
+        {"format": 1, "is": "answer", "question": "q"},
+        {"format": 1, "is": "run", "id": 3, "plan": "p", "started": "s", "finished": None, "about": {}},
+        {"format": 1, "is": "record", "run": "r", "sample": "s", "scorer": "s", "body": {"format": 7}},
+    ],
+)
+def test_a_line_that_is_none_of_ours_is_named_and_what_came_before_it_stays(tmp_path: Path, line: Any) -> None:
+    filled(tmp_path / "l.db", size=600)
+    with Ledger(tmp_path / "l.db") as ledger, Ledger(tmp_path / "other.db") as other:
+        moved = placed(lines(ledger, "answer"))
+        with pytest.raises(DataError, match="line 601"):
+            bring_in(other, [*moved, ("line 601", line)])
+        assert info(other).counts["answer"] == 500
+
+
+def aged(ledger: Ledger) -> None:
+    with ledger.transaction(writing=True) as connection:
+        connection.execute(sa.update(answers_table).values(written=time.time() - 7200))
+
+
+def test_only_what_is_named_goes_and_only_when_it_is_meant(url: str) -> None:
+    filled(url)
+    with Ledger(url) as ledger:
+        aged(ledger)
+        everything = Pruning(timedelta(days=1), unfinished=True, unused=True)
+        assert prune(ledger, everything, delete=False) == Pruned(2, 4, 3)
+        assert info(ledger).counts == {"dataset": 1, "run": 2, "answer": 3, "record": 4}
+        assert prune(ledger, Pruning(unused=True), delete=True) == Pruned(0, 0, 2)
+        assert prune(ledger, Pruning(timedelta(days=1)), delete=True) == Pruned(1, 3, 0)
+        assert [row.id for row in ledger.runs()] == ["r2"]
+        assert prune(ledger, Pruning(unfinished=True), delete=True) == Pruned(1, 1, 0)
+        assert prune(ledger, Pruning(unused=True), delete=True) == Pruned(0, 0, 1)
+        ledger.compact()
+        assert info(ledger).counts == {"dataset": 1, "run": 0, "answer": 0, "record": 0}
+
+
+def test_a_run_under_way_and_fresh_answers_are_never_pruned(url: str) -> None:
+    with Ledger(url) as working, Ledger(url) as ledger:
+        working.start_run(run())
+        working.turn(Turn(answers=[answer(1)]))
+        everything = Pruning(timedelta(0), unfinished=True, unused=True)
+        assert prune(ledger, everything, delete=True) == Pruned(0, 0, 0)
+
+
+def test_a_sound_ledger_is_said_to_be_sound(url: str) -> None:
+    filled(url)
+    found = verify(url)
+    assert found.sound
+    assert found.rows == 1 + 2 + 3 + 4
+
+
+def test_rows_that_do_not_hold_what_they_should_are_named(url: str) -> None:
+    filled(url)
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
+        connection.execute(sa.text("UPDATE records SET body = '{' WHERE sample = '1'"))
+        connection.execute(sa.text("UPDATE records SET sample = 'else' WHERE sample = '2'"))
+    found = verify(url)
+    assert not found.sound
+    assert [told.split(":")[0].split()[:2] for told in found.unreadable] == [["record", "r1"], ["record", "r1"]]
+
+
+def damage(path: Path, *pages: int, size: int = 4096) -> None:
+    """Overwrite pages of a database file."""
+    with path.open("r+b") as file:
+        for page in pages:
+            file.seek(page * size)
+            file.write(b"\xa5" * size)
+
+
+def page_of(path: Path, table: str, kind: str = "leaf") -> list[int]:
+    """The pages that a table's rows lie on, counted from 0."""
+    data = path.read_bytes()
+    with closing(sqlite3.connect(path)) as connection:
+        root: int = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0]
+    start = (root - 1) * 4096
+    if data[start] == 13:
+        return [root - 1]
+    cells = int.from_bytes(data[start + 3 : start + 5], "big")
+    places = [int.from_bytes(data[start + 12 + 2 * n : start + 14 + 2 * n], "big") for n in range(cells)]
+    return [int.from_bytes(data[start + place : start + place + 4], "big") - 1 for place in places]
+
+
+def test_a_damaged_ledger_is_said_to_be_and_all_but_the_damage_is_salvaged(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.db"
+    filled(bad, size=400)
+    hurt = page_of(bad, "records")[2:4] + page_of(bad, "answers")[-1:]
+    damage(bad, *hurt)
+    before = bad.read_bytes()
+    with Ledger(bad) as ledger, pytest.raises(LedgerError, match=r"evalstone ledger verify.*evalstone ledger salvage"):
+        ledger.records("r1")
+    assert not verify(bad).sound
+    found = salvage(bad, tmp_path / "good.db")
+    assert bad.read_bytes() == before
+    assert 300 < found["record"].copied < 401
+    assert 300 < found["answer"].copied < 400
+    assert found["run"].copied == 2
+    assert found["record"].unreadable >= 401 - found["record"].copied
+    assert verify(tmp_path / "good.db").sound
+    with Ledger(tmp_path / "good.db") as ledger:
+        assert set(ledger.records("r1")[0].to_dict()) == set(record("0").to_dict())
+        assert all(r == record(r.sample) for r in ledger.records("r1"))
+
+
+def test_what_is_salvaged_again_or_into_a_used_ledger_stays_as_it_is(tmp_path: Path, url: str) -> None:
+    filled(tmp_path / "bad.db")
+    assert salvage(tmp_path / "bad.db", url)["record"].copied == 4
+    again = salvage(tmp_path / "bad.db", url)["record"]
+    assert (again.copied, again.there) == (0, 4)
+    with Ledger(url) as ledger:
+        assert len(ledger.records("r1")) == 3
+
+
+def test_rows_that_were_not_yet_moved_into_the_file_are_salvaged_too(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "bad.db") as ledger:
+        ledger.write([answer(1)])
+        assert (tmp_path / "bad.db-wal").stat().st_size > 0
+        assert salvage(tmp_path / "bad.db", tmp_path / "good.db")["answer"].copied == 1
+
+
+def test_what_cannot_be_salvaged_at_all_is_said(tmp_path: Path) -> None:
+    filled(tmp_path / "bad.db")
+    damage(tmp_path / "bad.db", 0)
+    with pytest.raises(LedgerError, match="salvage"):
+        Ledger(tmp_path / "bad.db")
+    assert not verify(tmp_path / "bad.db").sound
+    with pytest.raises(LedgerError, match="nothing of"):
+        salvage(tmp_path / "bad.db", tmp_path / "good.db")
+    with pytest.raises(UsageError, match="no file"):
+        salvage(tmp_path / "nowhere.db", tmp_path / "good.db")
+    with pytest.raises(UsageError, match="another file"):
+        salvage(tmp_path / "bad.db", tmp_path / "bad.db")
+    with pytest.raises(UsageError, match="its own tools"):
+        salvage("postgresql://host/db", tmp_path / "good.db")
+    assert not (tmp_path / "good.db").exists()
