@@ -8,8 +8,9 @@ import pytest
 
 from evalstone.dataset.writing import json_line
 from evalstone.errors import UsageError
+from evalstone.plain import digest
 from evalstone.trajectory import STEP_DATA, ExpectedStep, Trajectory, TrajectoryExpectation, TrajectoryStep
-from evalstone.types import Sample, digest
+from evalstone.types import Sample
 
 CAMEL = {
     "steps": [

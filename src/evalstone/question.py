@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from evalstone.plain import digest
 from evalstone.prompt import Material, Prompt
 from evalstone.reply import parse_json
-from evalstone.types import NO_USAGE, Usage, digest
+from evalstone.types import NO_USAGE, Usage
 
 A = TypeVar("A")
 

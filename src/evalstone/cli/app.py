@@ -18,6 +18,7 @@ app = typer.Typer(
     name="evalstone",
     help="Evaluate what language models, RAG pipelines and agents produce.",
     no_args_is_help=True,
+    rich_markup_mode=None,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

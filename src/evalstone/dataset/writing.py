@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from evalstone.errors import UsageError
-from evalstone.types import plain
+from evalstone.plain import plain
 
 # Text that could end a line, turn the direction of a terminal, or not be encoded. JSON escapes the rest of C0 itself.
 _HAZARDS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

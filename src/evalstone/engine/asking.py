@@ -11,8 +11,9 @@ from evalstone.engine.limits import Budget
 from evalstone.errors import EvalstoneError, JudgeError
 from evalstone.judges.base import Judge, SpentError
 from evalstone.ledger import AsyncLedger, StoredAnswer
+from evalstone.plain import plain
 from evalstone.question import Answer, Question
-from evalstone.types import NO_USAGE, Step, plain
+from evalstone.types import NO_USAGE, Step
 
 A = TypeVar("A")
 

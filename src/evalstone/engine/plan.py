@@ -13,9 +13,9 @@ from evalstone.dataset import Dataset
 from evalstone.errors import UsageError
 from evalstone.evaluators import AnswerCorrectness, AnswerFaithfulness, AnswerRelevanceGrade, FactCheck, RelevancyCheck
 from evalstone.judges.base import Judge
+from evalstone.plain import digest
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
 from evalstone.scorers.named import scorer_from
-from evalstone.types import digest
 
 ALL_SCORERS: Mapping[str, type[Scorer]] = {
     **SCORERS,

@@ -21,7 +21,8 @@ from rich.text import Text
 from evalstone.dataset import Dataset
 from evalstone.engine.run import Run, numbers
 from evalstone.engine.summary import ScorerCard, ScorerSummary
-from evalstone.types import Record, Sample, Score, plain
+from evalstone.plain import plain
+from evalstone.types import Record, Sample, Score
 
 LONGEST = 240
 MOST_CLAIMS = 4

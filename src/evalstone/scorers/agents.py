@@ -9,9 +9,10 @@ from typing import Any, cast
 
 from evalstone.errors import OutcomeError, UsageError
 from evalstone.extraction import extract_trajectory
+from evalstone.plain import plain
 from evalstone.scorers.base import Scorer, shortened
 from evalstone.trajectory import ExpectedStep, TrajectoryExpectation, TrajectoryStep
-from evalstone.types import Message, Sample, ToolCall, plain
+from evalstone.types import Message, Sample, ToolCall
 
 
 @dataclass(frozen=True, kw_only=True)

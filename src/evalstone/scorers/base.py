@@ -14,11 +14,12 @@ from typing import Any, ClassVar, cast
 
 from evalstone import messages
 from evalstone.errors import OutcomeError, UsageError, unknown
+from evalstone.plain import digest, plain
 from evalstone.question import Ask, Question
 from evalstone.questions.claims import ClaimVerdict
 from evalstone.questions.explanation import Explain
 from evalstone.questions.relevance import PassageVerdict
-from evalstone.types import SAMPLE_FIELDS, Outcome, Sample, Score, Skipped, digest, passages, plain
+from evalstone.types import SAMPLE_FIELDS, Outcome, Sample, Score, Skipped, passages
 
 FIELDS = SAMPLE_FIELDS
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from evalstone.errors import PromptError, UsageError, unknown
+from evalstone.plain import plain
 from evalstone.prompt import Material, Prompt
 from evalstone.scorers.base import FIELDS, ContextScorer
-from evalstone.types import Message, Sample, plain
+from evalstone.types import Message, Sample
 
 HOLES = ("input", "output", "context", "reference", "messages", "instructions")
 SHOWN = ("input", "output")
