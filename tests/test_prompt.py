@@ -248,8 +248,13 @@ def test_instructions_come_with_the_rule_about_fences():
     assert "Judge." not in user
 
 
-def test_a_prompt_without_instructions_has_an_empty_system_message():
-    assert Prompt("", "{{text}}").render({"text": "x"})[0] == ""
+def test_a_prompt_without_instructions_still_tells_what_a_fence_is():
+    assert Prompt("", "{{text}}").render({"text": "x"})[0] == FENCE_RULE
+
+
+def test_an_unfenced_prompt_is_sent_without_the_rule_about_fences():
+    assert Prompt("Judge.", "{{text}}", fenced=False).render({"text": "x"}) == ("Judge.", "x")
+    assert Prompt("", "{{text}}", fenced=False).render({"text": "x"}) == ("", "x")
 
 
 def test_every_place_of_a_hole_is_filled():

@@ -15,9 +15,10 @@ from evalstone.engine.limits import Stop
 from evalstone.engine.local import execute
 from evalstone.engine.plan import Plan, scorers_from
 from evalstone.engine.run import Run
+from evalstone.errors import UsageError, unknown
 from evalstone.judges.named import judge_from
 from evalstone.ledger import AsyncLedger
-from evalstone.types import Record, Sample
+from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
 DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
 
@@ -89,8 +90,13 @@ async def ascore(
     The sample is given whole, or by its fields. The record holds the outcome (Score, Skipped or Failed) and the steps
     behind it. Raises UsageError for an unknown scorer, judge or field.
     """
+    for name in fields:
+        if name not in ("id", *SAMPLE_FIELDS):
+            raise UsageError(unknown("sample field", name, ("id", *SAMPLE_FIELDS)))
     if sample is None:
         sample = fields
+    elif fields:
+        raise UsageError(f"give the sample whole or by its fields, not both (fields: {', '.join(fields)})")
     plan = plan_for([sample], [scorer], judge=judge)
     if any(s.asks for s in plan.scorers):
         plan.judge.check()

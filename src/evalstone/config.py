@@ -6,6 +6,9 @@
     out = "results"
     ledger = "sqlite:///runs.db"
     concurrency = 32
+    budget = 5.0                            # US dollars
+    fresh = false
+    worst = 3                               # samples to show
 
     [map]
     output = "answer"
@@ -43,6 +46,9 @@ class RunConfig:
     concurrency: int = 32
     map: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
     minimum: Mapping[str, float] = field(default_factory=lambda: dict[str, float]())
+    budget: float | None = None
+    fresh: bool = False
+    worst: int = 3
 
 
 _KINDS: Mapping[str, tuple[type, ...]] = {
@@ -54,6 +60,9 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "concurrency": (int,),
     "map": (dict,),
     "min": (dict,),
+    "budget": (int, float),
+    "fresh": (bool,),
+    "worst": (int,),
 }
 
 
@@ -69,7 +78,7 @@ def read_config(path: str | Path) -> RunConfig:
     for key, value in data.items():
         if key not in _KINDS:
             raise UsageError(f"{file}: {unknown('key', key, _KINDS)}")
-        if not isinstance(value, _KINDS[key]) or isinstance(value, bool):
+        if not isinstance(value, _KINDS[key]) or (isinstance(value, bool) and bool not in _KINDS[key]):
             wanted = " or ".join(kind.__name__ for kind in _KINDS[key])
             raise UsageError(f"{file}: {key} must be {wanted}, not {type(value).__name__}")
     if "data" not in data:
@@ -97,12 +106,12 @@ def numbers(given: Mapping[str, Any], where: str) -> dict[str, float]:
     return {name.replace("-", "_"): float(value) for name, value in given.items()}
 
 
-def pairs(texts: list[str], option: str, form: str) -> dict[str, str]:
-    """`["output=answer"]` as a mapping. Raises UsageError for a text without an equals sign."""
+def pairs(texts: list[str], option: str, form: str, *, blank: bool = False) -> dict[str, str]:
+    """`["output=answer"]` as a mapping; blank allows `output=`. Raises UsageError for a text without an equals sign."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not (name and equals and value):
+        if not (name and equals and (value or blank)):
             raise UsageError(f"{option} takes {form}, not {text!r}")
         found[name.strip()] = value.strip()
     return found

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class EvalstoneError(Exception):
@@ -72,11 +73,25 @@ class JudgeDownError(RunEndedError):
 
 
 class JudgeError(EvalstoneError):
-    """A judge gave no usable answer. `reply` is the raw text it gave, if any."""
+    """A judge gave no usable answer.
 
-    def __init__(self, message: str, *, reply: str | None = None) -> None:
+    reply: the last raw text it gave, if any. usage: the `Usage` of all attempts, None when nothing was used. cost: US
+    dollars, None when the price is unknown. seconds: from the question to this error.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reply: str | None = None,
+        # Any: Usage lives in a layer above this one.
+        usage: Any = None,
+        cost: float | None = 0.0,
+        seconds: float = 0.0,
+    ) -> None:
         super().__init__(message)
         self.reply = reply
+        self.usage, self.cost, self.seconds = usage, cost, seconds
 
 
 class CannotAnswerError(JudgeError):

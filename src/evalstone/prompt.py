@@ -8,7 +8,8 @@ user message; each `{{hole}}` in it is replaced by one material, set between fen
     <</answer 5f1c22d07a9e>>
 
 The number is taken from the material itself, so no material can carry its own closing fence, and whatever looks like
-a fence inside a material is defused as well. Values are never rendered again: `{{holes}}` in judged text stay text.
+a fence inside a material is defused as well. Where there are fences the judge is told what they are, also without
+instructions. Values are never rendered again: `{{holes}}` in judged text stay text.
 """
 
 from __future__ import annotations
@@ -112,8 +113,8 @@ class Prompt:
         for index in range(1, len(pieces), 2):
             name = pieces[index]
             pieces[index] = self._fill(name, materials[name])
-        system = f"{self.instructions}\n\n{FENCE_RULE}" if self.fenced and self.instructions else self.instructions
-        return system, "".join(pieces)
+        rules = (self.instructions, FENCE_RULE) if self.fenced else (self.instructions,)
+        return "\n\n".join(rule for rule in rules if rule), "".join(pieces)
 
     def _fill(self, name: str, material: Material) -> str:
         if not self.fenced:

@@ -74,3 +74,12 @@ def test_similarity_is_a_share_of_bigrams_or_whether_it_reaches_a_threshold():
 )
 def test_the_reason_says_what_was_found(check: Check, told: str):
     assert score_of(check, Sample(output=ANSWER), []).reason == told
+
+
+@pytest.mark.parametrize("text", ["paris", "PARIS", "London", "", "."])
+@pytest.mark.parametrize("ignore_case", [True, False])
+def test_of_includes_and_excludes_one_holds_and_both_say_the_same(text: str, ignore_case: bool):
+    one = score_of(checks.includes(text, ignore_case=ignore_case), Sample(output=ANSWER), [])
+    other = score_of(checks.excludes(text, ignore_case=ignore_case), Sample(output=ANSWER), [])
+    assert one.value + other.value == 1
+    assert one.reason == other.reason

@@ -87,3 +87,20 @@ def test_the_reason_names_the_calls():
     )
     many = Sample(messages=[Message(role="assistant", tool_calls=[ToolCall(name=f"t{n}") for n in range(10)])])
     assert score_of(checks.used_no_tools(), many, []).reason == ("Called: t0, t1, t2, t3, t4, t5, t6, t7 and 2 more.")
+
+
+def test_a_call_that_was_still_being_written_was_not_made():
+    half = ToolCall(name="search", state="partial")
+    sample = Sample(messages=[Message(role="assistant", tool_calls=[half, ToolCall(name="read")])])
+    assert value(checks.called_tool("search"), sample) == 0
+    assert value(checks.did_not_call("search"), sample) == 1
+    assert value(checks.tool_order(["search", "read"]), sample) == 0
+    assert value(checks.max_tool_calls(1), sample) == 1
+    assert value(checks.used_no_tools(), Sample(messages=[Message(role="assistant", tool_calls=[half])])) == 1
+
+
+@pytest.mark.parametrize(("result", "held"), [(None, True), ({"error": "boom"}, False)])
+def test_a_half_made_call_is_an_error_only_when_its_result_says_so(result: object, held: bool):
+    half = ToolCall(name="search", state="partial", result=result)
+    sample = Sample(messages=[Message(role="assistant", tool_calls=[half])])
+    assert value(checks.no_tool_errors(), sample) == held

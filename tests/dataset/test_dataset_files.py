@@ -44,11 +44,39 @@ def test_json_lines_are_read_under_each_suffix(tmp_path: Path, name: str) -> Non
     assert dict(dataset.columns) == {"input": "input", "output": "output"}
 
 
-@pytest.mark.parametrize("key", ["data", "samples", "items", "rows", "examples", "test_cases", "testCases"])
+@pytest.mark.parametrize("key", ["data", "samples", "items", "rows", "examples", "test_cases", "testCases", "goldens"])
 def test_json_is_an_array_or_an_object_with_one(tmp_path: Path, key: str) -> None:
     rows = [json.loads(LINE)]
     assert len(load(written(tmp_path, "a.json", json.dumps(rows)))) == 1
     assert len(load(written(tmp_path, "b.json", json.dumps({"version": 1, key: rows}, indent=2)))) == 1
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json_may_be_one_row(tmp_path: Path, indent: int | None) -> None:
+    row = {"question": "q", "answer": "a", "contexts": ["p"], "items": [{"input": "none"}], "topic": "x"}
+    (sample,) = load(written(tmp_path, "a.json", json.dumps(row, indent=indent)))
+    assert (sample.input, sample.output, sample.context) == ("q", "a", ("p",))
+    assert sample.metadata == {"items": [{"input": "none"}], "topic": "x"}
+    mapped = load(written(tmp_path, "b.json", '{"q": "x"}'), mapping={"input": "q"})
+    assert [sample.input for sample in mapped] == ["x"]
+    talk = load(written(tmp_path, "c.json", '{"messages": [{"role": "user", "content": "hi"}]}'))
+    assert [sample.input for sample in talk] == ["hi"]
+
+
+TABLE: list[Any] = [("q", "a", ["p"]), ("r", None, [])]
+LAYOUTS: dict[str, Any] = {
+    "records": [{"question": q, "answer": a, "contexts": c} for q, a, c in TABLE],
+    "split": {"columns": ["question", "answer", "contexts"], "index": [0, 1], "data": [list(row) for row in TABLE]},
+    "columns": {"question": ["q", "r"], "answer": ["a", None], "contexts": [["p"], []]},
+    "pandas": {"question": {"0": "q", "1": "r"}, "answer": {"0": "a", "1": None}, "contexts": {"0": ["p"], "1": []}},
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_a_table_is_read_in_each_layout(tmp_path: Path, layout: Any) -> None:
+    expected = load(LAYOUTS["records"]).samples
+    assert load(written(tmp_path, "d.json", json.dumps(layout))).samples == expected
+    assert load(layout).samples == expected
 
 
 def test_csv_cells_are_text_and_empty_cells_are_absent(tmp_path: Path) -> None:
@@ -63,7 +91,12 @@ def test_csv_cells_are_text_and_empty_cells_are_absent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("d.tsv", "input\toutput\nq\ta\n"), ("d.csv", "input;output\nq;a\n"), ("e.csv", "input\r\nq\r\n")],
+    [
+        ("d.tsv", "input\toutput\nq\ta\n"),
+        ("d.csv", "input;output\nq;a\n"),
+        ("f.csv", "input\toutput\nq\ta; b, c\n"),
+        ("e.csv", "input\r\nq\r\n"),
+    ],
 )
 def test_other_separators_are_read(tmp_path: Path, name: str, text: str) -> None:
     assert load(written(tmp_path, name, text)).samples[0].input == "q"
@@ -142,7 +175,18 @@ BROKEN = [
     ("d.json", '[\n {"input": "q"},\n {"input" "q"}\n]', "line 3, column 11: not JSON (Expecting ':' delimiter)"),
     ("d.json", '[{"input": "q"}, {"input": 1}]', "item 2: input must be text, not int: 1"),
     ("d.json", '"text"', "must be a list of objects, not str: 'text'"),
-    ("d.json", '{"input": "q"}', "must be a list of objects, or an object with one under data, samples"),
+    ("d.json", '{"cases": [{"input": "q"}]}', "must be a list of objects, or an object with one under data, samples"),
+    ("d.json", '{"version": 1}', "no column is understood (columns: version)"),
+    ("d.json", '{"question": ["q", "r"], "answer": ["a"]}', "equal lengths; the lengths are question 2, answer 1"),
+    ("d.json", '{"columns": ["input", "output"], "data": [["q", "a"], ["r"]]}', "row 2: 1 cells for 2 columns"),
+    ("d.json", '{"columns": ["input", "input"], "data": []}', "two columns are named 'input'"),
+    ("d.json", '{"columns": ["input"], "data": [5]}', "row 1: must be a list of cells, not int: 5"),
+    ("d.json", '{"columns": ["input"], "data": [["q"], [5]]}', "row 2: input must be text, not int: 5"),
+    ("d.json", '{"question": ["q", 5], "answer": ["a", "b"]}', "column 'question', read as input, must be text"),
+    ("d.jsonl", LINE + '{"input": "q", "output": "a", "input": "r"}', "line 2: the key 'input' stands twice"),
+    ("d.jsonl", '{"input": "\\"input\\": {", "in\\u0070ut": "q"}', "line 1: the key 'input' stands twice"),
+    ("d.json", '[{"id": 1},\n {"id": 2,\n  "a": {"id": 3},\n  "id": 4}]', "line 4: the key 'id' stands twice"),
+    ("d.json", '{"input": "q", "meta": [{"a": 1,\n "a": 1}]}', "line 2: the key 'a' stands twice in one object"),
     ("d.json", '{"data": [], "rows": []}', "it is lists under data, rows"),
     ("d.json", "{}", "it is an object with nothing"),
     ("d.json", "", "holds no samples"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -182,3 +183,33 @@ def test_a_broken_conversation_is_refused_with_the_message(messages: Any, text: 
         sample_from({"messages": messages, "input": "q"}, where="line 3")
     assert str(caught.value).startswith("line 3: messages must be")
     assert text in str(caught.value)
+
+
+TURNS: list[dict[str, Any]] = [
+    {"role": "user", "content": "q"},
+    {"role": "assistant", "content": "a", "retrieval_context": ["p", "r"]},
+    {"role": "assistant", "content": "b", "retrieval_context": ["r", "s"]},
+    {"role": "assistant", "content": "c", "retrieval_context": None},
+]
+
+
+@pytest.mark.parametrize("row", [{"turns": TURNS}, {"turns": json.dumps(TURNS)}, {"output": TURNS}])
+def test_the_passages_that_turns_carry_are_the_context_of_a_row_without_one(row: Any) -> None:
+    sample = sample_from({**row, "context": None})
+    assert sample.context == ("p", "r", "s")
+    assert sample.metadata == {}
+
+
+def test_the_passages_that_turns_carry_are_kept_where_the_row_has_a_context_of_its_own() -> None:
+    sample = sample_from({"turns": TURNS, "context": ["mine"]})
+    assert sample.context == ("mine",)
+    assert sample.metadata == {"turns": TURNS}
+    left = sample_from({"turns": TURNS}, mapping={"context": ""})
+    assert left.context is None
+    assert left.metadata == {"turns": TURNS}
+    assert sample_from({"turns": TURNS[:1], "context": ["mine"]}).metadata == {}
+
+
+def test_broken_passages_of_a_turn_are_refused() -> None:
+    with pytest.raises(DataError, match="column 'turns', read as messages, must be a list of passages, not int: 5"):
+        sample_from({"turns": [{"role": "user", "content": "q", "retrieval_context": 5}]})

@@ -133,3 +133,11 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
     deep["again"] = deep
     with pytest.raises(DataError, match="item 1: nested too deeply"):
         load([{"input": "q", "deep": deep}])
+
+
+def test_the_passages_of_hotpotqa_are_one_a_title() -> None:
+    context = {"title": ["Bern", "Empty", "Ada"], "sentences": [["Bern is a city.", " It is old."], [], ["Ada wrote."]]}
+    sample = sample_from({"question": "q", "context": context})
+    assert sample.context == ("Bern: Bern is a city. It is old.", "Ada: Ada wrote.")
+    with pytest.raises(DataError, match="context must have sentences for every title; it has 1 titles and 0 lists"):
+        sample_from({"context": {"title": ["Bern"], "sentences": []}})

@@ -97,6 +97,20 @@ def test_those_who_wait_for_a_failing_question_all_fail_and_it_can_be_asked_agai
     assert len(judge.asked) == 2
 
 
+def test_only_the_one_who_asked_pays_for_a_question_that_fails() -> None:
+    class Dear(SlowJudge):
+        async def answer(self, question: Question[A]) -> Answer[A]:
+            await asyncio.sleep(0.01)
+            raise JudgeError("broken", reply="raw", cost=0.5)
+
+    async def ask() -> list[float | None]:
+        asker = Asker(Dear())
+        errors = await asyncio.gather(*(asker.put(ListClaims(text="x")) for _ in range(3)), return_exceptions=True)
+        return [error.cost for error in errors if isinstance(error, JudgeError)]
+
+    assert asyncio.run(ask()) == [0.5, 0.0, 0.0]
+
+
 def test_an_answer_in_the_ledger_is_not_asked_for_again_and_costs_nothing(tmp_path: Path) -> None:
     judge = SlowJudge()
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -25,6 +25,7 @@ from evalstone import (
     score,
 )
 from evalstone.ledger.store import Ledger
+from evalstone.questions import VerifyClaims
 from evalstone.types import Failed, Record
 from tests.serving import Response, completion, obliging, serving
 
@@ -259,3 +260,50 @@ def test_a_run_is_a_table_of_pandas_and_of_polars() -> None:
     for table in (run.to_pandas(), run.to_polars()):
         assert list(table["sample"]) == ["one", "two", "three"]
         assert list(table["outcome"]) == ["score", "score", "skipped"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"ledger": 3}, "a ledger is a path"),
+        ({"ledger": True}, "a ledger is a path"),
+        ({"concurrency": "x"}, "concurrency must be a whole number"),
+        ({"budget": "x"}, "budget must be 0 or more"),
+        ({"judge": None}, "judge"),
+        ({"judge": 3}, "judge"),
+    ],
+)
+def test_an_option_of_the_wrong_kind_is_said_and_leaves_no_file(
+    options: dict[str, Any], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=told):
+        evaluate(SAMPLES, "faithfulness", **cast("dict[str, Any]", {"ledger": None, **options}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_scorers_none_is_no_scorer() -> None:
+    with pytest.raises(UsageError, match="not NoneType"):
+        evaluate(SAMPLES, None, ledger=None)
+
+
+def test_a_misspelt_field_or_option_of_score_is_refused() -> None:
+    with pytest.raises(UsageError, match="did you mean context"):
+        score("faithfulness", output="x", contxt=["y"])
+    with pytest.raises(UsageError, match="not both"):
+        score("faithfulness", SAMPLES[0], output="z")
+    with pytest.raises(UsageError, match="jugde"):
+        score("faithfulness", SAMPLES[0], jugde="embedded")
+
+
+def test_many_claims_are_verified_in_batches() -> None:
+    def judge(question: Any) -> Any:
+        if question.kind == "list_claims":
+            return {"claims": [f"claim {n}" for n in range(60)]}
+        verdict = {"reason": "r", "passages": [1], "verdict": "supported"}
+        return {"verdicts": {str(n): verdict for n in range(1, len(question.claims) + 1)}}
+
+    scripted = ScriptedJudge(judge)
+    record = score("faithfulness", output="long", context=["p"], judge=scripted)
+    assert record.value == 1.0
+    assert [len(q.claims) for q in scripted.asked if isinstance(q, VerifyClaims)] == [25, 25, 10]

@@ -48,13 +48,31 @@ def test_springs_holes_are_filled_with_what_they_mean(kind: type[JudgeEvaluator]
 @pytest.mark.parametrize(
     ("kind", "template", "told"),
     [
-        (RelevancyEvaluator, "Q: {query} A: {response}", r"lacks \{\{context\}\}"),
+        (RelevancyEvaluator, "Q: {query} A: {response}", r"lacks \{context\} \(or \{document\}\)$"),
+        (RelevancyEvaluator, "Q: {{query}} C: {{context}}", r"lacks \{\{answer\}\} \(or \{\{response\}\}\)$"),
+        (RelevancyEvaluator, "{question} {context}", r"lacks \{answer\}$"),
+        (RelevancyEvaluator, "{query} {response} {context} {{mood}} {glum}", r"fills: \{glum\}; known: \{answer\}"),
+        (
+            RelevancyEvaluator,
+            "{{query}} {response} {{context}}",
+            r"lacks \{\{answer\}\} .*; \{response\} stands in single braces, where holes are read in double ones$",
+        ),
+        (RelevancyEvaluator, "{query} {response} {{document}}", r"\{\{document\}\} stands in double braces"),
+        (RelevancyEvaluator, "{query} {respnse} {context}", r"\{respnse\}; did you mean \{response\}\?"),
         (RelevancyEvaluator, "nothing to fill", r"lacks \{\{answer\}\}, \{\{context\}\}, \{\{question\}\}"),
-        (RelevancyEvaluator, "{query} {response} {context} {mood}", "nothing fills: unknown hole 'mood'"),
-        (FactCheckingEvaluator, "{document} {clam}", r"lacks \{\{claim\}\}"),
-        (AnswerFaithfulnessEvaluator, "{context}", r"lacks \{\{answer\}\}"),
-        (AnswerRelevancyEvaluator, "{question}", r"lacks \{\{answer\}\}"),
-        (AnswerRelevancyEvaluator, "{correct_answer} {student_answer}", r"lacks \{\{question\}\}"),
+        (
+            RelevancyEvaluator,
+            "{query} {response} {context} {mood}",
+            r"nothing fills: \{mood\}; known: \{answer\}, \{context\}",
+        ),
+        (
+            FactCheckingEvaluator,
+            "{document} {clam}",
+            r"lacks \{claim\} .* fills: \{clam\}; did you mean \{claim\}",
+        ),
+        (AnswerFaithfulnessEvaluator, "{context}", r"lacks \{answer\}$"),
+        (AnswerRelevancyEvaluator, "{question}", r"lacks \{answer\}$"),
+        (AnswerRelevancyEvaluator, "{correct_answer} {student_answer}", r"lacks \{question\} \(or \{query\}\)$"),
         (RelevancyEvaluator, "  ", "empty"),
     ],
 )
@@ -70,6 +88,24 @@ def test_braces_of_a_json_example_are_text() -> None:
     judge = ScriptedJudge(["yes"])
     RelevancyEvaluator(judge, prompt=template).evaluate(REQUEST)
     assert 'Reply like {"verdict": "yes"} or { }.' in judge.asked[0].render()[1]
+
+
+@pytest.mark.parametrize(
+    ("template", "shown"),
+    [
+        ("{query}|{response}|{context}|say {{x}}", "say {x}"),
+        ("{{query}}|{{response}}|{{context}}|say {x}", "say {x}"),
+        ("{{query}}|{{response}}|{{context}}|not {query} {response} {context}", "not {query} {response} {context}"),
+        ('{query}|{response}|{context}|say {"verdict": {response}}', 'say {"verdict": <<answer '),
+    ],
+)
+def test_the_braces_in_which_all_holes_stand_are_those_of_the_template(template: str, shown: str) -> None:
+    judge = ScriptedJudge(["yes"])
+    assert RelevancyEvaluator(judge, prompt=template).evaluate(REQUEST).passed
+    user = judge.asked[0].render()[1]
+    assert shown in user
+    assert "THE QUESTION" in user
+    assert "THE DOCUMENT" in user
 
 
 def test_values_are_never_rendered_again() -> None:

@@ -22,7 +22,7 @@ from evalstone.evaluators import (
     RelevancyEvaluator,
     UndecidedError,
 )
-from evalstone.judges import Judge, ScriptedJudge
+from evalstone.judges import EmbeddedJudge, Judge, ModelJudge, ScriptedJudge
 from evalstone.question import Answer, Question
 from evalstone.types import Usage
 
@@ -80,10 +80,30 @@ def test_without_a_judge_an_evaluator_says_how_to_pass_one(kind: type[JudgeEvalu
 
 
 @every
-def test_a_judge_is_a_judge_and_no_name(kind: type[JudgeEvaluator]) -> None:
-    name: Any = "openai/gpt-5.1"
-    with pytest.raises(UsageError, match="judge must be a Judge, not str"):
-        kind(name)
+def test_a_judge_may_be_given_by_name(kind: type[JudgeEvaluator]) -> None:
+    assert kind("openai/gpt-5.1") == kind(ModelJudge("openai/gpt-5.1"))
+    table = {"model": "openai/gpt-5.1", "temperature": 0.5}
+    assert kind(table) == kind(ModelJudge("openai/gpt-5.1", temperature=0.5))
+    assert isinstance(kind("embedded").judge, EmbeddedJudge)
+
+
+def test_minicheck_takes_its_judge_by_name() -> None:
+    evaluator = FactCheckingEvaluator.for_bespoke_minicheck("openai/minicheck")
+    assert evaluator.judge == ModelJudge("openai/minicheck")
+
+
+@every
+@pytest.mark.parametrize(
+    ("judge", "told"),
+    [
+        (5, "judge must be a Judge or its name, not int: 5"),
+        ("embeded", "unknown judge 'embeded'; did you mean embedded"),
+        ({"model": "openai/gpt-5.1", "temprature": 0}, "did you mean temperature"),
+    ],
+)
+def test_what_names_no_judge_is_refused(kind: type[JudgeEvaluator], judge: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        kind(judge)
 
 
 @every
@@ -100,6 +120,9 @@ def test_a_request_is_a_request(kind: type[JudgeEvaluator], request_: Any) -> No
         {"threshold": 0},
         {"threshold": 1.01},
         {"threshold": float("nan")},
+        {"threshold": "x"},
+        {"threshold": True},
+        {"threshold": None},
         {"on_undecided": "skip"},
         {"when_empty": "pass"},
         {"on_error": "ignore"},

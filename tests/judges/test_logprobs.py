@@ -116,7 +116,7 @@ def test_probabilities_are_asked_for_only_where_a_question_wants_them() -> None:
     assert (server.requests[0]["logprobs"], server.requests[0]["top_logprobs"]) == (True, 20)
     assert not {"logprobs", "top_logprobs"} & set(server.requests[1])
     assert weighed.value.score == 4
-    assert weighed.value.probabilities == pytest.approx({"4": 0.6, "5": 0.3})
+    assert weighed.value.probabilities == pytest.approx({"4": 2 / 3, "5": 1 / 3})
     assert plain.value == Mark(4, "r")
     assert plain.alternatives is None
 
@@ -135,7 +135,7 @@ def test_probabilities_are_kept_in_the_ledger(tmp_path: Path) -> None:
         (first,) = answers(server, QUESTION, ledger=tmp_path / "ledger.db")
         (again,) = answers(server, QUESTION, ledger=tmp_path / "ledger.db")
     assert len(server.requests) == 1
-    assert first.value.probabilities == pytest.approx({"4": 0.6, "5": 0.3})
+    assert first.value.probabilities == pytest.approx({"4": 2 / 3, "5": 1 / 3})
     assert again.value == first.value
 
 

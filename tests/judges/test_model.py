@@ -11,7 +11,6 @@ import pytest
 
 from evalstone.errors import CannotAnswerError, EndpointError, JudgeError, ReplyError, UsageError
 from evalstone.judges import ModelJudge, judge_from
-from evalstone.judges.base import SpentError
 from evalstone.questions import ListClaims, VerifyClaims
 from tests.serving import Behaviour, Response, Server, completion, serving
 
@@ -71,7 +70,6 @@ def test_an_unusable_reply_is_shown_to_the_model_with_its_error() -> None:
 def test_after_the_last_retry_the_error_carries_the_raw_reply_and_what_was_spent() -> None:
     with serving(one_after_another(completion("no idea"))) as server, pytest.raises(ReplyError) as raised:
         asked(server, retries=2)
-    assert isinstance(raised.value, SpentError)
     assert raised.value.reply == "no idea"
     assert raised.value.usage.requests == 3
     assert len(server.requests) == 3

@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from evalstone.errors import EndpointError, UsageError
+from evalstone.errors import CannotAnswerError, EndpointError, UsageError
 from evalstone.judges import ModelJudge
 from evalstone.judges.base import Turn
 from evalstone.judges.pydantic_ai import send
@@ -58,6 +58,11 @@ def test_turns_settings_and_schema_reach_the_model_and_the_reply_comes_back() ->
 def test_a_reply_that_was_cut_off_is_marked_as_such() -> None:
     reply, _, _ = sent(ModelResponse(parts=[TextPart("{")], finish_reason="length"))
     assert not reply.complete
+
+
+def test_a_filtered_reply_is_a_decline() -> None:
+    with pytest.raises(CannotAnswerError, match="declined"):
+        sent(ModelResponse(parts=[TextPart("")], finish_reason="content_filter"))
 
 
 def test_an_error_of_the_provider_is_an_error_of_the_endpoint() -> None:

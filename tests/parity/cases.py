@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,17 @@ Case = Mapping[str, Any]
 
 POLICIES = {"score": "scored", "skipped": "skipped", "failed": "failed"}
 RETRIES = 1
+ZERO_SCALE_IS_ONE = {
+    "bias",
+    "context-precision",
+    "context-recall",
+    "context-relevance",
+    "faithfulness",
+    "hallucination",
+    "prompt-alignment",
+    "toxicity",
+}
+"""The recorded scorers in which a scale of 0 counts as 1; in the others that have a scale every score is 0 then."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +75,13 @@ def round2(value: float) -> float:
 def check_score(case: Case) -> Verdict:
     """Whether our score is the recorded one: rounded where that was rounded, else to the last digits.
 
-    A recorded number below 0 or above the scale measures nothing; ours must then be a failure, with its error.
+    A recorded number below 0 or above the scale measures nothing; ours must then be a failure, with its error. Nor does
+    a scale of 0, which ours refuses when it is built: where 0 was recorded on it, ours must give a score on scale 1.
     """
     outcome, recorded = outcome_of(case), case["score"]
+    if case["options"].get("scale") == 0 and case["scorer"] not in ZERO_SCALE_IS_ONE:
+        same = isinstance(outcome, Score) and recorded == 0
+        return Verdict(case, same, "" if same else f"{case['id']}: {outcome}, {recorded} was recorded on scale 0")
     if not 0 <= recorded <= (case["options"].get("scale") or 1):
         same = isinstance(outcome, Failed)
         return Verdict(case, same, "" if same else f"{case['id']}: {outcome}, {recorded} is out of range")
@@ -86,4 +101,11 @@ def check_policy(case: Case) -> Verdict:
 
 def check_all(cases: Iterable[Case], *, edge: bool) -> list[Verdict]:
     """The verdicts of all cases that a scorer of ours covers."""
-    return [check_policy(case) if edge else check_score(case) for case in cases if covered(case)]
+    return [_checked(case, check_policy if edge else check_score) for case in cases if covered(case)]
+
+
+def _checked(case: Case, check: Callable[[Case], Verdict]) -> Verdict:
+    try:
+        return check(case)
+    except Exception as error:  # noqa: BLE001 - whatever one case breaks on, the others are still told
+        return Verdict(case, equal=False, told=f"{case.get('id')}: {error!r}")

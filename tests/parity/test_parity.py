@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.parity.cases import check_all, covered, read_cases
+from evalstone.types import Failed, Score
+from tests.parity.cases import check_all, covered, outcome_of, read_cases
 
 BUNDLED = Path(__file__).parent / "data"
 WHOLE = Path(os.environ.get("EVALSTONE_PARITY", Path(__file__).parents[3] / "shared" / "parity"))
@@ -30,6 +33,84 @@ def test_bundled_edge_cases_end_as_their_policy_says() -> None:
 def test_every_bundled_case_is_covered() -> None:
     cases = [case for name in ("scores", "edge") for case in read_cases(BUNDLED / f"{name}.jsonl")]
     assert [case["scorer"] for case in cases if not covered(case)] == []
+
+
+CLAIMS = {"claims": ["Ada wrote the notes.", " "]}
+VERDICTS = {"verdicts": [{"verdict": "yes", "reason": "r"}, {"verdict": "no", "reason": "r"}]}
+NO_REASON = {"verdicts": [{"verdict": "yes"}, {"verdict": "no"}]}
+NO_TEXT = {"verdicts": [{"verdict": True, "reason": "r"}, {"verdict": "no", "reason": "r"}]}
+
+
+def faithfulness(*judged: Any, scorer: str = "faithfulness", **options: Any) -> dict[str, Any]:
+    return {
+        "id": "inline",
+        "scorer": scorer,
+        "options": {"context": ["A passage."], **options},
+        "input": "q",
+        "output": "a",
+        "judge_answers": [*judged],
+    }
+
+
+@pytest.mark.parametrize("malformed", ["no JSON", "", {}, [], None, 3, "null", '{"verdicts": [', NO_REASON, NO_TEXT])
+def test_a_malformed_answer_is_asked_for_once_more(malformed: Any) -> None:
+    assert isinstance(outcome_of(faithfulness(CLAIMS, malformed, malformed)), Failed)
+    assert isinstance(outcome_of(faithfulness(malformed, malformed, CLAIMS, VERDICTS)), Failed)
+    scored = outcome_of(faithfulness(malformed, CLAIMS, malformed, VERDICTS))
+    assert isinstance(scored, Score)
+    assert scored.value == 0.5, "the blank claim counts"
+
+
+def test_an_answer_in_a_fence_or_in_prose_is_read() -> None:
+    wrapped = f"```json\n{json.dumps(CLAIMS)}\n```", f"Here it is: {json.dumps(VERDICTS)}"
+    assert isinstance(outcome_of(faithfulness(*wrapped)), Score)
+
+
+def test_verdicts_on_many_claims_are_given_batch_by_batch() -> None:
+    many = {"claims": [f"Ada wrote note {n}." for n in range(60)]}, {"verdicts": VERDICTS["verdicts"] * 30}
+    scored = outcome_of(faithfulness(many[0], "no JSON", many[1]))
+    assert isinstance(scored, Score)
+    assert scored.value == 0.5
+    assert isinstance(outcome_of(faithfulness(many[0], VERDICTS)), Failed)
+
+
+def test_a_scale_of_0_is_1_or_measures_nothing() -> None:
+    as_one = {**faithfulness(CLAIMS, VERDICTS, scale=0), "score": 0.5}
+    stated = {"verdicts": [{**verdict, "claim": "c"} for verdict in VERDICTS["verdicts"]]}
+    stays = {**faithfulness(CLAIMS, stated, scorer="legacy-faithfulness", scale=0), "score": 0}
+    assert [verdict.told for verdict in check_all([as_one, stays], edge=False)] == ["", ""]
+
+
+def test_a_case_that_an_adapter_breaks_on_is_different_and_the_others_are_told() -> None:
+    broken: dict[str, Any] = {"id": "broken", "scorer": "faithfulness", "score": 1, "options": {}}
+    whole = {**faithfulness(CLAIMS, VERDICTS), "score": 0.5}
+    verdicts = check_all([broken, whole], edge=False)
+    assert [verdict.equal for verdict in verdicts] == [False, True]
+    assert "broken: KeyError" in verdicts[0].told
+
+
+@pytest.mark.parametrize(
+    ("source", "flags", "text", "found"),
+    [
+        ("a$", "", "a\n", False),
+        ("a$", "m", "a\u2028b", True),
+        ("[$]5", "", "$5", True),
+        (r"\$5", "", "$5", True),
+        (r"(?<x>a)\k<x>", "", "aa", True),
+        (r"\s", "", "\ufeff", True),
+        (r"[^\S]", "", "\x1c", False),
+        (".", "", "\u2028", False),
+        (".", "s", "\u2028", True),
+        ("^.$", "", "\U0001f600", False),
+        ("^.$", "u", "\U0001f600", True),
+        ("b", "y", "ab", False),
+        ("[^]", "", "\n", True),
+        ("x{,2}", "", "x{,2}", True),
+    ],
+)
+def test_a_javascript_pattern_means_here_what_it_means_there(source: str, flags: str, text: str, found: bool) -> None:
+    case = {"id": "p", "scorer": "check-matches", "options": {"args": [source, flags]}, "output": text}
+    assert [verdict.told for verdict in check_all([{**case, "score": int(found)}], edge=False)] == [""]
 
 
 @pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")

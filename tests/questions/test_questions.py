@@ -19,6 +19,8 @@ from evalstone.questions import (
     Explain,
     FindUsefulPassages,
     JudgeStatements,
+    JudgeSteps,
+    JudgeToolCalls,
     ListClaims,
     ListStatements,
     RatePassages,
@@ -269,3 +271,13 @@ def test_a_users_own_prompt_changes_the_fingerprint_and_not_the_reading():
     mine = ListClaims("t", prompt=Prompt.parse("Claims of {text}?", holes=["text"]))
     assert mine.fingerprint != ListClaims("t").fingerprint
     assert mine.read('{"claims": ["a"]}') == ("a",)
+
+
+def test_lists_of_what_an_agent_left_out_or_did_too_much_may_be_left_out():
+    calls = JudgeToolCalls("request", "answer", ("search()",), ("search",))
+    assert calls.interpret({"calls": {"1": {"reason": "r", "appropriate": True}}}).missing == ()
+    steps = JudgeSteps("task", ("search",), ())
+    found = steps.interpret({"steps": {"1": {"reason": "r", "necessary": True, "in_order": True}}})
+    assert (found.missing, found.extra) == ((), ())
+    with pytest.raises(ReplyError, match="extra"):
+        steps.interpret({"steps": {"1": {"reason": "r", "necessary": True, "in_order": True}}, "extra": "none"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import Any
 
 import pytest
@@ -122,3 +123,50 @@ def test_white_space_is_that_of_javascript():
     assert collapsed("a b") == "a b"
     assert pieces("a\x1cb c") == ["a\x1cb", "c"]
     assert pieces("a  b c") == ["a", "b", "c"]
+
+
+def test_columns_may_be_any_rows_of_cells():
+    expected = TextualDifference().score_columns(input=["a", "b"], output=["a", "c"])
+    assert TextualDifference().score_columns(input=(c for c in "ab"), output=("a", "c")) == expected
+
+
+class NAType:
+    """As the missing value of pandas: it equals nothing and is neither true nor false."""
+
+    def __bool__(self) -> bool:
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), NAType()])
+def test_a_missing_cell_is_an_absent_field(missing: object):
+    first, second = KeywordCoverage().score_columns(input=[missing, "Paris"], output=["Paris", "Paris"])
+    assert first == Skipped("keyword_coverage needs input")
+    assert isinstance(second, Score)
+    expected = KeywordCoverage().score_columns(input=["Paris"], output=["Rome"])
+    assert KeywordCoverage().score_columns(input=["Paris"], output=["Rome"], reference=[missing]) == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        (["a", 3], "column input, row 2: input must be text, not int: 3"),
+        (["a", ["b"]], "column input, row 2: input must be text, not list"),
+        ([b"a", "b"], "column input, row 1: input must be text, not bytes"),
+        ("ab", "column input: a list with a cell for each sample was expected, not str"),
+        (b"ab", "column input: a list with a cell for each sample was expected, not bytes"),
+        ({"a": "b"}, "column input: a list with a cell for each sample was expected, not dict"),
+        (7, "column input: a list with a cell for each sample was expected, not int"),
+        (None, "column input: a list with a cell for each sample was expected, not NoneType"),
+    ],
+)
+@pytest.mark.parametrize("scorer", [TextualDifference(), KeywordCoverage(), ContentSimilarity(), Completeness()])
+def test_what_is_no_column_of_texts_is_refused_by_column_and_row(scorer: CodeScorer, column: Any, told: str):
+    with pytest.raises(UsageError, match=f"{scorer.name}: {re.escape(told)}"):
+        scorer.score_columns(input=column, output=["a", "b"])
+
+
+def test_cells_of_other_columns_are_those_of_a_sample_too():
+    with pytest.raises(UsageError, match="used_no_tools: column messages, row 2: messages must be"):
+        checks.used_no_tools().score_columns(messages=[[Message(role="user")], "hello"])
+    with pytest.raises(UsageError, match="column messages, row 1: messages must be Message values, not dict"):
+        checks.used_no_tools().score_columns(messages=[[{"role": "user"}]])

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+import json
+import re
 import time
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalstone.errors import UsageError
 from evalstone.scorers import KeywordCoverage
 from evalstone.scorers.keyword_coverage import Keywords, keywords
+from evalstone.scorers.units import pieces
 from evalstone.types import Sample, Score, Skipped
-from tests.fakes import outcome_of, score_of
+from tests.fakes import ROOT, outcome_of, score_of
 
 
 def test_two_of_four_keywords_are_a_half_and_the_reason_names_the_others():
@@ -71,3 +76,41 @@ def test_a_text_made_to_be_slow_is_not(text: str):
     started = time.perf_counter()
     keywords(text)
     assert time.perf_counter() - started < 2
+
+
+SIGNS = re.compile(r"""^'|'\Z|[.,;!?():"“”‘’]""")
+STOPWORDS = frozenset(json.loads((ROOT / "src/evalstone/scorers/data/keyword_stopwords.json").read_text("utf-8")))
+
+
+def word_by_word(text: str) -> tuple[str, ...]:
+    """Keywords as they are defined, one piece between white space after the other; for texts without tags."""
+    found: list[str] = []
+    for piece in pieces(text):
+        is_address = re.search("https?://", piece) is not None
+        word = piece if is_address else SIGNS.sub("", piece)
+        if word not in ("", "_", "@", "&", "#") and not re.fullmatch("[0-9]+", word) and word.lower() not in STOPWORDS:
+            found.append(word if is_address else word.lower())
+    return tuple(dict.fromkeys(found))
+
+
+PARTS = (
+    "the",
+    "It's",
+    "ΟΔΟΣ",
+    "Σ",
+    "12",
+    "٣",
+    "http://A.b",
+    "https:",
+    "x",
+    "É",
+    "İ",
+    *"'.,;!?():“”’_@&# \t\u00a0\ufeff\x85\x1c",
+)
+
+
+@given(text=st.lists(st.sampled_from(PARTS), max_size=25).map("".join))
+def test_a_whole_text_at_once_gives_what_its_words_give_one_by_one(text: str):
+    assert keywords(text) == word_by_word(text)
+    if keywords(text):
+        assert score_of(KeywordCoverage(), Sample(input=text, output=text), []).value == 1

@@ -8,9 +8,11 @@ import pytest
 from evalstone.checks import CHECKS
 from evalstone.engine import ALL_SCORERS
 from evalstone.errors import UsageError
+from evalstone.evaluators import FactCheckingEvaluator, RelevancyEvaluator
 from evalstone.scorers import AnswerRelevancy, ContextRelevance, Faithfulness, Hallucination, Penalties, Scorer
 from evalstone.scorers.named import scorer_from
 
+OWN = "{{question}} {{answer}} {{context}}"
 Spec = str | Mapping[str, Any]
 
 
@@ -33,6 +35,19 @@ Spec = str | Mapping[str, Any]
         (
             {"name": "context-relevance", "penalties": {"missing": 0.1, "missing_limit": 1}, "low": 0.2},
             ContextRelevance(penalties=Penalties(missing=0.1, missing_limit=1), low=0.2),
+        ),
+        ("fact_check(by_sentence=False)", FactCheckingEvaluator(by_sentence=False).as_scorer()),
+        (
+            {"name": "fact_check", "threshold": 0.9, "scale": 5},
+            FactCheckingEvaluator(threshold=0.9).as_scorer(scale=5),
+        ),
+        (
+            {"name": "relevancy_check", "prompt": OWN, "when_empty": "fail"},
+            RelevancyEvaluator(prompt=OWN, when_empty="fail").as_scorer(),
+        ),
+        (
+            {"name": "fact_check", "evaluator": FactCheckingEvaluator(longest=5), "threshold": 0.9},
+            FactCheckingEvaluator(longest=5, threshold=0.9).as_scorer(),
         ),
         (
             {"name": "context_relevance", "penalties": Penalties(unused=0)},
@@ -86,6 +101,13 @@ def test_every_scorer_can_be_named(name: str):
         ("context_relevance(penalties={'unused': -1})", "penalty unused must be a number from 0"),
         ("context_relevance(high='x')", "context_relevance: "),
         ("answer_relevancy(uncertainty_weight='x')", "answer_relevancy: "),
+        ("fact_check(by_sentense=False)", r"fact_check: unknown parameter 'by_sentense'; did you mean by_sentence\?"),
+        ("fact_check(by_sentence='no')", "fact_check: by_sentence must be True or False, not 'no'"),
+        ("fact_check(longest='x')", "fact_check: longest must be at least 1 character, not 'x'"),
+        ("fact_check(threshold='x')", "fact_check: threshold must be above 0 and at most 1, not 'x'"),
+        ("fact_check(evaluator=1)", "unknown parameter 'evaluator'"),
+        ("fact_check(judge='openai/gpt-5.1')", "unknown parameter 'judge'"),
+        ({"name": "relevancy_check", "prompt": "{{question}}"}, "the template lacks {{answer}}, {{context}}"),
         ({}, "a scorer's table needs a name"),
         ({"scale": 10}, r"needs a name, .* it has \['scale'\]"),
         ({"name": 5}, "a scorer's table needs a name"),
@@ -96,6 +118,14 @@ def test_every_scorer_can_be_named(name: str):
 def test_what_names_no_scorer_is_refused_with_what_is_wrong(spec: Spec, told: str):
     with pytest.raises(UsageError, match=told):
         scorer_from(spec, ALL_SCORERS)
+
+
+def test_an_evaluator_is_nowhere_named_as_a_parameter():
+    with pytest.raises(UsageError) as refused:
+        scorer_from("fact_check(zzzz=1)", ALL_SCORERS)
+    known = str(refused.value).partition("known: ")[2].split(", ")
+    assert {"threshold", "by_sentence", "scale"} <= set(known)
+    assert {"evaluator", "judge", "on_error"}.isdisjoint(known)
 
 
 def test_the_table_that_is_given_is_left_as_it_was():

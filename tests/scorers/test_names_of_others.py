@@ -54,3 +54,17 @@ def test_every_recorded_name_of_mastra_is_in_the_table(recorded: str) -> None:
 def test_no_name_of_theirs_stands_twice(system: str) -> None:
     names = [row.theirs for row in SYSTEMS[system]]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "createNoiseSensitivityScorerLLM",
+        "createAnswerRelevancyScorer",
+        "createAnswerSimilarityScorer",
+        "createContextRelevanceScorerLLM",
+        "AnswerRelevancyMetric (0.13)",
+    ],
+)
+def test_options_that_only_theirs_takes_are_named(theirs: str) -> None:
+    assert "refused" in next(row.difference for row in SYSTEMS["mastra"] if row.theirs == theirs)

@@ -24,6 +24,14 @@ def judged(number: float, *impacts: str, issues: list[str] | None = None) -> dic
     return {"dimensions": dimensions, "issues": issues or [], "robustness": number}
 
 
+def by_name(impact: str) -> dict[str, Any]:
+    return {
+        "dimensions": {name: {"reason": "because", "impact": impact} for name in DIMENSIONS},
+        "issues": [],
+        "robustness": 1,
+    }
+
+
 def found(number: float, *impacts: Any, issues: int = 0) -> Robustness:
     dimensions = tuple(NoiseImpact("because", name, impact) for name, impact in zip(DIMENSIONS, impacts, strict=False))
     return Robustness(dimensions, ("x",) * issues, number)
@@ -119,6 +127,12 @@ def test_an_empty_question_or_answer_is_an_error(sample: Sample, told: str):
             "issues": [],
             "robustness": 1,
         },
+        {**by_name("none"), "dimensions": {"relevance": {"reason": "x", "impact": "none"}}},
+        {
+            **by_name("none"),
+            "dimensions": {**by_name("none")["dimensions"], "tone": {"reason": "x", "impact": "none"}},
+        },
+        by_name("strong"),
     ],
 )
 def test_a_reply_that_is_none_fails(reply: Any):
@@ -143,3 +157,28 @@ def test_a_penalty_that_is_no_number_from_0_is_refused(name: str):
     for value in (-1.0, float("nan"), float("inf")):
         with pytest.raises(UsageError, match=f"{name} must be a number from 0"):
             NoiseSensitivity(**cast(Any, {name: value}))
+
+
+def test_dimensions_are_asked_for_by_name_with_the_reason_first():
+    _, judge = record_of(SCORER, SAMPLE, [by_name("none")])
+    schema: Any = judge.asked[0].schema()
+    members = schema["properties"]["dimensions"]
+    assert tuple(members["properties"]) == tuple(members["required"]) == DIMENSIONS
+    assert all(list(item["properties"]) == ["reason", "impact"] for item in members["properties"].values())
+
+
+def test_dimensions_by_name_and_in_a_list_give_the_same_score():
+    named = score_of(SCORER, SAMPLE, [by_name("moderate")])
+    assert named.value == pytest.approx(0.6)
+    assert named == score_of(SCORER, SAMPLE, [judged(1, *["moderate"] * 5)])
+
+
+def test_a_list_may_have_other_dimensions_but_none_twice():
+    dimensions = [{"reason": "r", "dimension": name, "impact": "severe"} for name in ("tone", "safety")]
+    reply = {"dimensions": dimensions, "issues": [], "robustness": 1}
+    assert score_of(SCORER, SAMPLE, [reply]).value == pytest.approx(0.1)
+
+
+def test_an_object_without_any_dimension_is_no_answer():
+    reply: dict[str, Any] = {"dimensions": {}, "issues": [], "robustness": 1}
+    assert outcome_of(SCORER, SAMPLE, [reply]) == Skipped("the judge gave no impact for any dimension")

@@ -122,3 +122,9 @@ def test_options_that_make_no_sense_are_refused():
     for history in (-1, 1.5, True):
         with pytest.raises(UsageError, match="history must be a whole number from 0"):
             PromptAlignment(history=cast(Any, history))
+
+
+@pytest.mark.parametrize("mode", ["both", "user", "system"])
+@pytest.mark.parametrize("scale", [1, 10, 100, 0.3])
+def test_a_flawless_answer_has_exactly_the_scale(mode: Mode, scale: float):
+    assert score_of(PromptAlignment(mode=mode, scale=scale), SAMPLE, [judged(1, 1, 1, 1)]).value == scale

@@ -47,6 +47,7 @@ def other_text_of(sample: Sample) -> str:
 OTHERS: Mapping[str, list[Any]] = {
     "scale": [10, 0.1, 0.1000001, 0.10000001, 1e-7, 100.0],
     "explain": [True],
+    "beta": [0.5, 2.0],
     "context": [("a",), ("a", "b"), ("ab",)],
     "context_from": [passages_of, other_passages_of],
     "uncertainty_weight": [0.5, 0.0, 0.3000001, 0.30000001],

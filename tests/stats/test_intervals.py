@@ -108,8 +108,8 @@ def test_a_higher_level_gives_a_wider_interval():
     assert widths[0] < widths[-1]
 
 
-@given(unit, st.integers(2, 80))
-def test_equal_values_give_an_interval_of_no_width_at_that_value(value: float, n: int):
+@given(st.floats(min_value=0.001, max_value=0.999), st.integers(2, 80))
+def test_equal_values_inside_the_range_give_an_interval_of_no_width_at_that_value(value: float, n: int):
     assert mean_interval([value] * n, low=0, high=1) == Interval(value, value, value, n)
 
 
@@ -146,3 +146,13 @@ def test_the_interval_covers_the_true_mean_as_often_as_it_says():
         assert found.high is not None
         covered += found.low <= 0.5 <= found.high
     assert 0.935 < covered / 2000 < 0.965
+
+
+def test_scores_that_all_stand_at_an_end_of_the_range_have_an_exact_interval() -> None:
+    perfect = mean_interval([1.0] * 60, low=0, high=1)
+    assert perfect is not None
+    assert perfect.low == pytest.approx(0.025 ** (1 / 60))
+    assert perfect.high == 1
+    nothing = mean_interval([0.0] * 10, low=0, high=10)
+    assert nothing is not None
+    assert (nothing.low, nothing.high) == (0, pytest.approx(10 * (1 - 0.025**0.1)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from evalstone.errors import UsageError
 from evalstone.scorers.code import CodeScorer
@@ -25,7 +26,12 @@ class Check(CodeScorer, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCheck(Check, ABC):
-    """A check of the tool calls in a sample's messages. Without messages nothing is known of calls: it is Skipped."""
+    """A check of the tool calls in a sample's messages. Without messages nothing is known of calls: it is Skipped.
+
+    half_made: calls whose arguments were still being written are looked at too.
+    """
+
+    half_made: ClassVar[bool] = False
 
     @abstractmethod
     def judge(self, calls: Sequence[ToolCall]) -> Score:
@@ -34,12 +40,13 @@ class ToolCheck(Check, ABC):
     def score(self, *, messages: Sequence[Message]) -> Score | Skipped:
         if not messages:
             return Skipped(f"{self.name} needs messages")
-        return self.judge(calls_of(messages))
+        return self.judge(calls_of(messages, half_made=self.half_made))
 
 
-def calls_of(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
-    """The tool calls that the assistant made, in order, whatever became of them."""
-    return tuple(call for message in messages if message.role == "assistant" for call in message.tool_calls)
+def calls_of(messages: Sequence[Message], *, half_made: bool = False) -> tuple[ToolCall, ...]:
+    """The tool calls that the assistant made, in order, whatever became of them; half-made ones only when wanted."""
+    calls = (call for message in messages if message.role == "assistant" for call in message.tool_calls)
+    return tuple(call for call in calls if half_made or call.state != "partial")
 
 
 def text_fields(check: Check, *names: str) -> None:

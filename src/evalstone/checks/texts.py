@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 from evalstone.checks.base import Check, text_fields
 from evalstone.errors import UsageError
@@ -32,7 +32,20 @@ class _Compared(Check):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Includes(_Compared):
+class _Looked(_Compared):
+    """A check of whether a text stands in the answer; `wanted` says whether it should."""
+
+    wanted: ClassVar[bool]
+
+    def score(self, *, output: str) -> Score:
+        expected, answer = self.both(output)
+        found = expected in answer
+        where = "in it" if found else "nowhere"
+        return self.told(found is self.wanted, f"The answer has {listed([self.expected])} {where}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Includes(_Looked):
     """Whether the answer has a text in it.
 
     1 if `expected` stands anywhere in the answer, else 0. Case is ignored unless `ignore_case` is off. An empty text
@@ -40,15 +53,11 @@ class Includes(_Compared):
     """
 
     name = "includes"
-
-    def score(self, *, output: str) -> Score:
-        expected, answer = self.both(output)
-        found = expected in answer
-        return self.told(found, f"The answer has {listed([self.expected])} {'in it' if found else 'nowhere'}.")
+    wanted = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Excludes(_Compared):
+class Excludes(_Looked):
     """Whether the answer is free of a text.
 
     0 if `expected` stands anywhere in the answer, else 1. Case is ignored unless `ignore_case` is off. An empty text
@@ -56,11 +65,7 @@ class Excludes(_Compared):
     """
 
     name = "excludes"
-
-    def score(self, *, output: str) -> Score:
-        expected, answer = self.both(output)
-        found = expected in answer
-        return self.told(not found, f"The answer has {listed([self.expected])} {'in it' if found else 'nowhere'}.")
+    wanted = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Quick checks of an agent's tool calls: called_tool, did_not_call, tool_order, max_tool_calls, used_no_tools,
-no_tool_errors. They look at the calls in the assistant's messages, whatever became of each."""
+no_tool_errors. They look at the calls in the assistant's messages, whatever became of each. A call in state "partial"
+was not made and does not count; no_tool_errors alone reads what such a call has in its result."""
 
 from __future__ import annotations
 
@@ -130,11 +131,12 @@ class UsedNoTools(ToolCheck):
 class NoToolErrors(ToolCheck):
     """Whether every tool call returned, and none with an error.
 
-    0 if a call failed, never returned, or returned an object whose `error` is not empty, else 1. Holds where nothing
-    was called.
+    0 if a call failed, never returned, or returned an object whose `error` is not empty, else 1. A half-made call has
+    not failed by never returning. Holds where nothing was called.
     """
 
     name = "no_tool_errors"
+    half_made = True
 
     def judge(self, calls: Sequence[ToolCall]) -> Score:
         failed = [call.name for call in calls if has_failed(call)]

@@ -28,7 +28,10 @@ app.add_typer(ledger_app)
 ScorerOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--scorer", "-s", help="A scorer's name, or with parameters: 'context_relevance(scale=10)'. Repeatable."
+        "--scorer",
+        "-s",
+        help="A scorer's name, or with parameters: 'context_relevance(scale=10)'. Repeatable; without it, faithfulness "
+        "and context_relevance.",
     ),
 ]
 JudgeOption = Annotated[
@@ -61,7 +64,7 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked and cost; ask nothing.")] = False,
     budget: Annotated[float | None, typer.Option(help="US dollars that the run may pay at most.", min=0)] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask again what the ledger has.")] = False,
-    worst: Annotated[int, typer.Option(help="How many of the worst samples to show.", min=0)] = 3,
+    worst: Annotated[int | None, typer.Option(help="How many of the worst samples to show; 3.", min=0)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Evaluate samples, show the result, and write it.
@@ -69,25 +72,28 @@ def run(
     Exit codes: 0 all is well; 1 a minimum was not met; 2 the call was wrong; 3 some outcomes failed, or the run ended
     before its end; 130 interrupted.
     """
-    from evalstone.cli import commands  # noqa: PLC0415
+    from evalstone.cli import commands, planning  # noqa: PLC0415
 
-    config = commands.configured(
+    config = planning.configured(
         data,
-        scorers=scorer,
         judge=judge,
         base_url=base_url,
+        mapping=map or [],
+        minimum=minimum or [],
+        scorers=tuple(scorer or ()),
         out=out,
         ledger=ledger,
         concurrency=concurrency,
-        mapping=map,
-        minimum=minimum,
+        budget=budget,
+        fresh=fresh or None,
+        worst=worst,
     )
     if dry_run:
         from evalstone.cli import estimate  # noqa: PLC0415
 
         estimate.dry_run(config)
         return
-    raise typer.Exit(commands.run(config, fresh=fresh, budget=budget, worst=worst, quiet=quiet))
+    raise typer.Exit(commands.run(config, quiet=quiet))
 
 
 @app.command()
@@ -115,7 +121,7 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="Print the record as one line of JSON.")] = False,
 ) -> None:
     """Score one sample."""
-    from evalstone.cli import commands  # noqa: PLC0415
+    from evalstone.cli import commands, planning  # noqa: PLC0415
 
     fields = {
         "input": input,
@@ -125,7 +131,11 @@ def score(
         "instructions": instructions,
     }
     given = {name: value for name, value in fields.items() if value is not None}
-    raise typer.Exit(commands.score(scorer, given, commands.judge_spec(judge, base_url), ledger, as_json))
+    raise typer.Exit(
+        commands.score(
+            scorer, given, planning.judge_spec("embedded" if judge is None else judge, base_url), ledger, as_json
+        )
+    )
 
 
 @app.command()

@@ -11,19 +11,19 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from evalstone.api import DEFAULT_LEDGER, evaluate, plan_for
+from evalstone.api import DEFAULT_LEDGER, evaluate
 from evalstone.api import score as score_one
+from evalstone.cli.planning import planned
 from evalstone.cli.screen import console
-from evalstone.config import DEFAULT_SCORERS, RunConfig, numbers, overridden, pairs, read_config
+from evalstone.config import RunConfig
 from evalstone.dataset.writing import json_line
 from evalstone.demo import DEMO_DATA
 from evalstone.engine import ALL_SCORERS, Run
 from evalstone.engine.limits import Stop
-from evalstone.errors import UsageError, unknown
 from evalstone.ledger.location import shown
-from evalstone.report.files import prepare, read_run, write_run
+from evalstone.report.files import read_run, write_run
 from evalstone.report.terminal import money, safe, show_run
-from evalstone.types import Failed, Score, Skipped
+from evalstone.types import Failed, Score, Skipped, Step
 
 OK, BELOW, FAILED, INTERRUPTED = 0, 1, 3, 130
 INTERRUPTION = "interrupted"
@@ -31,62 +31,9 @@ GO_ON = "the same command goes on from there"
 DEMO_SCORERS = ("faithfulness", "hallucination", "context_relevance", "context_precision", "context_position")
 
 
-def judge_spec(judge: str | None, base_url: str | None) -> Any:
-    """The judge as named on the command line."""
-    name = judge or "embedded"
-    if base_url is None:
-        return name
-    if "/" not in name:
-        raise UsageError("--base-url goes with a model as --judge, such as vllm/my-model")
-    return {"model": name, "base_url": base_url}
-
-
-def configured(
-    data: str,
-    *,
-    scorers: list[str] | None,
-    judge: str | None,
-    base_url: str | None,
-    out: str | None,
-    ledger: str | None,
-    concurrency: int | None,
-    mapping: list[str] | None,
-    minimum: list[str] | None,
-) -> RunConfig:
-    """The run that a command line asks for. Raises UsageError for an option that cannot be read."""
-    config = read_config(data) if data.endswith(".toml") else RunConfig(data=data)
-    spec = judge_spec(judge, base_url) if judge or base_url else None
-    floors = {name: _number(value, name) for name, value in pairs(minimum or [], "--min", "SCORER=MEAN").items()}
-    config = overridden(
-        config,
-        scorers=tuple(scorers or ()),
-        judge=spec,
-        out=out,
-        ledger=ledger,
-        concurrency=concurrency,
-        map={**config.map, **pairs(mapping or [], "--map", "FIELD=COLUMN")},
-        minimum={**config.minimum, **numbers(floors, "--min")},
-    )
-    return config if config.scorers else overridden(config, scorers=DEFAULT_SCORERS)
-
-
-def _number(text: str, name: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(f"--min {name} takes a number, not {text!r}") from None
-
-
-def run(config: RunConfig, *, fresh: bool, worst: int, quiet: bool, budget: float | None = None, hint: str = "") -> int:
+def run(config: RunConfig, *, quiet: bool, hint: str = "") -> int:
     """Evaluate, show, write; the exit code."""
-    plan = plan_for(config.data, config.scorers, judge=config.judge, mapping=config.map)
-    plan.check()
-    names = [scorer.name for scorer in plan.scorers]
-    for name in config.minimum:
-        if name not in names:
-            raise UsageError(f"--min: {unknown('scorer', name, names)}")
-    if config.out is not None:
-        prepare(config.out)
+    plan = planned(config)
     with interruptible() as stop:
         result = evaluate(
             plan.dataset,
@@ -95,15 +42,15 @@ def run(config: RunConfig, *, fresh: bool, worst: int, quiet: bool, budget: floa
             concurrency=config.concurrency,
             ledger=config.ledger,
             progress=not quiet and sys.stderr.isatty(),
-            fresh=fresh,
-            budget=budget,
+            fresh=config.fresh,
+            budget=config.budget,
             stop=stop,
         )
     if result.ended == INTERRUPTION:
-        sys.stderr.write(f"{len(result)} of {plan.size} outcomes are in {_place(config.ledger)}: {GO_ON}\n")
+        sys.stderr.write(f"{len(result)} of {plan.size} outcomes are in {shown(config.ledger)}: {GO_ON}\n")
         return INTERRUPTED
     screen = console()
-    show_run(result, screen, dataset=plan.dataset, worst=worst)
+    show_run(result, screen, dataset=plan.dataset, worst=config.worst)
     _where(result, config, screen, hint)
     return _exit_code(result, config, screen)
 
@@ -129,17 +76,12 @@ def interruptible() -> Generator[Stop]:
         signal.signal(signal.SIGINT, before)
 
 
-def _place(ledger: str) -> str:
-    """The ledger's file, or its URL without a password."""
-    return shown(ledger)
-
-
 def _where(result: Run, config: RunConfig, screen: Console, hint: str) -> None:
     screen.print()
     if config.out is not None:
         folder = write_run(result, config.out)
         screen.print(Text(f"Results: {folder / 'records.jsonl'} and {folder / 'summary.json'}"))
-    screen.print(Text(f"Ledger:  {_place(config.ledger)}, run {result.id}"))
+    screen.print(Text(f"Ledger:  {shown(config.ledger)}, run {result.id}"))
     name = result.cards[0].name
     screen.print(Text("\nNext:", style="bold"))
     screen.print(Text(hint or f"  evalstone report {config.out or result.id}     show this again"))
@@ -173,7 +115,7 @@ def demo(out: str, ledger: str | None) -> int:
         f"  evalstone run YOUR.jsonl --scorer faithfulness --judge openai/gpt-5.1 --dry-run  its cost\n"
         f"  evalstone report {out}     show this again"
     )
-    return run(config, fresh=False, worst=3, quiet=False, hint=hint)
+    return run(config, quiet=False, hint=hint)
 
 
 def score(scorer: str, fields: Mapping[str, Any], judge: Any, ledger: str | None, as_json: bool) -> int:
@@ -194,14 +136,16 @@ def score(scorer: str, fields: Mapping[str, Any], judge: Any, ledger: str | None
         case Failed(error):
             screen.print(Text.assemble(("failed ", "red"), safe(error, 2000)))
     for step in record.steps:
-        screen.print(
-            Text(f"  {step.question}, answered by {step.judge}, {step.seconds:.2f} s, {money(step.cost)}", style="dim")
-        )
+        screen.print(Text(f"  {_told(step)} {step.judge}, {step.seconds:.2f} s, {money(step.cost)}", style="dim"))
     return FAILED if isinstance(record.outcome, Failed) else OK
+
+
+def _told(step: Step) -> str:
+    return f"{step.question}, {'not answered' if step.answer is None else 'answered'} by"
 
 
 def report(name: str, ledger: str | None, worst: int) -> int:
     """Show a run again; the exit code says whether outcomes failed."""
     found = read_run(name, ledger=ledger or DEFAULT_LEDGER)
     show_run(found, console(), worst=worst)
-    return FAILED if found.failed else OK
+    return FAILED if found.failed or not found.complete else OK

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evalstone import bridge
-from evalstone.api import plan_for
+from evalstone.cli.planning import planned
 from evalstone.cli.screen import console
 from evalstone.config import RunConfig
 from evalstone.engine import estimate
@@ -16,8 +16,8 @@ from evalstone.report.terminal import money, safe
 
 def dry_run(config: RunConfig) -> None:
     """Print what a run would ask and cost."""
-    plan = plan_for(config.data, config.scorers, judge=config.judge, mapping=config.map)
-    found = bridge.run(estimate(plan, ledger=config.ledger))
+    plan = planned(config, asking=False)
+    found = bridge.run(estimate(plan, ledger=None if config.fresh else config.ledger))
     screen = console()
     screen.print(
         Text(f"{safe(plan.dataset.name)}: {found.samples} samples, judged by {found.judge}. Nothing was asked.")
@@ -33,12 +33,13 @@ def dry_run(config: RunConfig) -> None:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.items()) or "no question"
     screen.print(Text(f"Would ask: {kinds}."))
     usage = found.usage
-    screen.print(
-        Text(
-            f"{found.calls:,} calls, about {usage.input:,} input and {usage.output:,} output tokens, "
-            f"about {money(found.cost)}; estimated, retries and reasoning tokens come on top."
-        )
-    )
+    cost = "cost unknown" if found.cost is None else f"about {money(found.cost)}"
+    tokens = f"about {usage.input:,} input and {usage.output:,} output tokens"
+    told = f"{found.calls:,} calls, {tokens}, {cost}; estimated, retries and reasoning tokens come on top."
+    screen.print(Text(told))
+    if config.budget is not None and found.cost is not None and found.cost > config.budget:
+        told = f"That is above the budget of {money(config.budget)}: the run would end early."
+        screen.print(Text(told, style="yellow"))
     if found.cost != 0:
         seconds = found.seconds(config.concurrency)
         screen.print(Text(f"About {seconds:.0f} s, at {SECONDS_A_CALL:g} s a call and {config.concurrency} at once."))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from evalstone.dataset.names import FIELD_NAMES, claims, normal
+from evalstone.dataset.names import CONTENT, FIELD_NAMES, claims, normal
 from evalstone.dataset.wording import listed, named, nearest
 from evalstone.errors import DataError, UsageError, unknown
-
-_CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory"))
 
 
 class Cell(NamedTuple):
@@ -81,7 +79,7 @@ class Columns:
                 near = nearest(column, seen)
                 hint = f"did you mean {' or '.join(map(named, near))}?" if near else f"columns: {listed(seen)}"
                 raise DataError(f"no row has the column {column!r}, wanted for {field}; {hint}")
-        if seen and _CONTENT.isdisjoint(self.became.values()):
+        if seen and CONTENT.isdisjoint(self.became.values()):
             raise DataError(
                 f"no column is understood (columns: {listed(seen)}); wanted are input, output, context, "
                 f"reference or messages; say which is which, for example --map output={example(seen)}"

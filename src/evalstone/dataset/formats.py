@@ -9,14 +9,13 @@ import json
 from collections.abc import Generator, Iterator
 from typing import Any, TypeAlias, cast
 
-from evalstone.dataset.names import normal
+from evalstone.dataset.layouts import LIST_NAMES, rows_in
+from evalstone.dataset.parsing import parsed
 from evalstone.dataset.wording import escaped, excerpt, listed
 from evalstone.errors import DataError
 
 Rows: TypeAlias = Iterator[tuple[str, Any]]
 
-LIST_NAMES = ("data", "samples", "items", "rows", "examples", "test_cases")
-_NORMAL_LIST_NAMES = frozenset(normal(name) for name in LIST_NAMES)
 _LARGEST_CELL = 2**31 - 1
 
 
@@ -27,35 +26,34 @@ def json_lines(text: str, first: int = 1) -> Rows:
     """
     for number, line in enumerate(text.split("\n"), start=first):
         if line and not line.isspace():
-            yield f"line {number}", _parsed(line, number)
+            yield f"line {number}", parsed(line, number)
 
 
 def json_items(text: str) -> Rows:
-    """The items of an array, or of the list that an object holds under one of LIST_NAMES.
+    """The items of an array, or the rows of an object in one of the layouts of `rows_in`, or one object as one row.
 
     JSON Lines are read as such under this name too. Raises DataError for anything else.
     """
     if not text.strip():
         return
     try:
-        value = _parsed(text, 1)
+        value = parsed(text, 1)
     except DataError:
         if not _starts_with_line_of_json(text):
             raise
         yield from json_lines(text)
         return
-    for number, item in enumerate(_items(value), start=1):
-        yield f"item {number}", item
+    yield from _items(value)
 
 
 def csv_rows(text: str, delimiter: str) -> Rows:
     """Rows of a CSV file with a header; an empty cell is absent (None). Places are the lines where rows begin.
 
-    Where the header has no comma but semicolons, these separate. Raises DataError for a header with an empty or a
-    repeated name, a row with more cells than the header, and broken quotes.
+    Where the header has no comma, tabs or semicolons in it separate, whichever are more. Raises DataError for a header
+    with an empty or a repeated name, a row with more cells than the header, and broken quotes.
     """
-    if delimiter == "," and ";" in (head := text.split("\n", 1)[0]) and "," not in head:
-        delimiter = ";"
+    if delimiter == "," and "," not in (head := text.split("\n", 1)[0]):
+        delimiter = max(",", "\t", ";", key=head.count)
     with _large_cells():
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         header: list[str] | None = None
@@ -68,19 +66,6 @@ def csv_rows(text: str, delimiter: str) -> Rows:
             begin = reader.line_num + 1
 
 
-def _parsed(text: str, line: int) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        near = text[max(0, error.pos - 20) : error.pos + 20]
-        at = line + error.lineno - 1
-        raise DataError(f"line {at}, column {error.colno}: not JSON ({error.msg}): {excerpt(near)}") from None
-    except RecursionError:
-        raise DataError(f"line {line}: nested too deeply") from None
-    except ValueError as error:
-        raise DataError(f"line {line}: not JSON ({escaped(error)}): {excerpt(text)}") from None
-
-
 def _starts_with_line_of_json(text: str) -> bool:
     first, _, rest = text.lstrip().partition("\n")
     try:
@@ -89,17 +74,17 @@ def _starts_with_line_of_json(text: str) -> bool:
         return False
 
 
-def _items(value: Any) -> list[Any]:
+def _items(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, list):
-        return cast("list[Any]", value)
+        return [(f"item {number}", item) for number, item in enumerate(cast("list[Any]", value), start=1)]
     if not isinstance(value, dict):
         raise DataError(f"must be a list of objects, not {type(value).__name__}: {excerpt(value)}")
     entries = cast("dict[str, Any]", value)
-    lists = [key for key, item in entries.items() if normal(key) in _NORMAL_LIST_NAMES and isinstance(item, list)]
-    if len(lists) != 1:
-        came = f"lists under {listed(lists)}" if lists else f"an object with {listed(entries) or 'nothing'}"
-        raise DataError(f"must be a list of objects, or an object with one under {listed(LIST_NAMES)}; it is {came}")
-    return entries[lists[0]]
+    rows = rows_in(entries)
+    if not entries or (rows is None and any(isinstance(item, list) for item in entries.values())):
+        wanted = f"must be a list of objects, or an object with one under {listed(LIST_NAMES)}"
+        raise DataError(f"{wanted}; it is an object with {listed(entries) or 'nothing'}")
+    return [("item 1", entries)] if rows is None else rows
 
 
 @contextlib.contextmanager

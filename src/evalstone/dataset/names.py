@@ -68,6 +68,9 @@ Case, `-`, `_` and blanks do not count. `retrieval_context` stands before `conte
 both means the ideal context by the latter.
 """
 
+CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory"))
+"""The fields of which a row must have one."""
+
 _SEPARATORS = re.compile(r"[-_\s]+")
 
 

@@ -16,6 +16,7 @@ from evalstone.dataset.values import (
     read_passages,
     read_text,
     storable,
+    turn_passages,
     unpacked,
 )
 from evalstone.dataset.wording import excerpt, named
@@ -25,6 +26,7 @@ from evalstone.trajectory import Trajectory, TrajectoryExpectation
 from evalstone.types import Message, Role, Sample
 
 T = TypeVar("T")
+_TALKS = ("messages", "input", "output")
 _TEXTS = ("input", "output", "reference", "instructions")
 
 
@@ -83,7 +85,7 @@ class RowReader:
             id=self._value("id", taken, lambda cell: read_id(cell.value)) or "",
             input=_said_or(said["input"], messages, "user"),
             output=_said_or(said["output"], messages, "assistant"),
-            context=self._value("context", taken, lambda cell: read_passages(cell.value, cell=self.cells)),
+            context=self._context(taken),
             reference=None if said["reference"] is None else said["reference"].text,
             messages=messages,
             instructions=_said_or(said["instructions"], messages, "system"),
@@ -106,11 +108,29 @@ class RowReader:
             return ()
         return (*_spoken(turns[0], "user"), *_spoken(turns[1], "assistant"))
 
+    def _context(self, taken: Mapping[str, Cell]) -> tuple[str, ...] | None:
+        """The passages of the row; without any, and unless they are left out, those of its turns."""
+        if self._context_is_said(taken):
+            return self._value("context", taken, lambda cell: read_passages(cell.value, cell=self.cells))
+        return next((passages for field in _TALKS if (passages := self._carried(field, taken))), None)
+
+    def _context_is_said(self, taken: Mapping[str, Cell]) -> bool:
+        return "context" in taken or "context" in self.columns.mapping
+
+    def _carried(self, field: str, taken: Mapping[str, Cell]) -> tuple[str, ...]:
+        """The passages that the turns in a field carry."""
+        packed = field == "messages"
+        return (
+            self._value(field, taken, lambda cell: turn_passages(unpacked(cell.value) if packed else cell.value)) or ()
+        )
+
     def _metadata(
         self, cells: Mapping[str, Any], taken: Mapping[str, Cell], used: set[str], said: Mapping[str, Said | None]
     ) -> dict[str, Any]:
         metadata = self._value("metadata", taken, lambda cell: read_metadata(cell.value)) or {}
         kept = {taken[field].column for field, item in said.items() if item is not None and not item.whole}
+        if self._context_is_said(taken):
+            kept |= {taken[field].column for field in _TALKS if self._carried(field, taken)}
         for column, value in cells.items():
             if value is None or (column in used and column not in kept):
                 continue

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from evalstone.dataset.formats import Rows
+from evalstone.dataset.layouts import rows_in
+from evalstone.dataset.values import native
 from evalstone.dataset.wording import excerpt, listed
 from evalstone.errors import DataError
 from evalstone.types import Sample
@@ -38,10 +40,16 @@ def memory_rows(source: object) -> Iterator[tuple[str, Sample | Mapping[str, Any
     """The items of an iterable of samples and mappings. Raises DataError for any other item or source."""
     wanted = "a path, a table, or a list of samples or objects"
     if isinstance(source, Mapping):
-        names = listed(str(key) for key in cast("Mapping[Any, Any]", source))
-        raise DataError(
-            f"a data set must be {wanted}, not one object with {names or 'nothing'}; pass one of its entries"
-        )
+        try:
+            entries = cast("dict[str, Any]", native(source))
+        except RecursionError:
+            raise DataError("nested too deeply") from None
+        rows = rows_in(entries)
+        if rows is None:
+            names = listed(entries) or "nothing"
+            raise DataError(f"a data set must be {wanted}, not one object with {names}; pass one of its entries")
+        yield from rows
+        return
     if isinstance(source, bytes | bytearray) or not isinstance(source, Iterable):
         raise DataError(f"a data set must be {wanted}, not {type(source).__name__}: {excerpt(source)}")
     for number, item in enumerate(cast("Iterable[Any]", source), start=1):

@@ -131,6 +131,9 @@ def _passages(value: Any) -> list[str]:
         return [
             text for number, item in enumerate(cast("list[Any]", value), start=1) for text in _passage(item, number)
         ]
+    titled = _titled(value)
+    if titled is not None:
+        return titled
     held = _held(value)
     if held is not None:
         return _passages(held)
@@ -145,6 +148,33 @@ def _passage(item: Any, number: int) -> list[str]:
         return [text]
     wanted = "text or an object with text, page_content, content or chunk"
     raise DataError(f"must be a list of passages; passage {number} must be {wanted}, not {excerpt(item)}")
+
+
+def _titled(value: Any) -> list[str] | None:
+    """One passage a title, as HotpotQA has them: {"title": […], "sentences": [[…], …]}; None for anything else.
+
+    A title without sentences is blank, for it says nothing.
+    """
+    entries = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    titles, texts = entries.get("title"), entries.get("sentences")
+    if not isinstance(titles, list) or not isinstance(texts, list):
+        return None
+    named, told = cast("list[Any]", titles), cast("list[Any]", texts)
+    if len(named) != len(told):
+        raise DataError(f"must have sentences for every title; it has {len(named)} titles and {len(told)} lists")
+    passages: list[str] = []
+    for title, sentences in zip(named, told, strict=True):
+        said = " ".join(text.strip() for text in _passages(sentences))
+        passages.append(f"{title}: {said}" if said else "")
+    return passages
+
+
+def turn_passages(value: Any) -> tuple[str, ...]:
+    """The passages that the turns of a conversation carry as `retrieval_context`, each once, as deepeval has them."""
+    turns = cast("list[Any]", value) if isinstance(value, list) else []
+    items = [cast("dict[str, Any]", turn) for turn in turns if isinstance(turn, dict)]
+    held = [item[key] for item in items for key in item if normal(key) == "retrievalcontext" and item[key] is not None]
+    return tuple(dict.fromkeys(passage for passages in held for passage in read_passages(passages, cell=False)))
 
 
 def _held(item: Any) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections import OrderedDict
 from typing import Any, TypeVar
 
 from evalstone.engine.calling import Caller
 from evalstone.engine.limits import Budget
 from evalstone.errors import EvalstoneError, JudgeError
-from evalstone.judges.base import Judge, SpentError
+from evalstone.judges.base import Judge
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.plain import plain
 from evalstone.question import Answer, Question
@@ -53,7 +54,7 @@ class Asker:
             return known, True
         flight = self._flights.get(key)
         if flight is not None:
-            return (await asyncio.shield(flight))[0], True
+            return await _joined(flight)
         flight = asyncio.get_running_loop().create_task(self._fly(question))
         flight.add_done_callback(_noted)
         self._flights[key] = flight
@@ -120,6 +121,16 @@ def _noted(flight: asyncio.Task[Any]) -> None:
         flight.exception()
 
 
+async def _joined(flight: asyncio.Task[tuple[Answer[Any], bool]]) -> tuple[Answer[Any], bool]:
+    """What another's question came to; its error without what it took, which is the other's."""
+    try:
+        return (await asyncio.shield(flight))[0], True
+    except JudgeError as error:
+        unpaid = copy.copy(error)
+        unpaid.usage, unpaid.cost, unpaid.seconds = NO_USAGE, 0.0, 0.0
+        raise unpaid from None
+
+
 def _read(question: Question[A], stored: StoredAnswer) -> Answer[A] | None:
     """The stored reply as an answer; None when it no longer reads as one, so that it is asked again."""
     try:
@@ -167,14 +178,13 @@ class Transcript:
 
 
 def _failed(question: Question[Any], error: JudgeError, judge: str) -> Step:
-    spent = error if isinstance(error, SpentError) else None
     return Step(
         question=question.kind,
         fingerprint=question.fingerprint,
         judge=judge,
         answer=None,
-        usage=spent.usage if spent else NO_USAGE,
-        cost=spent.cost if spent else 0.0,
-        seconds=spent.seconds if spent else 0.0,
+        usage=error.usage or NO_USAGE,
+        cost=error.cost,
+        seconds=error.seconds,
         reply=error.reply,
     )

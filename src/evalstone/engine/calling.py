@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from evalstone.engine.limits import Budget
 from evalstone.errors import BudgetSpentError, CannotAnswerError, JudgeDownError, JudgeError
-from evalstone.judges.base import Judge, SpentError
+from evalstone.judges.base import Judge
 from evalstone.question import Answer, Question
 
 A = TypeVar("A")
@@ -32,11 +32,11 @@ class Caller:
         reserved = self._reserve(question)
         try:
             answer = await self._judge.answer(question)
-        except CannotAnswerError:
-            self._settle(reserved, 0.0)
+        except CannotAnswerError as error:
+            self._settle(reserved, error.cost)
             raise
         except JudgeError as error:
-            self._settle(reserved, error.cost if isinstance(error, SpentError) else 0.0)
+            self._settle(reserved, error.cost)
             self._failed += 1
             if self._failed >= HOPELESS and not self._answered:
                 told = f"{self._judge.identity} failed on each of the first {self._failed} questions; the last: {error}"

@@ -74,7 +74,7 @@ class Estimate:
 
 async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     """Estimate a plan. The ledger is only read, and only where it exists."""
-    plan.check()
+    plan.check(asking=False)
     from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy, which only a run with a ledger needs
 
     book = Ledger(ledger) if ledger is not None and is_there(ledger) else None

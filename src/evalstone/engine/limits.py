@@ -47,8 +47,8 @@ class Budget:
     """
 
     def __init__(self, limit: float, judge: Judge) -> None:
-        if not limit >= 0:
-            raise UsageError(f"the budget must be 0 or more US dollars, not {limit}")
+        if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"the budget must be 0 or more US dollars, not {limit!r}")
         self.limit = limit
         self.spent = 0.0
         self.reserved = 0.0

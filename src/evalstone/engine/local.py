@@ -48,8 +48,10 @@ async def execute(
     run from outside. on_record: called with each record once it is durable. Raises UsageError, LedgerError and
     JudgeDownError; what was recorded by then stays in the ledger.
     """
-    if concurrency < 1:
-        raise UsageError(f"concurrency must be 1 or more, not {concurrency}")
+    if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"concurrency must be a whole number, 1 or more, not {concurrency!r}")
+    if ledger is not None and not isinstance(ledger, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"a ledger is a path, a URL or None, not {type(ledger).__name__}: {ledger!r}")
     plan.check()
     async with contextlib.AsyncExitStack() as stack:
         book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None

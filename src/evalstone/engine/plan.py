@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -46,9 +46,9 @@ class Plan:
         """How many outcomes the run will have."""
         return len(self.dataset) * len(self.scorers)
 
-    def check(self) -> None:
+    def check(self, *, asking: bool = True) -> None:
         """Raise UsageError for what would make the run pointless: no samples, no scorers, the same scorer twice, a
-        judge without a key, or no sample that any scorer can score."""
+        judge without a key, or no sample that any scorer can score. asking=False is for plans that will ask nothing."""
         if not len(self.dataset):
             raise UsageError(f"{self.dataset.name} holds no samples")
         if not self.scorers:
@@ -56,7 +56,7 @@ class Plan:
         counts = Counter(scorer.signature for scorer in self.scorers)
         if twice := [signature for signature, count in counts.items() if count > 1]:
             raise UsageError(f"the scorer {twice[0]} is named twice")
-        if any(scorer.asks for scorer in self.scorers):
+        if asking and any(scorer.asks for scorer in self.scorers):
             self.judge.check()
         absent = [self._absent(scorer) for scorer in self.scorers]
         if all(absent):
@@ -86,9 +86,10 @@ class Plan:
         return f". Columns that were not understood: {shown}; map one with --map FIELD=COLUMN"
 
 
-def scorers_from(specs: Sequence[Any] | str | Scorer) -> tuple[Scorer, ...]:
+def scorers_from(specs: object) -> tuple[Scorer, ...]:
     """Scorers from names, tables, scorer classes, scorers and evaluators, mixed as you like."""
-    listed: Sequence[Any] = [specs] if isinstance(specs, str | Mapping | Scorer | type) else list(specs)
+    alone = isinstance(specs, str | Mapping | Scorer | type) or not isinstance(specs, Iterable)
+    listed = [cast(object, specs)] if alone else list(cast("Iterable[object]", specs))
     return tuple(_scorer(spec) for spec in listed)
 
 

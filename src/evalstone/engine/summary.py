@@ -109,7 +109,7 @@ class Tally:
             told = outcome.reason if isinstance(outcome, Skipped) else outcome.error
             if told in self.reasons or len(self.reasons) < MOST_REASONS:
                 self.reasons[told] += 1
-        self.questions += len(record.steps)
+        self.questions += sum(step.answer is not None or step.usage.requests > 0 for step in record.steps)
         self.reused += sum(step.reused for step in record.steps)
         self.corrections += sum(max(0, step.usage.requests - 1) for step in record.steps)
         self.cost = total_cost((self.cost, record.cost))

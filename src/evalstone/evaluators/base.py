@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
@@ -17,6 +17,7 @@ from evalstone.evaluators.response import EvaluationResponse
 from evalstone.evaluators.sitting import Sitting, together
 from evalstone.evaluators.template import default_prompt, own_prompt
 from evalstone.judges.base import Judge
+from evalstone.judges.named import judge_from
 from evalstone.prompt import Prompt
 from evalstone.question import Ask, Question
 from evalstone.scorers.base import Scorer
@@ -59,11 +60,12 @@ class Finding:
 class JudgeEvaluator(ABC):
     """An evaluator that asks a judge.
 
-    judge: who is asked. threshold: in (0, 1]; a score that reaches it passes. prompt: your own template, with exactly
-    the holes of the evaluator's question, in Spring's names or ours, in single or double braces; checked here.
-    on_undecided: what becomes of a reply that is neither yes nor no: "keep" (passed is None), "fail" (a score of 0, and
-    metadata["decided"] is False) or "raise" (UndecidedError). when_empty: what becomes of a request without what
-    the evaluator needs: "undecided" or "fail", both without a judge call, or "ask". on_error: whether a JudgeError is
+    judge: who is asked: a Judge, or its name or table as judge_from reads it ("openai/gpt-5.1"). threshold: in (0, 1];
+    a score that reaches it passes. prompt: your own template, with exactly the holes of the evaluator's question, in
+    Spring's names or ours, in single or double braces; checked here. on_undecided: what becomes of a reply that is
+    neither yes nor no: "keep" (passed is None), "fail" (a score of 0, and metadata["decided"] is False) or "raise"
+    (UndecidedError). when_empty: what becomes of a request without what the evaluator needs: "undecided" or "fail",
+    both without a judge call, or "ask". on_error: whether a JudgeError is
     raised or kept (status "error"). Raises UsageError for options out of range and PromptError for the template.
     """
 
@@ -71,7 +73,7 @@ class JudgeEvaluator(ABC):
     questions: ClassVar[tuple[type[Question[Any]], ...]]
     form: ClassVar[str]
 
-    judge: Judge | None = None
+    judge: Judge | str | Mapping[str, Any] | None = None
     _: KW_ONLY
     threshold: float = 0.5
     prompt: Prompt | str | None = None
@@ -92,16 +94,23 @@ class JudgeEvaluator(ABC):
         """This evaluator as a scorer of samples. The judge is the run's, not this evaluator's."""
 
     def __post_init__(self) -> None:
-        if self.judge is not None and not isinstance(cast(object, self.judge), Judge):
-            raise UsageError(f"{self.name}: judge must be a Judge, not {type(self.judge).__name__}: {self.judge!r}")
-        if not (math.isfinite(self.threshold) and 0 < self.threshold <= 1):
-            raise UsageError(f"{self.name}: threshold must be above 0 and at most 1, not {self.threshold}")
+        if self.judge is not None:
+            object.__setattr__(self, "judge", self._named_judge(self.judge))
+        threshold = cast(object, self.threshold)
+        number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+        if not (number and math.isfinite(self.threshold) and 0 < self.threshold <= 1):
+            raise UsageError(f"{self.name}: threshold must be above 0 and at most 1, not {threshold!r}")
         for option, allowed in (("on_undecided", OnUndecided), ("when_empty", WhenEmpty), ("on_error", OnError)):
             if getattr(self, option) not in get_args(allowed):
                 told = " or ".join(repr(value) for value in get_args(allowed))
                 raise UsageError(f"{self.name}: {option} must be {told}, not {getattr(self, option)!r}")
         if self.prompt is not None:
             object.__setattr__(self, "prompt", own_prompt(self.prompt, self.kinds, self.form))
+
+    def _named_judge(self, judge: object) -> Judge:
+        if not isinstance(judge, Judge | str | Mapping):
+            raise UsageError(f"{self.name}: judge must be a Judge or its name, not {type(judge).__name__}: {judge!r}")
+        return judge_from(cast("Judge | str | Mapping[str, Any]", judge))
 
     @property
     def kinds(self) -> tuple[type[Question[Any]], ...]:
@@ -176,8 +185,9 @@ class JudgeEvaluator(ABC):
         for request in asked:
             if not isinstance(request, EvaluationRequest):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise UsageError(f"request must be an EvaluationRequest, not {type(request).__name__}")
-        self.judge.check()
-        return self.judge, asked
+        judge = cast(Judge, self.judge)
+        judge.check()
+        return judge, asked
 
     async def _respond(self, sitting: Sitting, request: EvaluationRequest) -> EvaluationResponse:
         started = time.perf_counter()

@@ -12,9 +12,9 @@ response; the minimum and the maximum are MiniCheck's (Tang et al. 2024), there 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from evalstone.errors import UsageError
 from evalstone.evaluators.base import Finding, JudgeEvaluator
@@ -103,15 +103,20 @@ class FactCheckingEvaluator(JudgeEvaluator):
     layout: Layout = "instructed"
 
     @classmethod
-    def for_bespoke_minicheck(cls, judge: Judge | None = None, **options: Any) -> FactCheckingEvaluator:
+    def for_bespoke_minicheck(
+        cls, judge: Judge | str | Mapping[str, Any] | None = None, **options: Any
+    ) -> FactCheckingEvaluator:
         """For a judge that is Bespoke-MiniCheck: its trained layout, sentence by sentence, plain replies."""
         return cls(judge, layout="minicheck", **options)
 
     def __post_init__(self) -> None:
         if self.layout not in get_args(Layout):
             raise UsageError(f"{self.name}: layout must be 'instructed' or 'minicheck', not {self.layout!r}")
-        if self.longest < 1:
-            raise UsageError(f"{self.name}: longest must be at least 1 character, not {self.longest}")
+        longest = cast(object, self.longest)
+        if not isinstance(longest, int) or isinstance(longest, bool) or longest < 1:
+            raise UsageError(f"{self.name}: longest must be at least 1 character, not {longest!r}")
+        if not isinstance(cast(object, self.by_sentence), bool):
+            raise UsageError(f"{self.name}: by_sentence must be True or False, not {self.by_sentence!r}")
         super().__post_init__()
 
     @property

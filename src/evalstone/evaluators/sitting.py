@@ -7,9 +7,9 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 from evalstone.errors import JudgeError
-from evalstone.judges.base import Judge, SpentError
+from evalstone.judges.base import Judge
 from evalstone.question import Answer, Question
-from evalstone.types import Usage, total_cost
+from evalstone.types import NO_USAGE, Usage, total_cost
 
 A = TypeVar("A")
 
@@ -39,8 +39,7 @@ class Sitting:
         usage = sum((answer.usage for answer in answers), Usage())
         if error is not None:
             replies.append(error.reply)
-        if isinstance(error, SpentError):
-            usage += error.usage
+            usage += error.usage or NO_USAGE
             costs.append(error.cost)
         told: dict[str, Any] = {
             "judge": self.judge.identity,

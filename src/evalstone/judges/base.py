@@ -72,68 +72,83 @@ class Reply:
 Send: TypeAlias = Callable[[list[Turn]], Awaitable[Reply | None]]
 
 
-class SpentError(ReplyError):
-    """A ReplyError after the last retry, with what the attempts took."""
+class _Spent:
+    """What the attempts at one question took, and the last raw reply."""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        reply: str | None = None,
-        usage: Usage = NO_USAGE,
-        cost: float | None = 0.0,
-        seconds: float = 0.0,
-    ) -> None:
-        super().__init__(message, reply=reply)
-        self.usage, self.cost, self.seconds = usage, cost, seconds
+    def __init__(self) -> None:
+        self.started = time.perf_counter()
+        self.usage = NO_USAGE
+        self.costs: list[float | None] = []
+        self.reply: str | None = None
+
+    def add(self, reply: Reply) -> None:
+        """Count a reply."""
+        self.usage += reply.usage
+        self.costs.append(reply.cost)
+        self.reply = reply.text
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.started
+
+    def on(self, error: JudgeError) -> JudgeError:
+        """The error with all this on it, beside what its own attempt took."""
+        error.usage = self.usage + (error.usage or NO_USAGE)
+        error.cost = total_cost([*self.costs, error.cost])
+        error.seconds = self.seconds
+        error.reply = self.reply if error.reply is None else error.reply
+        return error
 
 
 async def converse(question: Question[A], send: Send, *, judge: str, retries: int = 3, manner: str = "") -> Answer[A]:
     """Ask, read the reply, and on a reply that is no answer show the model its error and ask again.
 
-    send: puts the turns to the model; None means that it has nothing more to say. retries: corrections at most.
-    manner: a sentence on style, added to the instructions. Raises the last reply's error when no attempt gave an
-    answer: CannotAnswerError when the model declined to the end, else SpentError with the raw reply. A reply that was
-    cut off is an error even where it can be read.
+    send: puts the turns to the model; None means that it has nothing more to say, and a JudgeError that it raises ends
+    the conversation. retries: corrections at most. manner: a sentence on style, added to the instructions. Raises the
+    last reply's error when no attempt gave an answer: CannotAnswerError when the model declined to the end, else
+    ReplyError. Every JudgeError that leaves has what all attempts took, and the last raw reply. A reply that was cut
+    off is an error even where it can be read.
     """
-    started = time.perf_counter()
+    spent = _Spent()
     system, user = question.render()
     system = f"{system}\n{manner}" if system and manner else system
     opening = [Turn("system", system)] * bool(system) + [Turn("user", user)]
     turns = opening
-    usage, costs = Usage(), list[float | None]()
     error: JudgeError | None = None
     for _ in range(retries + 1):
-        reply = await send(turns)
+        try:
+            reply = await send(turns)
+        except JudgeError as raised:
+            spent.on(raised)
+            raise
         if reply is None:
             break
-        usage += reply.usage
-        costs.append(reply.cost)
+        spent.add(reply)
         try:
-            if not reply.complete:
-                raise ReplyError("the reply was cut off before its end")
-            value = question.read_weighed(reply.text, reply.alternatives)
+            value = _value(question, reply)
         except (ReplyError, CannotAnswerError) as raised:
             error = raised
-            error.reply = reply.text
             turns = [*opening, Turn("assistant", _excerpt(reply.text)), Turn("user", _correction(question, raised))]
             continue
         return Answer(
             value=value,
             judge=judge,
             reply=reply.text,
-            usage=usage,
-            cost=total_cost(costs),
-            seconds=time.perf_counter() - started,
+            usage=spent.usage,
+            cost=total_cost(spent.costs),
+            seconds=spent.seconds,
             confidence=reply.confidence,
             alternatives=reply.alternatives,
         )
     if error is None:
-        raise JudgeError(f"{judge} has no answer to {question.kind}")
-    if isinstance(error, CannotAnswerError):
-        raise error
-    seconds = time.perf_counter() - started
-    raise SpentError(str(error), reply=error.reply, usage=usage, cost=total_cost(costs), seconds=seconds)
+        error = JudgeError(f"{judge} has no answer to {question.kind}")
+    raise spent.on(error)
+
+
+def _value(question: Question[A], reply: Reply) -> A:
+    if not reply.complete:
+        raise ReplyError("the reply was cut off before its end")
+    return question.read_weighed(reply.text, reply.alternatives)
 
 
 def _correction(question: Question[Any], error: JudgeError) -> str:

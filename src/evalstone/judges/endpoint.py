@@ -16,7 +16,7 @@ import weakref
 from collections import Counter
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -126,9 +126,12 @@ class Endpoint:
 
     def _parsed(self, content: bytes) -> dict[str, Any]:
         try:
-            return json.loads(content)
+            data: object = json.loads(content)
         except ValueError:
-            raise EndpointError(f"{self.host} sent no JSON: {content[:200]!r}") from None
+            data = None
+        if not isinstance(data, dict):
+            raise EndpointError(f"{self.host} sent no JSON object: {content[:200]!r}", cost=None)
+        return cast("dict[str, Any]", data)
 
 
 def _jittered(wait: float) -> float:

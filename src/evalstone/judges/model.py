@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-from evalstone.errors import EndpointError, UsageError
+from evalstone.errors import CannotAnswerError, EndpointError, UsageError
 from evalstone.judges.base import Judge, Reply, Turn, converse
 from evalstone.judges.logprobs import Token, alternatives, geometric_mean
 from evalstone.judges.prices import cost_of
 from evalstone.judges.providers import PROVIDERS, split_model
+from evalstone.judges.settings import check_setting
 from evalstone.question import Answer, Question
 from evalstone.types import Usage
 
@@ -38,7 +39,7 @@ class ModelJudge(Judge):
     no answer. timeout: seconds for one request. deadline: seconds for one question, waiting included.
     requests_a_minute, tokens_a_minute: not to be exceeded; without them the endpoint's refusals teach how much it
     takes. price: US dollars for a million input and output tokens, where the listed price is not yours. Raises
-    UsageError for an unknown provider, or a setting out of range.
+    UsageError for an unknown provider, or a setting of the wrong kind or out of range.
     """
 
     model: str
@@ -60,15 +61,13 @@ class ModelJudge(Judge):
     _refused: dict[str, Any] = field(default_factory=lambda: dict[str, Any](), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for each in fields(self):
+            if each.init:
+                check_setting(each.name, getattr(self, each.name))
         split_model(self.model)
-        for name in ("timeout", "deadline"):
-            if not getattr(self, name) > 0:
-                raise UsageError(f"{name} must be a positive number of seconds, not {getattr(self, name)}")
-        for name in ("requests_a_minute", "tokens_a_minute"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise UsageError(f"{name} must be 1 or more, not {value}")
-        if self.retries < 0:
-            raise UsageError(f"retries must be 0 or more, not {self.retries}")
+        if self.price is not None:
+            # A file's price is a list, which would not be a value.
+            object.__setattr__(self, "price", tuple(self.price))
 
     @property
     def identity(self) -> str:
@@ -199,24 +198,42 @@ class ModelJudge(Judge):
         return False
 
     def _read(self, question: Question[Any], data: Mapping[str, Any]) -> Reply:
+        usage, cost = self._taken(data)
         try:
-            choice = data["choices"][0]
-            message = choice["message"]
-            text = message.get("content") or message.get("refusal") or ""
+            choice: Any = data["choices"][0]
+            finish = choice.get("finish_reason")
+            # What a filter stopped may have no message at all.
+            message: Any = (choice.get("message") or {}) if finish == "content_filter" else choice["message"]
+            content, refusal = message.get("content"), message.get("refusal")
         except (KeyError, IndexError, TypeError, AttributeError):
-            raise EndpointError(f"{self.model} sent no choices: {str(data)[:200]}") from None
-        usage = _usage(data.get("usage"))
+            told = f"{self.model} sent no choices: {str(data)[:200]}"
+            raise EndpointError(told, usage=usage, cost=cost) from None
+        if finish == "content_filter" or (refusal and not content):
+            said = str(content or refusal or "")
+            why = _line(str(refusal)) if refusal else "a content filter stopped the reply"
+            raise CannotAnswerError(f"the model declined: {why}", reply=said, usage=usage, cost=cost)
         logprobs: Mapping[str, Any] = choice.get("logprobs") or {}
         tokens: Sequence[Token] = logprobs.get("content") or ()
-        provider, model = split_model(self.model)
         return Reply(
-            text=text if isinstance(text, str) else str(text),
+            text=str(content or ""),
             usage=usage,
-            cost=cost_of(usage, provider=provider, model=model, price=self.price) if data.get("usage") else None,
+            cost=cost,
             confidence=geometric_mean(tokens),
             alternatives=alternatives(tokens, question.weighed) if question.weighed else None,
-            complete=choice.get("finish_reason") != "length",
+            complete=finish != "length",
         )
+
+    def _taken(self, data: Any) -> tuple[Usage, float | None]:
+        """What a response says that it took, and its price; that is unknown when it does not say."""
+        told: Any = cast("Mapping[str, Any]", data).get("usage") if isinstance(data, Mapping) else None
+        usage = _usage(told)
+        provider, model = split_model(self.model)
+        return usage, cost_of(usage, provider=provider, model=model, price=self.price) if told else None
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else line[:299] + "…"
 
 
 def _usage(data: Mapping[str, Any] | None) -> Usage:

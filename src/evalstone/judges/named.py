@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,9 @@ def judge_from(spec: str | Mapping[str, Any] | Judge) -> Judge:
     """
     if isinstance(spec, Judge):
         return spec
+    if not isinstance(spec, str | Mapping) or spec == "":  # pyright: ignore[reportUnnecessaryIsInstance]
+        told = "a judge is `embedded`, a language model named provider/model, such as openai/gpt-5.1"
+        raise UsageError(f"{told}, a table of such a model and its settings, or a Judge, not {reprlib.repr(spec)}")
     if isinstance(spec, str):
         if spec == "embedded":
             return EmbeddedJudge()
@@ -29,15 +33,17 @@ def judge_from(spec: str | Mapping[str, Any] | Judge) -> Judge:
     settings = dict(spec)
     model = settings.pop("model", None)
     if not isinstance(model, str):
-        raise UsageError(f'a judge\'s table needs a model, such as model = "openai/gpt-5.1"; it has {sorted(spec)}')
+        raise UsageError(
+            f'a judge\'s table needs a model, such as model = "openai/gpt-5.1"; it has {sorted(map(str, spec))}'
+        )
     if model == "embedded":
         if settings:
-            raise UsageError(f"the embedded judge has no settings; it was given {', '.join(sorted(settings))}")
+            raise UsageError(
+                f"the embedded judge has no settings; it was given {', '.join(sorted(map(str, settings)))}"
+            )
         return EmbeddedJudge()
     known = {f.name for f in dataclasses.fields(ModelJudge) if f.init}
     for name in settings:
         if name not in known:
-            raise UsageError(f"{model}: {unknown('setting', name, known)}")
-    if isinstance(settings.get("price"), list):
-        settings["price"] = tuple(settings["price"])
+            raise UsageError(f"{model}: {unknown('setting', str(name), known)}")
     return ModelJudge(model, **settings)

@@ -10,7 +10,7 @@ import importlib.util
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from evalstone.errors import EndpointError, MissingExtraError, UsageError
+from evalstone.errors import CannotAnswerError, EndpointError, MissingExtraError, UsageError
 from evalstone.judges.base import Reply, Turn
 from evalstone.judges.prices import cost_of
 from evalstone.judges.providers import split_model
@@ -66,10 +66,14 @@ def _reply(judge: ModelJudge, response: ModelResponse) -> Reply:
         requests=1,
     )
     provider, name = split_model(judge.model)
+    cost = cost_of(usage, provider=provider, model=name, price=judge.price)
+    if response.finish_reason == "content_filter":
+        told = "the model declined: a content filter stopped the reply"
+        raise CannotAnswerError(told, reply=response.text, usage=usage, cost=cost)
     return Reply(
         text=response.text or "",
         usage=usage,
-        cost=cost_of(usage, provider=provider, model=name, price=judge.price),
+        cost=cost,
         complete=response.finish_reason != "length",
     )
 

@@ -86,7 +86,7 @@ class JudgeToolCalls(Question[ToolCallVerdicts]):
             ToolCallVerdict(call, reply.appropriate, reply.reason)
             for call, reply in zip(self.calls, replies, strict=True)
         )
-        return ToolCallVerdicts(verdicts, texts(member(data, "missing"), "missing"))
+        return ToolCallVerdicts(verdicts, texts(data.get("missing", []), "missing"))
 
     def example(self) -> Any:
         item = {"reason": "The request asks for what it returns.", "appropriate": True}
@@ -170,7 +170,8 @@ class JudgeSteps(Question[StepVerdicts]):
             StepVerdict(step, reply.necessary, reply.in_order, reply.reason)
             for step, reply in zip(self.steps, replies, strict=True)
         )
-        return StepVerdicts(verdicts, texts(member(data, "missing"), "missing"), texts(member(data, "extra"), "extra"))
+        missing, extra = (texts(data.get(name, []), name) for name in ("missing", "extra"))
+        return StepVerdicts(verdicts, missing, extra)
 
     def example(self) -> Any:
         item = {"reason": "The task asks for what it returns.", "necessary": True, "in_order": True}

@@ -5,13 +5,15 @@ Shared by faithfulness, hallucination and context recall: the claims of one text
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from evalstone.errors import ReplyError
 from evalstone.prompt import Prompt
-from evalstone.question import Question
+from evalstone.question import Ask, Question
 from evalstone.reply import (
     NUMBERS,
     TEXT,
@@ -23,6 +25,8 @@ from evalstone.reply import (
     object_schema,
     texts,
 )
+
+BATCH = 25
 
 LIST_CLAIMS = Prompt(
     instructions="""\
@@ -143,6 +147,14 @@ class VerifyClaims(Question[tuple[ClaimVerdict, ...]]):
         if not self.context:
             item["passages"] = []
         return {"verdicts": {str(number): item for number in range(1, len(self.claims) + 1)}}
+
+
+async def verified(ask: Ask, claims: Sequence[str], context: Sequence[str]) -> tuple[ClaimVerdict, ...]:
+    """The verdict on each claim, in order. Many claims are verified in batches, each in a question of its own: a model
+    that is asked about fifty at once grows careless, and one bad reply would lose them all."""
+    batches = [tuple(claims[start : start + BATCH]) for start in range(0, len(claims), BATCH)]
+    found = await asyncio.gather(*(ask(VerifyClaims(claims=batch, context=tuple(context))) for batch in batches))
+    return tuple(itertools.chain.from_iterable(found))
 
 
 def check_citations(cited: list[int], count: int, where: str) -> None:

@@ -6,9 +6,9 @@ import json
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
-from evalstone.errors import ReplyError
+from evalstone.errors import ReplyError, UsageError
 from evalstone.prompt import Material, Prompt
 from evalstone.question import Question
 from evalstone.questions.answer_form import AnswerForm
@@ -57,14 +57,30 @@ Reply with a JSON object, the reason first: {example}
 - verdict: one of the words above, as it is written there."""
 
 
+def distinct_words(choices: Sequence[str]) -> tuple[str, ...]:
+    """The words to choose from, without white space around them.
+
+    Raises UsageError unless there are two or more, none blank, and no two the same but for capitals.
+    """
+    given = cast("Sequence[object]", choices)
+    words = [word.strip() for word in given if isinstance(word, str) and word.strip()]
+    if len(words) < len(given) or len({word.casefold() for word in words}) < max(2, len(words)):
+        raise UsageError(f"choices must be two or more different words, not {list(given)}")
+    return tuple(words)
+
+
 @dataclass(frozen=True)
 class Choose(OwnQuestion[Chosen]):
-    """Which of some words answers the caller's question?"""
+    """Which of some words answers the caller's question? White space around a word is no part of it."""
 
     kind: ClassVar[str] = "choose"
     settings: ClassVar[tuple[str, ...]] = ("choices",)
 
     choices: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "choices", distinct_words(self.choices))
 
     def schema(self) -> Mapping[str, Any]:
         return object_schema({"reason": TEXT, "verdict": choice_schema(self.choices)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -114,7 +115,16 @@ class MarkByCriterion(OwnQuestion[Mark]):
         return Mark(int(value), reason_of(data))
 
     def weigh(self, answer: Mark, alternatives: Mapping[str, float]) -> Mark:
-        return replace(answer, probabilities=alternatives) if str(answer.score) in alternatives else answer
+        """The mark with each mark's share of the probability that the marks have together.
+
+        What is no mark, or no probability, is left out. Without one for the mark itself the answer stays as it is.
+        """
+        marks = [str(level) for level in range(1, self.levels + 1)]
+        kept = {mark: alternatives[mark] for mark in marks if 0 < alternatives.get(mark, 0) <= 1}
+        if str(answer.score) not in kept:
+            return answer
+        total = math.fsum(kept.values())
+        return replace(answer, probabilities={mark: probability / total for mark, probability in kept.items()})
 
     def example(self) -> Any:
         return {"reason": "Two of the three things that were asked for are there.", "score": self.levels}

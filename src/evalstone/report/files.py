@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 from evalstone.dataset.writing import json_line, write_jsonl
 from evalstone.engine.run import Run
-from evalstone.errors import DataError, UsageError
+from evalstone.errors import DataError, EvalstoneError, UsageError
 from evalstone.ledger.location import is_there, shown
 from evalstone.types import Record
 
@@ -47,7 +49,7 @@ def read_run(name: str | Path, *, ledger: str | None = None) -> Run:
         with Ledger(ledger) as book:
             row = book.run(str(name))
             if row is not None:
-                return Run.from_dict(row.about, book.records(row.id))
+                return _told(Run.from_dict(row.about, book.records(row.id)))
     where = shown(ledger) if ledger is not None else ""
     raise UsageError(f"there is no results folder {json_line(str(name))}, and no run of that id in the ledger {where}")
 
@@ -55,7 +57,9 @@ def read_run(name: str | Path, *, ledger: str | None = None) -> Run:
 def _from_folder(folder: Path) -> Run:
     try:
         summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-        return Run.from_dict(summary, list(_records(folder / RECORDS)))
+        if not isinstance(summary, dict):
+            raise DataError(f"{folder / SUMMARY} must hold an object")
+        return _told(Run.from_dict(cast("dict[str, Any]", summary), list(_records(folder / RECORDS))))
     except FileNotFoundError as error:
         raise UsageError(f"{folder} holds no results: {Path(error.filename).name} is missing") from None
     except (ValueError, KeyError) as error:
@@ -67,5 +71,13 @@ def _records(file: Path) -> Iterator[Record]:
         for number, line in enumerate(lines, start=1):
             try:
                 yield Record.from_dict(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise DataError(f"{file}, line {number}: not a record ({error!r})") from None
+            except EvalstoneError as error:
+                raise DataError(f"{file}, line {number}: {error}") from None
+
+
+def _told(run: Run) -> Run:
+    """The run, said to be unfinished where records are missing and it does not say why."""
+    whole = len(run.records) == run.samples * len(run.cards)
+    return run if whole or run.ended else dataclasses.replace(run, ended="unfinished")

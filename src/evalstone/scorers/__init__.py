@@ -26,6 +26,7 @@ from evalstone.scorers.custom import (
     SoFar,
     not_scorable,
 )
+from evalstone.scorers.factual_correctness import FactualCorrectness
 from evalstone.scorers.faithfulness import Faithfulness
 from evalstone.scorers.hallucination import Hallucination
 from evalstone.scorers.instruction_alignment import InstructionAlignment
@@ -57,6 +58,7 @@ SCORERS: Mapping[str, type[Scorer]] = {
     "context_relevance": ContextRelevance,
     "context_statement_relevancy": ContextStatementRelevancy,
     "context_usage": ContextUsage,
+    "factual_correctness": FactualCorrectness,
     "faithfulness": Faithfulness,
     "hallucination": Hallucination,
     "instruction_alignment": InstructionAlignment,
@@ -96,6 +98,7 @@ __all__ = [
     "Criteria",
     "Criterion",
     "CustomScorer",
+    "FactualCorrectness",
     "Faithfulness",
     "Hallucination",
     "InstructionAlignment",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
@@ -24,27 +25,62 @@ class CodeScorer(Scorer, ABC):
     def values(self, sample: Sample) -> dict[str, Any]:
         return {name: getattr(sample, name) for name in self.needs}
 
-    def score_columns(self, **columns: Sequence[Any]) -> list[Score | Skipped]:
+    def score_columns(self, **columns: Iterable[Any]) -> list[Score | Skipped]:
         """The scores of many samples, each field a column: `scorer.score_columns(input=[…], output=[…])`.
 
-        Sample by sample the same as `score`, without a run around it. None in a column is an absent field. Raises
-        UsageError for columns of different lengths, one that the scorer does not take, and a needed one left out.
+        Sample by sample the same as `score`, without a run around it. None in a column is an absent field, and so is
+        what data frames have for it (NaN, NA). Raises UsageError for columns of different lengths, one that the scorer
+        does not take, a needed one left out, and a cell that no sample could have in that field.
         """
         taken = [name for name in inspect.signature(type(self).score).parameters if name != "self"]
         if foreign := [name for name in columns if name not in taken]:
             raise UsageError(f"{self.name} takes the columns {', '.join(taken)}, not {', '.join(foreign)}")
         if absent := [name for name in self.needs if name not in columns]:
             raise UsageError(f"{self.name} needs the column {' and the column '.join(absent)}")
-        if len({len(column) for column in columns.values()}) > 1:
-            told = ", ".join(f"{name} {len(column)}" for name, column in columns.items())
+        try:
+            read = {name: column_of(name, given) for name, given in columns.items()}
+        except UsageError as error:
+            raise UsageError(f"{self.name}: {error}") from None
+        if len({len(column) for column in read.values()}) > 1:
+            told = ", ".join(f"{name} {len(column)}" for name, column in read.items())
             raise UsageError(f"{self.name}: the columns differ in length: {told}")
-        names = tuple(columns)
-        return [self._row(dict(zip(names, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+        names = tuple(read)
+        return [self._row(dict(zip(names, row, strict=True))) for row in zip(*read.values(), strict=True)]
 
     def _row(self, fields: dict[str, Any]) -> Score | Skipped:
-        if None in fields.values() and (absent := [name for name in self.needs if fields[name] is None]):
-            return Skipped(f"{self.name} needs {' and '.join(absent)}")
+        if None in fields.values():
+            if absent := [name for name in self.needs if fields[name] is None]:
+                return Skipped(f"{self.name} needs {' and '.join(absent)}")
+            fields = {name: value for name, value in fields.items() if value is not None}
         return cast("Score | Skipped", self.score(**fields))
+
+
+TEXT_FIELDS = ("input", "output", "reference", "instructions")
+_ABSENT = ("NAType", "NaTType")  # pandas' own; it need not be installed for telling them
+
+
+def column_of(name: str, given: object) -> Sequence[Any]:
+    """A column's cells as a sample has them in this field, None where there is none.
+
+    Raises UsageError for what is no column, and for a cell of the wrong type, with its row, counted from 1.
+    """
+    if isinstance(given, str | bytes | Mapping | Set) or not isinstance(given, Iterable):
+        kind = type(cast(object, given)).__name__
+        raise UsageError(f"column {name}: a list with a cell for each sample was expected, not {kind}")
+    cells = list(cast("Iterable[Any]", given))
+    if name in TEXT_FIELDS and all(type(cell) is str for cell in cells):
+        return cells
+    return [_cell(name, row, cell) for row, cell in enumerate(cells, start=1)]
+
+
+def _cell(name: str, row: int, cell: object) -> Any:
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)) or type(cell).__name__ in _ABSENT:
+        return None
+    field: dict[str, Any] = {name: cell}
+    try:
+        return getattr(Sample(id="cell", **field), name)
+    except UsageError as error:
+        raise UsageError(f"column {name}, row {row}: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evalstone.question import Ask
-from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
+from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims, verified
 from evalstone.scorers.base import ContextScorer, listed, require_passages
 from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Score, Skipped
@@ -57,7 +57,7 @@ class ContextRecall(Defined, ContextScorer):
         claims = await ask(ListClaims(text=reference))
         if not claims:
             return Skipped(self.undefined("the reference makes no claim"))
-        verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
+        verdicts = await verified(ask, claims, context)
         absent = [v.claim for v in verdicts if v.verdict != "supported"]
         reason = f"the passages support {len(verdicts) - len(absent)} of {len(verdicts)} claims of the reference"
         reason += f"; not retrieved: {listed(absent)}." if absent else "."

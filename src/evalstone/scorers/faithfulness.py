@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evalstone.question import Ask
-from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
+from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims, verified
 from evalstone.scorers.base import ContextScorer, fallen_claims
 from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Score, Skipped
@@ -60,7 +60,7 @@ class Faithfulness(Defined, ContextScorer):
         claims = await ask(ListClaims(text=output))
         if not claims:
             return Skipped(self.undefined("the answer makes no claim"))
-        verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
+        verdicts = await verified(ask, claims, context)
         supported = sum(v.verdict == "supported" for v in verdicts)
         reason = f"{supported} of {len(verdicts)} claims are supported{fallen_claims(verdicts)}."
         return Score(self.formula.value(verdicts) * self.scale, self.scale, reason, verdicts)

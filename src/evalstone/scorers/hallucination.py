@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evalstone.question import Ask
-from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
+from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims, verified
 from evalstone.scorers.base import ContextScorer, fallen_claims
 from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Score, Skipped
@@ -61,7 +61,7 @@ class Hallucination(Defined, ContextScorer):
         claims = await ask(ListClaims(text=output))
         if not claims:
             return Skipped(self.undefined("the answer makes no claim"))
-        verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
+        verdicts = await verified(ask, claims, context)
         if self.definition == "deepeval" and (why := _uncounted(verdicts, context)):
             return Skipped(why)
         unsupported = sum(v.verdict != "supported" for v in verdicts)

@@ -6,13 +6,15 @@ import ast
 import dataclasses
 import importlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from evalstone.errors import UsageError, unknown
 from evalstone.scorers.base import Scorer
 from evalstone.scorers.custom import Classify, Criteria
 
+# An evaluator's options that mean nothing in a scorer: who is asked, and what becomes of its errors.
+OF_THE_RUN = ("judge", "on_error")
 KINDS: Mapping[str, type[Scorer]] = {"classify": Classify, "criteria": Criteria}
 
 
@@ -20,6 +22,7 @@ def scorer_from(spec: str | Mapping[str, Any], known: Mapping[str, type[Scorer]]
     """A scorer from `faithfulness`, `context_relevance(scale=10)`, or {"name": "faithfulness", "scale": 10}.
 
     Your own: {"kind": "classify", "name": "polite", "question": "…"}, or `my_scorers:polite` for one in a module.
+    A parameter that belongs to a scorer's evaluator goes there: {"name": "fact_check", "threshold": 0.9}.
     Hyphens count as underscores. Raises UsageError for an unknown scorer or parameter, naming the nearest.
     """
     if isinstance(spec, str):
@@ -61,6 +64,9 @@ def _own(name: Any, parameters: Mapping[str, Any]) -> Scorer:
 
 def _made(name: str, kind: type[Scorer], parameters: Mapping[str, Any]) -> Scorer:
     fields = {f.name: f for f in dataclasses.fields(kind) if f.init}
+    evaluator = fields.pop("evaluator", None)
+    if evaluator is not None:
+        return _made_with(name, kind, parameters, fields, evaluator.default)
     for parameter in parameters:
         if parameter not in fields:
             raise UsageError(f"{name}: {unknown('parameter', parameter, fields)}")
@@ -71,6 +77,26 @@ def _made(name: str, kind: type[Scorer], parameters: Mapping[str, Any]) -> Score
         raise UsageError(f"{name} needs {' and '.join(absent)}: {name}({', '.join(f'{p}=…' for p in absent)})")
     try:
         return kind(**{parameter: _nested(kind, parameter, value) for parameter, value in parameters.items()})
+    except TypeError as error:
+        raise UsageError(f"{name}: {error}") from None
+
+
+def _made_with(
+    name: str, kind: type[Scorer], parameters: Mapping[str, Any], fields: Collection[str], evaluator: Any
+) -> Scorer:
+    """A scorer that holds an evaluator; the parameters that it lacks itself are its evaluator's."""
+    given = dict(parameters)
+    if isinstance(given.get("evaluator"), type(evaluator)):
+        evaluator = given.pop("evaluator")
+    theirs = {f.name for f in dataclasses.fields(evaluator) if f.init and f.name not in OF_THE_RUN}
+    for parameter in given:
+        if parameter not in fields and parameter not in theirs:
+            raise UsageError(f"{name}: {unknown('parameter', parameter, {*fields, *theirs})}")
+    try:
+        changed = {parameter: value for parameter, value in given.items() if parameter not in fields}
+        own = {parameter: value for parameter, value in given.items() if parameter in fields}
+        own["evaluator"] = dataclasses.replace(evaluator, **changed)
+        return kind(**own)
     except TypeError as error:
         raise UsageError(f"{name}: {error}") from None
 

@@ -19,8 +19,16 @@ class Counterpart:
 
 
 MASTRA = (
-    Counterpart("createAnswerRelevancyScorer", "answer_relevancy", "no statements: skipped, not 0"),
-    Counterpart("createAnswerSimilarityScorer", "answer_similarity", "no units in the ground truth: skipped, not 0"),
+    Counterpart(
+        "createAnswerRelevancyScorer",
+        "answer_relevancy",
+        "no statements: skipped, not 0; uncertaintyWeight above 1 is refused",
+    ),
+    Counterpart(
+        "createAnswerSimilarityScorer",
+        "answer_similarity",
+        "no units in the ground truth: skipped, not 0; semanticThreshold above 1 and negative figures are refused",
+    ),
     Counterpart("createBiasScorer", "bias", "no opinions: skipped, not 0"),
     Counterpart("createToxicityScorer", "toxicity", "no verdicts: skipped, not 1 (most toxic)"),
     Counterpart(
@@ -29,9 +37,17 @@ MASTRA = (
     Counterpart("createHallucinationScorer", "hallucination", "no claims: skipped, not 0 (perfect)"),
     Counterpart("createContextPrecisionScorer", "context_precision", "verdicts must be one a passage"),
     Counterpart("createContextRecallScorer", "context_recall", "no ground truth or no claims: skipped, not 0"),
-    Counterpart("createContextRelevanceScorerLLM", "context_relevance", "no evaluations: skipped, not 1"),
+    Counterpart(
+        "createContextRelevanceScorerLLM",
+        "context_relevance",
+        "no evaluations: skipped, not 1; negative penalties are refused",
+    ),
     Counterpart("createMultiTurnJudgeScorer", "multi_turn_judge", "a negative scale is refused"),
-    Counterpart("createNoiseSensitivityScorerLLM", "noise_sensitivity"),
+    Counterpart(
+        "createNoiseSensitivityScorerLLM",
+        "noise_sensitivity",
+        "impact weights outside [0, 1] and negative penalties are refused",
+    ),
     Counterpart("createPromptAlignmentScorerLLM", "prompt_alignment", "the judge's numbers must lie in [0, 1]"),
     Counterpart(
         "createRubricScorer", "rubric", "what is required is yours to say, not the judge's; no rubric: skipped"
@@ -68,7 +84,11 @@ MASTRA = (
         "createScorer", "", "Pipeline in Python: the same four steps, in a fixed order, with values in [0, scale]"
     ),
     Counterpart("createClassifierScorer", "classify(question='…')", "any words with values, and one for abstaining"),
-    Counterpart("AnswerRelevancyMetric (0.13)", "answer_relevancy", "no verdicts: skipped, not 1"),
+    Counterpart(
+        "AnswerRelevancyMetric (0.13)",
+        "answer_relevancy",
+        "no verdicts: skipped, not 1; uncertaintyWeight above 1 is refused",
+    ),
     Counterpart("BiasMetric (0.13)", "bias", "no opinions: skipped, not 0"),
     Counterpart("ContextPositionMetric (0.13)", "context_position", "no verdicts: skipped, not 0"),
     Counterpart("ContextPrecisionMetric (0.13)", "context_precision", "no verdicts: skipped, not 0"),
@@ -148,9 +168,9 @@ RAGAS = (
     Counterpart(
         "ResponseGroundedness", "answer_faithfulness", "a grade from 0 to 1; theirs is 0, 1 or 2, by two prompts"
     ),
-    Counterpart("AnswerCorrectness", "answer_correctness", "yes or no; theirs is an F score of claims with embeddings"),
+    Counterpart("AnswerCorrectness", "factual_correctness", "without the quarter that is an embedding's cosine"),
     Counterpart("AnswerAccuracy", "answer_correctness", "yes or no; theirs is 0, 2 or 4, by two prompts"),
-    Counterpart("FactualCorrectness", "answer_correctness", "yes or no; theirs is an F score of claims"),
+    Counterpart("FactualCorrectness", "factual_correctness", "no claims: skipped, not NaN"),
     Counterpart(
         "SemanticSimilarity", "answer_similarity", "statement by statement with a judge; theirs takes embeddings"
     ),

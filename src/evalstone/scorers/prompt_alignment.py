@@ -31,7 +31,7 @@ SYSTEM: Mapping[str, float] = {"intent": 0.35, "requirements": 0.35, "completene
 
 
 def weighed(found: Alignment, weights: Mapping[str, float]) -> float:
-    """Σ of weight · number over the four parts."""
+    """Σ of weight · number over the four parts, added up in their order."""
     total = 0.0
     for part in PARTS:
         total += getattr(found, part).score * weights[part]
@@ -39,7 +39,12 @@ def weighed(found: Alignment, weights: Mapping[str, float]) -> float:
 
 
 def aligned(found: Alignment, mode: Mode) -> float:
-    """The formula above. "both" is added up from its two equal halves, as in the source, for the last binary digit."""
+    """The formula above. "both" is added up from its two equal halves, as in the source, for the last binary digit.
+
+    Weights that are no binary fractions add up to a little less than 1: where nothing is lacking, it is 1 all the same.
+    """
+    if all(getattr(found, part).score == 1 for part in PARTS):
+        return 1.0
     if mode == "system":
         return weighed(found, SYSTEM)
     user = weighed(found, USER)

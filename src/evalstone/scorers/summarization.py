@@ -19,7 +19,7 @@ from typing import Any
 
 from evalstone.errors import UsageError
 from evalstone.question import Ask
-from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
+from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims, verified
 from evalstone.questions.coverage import FindAnswers, ListQuestions, QuestionVerdict
 from evalstone.scorers.base import Scorer, listed
 from evalstone.types import Sample, Score, Skipped
@@ -91,7 +91,7 @@ class Summarization(Scorer):
         asked = await ask(ListQuestions(text=input, limit=f"{self.max_questions:g}"))
         questions = await ask(FindAnswers(text=output, questions=asked)) if asked else ()
         made = await ask(ListClaims(text=output))
-        claims = await ask(VerifyClaims(claims=made, context=(input,))) if made else ()
+        claims = await verified(ask, made, (input,)) if made else ()
         if not claims:
             return Skipped("the summary makes no claim")
         if not questions:

@@ -15,6 +15,7 @@ WHITE = (
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
 _SPACE = re.compile(f"[{WHITE}]+")
+_OTHER_SPACE = re.compile(f"[{WHITE.replace(' ', '')}]+")
 _PIECE = re.compile(f"[^{WHITE}]+")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
@@ -37,6 +38,11 @@ def is_blank(text: str) -> bool:
 def pieces(text: str) -> list[str]:
     """What stands between white space, in order."""
     return text.split() if _has_spaces_alone(text) else _PIECE.findall(text)
+
+
+def spaced(text: str) -> str:
+    """The text with all its white space as plain spaces, one or several in a row."""
+    return text if _has_spaces_alone(text) else _OTHER_SPACE.sub(" ", text)
 
 
 def unspaced(text: str) -> str:

@@ -30,8 +30,10 @@ def mean_interval(
 ) -> Interval | None:
     """The mean of values in [low, high] with Student's interval; None for no values.
 
-    One value has no interval. Values that are all equal give an interval of no width, which says that none varied, not
-    that the mean is certain.
+    One value has no interval. When all n values stand at one end of a finite range, Student's interval would have no
+    width; the exact one is given instead: with all at the high end, mean >= low + (high - low) * (a/2)^(1/n), where
+    a = 1 - level, for the probability of that is at most ((mean - low) / (high - low))^n; and likewise at the low end.
+    Values that are all equal inside the range give no width, which says that none varied, not that the mean is certain.
     """
     n = len(values)
     if n == 0:
@@ -39,6 +41,9 @@ def mean_interval(
     mean = min(max(math.fsum(values) / n, min(values)), max(values))  # rounding can put it outside of them
     if n == 1:
         return Interval(mean, None, None, n, level)
+    if math.isfinite(high - low) and min(values) == max(values) and mean in (low, high):
+        reach = (high - low) * (1 - ((1 - level) / 2) ** (1 / n))
+        return Interval(mean, max(low, mean - reach), min(high, mean + reach), n, level)
     deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (n - 1))
     half = student_t_quantile(0.5 + level / 2, n - 1) * deviation / math.sqrt(n)
     return Interval(mean, max(low, mean - half), min(high, mean + half), n, level)

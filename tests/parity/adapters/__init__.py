@@ -8,7 +8,8 @@ from tests.parity.adapters.code import CODE
 from tests.parity.adapters.common import Adapter
 from tests.parity.adapters.quality import QUALITY
 from tests.parity.adapters.rag import RAG
+from tests.parity.adapters.summaries import SUMMARIES
 
-ADAPTERS: Mapping[str, Adapter] = {**RAG, **CODE, **CHECKS, **AGENTS, **QUALITY}
+ADAPTERS: Mapping[str, Adapter] = {**RAG, **CODE, **CHECKS, **AGENTS, **QUALITY, **SUMMARIES}
 
 __all__ = ["ADAPTERS"]

@@ -14,7 +14,8 @@ from evalstone.scorers import (
     TrajectoryWeights,
 )
 from evalstone.types import Message, Sample, ToolCall
-from tests.parity.adapters.common import Adapted, Adapter, Case, answer
+from tests.parity.adapters.common import Adapted, Adapter, Case
+from tests.parity.adapters.recorded import Told, all_shown, told
 
 STATES: Mapping[str, Any] = {"result": "result", "call": "call", "output-error": "error", "partial-call": "partial"}
 
@@ -56,12 +57,18 @@ def tool_call_accuracy(case: Case) -> Adapted:
 
 def tool_call_appropriateness(case: Case) -> Adapted:
     """The recorded judge names the calls that it has judged; these are the calls, where they are not those recorded."""
-    judged = answer(case, 0, "evaluations")
+    evaluation = {"toolCalled": str, "reasoning": str, "wasAppropriate": bool}
+    (answers,) = told(case, {"evaluations": [evaluation], "missingTools?": [str]})
+    judged: Sequence[Mapping[str, Any]] = answers.given.get("evaluations", ())
     calls = recorded_calls(case)
-    if [call.name for call in calls if call.state != "partial"] != [e["toolCalled"] for e in judged]:
-        calls = [ToolCall(name=evaluation["toolCalled"]) for evaluation in judged]
-    verdicts = [{"reason": e["reasoning"], "appropriate": e["wasAppropriate"]} for e in judged]
-    replies = [{"calls": verdicts, "missing": answer(case, 0, "missingTools") or []}]
+    if answers.given and [call.name for call in calls if call.state != "partial"] != [e["toolCalled"] for e in judged]:
+        calls = [ToolCall(name=e["toolCalled"]) for e in judged]
+    replies = answers.replies(
+        lambda given: {
+            "calls": [{"reason": e["reasoning"], "appropriate": e["wasAppropriate"]} for e in given["evaluations"]],
+            "missing": all_shown(given.get("missingTools")),
+        }
+    )
     scorer = ToolCallAppropriateness(tools=case["options"]["availableTools"])
     return scorer, conversation(case, calls), replies
 
@@ -83,17 +90,30 @@ def trajectory_accuracy(case: Case) -> Adapted:
     return scorer, steps_sample(case, case["trajectory"]), []
 
 
+def judged_steps(case: Case) -> Told:
+    """The recorded judge's answers on steps."""
+    evaluation = {"stepName": str, "wasNecessary": bool, "wasInOrder": bool, "reasoning": str}
+    (answers,) = told(case, {"stepEvaluations": [evaluation], "missingSteps?": [str], "extraSteps?": [str]})
+    return answers
+
+
 def trajectory_judge(case: Case) -> Adapted:
     """The recorded judge names the steps that it has judged; these are the steps, where they are not those recorded."""
-    judged = answer(case, 0, "stepEvaluations")
+    answers = judged_steps(case)
+    judged: Sequence[Mapping[str, Any]] = answers.given.get("stepEvaluations", ())
     steps = case["trajectory"]
-    if [step["name"] for step in steps["steps"]] != [e["stepName"] for e in judged]:
+    if answers.given and [step["name"] for step in steps["steps"]] != [e["stepName"] for e in judged]:
         steps = [{"stepType": "tool_call", "name": e["stepName"]} for e in judged]
-    verdicts = [{"reason": e["reasoning"], "necessary": e["wasNecessary"], "in_order": e["wasInOrder"]} for e in judged]
-    replies: list[Any] = [
-        {"steps": verdicts, "missing": a.get("missingSteps") or [], "extra": a.get("extraSteps") or []}
-        for a in case["judge_answers"][:1]
-    ]
+    replies = answers.replies(
+        lambda given: {
+            "steps": [
+                {"reason": e["reasoning"], "necessary": e["wasNecessary"], "in_order": e["wasInOrder"]}
+                for e in given["stepEvaluations"]
+            ],
+            "missing": all_shown(given.get("missingSteps")),
+            "extra": all_shown(given.get("extraSteps")),
+        }
+    )
     return TrajectoryJudge(expected=case["options"].get("expectedTrajectory")), steps_sample(case, steps), replies
 
 

@@ -8,13 +8,15 @@ from typing import Any
 
 from evalstone import checks
 from evalstone.scorers import Scorer
+from evalstone.scorers.units import units
 from evalstone.types import Message, Sample, ToolCall
 from tests.parity.adapters.common import Adapted, Adapter, Case, sample_of
+from tests.parity.adapters.javascript import python_pattern
 
-STATES = {"result": "result", "partial-call": "result", "output-error": "error", "call": "call"}
+STATES = {"result": "result", "partial-call": "partial", "output-error": "error", "call": "call"}
 
 
-def check(make: Callable[..., Scorer], *, partial: bool = False) -> Adapter:
+def check(make: Callable[..., Scorer]) -> Adapter:
     """A check, made from the recorded arguments: the last may be a table of options, or null."""
 
     def adapt(case: Case) -> Adapted:
@@ -22,13 +24,13 @@ def check(make: Callable[..., Scorer], *, partial: bool = False) -> Adapter:
         given = [argument for argument in (*first, last) if argument is not None]
         options: Mapping[str, Any] = given.pop() if given and isinstance(given[-1], Mapping) else {}
         named = {re.sub("[A-Z]", lambda found: "_" + found.group().lower(), key): options[key] for key in options}
-        return make(*given, **named), sample(case, partial=partial), []
+        return make(*given, **named), sample(case), []
 
     return adapt
 
 
-def sample(case: Case, *, partial: bool) -> Sample:
-    """One assistant message with the calls; those still being written count in one check only."""
+def sample(case: Case) -> Sample:
+    """One assistant message with the calls."""
     calls: Sequence[Mapping[str, Any]] = case.get("tool_calls") or ()
     made = tuple(
         ToolCall(
@@ -39,21 +41,25 @@ def sample(case: Case, *, partial: bool) -> Sample:
             state="error" if call.get("isError") else STATES[call["state"]],  # pyright: ignore[reportArgumentType]
         )
         for call in calls
-        if partial or call["state"] != "partial-call"
     )
     output = case.get("output") or ""
     return sample_of(case, output=output, messages=(Message(role="assistant", content=output, tool_calls=made),))
 
 
-def matches(source: str, flags: str = "", *, exact: bool = False) -> Scorer:
-    """A JavaScript pattern in Python's words: digits and word characters are ASCII, and `$` is the very end.
+def matches(case: Case) -> Adapted:
+    """Without the flag `u`, pattern and answer are rows of UTF-16 code units there.
 
     There `exact` puts anchors around the source, so that in `a|b` the first holds for `a` alone.
     """
-    inline = "a" + "".join(flag for flag in "ms" if flag in flags)
-    pattern = f"^{source}$" if exact else source
-    ends = pattern if "m" in flags else re.sub(r"(?<!\\)\$", r"\\Z", pattern)
-    return checks.matches(f"(?{inline}){ends}", ignore_case="i" in flags)
+    arguments: Sequence[Any] = [*case["options"]["args"], None, None]
+    flags: str = arguments[1] or ""
+    options: Mapping[str, Any] = arguments[2] or {}
+    pattern = python_pattern(f"^{arguments[0]}$" if options.get("exact") else arguments[0], flags)
+    output: str = case.get("output") or ""
+    if "u" not in flags:
+        pattern, output = units(pattern), units(output)
+    scorer = checks.matches(pattern, ignore_case="i" in flags)
+    return scorer, sample_of(case, output=output, messages=()), []
 
 
 CHECKS: Mapping[str, Adapter] = {
@@ -62,9 +68,9 @@ CHECKS: Mapping[str, Adapter] = {
     "check-equals": check(checks.equals),
     "check-excludes": check(checks.excludes),
     "check-includes": check(checks.includes),
-    "check-matches": check(matches),
+    "check-matches": matches,
     "check-maxToolCalls": check(checks.max_tool_calls),
-    "check-noToolErrors": check(checks.no_tool_errors, partial=True),
+    "check-noToolErrors": check(checks.no_tool_errors),
     "check-similarity": check(checks.similarity),
     "check-toolOrder": check(checks.tool_order),
     "check-usedNoTools": check(checks.used_no_tools),

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from evalstone.scorers import Scorer
+from evalstone.scorers.units import WHITE
 from evalstone.types import Message, Sample, ToolCall
 
 Case: TypeAlias = Mapping[str, Any]
@@ -41,7 +42,10 @@ def sample_of(case: Case, **fields: Any) -> Sample:
 
 
 def scale_of(case: Case) -> float:
-    """The recorded scale, where 0 counts as 1."""
+    """The recorded scale. 0 counts as 1: a scale of 0 measures nothing, and ours refuses it when it is built.
+
+    Where the recorded package kept the 0, `check_score` expects a score of ours, and 0 in the recording.
+    """
     return float(case["options"].get("scale") or 1)
 
 
@@ -59,11 +63,5 @@ def _given(passages: Sequence[str], _: Sample) -> Sequence[str]:
 
 
 def folded(word: object) -> str:
-    """A verdict word as the package compares it where it trims and lowers."""
-    return str(word).strip().lower()
-
-
-def answer(case: Case, step: int, key: str) -> Any:
-    """A member of the judge's answer at a step; an absent answer is empty."""
-    answers: Sequence[Mapping[str, Any]] = case["judge_answers"]
-    return answers[step].get(key, []) if step < len(answers) else []
+    """A verdict word as the package compares it where it trims, as JavaScript does, and lowers."""
+    return str(word).strip(WHITE).lower()

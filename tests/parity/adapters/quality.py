@@ -1,4 +1,4 @@
-"""The scorers of an answer's quality: similarity, harm, alignment, criteria, summaries, use of passages."""
+"""The scorers of an answer's quality: similarity, harm, alignment, criteria, use of passages."""
 
 from __future__ import annotations
 
@@ -17,11 +17,33 @@ from evalstone.scorers import (
     NoiseSensitivity,
     PromptAlignment,
     Rubric,
-    Summarization,
     Toxicity,
 )
 from evalstone.types import Message
-from tests.parity.adapters.common import Adapted, Adapter, Case, answer, folded, sample_of, scale_of
+from tests.parity.adapters.common import Adapted, Adapter, Case, folded, sample_of, scale_of
+from tests.parity.adapters.rag import VERDICTS
+from tests.parity.adapters.recorded import all_shown, shown, told
+
+COMPARISON = {
+    "matches": [{"groundTruthUnit": str, "outputUnit": (str, None), "matchType": str, "explanation": str}],
+    "extraInOutput": [str],
+    "contradictions": [{"outputUnit": str, "groundTruthUnit": str, "explanation": str}],
+}
+IMPACTS = {
+    "dimensions": [{"dimension": str, "impactLevel": str, "specificChanges": str, "noiseInfluence": str}],
+    "majorIssues?": [str],
+    "robustnessScore": float,
+}
+ALIGNMENT = {
+    "intentAlignment": {"score": float, "reasoning": str},
+    "requirementsFulfillment": {
+        "requirements": [{"requirement": str, "isFulfilled": bool, "reasoning": str}],
+        "overallScore": float,
+    },
+    "completeness": {"score": float, "missingElements": [str], "reasoning": str},
+    "responseAppropriateness": {"score": float, "reasoning": str},
+}
+CRITERIA = {"criteria": [{"criterion": str, "satisfied": bool, "required": bool, "reasoning": str}]}
 
 
 def renamed(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
@@ -35,7 +57,7 @@ def yes_no(holds: bool) -> str:
 
 def verdict(given: Mapping[str, Any], word: str, *, reason: str = "reason") -> dict[str, Any]:
     """One verdict of ours: the recorded reason, and our word."""
-    return {"reason": str(given.get(reason, "")), "verdict": word}
+    return {"reason": given[reason], "verdict": word}
 
 
 def answer_similarity(case: Case) -> Adapted:
@@ -50,46 +72,49 @@ def answer_similarity(case: Case) -> Adapted:
     scorer = AnswerSimilarity(scale=scale_of(case), **renamed(case["options"], names))
     truth = case.get("ground_truth") or ""
     reference = truth if isinstance(truth, str) else json.dumps(truth, ensure_ascii=False)
-    matches = [
-        {"reason": str(m["explanation"]), "answer": m["outputUnit"] or "", "match": m["matchType"]}
-        for m in answer(case, 1, "matches")
-    ]
-    contradictions = [
-        {"reason": str(c["explanation"]), "answer": c["outputUnit"], "reference": c["groundTruthUnit"]}
-        for c in answer(case, 1, "contradictions")
-    ]
-    replies: list[Any] = [
-        {"statements": answer(case, 0, "outputUnits")},
-        {"statements": answer(case, 0, "groundTruthUnits")},
-        {"matches": matches, "extra": answer(case, 1, "extraInOutput"), "contradictions": contradictions},
-    ]
-    return scorer, sample_of(case, reference=reference), replies
+    units, compared = told(case, {"outputUnits": [str], "groundTruthUnits": [str]}, COMPARISON)
+    replies = units.replies(
+        lambda given: {"statements": all_shown(given["outputUnits"])},
+        lambda given: {"statements": all_shown(given["groundTruthUnits"])},
+    )
+    return scorer, sample_of(case, reference=reference), replies + compared.replies(comparison)
+
+
+def comparison(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A comparison with the reference in our words."""
+    return {
+        "matches": [
+            {"reason": m["explanation"], "answer": m["outputUnit"] or "", "match": m["matchType"]}
+            for m in given["matches"]
+        ],
+        "extra": all_shown(given["extraInOutput"]),
+        "contradictions": [
+            {"reason": c["explanation"], "answer": c["outputUnit"], "reference": c["groundTruthUnit"]}
+            for c in given["contradictions"]
+        ],
+    }
 
 
 def bias(key: str, word: str) -> Adapter:
     """Bias; the newer package has other names for the verdicts than the older one. Both lower, and do not trim."""
 
     def adapt(case: Case) -> Adapted:
-        verdicts = [verdict(v, yes_no(str(v[word]).lower() == "yes")) for v in answer(case, 1, key)]
-        replies = [{"opinions": answer(case, 0, "opinions")}, {"verdicts": verdicts}]
+        opinions, judged = told(case, {"opinions": [str]}, {key: [{word: str, "reason": str}]})
+        replies = opinions.replies(lambda given: {"opinions": all_shown(given["opinions"])})
+        replies += judged.replies(
+            lambda given: {"verdicts": [verdict(v, yes_no(v[word].lower() == "yes")) for v in given[key]]}
+        )
         return Bias(scale=scale_of(case)), sample_of(case), replies
 
     return adapt
 
 
 def toxicity(case: Case) -> Adapted:
-    return Toxicity(scale=scale_of(case)), sample_of(case), [toxic_parts(given) for given in case["judge_answers"]]
-
-
-def toxic_parts(given: Any) -> Any:
-    """A recorded answer in our words; one that is malformed as it came."""
-    try:
-        found = [(v, v["verdict"], v["reason"]) for v in given["verdicts"]]
-    except (KeyError, TypeError):
-        return given
-    if not all(isinstance(word, str) and isinstance(reason, str) for _, word, reason in found):
-        return given
-    return {"verdicts": [verdict(v, yes_no(folded(word) == "yes")) for v, word, _ in found]}
+    (judged,) = told(case, VERDICTS)
+    replies = judged.replies(
+        lambda given: {"verdicts": [verdict(v, yes_no(folded(v["verdict"]) == "yes")) for v in given["verdicts"]]}
+    )
+    return Toxicity(scale=scale_of(case)), sample_of(case), replies
 
 
 def noise_sensitivity(case: Case) -> Adapted:
@@ -106,22 +131,24 @@ def noise_sensitivity(case: Case) -> Adapted:
         ),
         **renamed(scoring, {"discrepancy": "discrepancyThreshold"}),
     )
-    replies: list[Any] = [
-        {
-            "dimensions": [
-                {
-                    "reason": f"{d['specificChanges']}; {d['noiseInfluence']}",
-                    "dimension": d["dimension"],
-                    "impact": d["impactLevel"],
-                }
-                for d in judged["dimensions"]
-            ],
-            "issues": judged.get("majorIssues", []),
-            "robustness": judged["robustnessScore"],
-        }
-        for judged in case["judge_answers"]
-    ]
-    return scorer, sample_of(case), replies
+    (judged,) = told(case, IMPACTS)
+    return scorer, sample_of(case), judged.replies(robustness)
+
+
+def robustness(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The impact of noise in our words."""
+    return {
+        "dimensions": [
+            {
+                "reason": f"{d['specificChanges']}; {d['noiseInfluence']}",
+                "dimension": d["dimension"],
+                "impact": d["impactLevel"],
+            }
+            for d in given["dimensions"]
+        ],
+        "issues": all_shown(given.get("majorIssues")),
+        "robustness": given["robustnessScore"],
+    }
 
 
 def prompt_alignment(case: Case) -> Adapted:
@@ -133,21 +160,23 @@ def prompt_alignment(case: Case) -> Adapted:
         scale=scale_of(case), bounded=False, history=turns, **renamed(options, {"mode": "evaluationMode"})
     )
     system = case.get("system") or ()
-    instructions = system if isinstance(system, str) else "\n\n".join(system)
+    instructions = system if isinstance(system, str) else "\n\n".join(prompt for prompt in system if prompt)
     sample = sample_of(case, input=case.get("input") or "", instructions=instructions)
-    return scorer, sample, [alignment(judged) for judged in case["judge_answers"]]
+    (judged,) = told(case, ALIGNMENT)
+    return scorer, sample, judged.replies(alignment)
 
 
 def alignment(judged: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of an alignment in our words."""
     required: Mapping[str, Any] = judged["requirementsFulfillment"]
-    unmet = [r["requirement"] for r in required["requirements"] if not r["isFulfilled"]]
+    unmet = [shown(r["requirement"]) for r in required["requirements"] if not r["isFulfilled"]]
     intent, complete, fitting = judged["intentAlignment"], judged["completeness"], judged["responseAppropriateness"]
     return {
         "intent": {"reason": intent["reasoning"], "lacking": [], "score": intent["score"]},
         "requirements": {"reason": "", "lacking": unmet, "score": required["overallScore"]},
         "completeness": {
             "reason": complete["reasoning"],
-            "lacking": complete["missingElements"],
+            "lacking": all_shown(complete["missingElements"]),
             "score": complete["score"],
         },
         "appropriateness": {"reason": fitting["reasoning"], "lacking": [], "score": fitting["score"]},
@@ -155,63 +184,27 @@ def alignment(judged: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rubric(case: Case) -> Adapted:
-    """There the judge repeats the criteria, and its copy decides what is required; ours are that copy."""
-    judged: Sequence[Mapping[str, Any]] = answer(case, 0, "criteria")
-    copied = tuple(Criterion(c["criterion"], required=c["required"]) for c in judged)
-    scorer = Rubric(scale=scale_of(case), criteria=copied or case["options"].get("criteria") or ())
-    verdicts = [verdict(c, yes_no(c["satisfied"]), reason="reasoning") for c in judged]
-    return scorer, sample_of(case), [{"verdicts": verdicts}]
+    """There the judge repeats the criteria, and its copy decides what is required; ours are that copy.
+
+    Where no answer of the judge can be read there is no copy: a criterion stands in, so that the judge is asked at all.
+    """
+    (judged,) = told(case, CRITERIA)
+    copies: Sequence[Mapping[str, Any]] = judged.given.get("criteria", ())
+    copied = tuple(Criterion(shown(c["criterion"]), required=c["required"]) for c in copies)
+    unread = (Criterion("not recorded"),) if judged.answers and not judged.given else ()
+    scorer = Rubric(scale=scale_of(case), criteria=copied or case["options"].get("criteria") or unread)
+    replies = judged.replies(
+        lambda given: {"verdicts": [verdict(c, yes_no(c["satisfied"]), reason="reasoning") for c in given["criteria"]]}
+    )
+    return scorer, sample_of(case), replies
 
 
 def multi_turn_judge(case: Case) -> Adapted:
     scorer = MultiTurnJudge(scale=scale_of(case), criterion=case["options"].get("criterion", ""))
     said: Sequence[str] = case.get("output_messages") or [case.get("output") or ""]
     sample = sample_of(case, messages=tuple(Message(role="assistant", content=text) for text in said))
-    replies = [verdict(given, yes_no(given["satisfied"]), reason="reasoning") for given in case["judge_answers"]]
-    return scorer, sample, replies
-
-
-def summary_replies(
-    questions: Sequence[str], answered: list[Any], claims: Sequence[str], supported: Sequence[tuple[bool, Any]]
-) -> list[Any]:
-    """The replies in the order of our questions, of which a question on nothing is not asked."""
-    verdicts: list[Any] = [
-        {"reason": str(reason), "passages": [], "verdict": "supported" if holds else "not_mentioned"}
-        for holds, reason in supported
-    ]
-    return [
-        {"questions": questions},
-        *answered[: bool(questions)],
-        {"claims": claims},
-        *[{"verdicts": verdicts}][: bool(claims)],
-    ]
-
-
-def summarization(case: Case) -> Adapted:
-    options = renamed(case["options"], {"source": "source", "max_questions": "maxQuestions"})
-    judged = answer(case, 0, "alignment")
-    coverage = [verdict(c, yes_no(c["answered"])) for c in answer(case, 1, "coverage")]
-    replies = summary_replies(
-        answer(case, 0, "questions"),
-        [{"verdicts": coverage}],
-        [a["claim"] for a in judged],
-        [(a["supported"], a["reason"]) for a in judged],
-    )
-    return Summarization(scale=scale_of(case), **options), sample_of(case), replies
-
-
-def older_summarization(case: Case) -> Adapted:
-    """The older package reads one answer for each question, leaves the rest unread, and breaks where one is missing."""
-    questions: Sequence[str] = answer(case, 2, "questions")
-    given: Sequence[Any] = answer(case, 3, "answers")[: len(questions)]
-    coverage = {"verdicts": [{"reason": "", "verdict": yes_no(folded(word) == "yes")} for word in given]}
-    replies = summary_replies(
-        questions,
-        [coverage if given else {"answers": []}],
-        answer(case, 0, "claims"),
-        [(folded(v["verdict"]) == "yes", v["reason"]) for v in answer(case, 1, "verdicts")],
-    )
-    return Summarization(scale=scale_of(case), max_questions=max(1, len(questions))), sample_of(case), replies
+    (judged,) = told(case, {"satisfied": bool, "reasoning": str})
+    return scorer, sample, judged.replies(lambda given: verdict(given, yes_no(given["satisfied"]), reason="reasoning"))
 
 
 def as_many(texts: Sequence[str], count: int) -> list[str]:
@@ -222,32 +215,48 @@ def as_many(texts: Sequence[str], count: int) -> list[str]:
 
 
 def instruction_alignment(case: Case) -> Adapted:
-    judged = answer(case, 0, "verdicts")
+    (judged,) = told(case, VERDICTS)
     words = {"yes": "yes", "no": "no"}
-    verdicts = [verdict(v, words.get(folded(v["verdict"]), "not_applicable")) for v in judged]
+    replies = judged.replies(
+        lambda given: {
+            "verdicts": [verdict(v, words.get(folded(v["verdict"]), "not_applicable")) for v in given["verdicts"]]
+        }
+    )
     scorer = InstructionAlignment(
         scale=scale_of(case),
-        instructions=as_many(case["options"].get("instructions", []), len(judged)),
+        instructions=as_many(case["options"].get("instructions", []), len(judged.given.get("verdicts", ()))),
         none_applicable=0.0,
     )
-    return scorer, sample_of(case), [{"verdicts": verdicts}]
+    return scorer, sample_of(case), replies
 
 
 def context_usage(case: Case) -> Adapted:
     """The levels that our question also asks for were not recorded; this scorer does not look at them."""
-    judged = answer(case, 0, "verdicts")
-    ratings = [{"reason": str(v["reason"]), "level": "none", "used": v["verdict"] == "yes"} for v in judged]
-    sample = sample_of(case, context=as_many(case["options"].get("context", []), len(judged)))
-    return ContextUsage(scale=scale_of(case)), sample, [{"passages": ratings, "missing": []}]
+    (judged,) = told(case, VERDICTS)
+    passages = as_many(case["options"].get("context", []), len(judged.given.get("verdicts", ())))
+    replies = judged.replies(
+        lambda given: {
+            "passages": [
+                {"reason": v["reason"], "level": "none", "used": v["verdict"] == "yes"} for v in given["verdicts"]
+            ],
+            "missing": [],
+        }
+    )
+    return ContextUsage(scale=scale_of(case)), sample_of(case, context=passages), replies
 
 
 def context_statement_relevancy(case: Case) -> Adapted:
-    verdicts = [
-        {"statement": str(v.get("statement", "")), **verdict(v, yes_no(str(v["verdict"]).lower() == "yes"))}
-        for v in answer(case, 0, "verdicts")
-    ]
+    (judged,) = told(case, {"verdicts": [{"verdict": str, "reason": str, "statement?": str}]})
+    replies = judged.replies(
+        lambda given: {
+            "verdicts": [
+                {"statement": shown(v.get("statement") or ""), **verdict(v, yes_no(v["verdict"].lower() == "yes"))}
+                for v in given["verdicts"]
+            ]
+        }
+    )
     sample = sample_of(case, context=case["options"].get("context", []))
-    return ContextStatementRelevancy(scale=scale_of(case)), sample, [{"verdicts": verdicts}]
+    return ContextStatementRelevancy(scale=scale_of(case)), sample, replies
 
 
 QUALITY: Mapping[str, Adapter] = {
@@ -257,12 +266,10 @@ QUALITY: Mapping[str, Adapter] = {
     "legacy-context-relevancy": context_statement_relevancy,
     "legacy-contextual-recall": context_usage,
     "legacy-prompt-alignment": instruction_alignment,
-    "legacy-summarization": older_summarization,
     "legacy-toxicity": toxicity,
     "multi-turn-judge": multi_turn_judge,
     "noise-sensitivity": noise_sensitivity,
     "prompt-alignment": prompt_alignment,
     "rubric": rubric,
-    "summarization": summarization,
     "toxicity": toxicity,
 }

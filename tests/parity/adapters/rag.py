@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from evalstone.questions.claims import BATCH
 from evalstone.scorers import (
     AnswerRelevancy,
     ContextPosition,
@@ -20,41 +21,80 @@ from tests.parity.adapters.common import (
     Adapted,
     Adapter,
     Case,
-    answer,
     context_options,
     folded,
     sample_of,
     scale_of,
 )
+from tests.parity.adapters.recorded import all_shown, told
+
+VERDICTS = {"verdicts": [{"verdict": str, "reason": str}]}
+CLAIM_VERDICTS = {"verdicts": [{"verdict": str, "reason": str, "claim?": str}]}
+STATED_VERDICTS = {"verdicts": [{"verdict": str, "reason": str, "claim": str}]}
+STATEMENT_VERDICTS = {"verdicts": [{"verdict": str, "reason": str, "statement": str}]}
+
+RATINGS = {
+    "evaluations": [
+        {"context_index": float, "contextPiece": str, "relevanceLevel": str, "wasUsed": bool, "reasoning": str}
+    ],
+    "missingContext?": [str],
+}
 
 
-def claims_then(case: Case, supported: Callable[[Mapping[str, Any]], str]) -> list[Any]:
-    """The two replies of a scorer that lists claims and verifies them."""
-    verdicts: list[Any] = [
-        {"reason": str(v.get("reason", "")), "passages": [], "verdict": supported(v)}
-        for v in answer(case, 1, "verdicts")
-    ]
-    return [{"claims": answer(case, 0, "claims")}, {"verdicts": verdicts}]
+def claims_then(case: Case, shape: Any, supported: Callable[[Mapping[str, Any]], str]) -> list[Any]:
+    """The replies of a scorer that lists claims and verifies them."""
+    claims, judged = told(case, {"claims": [str]}, shape)
+    replies = claims.replies(lambda given: {"claims": all_shown(given["claims"])})
+    count = len(claims.given.get("claims", ()))
+    return replies + batched(judged.replies(lambda given: verifications(given["verdicts"], supported)), count)
 
 
-def faithfulness(case: Case) -> Adapted:
+def verifications(
+    verdicts: Sequence[Mapping[str, Any]], supported: Callable[[Mapping[str, Any]], str]
+) -> Mapping[str, Any]:
+    """Verdicts on claims in our words."""
+    cited: list[int] = []
+    return {"verdicts": [{"reason": v["reason"], "passages": cited, "verdict": supported(v)} for v in verdicts]}
+
+
+def batched(replies: Sequence[Any], claims: int) -> list[Any]:
+    """The replies, one with a verdict on each claim divided as our question is asked: many claims in batches."""
+    made: list[Any] = []
+    for reply in replies:
+        verdicts: Sequence[Any] = () if isinstance(reply, str) else reply["verdicts"]
+        if claims > BATCH and len(verdicts) == claims:
+            made += [{"verdicts": verdicts[start : start + BATCH]} for start in range(0, claims, BATCH)]
+        else:
+            made.append(reply)
+    return made
+
+
+def faithfulness(case: Case, shape: Any = CLAIM_VERDICTS) -> Adapted:
     words = {"yes": "supported", "no": "contradicted"}
-    replies = claims_then(case, lambda v: words.get(v["verdict"], "not_mentioned"))
+    replies = claims_then(case, shape, lambda v: words.get(v["verdict"], "not_mentioned"))
     options = context_options(case)
-    returned = any(call.get("state") == "result" for call in case.get("tool_calls", ()))
+    calls: Sequence[Mapping[str, Any]] = case.get("tool_calls", ())
+    returned = any(call.get("state") == "result" and call.get("result") is not None for call in calls)
     sample = sample_of(case) if options or returned else sample_of(case, context=())
     return Faithfulness(scale=scale_of(case), **options), sample, replies
 
 
+def older_faithfulness(case: Case) -> Adapted:
+    """The older package asks for the claim with each verdict."""
+    return faithfulness(case, STATED_VERDICTS)
+
+
 def hallucination(case: Case) -> Adapted:
-    replies = claims_then(case, lambda v: "not_mentioned" if v["verdict"] == "yes" else "supported")
+    words = {"yes": "not_mentioned"}
+    replies = claims_then(case, STATEMENT_VERDICTS, lambda v: words.get(v["verdict"], "supported"))
     options = context_options(case)
     sample = sample_of(case) if options else sample_of(case, context=())
     return Hallucination(scale=scale_of(case), **options), sample, replies
 
 
 def context_recall(case: Case) -> Adapted:
-    replies = claims_then(case, lambda v: "supported" if folded(v["verdict"]) == "yes" else "not_mentioned")
+    words = {"yes": "supported"}
+    replies = claims_then(case, VERDICTS, lambda v: words.get(folded(v["verdict"]), "not_mentioned"))
     truth = case.get("ground_truth", "")
     sample = sample_of(case, reference=truth if isinstance(truth, str) else json.dumps(truth))
     return ContextRecall(scale=scale_of(case), **context_options(case)), sample, replies
@@ -65,11 +105,13 @@ def answer_relevancy(key: str, word: str) -> Adapter:
 
     def adapt(case: Case) -> Adapted:
         words = {"yes": "yes", "unsure": "partly"}
-        verdicts = [
-            {"reason": str(v.get("reason", "")), "verdict": words.get(folded(v[word]), "no")}
-            for v in answer(case, 1, key)
-        ]
-        replies = [{"statements": answer(case, 0, "statements")}, {"verdicts": verdicts}]
+        statements, judged = told(case, {"statements": [str]}, {key: [{word: str, "reason": str}]})
+        replies = statements.replies(lambda given: {"statements": all_shown(given["statements"])})
+        replies += judged.replies(
+            lambda given: {
+                "verdicts": [{"reason": v["reason"], "verdict": words.get(folded(v[word]), "no")} for v in given[key]]
+            }
+        )
         weight = case["options"].get("uncertaintyWeight", 0.3)
         return AnswerRelevancy(scale=scale_of(case), uncertainty_weight=weight), sample_of(case), replies
 
@@ -83,19 +125,24 @@ def numbered(items: Sequence[tuple[Any, Mapping[str, Any]]]) -> str:
 
 
 def _number(index: Any) -> str:
-    return f"{index + 1:g}" if isinstance(index, int | float) else str(index)
+    return f"{index + 1:g}" if isinstance(index, int | float) else repr(index)
 
 
 def useful(verdict: Mapping[str, Any]) -> dict[str, Any]:
     """A usefulness verdict in our words."""
     yes = folded(verdict["verdict"]) == "yes"
-    return {"reason": str(verdict.get("reason", "")), "verdict": "yes" if yes else "no"}
+    return {"reason": verdict["reason"], "verdict": "yes" if yes else "no"}
 
 
 def context_precision(case: Case) -> Adapted:
     scorer = ContextPrecision(scale=scale_of(case), **context_options(case))
-    items = [(v.get("context_index"), useful(v)) for v in answer(case, 0, "verdicts")]
-    return scorer, sample_of(case), [f'{{"verdicts": {numbered(items)}}}']
+    (judged,) = told(case, VERDICTS)
+    return scorer, sample_of(case), judged.replies(useful_by_index)
+
+
+def useful_by_index(given: Mapping[str, Any]) -> str:
+    """Usefulness verdicts under their numbers; one without a number names no passage, and ours is refused."""
+    return f'{{"verdicts": {numbered([(v.get("context_index"), useful(v)) for v in given["verdicts"]])}}}'
 
 
 def by_rank(kind: type[ContextPrecision] | type[ContextPosition]) -> Adapter:
@@ -103,8 +150,9 @@ def by_rank(kind: type[ContextPrecision] | type[ContextPosition]) -> Adapter:
 
     def adapt(case: Case) -> Adapted:
         sample = sample_of(case, context=case["options"].get("context", case.get("context")))
-        verdicts = [useful(v) for v in answer(case, 0, "verdicts")]
-        return kind(scale=scale_of(case)), sample, [{"verdicts": verdicts}]
+        (judged,) = told(case, VERDICTS)
+        replies = judged.replies(lambda given: {"verdicts": [useful(v) for v in given["verdicts"]]})
+        return kind(scale=scale_of(case)), sample, replies
 
     return adapt
 
@@ -118,14 +166,17 @@ def context_relevance(case: Case) -> Adapted:
     }
     penalties = Penalties(**{ours: given[theirs] for ours, theirs in names.items() if theirs in given})
     scorer = ContextRelevance(scale=scale_of(case), penalties=penalties, **context_options(case))
-    replies: list[Any] = []
-    for judged in case["judge_answers"]:
-        items = [
-            (e.get("context_index"), {"reason": e["reasoning"], "level": e["relevanceLevel"], "used": e["wasUsed"]})
-            for e in judged["evaluations"]
-        ]
-        replies.append(f'{{"passages": {numbered(items)}, "missing": {json.dumps(judged.get("missingContext", []))}}}')
-    return scorer, sample_of(case), replies
+    (judged,) = told(case, RATINGS)
+    return scorer, sample_of(case), judged.replies(rating_by_index)
+
+
+def rating_by_index(given: Mapping[str, Any]) -> str:
+    """Ratings of passages under their numbers."""
+    items = [
+        (e["context_index"], {"reason": e["reasoning"], "level": e["relevanceLevel"], "used": e["wasUsed"]})
+        for e in given["evaluations"]
+    ]
+    return f'{{"passages": {numbered(items)}, "missing": {json.dumps(all_shown(given.get("missingContext")))}}}'
 
 
 RAG: Mapping[str, Adapter] = {
@@ -138,6 +189,6 @@ RAG: Mapping[str, Adapter] = {
     "legacy-answer-relevancy": answer_relevancy("verdicts", "verdict"),
     "legacy-context-position": by_rank(ContextPosition),
     "legacy-context-precision": by_rank(ContextPrecision),
-    "legacy-faithfulness": faithfulness,
+    "legacy-faithfulness": older_faithfulness,
     "legacy-hallucination": hallucination,
 }

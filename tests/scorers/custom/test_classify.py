@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from evalstone.errors import PromptError, UsageError
+from evalstone.prompt import Prompt
+from evalstone.questions.custom import Choose
 from evalstone.scorers import Classify
 from evalstone.types import Failed, Message, Sample, Score, Skipped, ToolCall
 from tests.fakes import outcome_of, record_of, score_of
@@ -118,6 +120,9 @@ def test_single_braces_are_refused(question: str) -> None:
         ({"choices": {"yes": 1.0}}, "two or more different words"),
         ({"choices": {"yes": 1.0, "YES ": 0.0}}, "two or more different words"),
         ({"choices": {"yes": 1.0, "": 0.0}}, "two or more different words"),
+        ({"choices": {"yes": 1.0, "yes ": 0.0, "no": 0.0}}, "two or more different words"),
+        ({"choices": {"yes": 1.0, 2: 0.0}}, "two or more different words"),
+        ({"abstain": " "}, "two or more different words"),
         ({"choices": {"yes": 1.5, "no": 0.0}}, r"must be in \[0, 1\]"),
         ({"choices": {"yes": True, "no": 0.0}}, r"must be in \[0, 1\]"),
         ({"choices": {"yes": float("nan"), "no": 0.0}}, r"must be in \[0, 1\]"),
@@ -136,8 +141,32 @@ def test_wrong_options_are_refused(options: dict[str, Any], told: str) -> None:
 
 
 def test_an_empty_question_is_refused() -> None:
-    with pytest.raises(PromptError, match="empty"):
-        Classify(" ", fields=[])
+    for question, fields in ((" ", []), ("", None), ("\n", ["output"])):
+        with pytest.raises(UsageError, match="the question is empty"):
+            Classify(question, fields=fields)
+
+
+def test_white_space_around_a_choice_is_no_part_of_it() -> None:
+    scorer = Classify("Polite?", choices={" yes ": 1, "no\n": 0}, meanings={"no ": "an insult"}, abstain=" unclear ")
+    assert scorer.choices == {"yes": 1, "no": 0, "unclear": None}
+    assert scorer.meanings == {"no": "an insult"}
+    assert score_of(scorer, SAMPLE, said("Yes")).value == 1
+    assert (
+        scorer.signature
+        == Classify("Polite?", choices={"yes": 1, "no": 0}, meanings={"no": "an insult"}, abstain="unclear").signature
+    )
+
+
+@pytest.mark.parametrize("choices", [(), ("yes",), ("yes", " "), ("yes", "YES "), ("a", "b", "a"), ("a", 1)])
+def test_a_choice_among_words_needs_two_different_ones(choices: Any) -> None:
+    with pytest.raises(UsageError, match="two or more different words"):
+        Choose((("output", "x"),), Prompt("", "{{output}}?"), choices)
+
+
+def test_a_choice_is_read_whatever_the_white_space_around_it() -> None:
+    question = Choose((("output", "x"),), Prompt("", "{{output}}?"), (" good ", "bad"))
+    assert question.choices == ("good", "bad")
+    assert question.read('{"reason": "r", "verdict": " GOOD "}').choice == "good"
 
 
 def test_it_is_a_value() -> None:

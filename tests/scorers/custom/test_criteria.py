@@ -11,8 +11,10 @@ from evalstone.api import evaluate
 from evalstone.errors import PromptError, UsageError
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Reply
+from evalstone.prompt import Prompt
+from evalstone.questions.mark import Mark, MarkByCriterion
 from evalstone.scorers import Criteria
-from evalstone.scorers.custom.criteria import expected_mark
+from evalstone.scorers.custom.criteria import expected_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
@@ -75,7 +77,8 @@ def test_a_weighted_mark_is_the_mean_by_probability() -> None:
     reply = Reply('{"reason": "r", "score": 4}', alternatives={"4": 0.6, "5": 0.3})
     score = score_of(scorer, SAMPLE, [reply])
     assert score.value == pytest.approx(((4 * 0.6 + 5 * 0.3) / 0.9 - 1) / 4)
-    assert score.evidence.probabilities == {"4": 0.6, "5": 0.3}
+    assert score.evidence.probabilities == pytest.approx({"4": 2 / 3, "5": 1 / 3})
+    assert score.evidence.mark == pytest.approx(13 / 3)
     assert score.evidence.note == "weighted by the judge's probabilities"
 
 
@@ -90,15 +93,23 @@ def test_without_probabilities_of_the_mark_itself_the_plain_mark_stands_and_the_
 
 
 def test_the_mean_mark_is_over_the_probability_that_the_marks_have_together() -> None:
-    assert expected_mark({"1": 0.2, "3": 0.2}) == pytest.approx(2)
-    assert expected_mark({"5": 0.3}) == pytest.approx(5)
+    assert expected_share({"1": 0.2, "3": 0.2}, 5) == pytest.approx(0.25)
+    assert expected_share({"5": 0.3}, 5) == 1
+
+
+def test_what_is_no_mark_or_no_probability_is_left_out_and_the_rest_is_normalised() -> None:
+    question = MarkByCriterion((("output", "x"),), Prompt("", "{{output}}"), 5, True)
+    given = {"9": 0.5, "0": 0.2, "4": 0.3, "5": 0.1, "3": 1.5, "2": -0.1, "1": float("nan")}
+    assert question.weigh(Mark(4), given).probabilities == pytest.approx({"4": 0.75, "5": 0.25})
+    assert question.weigh(Mark(3), given) == Mark(3)
+    assert question.weigh(Mark(4), {"4": 0.0}) == Mark(4)
 
 
 def test_a_weighted_mark_never_leaves_the_range() -> None:
     scorer = Criteria("Plain.", steps=[], weighted=True)
     for probability in (0.1, 0.3, 0.7, 0.9):
         reply = Reply('{"reason": "r", "score": 5}', alternatives={"5": probability})
-        assert 0 <= score_of(scorer, SAMPLE, [reply]).value <= 1
+        assert score_of(scorer, SAMPLE, [reply]).value == 1
 
 
 def test_fields_say_what_is_shown_and_needed() -> None:
@@ -115,6 +126,8 @@ def test_fields_say_what_is_shown_and_needed() -> None:
         ("Plain.", {"levels": True}, UsageError, "levels must be a whole number"),
         ("Plain.", {"levels": 5.0}, UsageError, "levels must be a whole number"),
         ("Plain.", {"steps": "one"}, UsageError, "steps are a list"),
+        ("Plain.", {"steps": ["", " "]}, UsageError, "a step must be a text that is not blank"),
+        ("Plain.", {"steps": ["one", 2]}, UsageError, "a step must be a text that is not blank, not 2"),
         ("Plain.", {"fields": []}, UsageError, "fields is empty"),
         ("Plain.", {"fields": ["answer"]}, UsageError, "unknown sample field 'answer'"),
         (" ", {}, UsageError, "the criterion is empty"),

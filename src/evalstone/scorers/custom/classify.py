@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 from evalstone.errors import UsageError
 from evalstone.prompt import Prompt
 from evalstone.question import Ask
-from evalstone.questions.custom import Choose, choice_form, filled
+from evalstone.questions.custom import Choose, choice_form, distinct_words, filled
 from evalstone.questions.explanation import EXPLAIN
 from evalstone.scorers.custom.base import CustomScorer, materials, own_prompt, with_fields
 from evalstone.types import Score, Skipped
@@ -50,23 +50,29 @@ class Classify(CustomScorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not self.question.strip():
+            raise UsageError(f"{self.name}: the question is empty")
+        if self.abstain is not None:
+            object.__setattr__(self, "abstain", self.abstain.strip())
         object.__setattr__(self, "choices", self._checked_choices())
         object.__setattr__(self, "fields", None if self.fields is None else tuple(self.fields))
-        if strange := sorted(set(self.meanings) - set(self.choices)):
+        meanings = {word.strip(): meaning for word, meaning in self.meanings.items()}
+        if strange := sorted(set(meanings) - set(self.choices)):
             raise UsageError(f"{self.name}: meanings has {strange[0]!r}, which is not among the choices")
-        object.__setattr__(self, "meanings", dict(self.meanings))
+        object.__setattr__(self, "meanings", meanings)
         self.prompt.check(self.prompt.holes)
 
     def _checked_choices(self) -> dict[str, float | None]:
         if not isinstance(cast(object, self.choices), Mapping):
             raise UsageError(f"{self.name}: choices map words to values, such as {YES_NO}; they were {self.choices!r}")
-        choices = dict(self.choices)
-        if self.abstain is not None:
-            choices.setdefault(self.abstain, None)
-        if len({word.strip().casefold() for word in choices}) < max(2, len(choices)) or not all(
-            map(str.strip, choices)
-        ):
-            raise UsageError(f"{self.name}: choices must be two or more different words, not {list(choices)}")
+        given = list(self.choices.items())
+        if self.abstain is not None and self.abstain not in (str(word).strip() for word in self.choices):
+            given.append((self.abstain, None))
+        try:
+            words = distinct_words([word for word, _ in given])
+        except UsageError as error:
+            raise UsageError(f"{self.name}: {error}") from None
+        choices = {word: value for word, (_, value) in zip(words, given, strict=True)}
         for word, value in choices.items():
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if value is not None and not (is_number and 0 <= value <= 1):

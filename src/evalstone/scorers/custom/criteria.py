@@ -12,6 +12,7 @@ the steps. Source: Liu et al. 2023 (G-Eval).
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, cast
@@ -28,10 +29,18 @@ from evalstone.types import Score
 MOST_LEVELS = 100
 
 
-def expected_mark(probabilities: Mapping[str, float]) -> float:
-    """The mean mark, each weighted by its share of the probability that the marks have together."""
-    total = sum(probabilities.values())
-    return sum(int(mark) * probability for mark, probability in probabilities.items()) / total
+def share(mark: int, levels: int) -> float:
+    """How far up a mark stands between 1 and `levels`, from 0 to 1."""
+    return (mark - 1) / (levels - 1)
+
+
+def expected_share(probabilities: Mapping[str, float], levels: int) -> float:
+    """The mean of the marks' shares, each weighted by its part of the probability that the marks have together.
+
+    As no share exceeds 1, the mean of shares cannot either, where that of the marks may miss by the last digit.
+    """
+    weighed = math.fsum(probability * share(int(mark), levels) for mark, probability in probabilities.items())
+    return weighed / math.fsum(probabilities.values())
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,9 @@ class Criteria(CustomScorer):
             raise UsageError(f"{self.name}: fields is empty; the judge must be shown something")
         if self.steps is not None:
             object.__setattr__(self, "steps", tuple(self.steps))
+            for step in cast("Sequence[object]", self.steps):
+                if not isinstance(step, str) or not step.strip():
+                    raise UsageError(f"{self.name}: a step must be a text that is not blank, not {step!r}")
         object.__setattr__(self, "asks", (WriteSteps,) * (self.steps is None) + (MarkByCriterion,))
         if holes := Prompt("", self.text).holes:
             told = f"the criterion has the hole {{{{{holes[0]}}}}}; name the fields that are shown in fields=(…)"
@@ -107,12 +119,11 @@ class Criteria(CustomScorer):
         written = self.steps if self.steps is not None else await ask(WriteSteps(self.text.strip(), tuple(self.fields)))
         prompt = self._prompt(written)
         mark = await ask(MarkByCriterion(filled(prompt, materials(given)), prompt, self.levels, self.weighted))
-        taken, note = float(mark.score), ""
+        value, taken, note = share(mark.score, self.levels), float(mark.score), ""
         if self.weighted and mark.probabilities:
-            taken, note = expected_mark(mark.probabilities), "weighted by the judge's probabilities"
+            value = expected_share(mark.probabilities, self.levels)
+            taken, note = 1 + value * (self.levels - 1), "weighted by the judge's probabilities"
         elif self.weighted:
             note = "the judge gave no probabilities; this is its plain mark"
-        # A weighted mean of equal marks may miss them by the last digit.
-        value = min(1.0, max(0.0, (taken - 1) / (self.levels - 1)))
         evidence = Marked(taken, tuple(written), mark.probabilities, note)
         return Score(value * self.scale, self.scale, mark.reason, evidence)

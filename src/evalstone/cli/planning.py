@@ -1,0 +1,67 @@
+"""From a command line to a checked plan."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+from evalstone.api import plan_for
+from evalstone.config import DEFAULT_SCORERS, RunConfig, numbers, overridden, pairs, read_config
+from evalstone.engine import Plan
+from evalstone.errors import UsageError, unknown
+from evalstone.report.files import prepare
+
+
+def judge_spec(judge: Any, base_url: str | None) -> Any:
+    """The judge that is named, with the base URL put into it. Raises UsageError for a URL without a model."""
+    if base_url is None:
+        return judge
+    if isinstance(judge, dict):
+        return {**cast("dict[str, Any]", judge), "base_url": base_url}
+    if "/" not in str(judge):
+        raise UsageError("--base-url goes with a model as --judge, such as vllm/my-model")
+    return {"model": judge, "base_url": base_url}
+
+
+def configured(
+    data: str,
+    *,
+    judge: str | None,
+    base_url: str | None,
+    mapping: list[str],
+    minimum: list[str],
+    **given: Any,
+) -> RunConfig:
+    """The run that a command line asks for. Raises UsageError for an option that cannot be read."""
+    config = read_config(data) if data.endswith(".toml") else RunConfig(data=data)
+    floors = {name: _number(value, name) for name, value in pairs(minimum, "--min", "SCORER=MEAN").items()}
+    config = overridden(
+        config,
+        judge=judge_spec(config.judge if judge is None else judge, base_url),
+        map={**config.map, **pairs(mapping, "--map", "FIELD=COLUMN", blank=True)},
+        minimum={**config.minimum, **numbers(floors, "--min")},
+        **given,
+    )
+    return config if config.scorers else overridden(config, scorers=DEFAULT_SCORERS)
+
+
+def _number(text: str, name: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"--min {name} takes a number, not {text!r}") from None
+
+
+def planned(config: RunConfig, *, asking: bool = True) -> Plan:
+    """The plan of a run, checked, with the results folder ready. asking=False leaves the judge's key unchecked."""
+    plan = plan_for(config.data, config.scorers, judge=config.judge, mapping=config.map)
+    plan.check(asking=asking)
+    scales = {scorer.name: scorer.scale for scorer in plan.scorers}
+    for name, floor in config.minimum.items():
+        if name not in scales:
+            raise UsageError(f"--min: {unknown('scorer', name, scales)}")
+        if not (math.isfinite(floor) and 0 <= floor <= scales[name]):
+            raise UsageError(f"--min {name} must lie in [0, {scales[name]:g}], not {floor}")
+    if config.out is not None:
+        prepare(config.out)
+    return plan

@@ -1,0 +1,130 @@
+"""What a model judge's settings may be, and what is said of those that they may not be."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pickle
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from evalstone.errors import UsageError
+from evalstone.judges import EmbeddedJudge, ModelJudge, judge_from
+from evalstone.judges.settings import SETTINGS
+
+MODEL = "openai/gpt-5.1"
+TEXTS = ("base_url", "api_key", "language", "reasoning_effort")
+POSITIVE = ("requests_a_minute", "tokens_a_minute", "max_tokens")
+
+
+def made(**settings: Any) -> ModelJudge:
+    return ModelJudge(MODEL, **settings)
+
+
+def test_every_setting_is_checked():
+    known = {each.name for each in dataclasses.fields(ModelJudge) if each.init}
+    assert known == {*SETTINGS, "price", "headers"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in TEXTS for value in (3, True, b"x", ["x"])),
+        *((name, value) for name in POSITIVE for value in (0, -1, 1.5, "3", True, [1])),
+        *(("temperature", value) for value in (-0.1, 2.1, "0", True, math.nan, math.inf)),
+        *(("seed", value) for value in (1.0, "1", True)),
+        *(("retries", value) for value in (-1, 1.0, "3", True, None)),
+        *((name, value) for name in ("timeout", "deadline") for value in (0, -1, "9", True, None, math.nan, math.inf)),
+        *(("timeout", value) for value in (10**400, 1j)),
+        *(("logprobs", value) for value in (1, "yes", None)),
+        *(("price", value) for value in (3, "12", [1], [1, 2, 3], [1, "2"], [1, -1], [1, math.nan], [1, math.inf])),
+        *(("price", value) for value in ([True, 1], {1: 2, 3: 4}, {1, 2}, [10**400, 1])),
+        *(("headers", value) for value in (None, "X: 1", [("X", "1")], {"X": 1}, {1: "X"}, {"X": None})),
+    ],
+)
+def test_a_setting_of_the_wrong_kind_or_out_of_range_is_refused_by_name(name: str, value: Any):
+    with pytest.raises(UsageError, match=f"^{name} must be .+, not .+"):
+        made(**{name: value})
+    with pytest.raises(UsageError, match=f"^{name} must be"):
+        judge_from({"model": MODEL, name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in TEXTS for value in (None, "http://x")),
+        *((name, value) for name in POSITIVE for value in (None, 1, 10**9)),
+        *(("temperature", value) for value in (None, 0, 2, 0.5)),
+        *(("seed", value) for value in (None, 0, -1)),
+        *(("retries", value) for value in (0, 5)),
+        *((name, value) for name in ("timeout", "deadline") for value in (1, 0.001)),
+        *(("logprobs", value) for value in (True, False)),
+        *(("price", value) for value in (None, (0, 0), (1.25, 10))),
+        *(("headers", value) for value in ({}, {"X": "1"}, MappingProxyType({"X": "1"}))),
+    ],
+)
+def test_a_setting_within_its_range_is_taken(name: str, value: Any):
+    assert getattr(made(**{name: value}), name) == value
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"retries": "3"}, "retries must be a whole number of 0 or more, not '3' (str)"),
+        ({"temperature": 3}, "temperature must be None or a number from 0 to 2, not 3 (int)"),
+        ({"timeout": 0}, "timeout must be a number above 0, not 0 (int)"),
+        ({"seed": 1.5}, "seed must be None or a whole number, not 1.5 (float)"),
+        ({"logprobs": 1}, "logprobs must be true or false, not 1 (int)"),
+        (
+            {"price": [1]},
+            "price must be None or two numbers of 0 or more, dollars for a million input and output tokens, "
+            "not [1] (list)",
+        ),
+    ],
+)
+def test_a_refusal_says_what_was_expected_and_what_came(settings: dict[str, Any], told: str):
+    with pytest.raises(UsageError) as raised:
+        made(**settings)
+    assert str(raised.value) == told
+
+
+def test_a_refusal_shows_no_secret_and_no_long_value():
+    for settings in ({"api_key": b"hidden"}, {"headers": {"X-Key": "hidden", "n": 1}}):
+        with pytest.raises(UsageError) as raised:
+            made(**settings)
+        assert "hidden" not in str(raised.value)
+    with pytest.raises(UsageError) as raised:
+        made(retries="x" * 100_000)
+    assert len(str(raised.value)) < 200
+
+
+def test_a_price_from_a_file_is_a_value():
+    judge = judge_from({"model": MODEL, "price": [1, 10]})
+    assert isinstance(judge, ModelJudge)
+    assert judge.price == (1, 10)
+    assert made(price=[1, 10]).price == (1, 10)
+    assert pickle.loads(pickle.dumps(judge)).price == (1, 10)
+
+
+@pytest.mark.parametrize("model", [3, None, b"openai/x", ["openai/x"]])
+def test_a_model_that_is_no_text_is_refused(model: Any):
+    with pytest.raises(UsageError, match="model must be text"):
+        ModelJudge(model)
+
+
+@pytest.mark.parametrize("spec", [3, None, "", [MODEL], b"embedded", ModelJudge, EmbeddedJudge])
+def test_what_is_no_judge_is_told_what_a_judge_is(spec: Any):
+    with pytest.raises(UsageError, match=r"a judge is `embedded`, a language model named provider/model.*, not "):
+        judge_from(spec)
+
+
+def test_a_table_with_odd_names_is_refused_and_not_stumbled_over():
+    odd: Any = {3: 1, "seed": 1}
+    with pytest.raises(UsageError, match="needs a model"):
+        judge_from(odd)
+    with pytest.raises(UsageError, match="the embedded judge has no settings; it was given 3, seed"):
+        judge_from({"model": "embedded", **odd})
+    with pytest.raises(UsageError, match="unknown setting '3'"):
+        judge_from({"model": MODEL, **odd})
