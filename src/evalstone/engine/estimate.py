@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -66,10 +66,7 @@ class Estimate:
     @property
     def usage(self) -> Usage:
         """Tokens that the calls would take."""
-        total = Usage()
-        for scorer in self.scorers:
-            total += scorer.usage
-        return total
+        return _total(self.scorers)
 
 
 async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
@@ -88,10 +85,11 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     finally:
         if book is not None:
             book.close()
-    total = Usage()
-    for line in lines:
-        total += line.usage
-    return Estimate(plan.judge.identity, len(plan.dataset), tuple(lines), _cost(plan, total), guesses.kinds)
+    return Estimate(plan.judge.identity, len(plan.dataset), tuple(lines), _cost(plan, _total(lines)), guesses.kinds)
+
+
+def _total(lines: Iterable[ScorerEstimate]) -> Usage:
+    return sum((line.usage for line in lines), Usage())
 
 
 def _cost(plan: Plan, usage: Usage) -> float | None:
