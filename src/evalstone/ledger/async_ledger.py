@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -61,7 +61,8 @@ class AsyncLedger:
         self._url = url
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evalstone-ledger")
         self._batch = _Batch()
-        self._working: asyncio.Task[None] | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._renewing: asyncio.Task[None] | None = None
         self._ledger: Ledger | None = None
         self._held: set[Key] = set()
@@ -77,8 +78,7 @@ class AsyncLedger:
         return self
 
     async def __aexit__(self, *raised: object) -> None:
-        while self._working is not None:
-            await asyncio.wait([self._working])
+        await self._idle.wait()
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.wait([self._renewing])
@@ -204,20 +204,26 @@ class AsyncLedger:
             with contextlib.suppress(LedgerError):
                 await self._threaded(self._open.renew_leases)
 
+    # From here to `_settle` it is calls and no task: every hop that a task would add is a turn of the loop, which all
+    # who wait for the ledger would wait for as well.
     def _work(self) -> None:
-        if self._working is None:
-            self._working = asyncio.get_running_loop().create_task(self._drain())
+        if self._idle.is_set():
+            self._idle.clear()
+            asyncio.get_running_loop().call_soon(self._begin)
 
-    async def _drain(self) -> None:
+    def _begin(self) -> None:
+        """Give the thread what is asked for by now, if anything is."""
+        if not self._batch:
+            self._idle.set()
+            return
+        batch, self._batch = self._batch, _Batch()
         loop = asyncio.get_running_loop()
-        try:
-            while self._batch:
-                batch, self._batch = self._batch, _Batch()
-                work = loop.run_in_executor(self._thread, self._run, batch, self._held.copy())
-                await asyncio.wait([work])
-                self._settle(batch, work)
-        finally:
-            self._working = None
+        work = self._thread.submit(self._run, batch, self._held.copy())
+        work.add_done_callback(lambda done: loop.call_soon_threadsafe(self._end, batch, done))
+
+    def _end(self, batch: _Batch, work: Future[Done]) -> None:
+        self._settle(batch, work)
+        self._begin()
 
     def _run(self, batch: _Batch, held: set[Key]) -> Done:
         from evalstone.ledger.store import Turn  # noqa: PLC0415 - SQLAlchemy, which is loaded by then
@@ -226,7 +232,7 @@ class AsyncLedger:
         looked = batch.looked.keys() | (batch.wanted.keys() & held)
         return self._open.turn(Turn(batch.answers, batch.records, batch.freed, looked, wanted, batch.bury))
 
-    def _settle(self, batch: _Batch, work: asyncio.Future[Done]) -> None:
+    def _settle(self, batch: _Batch, work: Future[Done]) -> None:
         """Give every caller of a batch what came of it; whatever error ended it reaches all of them."""
         if error := work.exception():
             if isinstance(error, LedgerError):

@@ -77,7 +77,9 @@ class SQLite(Dialect):
         except OSError as error:
             raise LedgerError(f"the ledger's folder {path.parent} cannot be made: {error.strerror}") from None
         url = sa.URL.create("sqlite", database=str(path))
-        engine = sa.create_engine(url, connect_args={"timeout": WAIT}, poolclass=sa.pool.NullPool)
+        # Parameters by name, as psycopg has them: statements that go to the driver as text take the same rows for both.
+        settings: Any = {"connect_args": {"timeout": WAIT}, "paramstyle": "named", "poolclass": sa.pool.NullPool}
+        engine = sa.create_engine(url, **settings)
         event.listen(engine, "connect", _explicit)
         event.listen(engine, "begin", _begin)
         return engine

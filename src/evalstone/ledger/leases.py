@@ -13,13 +13,13 @@ import platform
 import secrets
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
 from evalstone.ledger.dialects import Dialect
 from evalstone.ledger.rows import Key
-from evalstone.ledger.tables import KEYS, all_of, leases
+from evalstone.ledger.statements import Statements, execute_all
+from evalstone.ledger.tables import leases
 
 SECONDS = 30.0
 """How long a lease holds when nobody puts its end off."""
@@ -73,13 +73,11 @@ def _parameters(key: Key) -> dict[str, object]:
 class Leases:
     """The leases of one owner, in a ledger's table. Every method works within the caller's transaction."""
 
-    def __init__(self, dialect: Dialect, owner: str, seconds: float = SECONDS) -> None:
+    def __init__(self, dialect: Dialect, statements: Statements, owner: str, seconds: float = SECONDS) -> None:
         self.owner, self.seconds = owner, seconds
         now = sa.literal_column(f"({dialect.now})", sa.Float)
         until = now + sa.bindparam("seconds", type_=sa.Float)
-        inserted: dict[str, Any] = {"question": sa.bindparam("question"), "judge": sa.bindparam("judge")}
-        inserted |= {"number": sa.bindparam("number"), "owner": sa.bindparam("owner"), "until": until}
-        self._take = dialect.insert(leases).values(inserted).on_conflict_do_nothing()
+        self._statements = statements
         self._renew = sa.update(leases).where(leases.c.owner == owner).values(until=until)
         self._expired = sa.delete(leases).where(leases.c.until < now)
 
@@ -87,10 +85,10 @@ class Leases:
         """Take the leases that nobody holds; those that were got. wanted: none that this owner holds already."""
         # In one order for all, so that no two processes wait for each other.
         rows = [{**_parameters(key), "owner": self.owner, "seconds": self.seconds} for key in sorted(wanted)]
-        done = connection.execute(self._take, rows, execution_options={"preserve_rowcount": True})
-        if done.rowcount == len(rows):
+        taken = execute_all(connection, self._statements.take_lease, rows)
+        if taken == len(rows):
             return set(wanted)
-        if not done.rowcount:
+        if not taken:
             return set()
         query = sa.select(leases.c.question, leases.c.judge, leases.c.number).where(leases.c.owner == self.owner)
         return {Key(*row) for row in connection.execute(query)} & set(wanted)
@@ -99,7 +97,7 @@ class Leases:
         """Give leases of this owner back."""
         rows = [{"b_question": q, "b_judge": j, "b_number": n, "b_owner": self.owner} for q, j, n in keys]
         if rows:
-            connection.execute(_FREE, rows)
+            execute_all(connection, self._statements.free_lease, rows)
 
     def free_all(self, connection: sa.Connection) -> None:
         """Give all leases of this owner back."""
@@ -119,6 +117,3 @@ class Leases:
         if dead := [owner for owner in owners if _is_dead(owner)]:
             connection.execute(sa.delete(leases).where(leases.c.owner.in_(dead)))
         connection.execute(self._expired)
-
-
-_FREE = sa.delete(leases).where(all_of(leases, *KEYS[leases], "owner"))

@@ -22,9 +22,8 @@ from evalstone.ledger.dialects import dialect_of, transaction
 from evalstone.ledger.leases import Leases, new_owner, run_key
 from evalstone.ledger.opening import prepare
 from evalstone.ledger.rows import DatasetRow, Key, RunRow, StoredAnswer
+from evalstone.ledger.statements import MOST, Statements, execute_all, looking
 from evalstone.types import Record
-
-CHUNK = 400
 
 
 @dataclass
@@ -67,10 +66,8 @@ class Ledger:
             except BaseException:
                 self.close()
                 raise
-        self._insert = self.dialect.insert
-        self._upsert_answers = self._upsert(tables.answers)
-        self._upsert_records = self._upsert(tables.records)
-        self.leases = Leases(self.dialect, new_owner())
+        self._statements = Statements(self.dialect, self.engine)
+        self.leases = Leases(self.dialect, self._statements, new_owner())
 
     @property
     def place(self) -> str:
@@ -101,23 +98,17 @@ class Ledger:
         with self._explained(), transaction(self.connection, writing=writing) as connection:
             yield connection
 
-    def _upsert(self, table: sa.Table) -> Any:
-        statement = self._insert(table)
-        keys = tables.KEYS[table]
-        changed = {name: statement.excluded[name] for name in tables.columns(table) if name not in keys}
-        return statement.on_conflict_do_update(index_elements=keys, set_=changed)
-
     def add(self, connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> int:
         """Within a transaction: insert those rows that are not there yet; how many."""
         if not rows:
             return 0
-        statement = self._insert(table).on_conflict_do_nothing()
+        statement = self.dialect.insert(table).on_conflict_do_nothing()
         return connection.execute(statement, rows, execution_options={"preserve_rowcount": True}).rowcount
 
     def answers(self, judge: str, questions: Sequence[str], *, number: int = 0) -> dict[str, StoredAnswer]:
         """A judge's stored answers to some questions, by question fingerprint."""
         with self.transaction() as connection:
-            found = _look(connection, [Key(question, judge, number) for question in questions])
+            found = self._look(connection, [Key(question, judge, number) for question in questions])
         return {key.question: answer for key, answer in found.items()}
 
     def write(self, answers: Iterable[StoredAnswer] = (), records: Iterable[tuple[str, Record]] = ()) -> None:
@@ -132,7 +123,7 @@ class Ledger:
         if writing or turn.looked or turn.wanted:
             with self.transaction(writing=writing) as connection:
                 self._write(connection, turn)
-                done.found = _look(connection, turn.looked | turn.wanted)
+                done.found = self._look(connection, turn.looked | turn.wanted)
                 missing = turn.wanted - done.found.keys()
                 if missing and writing and self.dialect.single_writer:
                     done.taken = self.leases.take(connection, missing)
@@ -141,7 +132,7 @@ class Ledger:
             with self.transaction(writing=True) as connection:
                 done.taken = self.leases.take(connection, missing)
                 # Another may have answered between the look and the lease.
-                done.found.update(late := _look(connection, done.taken))
+                done.found.update(late := self._look(connection, done.taken))
                 self.leases.free(connection, late)
                 done.taken -= late.keys()
         return done
@@ -150,10 +141,26 @@ class Ledger:
         if turn.bury:
             self.leases.bury(connection)
         if turn.answers:
-            connection.execute(self._upsert_answers, [answer_row(a) for a in sorted(turn.answers, key=_key)])
+            rows = [answer_row(answer) for answer in sorted(turn.answers, key=_key)]
+            execute_all(connection, self._statements.put_answer, rows)
         if turn.records:
-            connection.execute(self._upsert_records, [record_row(run, record) for run, record in turn.records])
+            kept = [record_row(run, record) for run, record in turn.records]
+            execute_all(connection, self._statements.put_record, kept)
         self.leases.free(connection, turn.freed)
+
+    def _look(self, connection: sa.Connection, keys: Iterable[Key]) -> dict[Key, StoredAnswer]:
+        """The answers that are there, by key."""
+        by_judge: dict[tuple[str, int], list[str]] = {}
+        for question, judge, number in keys:
+            by_judge.setdefault((judge, number), []).append(question)
+        found: dict[Key, StoredAnswer] = {}
+        for (judge, number), questions in by_judge.items():
+            for start in range(0, len(questions), MOST):
+                chosen = looking(judge, number, questions[start : start + MOST])
+                for row in connection.exec_driver_sql(self._statements.look(len(chosen) - 2), chosen):
+                    answer = answer_of(row)
+                    found[answer.key] = answer
+        return found
 
     def start_run(self, row: RunRow) -> None:
         """Enter a run before its first record, with its data set version, and lease it."""
@@ -233,27 +240,7 @@ class Ledger:
 
 
 _RUNS = sa.select(tables.runs).order_by(tables.runs.c.position.desc())
-_ANSWERS = sa.select(tables.answers).where(
-    tables.answers.c.judge == sa.bindparam("judge"),
-    tables.answers.c.number == sa.bindparam("number"),
-    tables.answers.c.question.in_(sa.bindparam("questions", expanding=True)),
-)
 
 
 def _key(answer: StoredAnswer) -> Key:
     return answer.key
-
-
-def _look(connection: sa.Connection, keys: Iterable[Key]) -> dict[Key, StoredAnswer]:
-    """The answers that are there, by key."""
-    by_judge: dict[tuple[str, int], list[str]] = {}
-    for question, judge, number in keys:
-        by_judge.setdefault((judge, number), []).append(question)
-    found: dict[Key, StoredAnswer] = {}
-    for (judge, number), questions in by_judge.items():
-        for start in range(0, len(questions), CHUNK):
-            chosen = {"judge": judge, "number": number, "questions": questions[start : start + CHUNK]}
-            for row in connection.execute(_ANSWERS, chosen):
-                answer = answer_of(row)
-                found[answer.key] = answer
-    return found
