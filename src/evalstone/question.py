@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from evalstone.plain import digest
+from evalstone.errors import JudgeError
+from evalstone.plain import digest, plain
 from evalstone.prompt import Material, Prompt
 from evalstone.reply import parse_json
-from evalstone.types import NO_USAGE, Usage
+from evalstone.types import NO_USAGE, Step, Usage
 
 A = TypeVar("A")
+
+BYTES_A_TOKEN = 4
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,8 @@ class Answer(Generic[A]):
     value: the typed answer. reply: the raw reply it was read from (None when the judge is no language model).
     confidence: probability in [0, 1] that the answer is right, when the judge gives one. alternatives: the
     probabilities of the words that the question wants weighed, when the judge gives them. cost: US dollars, None when
-    the price is unknown. seconds: wall time, waiting for retries included.
+    the price is unknown. seconds: wall time, waiting for retries included. reused: nothing was asked for it. members,
+    detail: of a judge of judges, what its members answered, and how that became one answer.
     """
 
     value: A
@@ -121,9 +125,87 @@ class Answer(Generic[A]):
     seconds: float = 0.0
     confidence: float | None = None
     alternatives: Mapping[str, float] | None = None
+    reused: bool = False
+    members: tuple[Step, ...] = ()
+    detail: Mapping[str, Any] | None = None
+
+
+def unpaid(answer: Answer[A]) -> Answer[A]:
+    """The answer, given again: it took nothing, and neither did its members'."""
+    members = tuple(map(unpaid_step, answer.members))
+    return replace(answer, usage=NO_USAGE, cost=0.0, seconds=0.0, reused=True, members=members)
+
+
+def unpaid_step(step: Step) -> Step:
+    """The step of an answer that is given again."""
+    members = tuple(map(unpaid_step, step.members))
+    return replace(step, usage=NO_USAGE, cost=0.0, seconds=0.0, reused=True, members=members)
+
+
+def step_of(question: Question[A], answer: Answer[A], number: int = 0) -> Step:
+    """A question and its answer, as a record keeps them."""
+    return Step(
+        question=question.kind,
+        fingerprint=question.fingerprint,
+        judge=answer.judge,
+        answer=plain(answer.value),
+        usage=answer.usage,
+        cost=answer.cost,
+        seconds=answer.seconds,
+        confidence=answer.confidence,
+        reused=answer.reused,
+        reply=answer.reply,
+        alternatives=answer.alternatives,
+        number=number,
+        members=answer.members,
+        detail=answer.detail,
+    )
+
+
+def failed_step(question: Question[Any], error: JudgeError, judge: str, number: int = 0) -> Step:
+    """A question that got no answer, with what asking it took."""
+    return Step(
+        question=question.kind,
+        fingerprint=question.fingerprint,
+        judge=judge,
+        answer=None,
+        usage=error.usage or NO_USAGE,
+        cost=error.cost,
+        seconds=error.seconds,
+        reply=error.reply,
+        number=number,
+        members=tuple(error.members),
+        detail={"error": str(error)},
+    )
+
+
+@dataclass(frozen=True)
+class Room:
+    """What one question to a judge may hold, at most: tokens of passages, and items that are judged one by one.
+
+    whole: a response is better asked about at once than sentence by sentence.
+    """
+
+    tokens: int = 25_000
+    items: int = 25
+    whole: bool = False
+
+    def characters(self, passages: Sequence[str]) -> int:
+        """How many characters of such passages the tokens come to, at about four bytes to a token."""
+        size = sum(len(passage.encode("utf-8", "replace")) for passage in passages)
+        return max(1, int(self.tokens * BYTES_A_TOKEN * sum(map(len, passages)) / size)) if size else self.tokens
+
+
+ROOM = Room()
+"""What any judge is taken to hold that says nothing else."""
 
 
 class Ask(Protocol):
     """How a scorer puts a question: `claims = await ask(ListClaims(text=output))`."""
 
     async def __call__(self, question: Question[A]) -> A: ...
+
+
+def room_of(ask: Ask) -> Room:
+    """What one question may hold that is put this way."""
+    return getattr(ask, "room", ROOM)

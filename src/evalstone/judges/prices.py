@@ -1,4 +1,4 @@
-"""What an answer cost, from the prices that the genai-prices package ships; nothing is downloaded."""
+"""What an answer costs and how much a model takes in, as the genai-prices package has it; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from evalstone.types import Usage
 
 PER_TOKEN = 1e-6
 SMALLEST_TIER = 16_000
+BATCH_PRICE = 0.5
+"""What a batch costs, as a share of the price of the same requests sent one by one; OpenAI and Anthropic say so."""
 
 
 def cost_of(usage: Usage, *, provider: str, model: str, price: tuple[float, float] | None = None) -> float | None:
@@ -25,6 +27,22 @@ def cost_of(usage: Usage, *, provider: str, model: str, price: tuple[float, floa
         fresh, cached, output = rates
         return (usage.input - usage.cached) * fresh + usage.cached * cached + usage.output * output
     return _listed(provider, model)(usage)
+
+
+@functools.cache
+def window_of(provider: str, model: str) -> int | None:
+    """How many tokens a model takes in, question and reply together; None when it is not known."""
+    from genai_prices import data_snapshot  # noqa: PLC0415 - a third of a second, and only paid judges need it
+
+    try:
+        return data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)[1].context_window
+    except LookupError:
+        return None
+
+
+def at_batch_price(cost: float | None) -> float | None:
+    """What requests of this price cost as a batch."""
+    return None if cost is None else cost * BATCH_PRICE
 
 
 @functools.cache

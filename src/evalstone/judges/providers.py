@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -43,6 +44,7 @@ PROVIDERS: Mapping[str, Provider] = {
 }
 
 
+@functools.lru_cache(maxsize=256)
 def split_model(name: str) -> tuple[str, str]:
     """`openai/gpt-5.1` as provider and model. Raises UsageError for an unknown provider or a name without a slash."""
     provider, slash, model = name.partition("/")

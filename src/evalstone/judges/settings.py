@@ -58,6 +58,7 @@ SETTINGS: Final[Mapping[str, Allowed]] = {
     "deadline": Allowed("a number", 0, above=True),
     "requests_a_minute": Allowed("a whole number", 1, optional=True),
     "tokens_a_minute": Allowed("a whole number", 1, optional=True),
+    "context_window": Allowed("a whole number", 1, optional=True),
 }
 SECRET: Final = frozenset({"api_key", "headers"})
 

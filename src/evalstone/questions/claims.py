@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from evalstone.errors import ReplyError
 from evalstone.prompt import Prompt
-from evalstone.question import Ask, Question
+from evalstone.question import Ask, Question, room_of
+from evalstone.questions.chunking import Chunk, chunked
 from evalstone.reply import (
     NUMBERS,
     TEXT,
@@ -25,8 +26,6 @@ from evalstone.reply import (
     object_schema,
     texts,
 )
-
-BATCH = 25
 
 LIST_CLAIMS = Prompt(
     instructions="""\
@@ -76,12 +75,16 @@ Support: TypeAlias = Literal["supported", "contradicted", "not_mentioned"]
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """What the passages say of one claim. `passages` are the numbers, from 1, of those that decide it."""
+    """What the passages say of one claim. `passages` are the numbers, from 1, of those that decide it.
+
+    confidence: the probability in [0, 1] that the verdict is right, where the judge gives one for each claim.
+    """
 
     claim: str
     verdict: Support
     passages: tuple[int, ...] = ()
     reason: str = ""
+    confidence: float | None = None
 
 
 VERIFY_CLAIMS = Prompt(
@@ -150,11 +153,39 @@ class VerifyClaims(Question[tuple[ClaimVerdict, ...]]):
 
 
 async def verified(ask: Ask, claims: Sequence[str], context: Sequence[str]) -> tuple[ClaimVerdict, ...]:
-    """The verdict on each claim, in order. Many claims are verified in batches, each in a question of its own: a model
-    that is asked about fifty at once grows careless, and one bad reply would lose them all."""
-    batches = [tuple(claims[start : start + BATCH]) for start in range(0, len(claims), BATCH)]
-    found = await asyncio.gather(*(ask(VerifyClaims(claims=batch, context=tuple(context))) for batch in batches))
+    """The verdict on each claim, in order.
+
+    Many claims are verified in batches, each in a question of its own: a model that is asked about fifty at once grows
+    careless, and one bad reply would lose them all. Passages too long for one question are read in chunks, cut between
+    sentences: a claim is supported when a chunk supports it, else contradicted when one contradicts it. A later chunk
+    is asked only about the claims that none before it supports. How much a question holds is the judge's to say.
+    """
+    room = room_of(ask)
+    batches = [tuple(claims[start : start + room.items]) for start in range(0, len(claims), room.items)]
+    parts = chunked(context, room.characters(context))
+    if len(parts) == 1:
+        found = await asyncio.gather(*(ask(VerifyClaims(claims=batch, context=parts[0].texts)) for batch in batches))
+    else:
+        found = await asyncio.gather(*(_read(ask, batch, parts) for batch in batches))
     return tuple(itertools.chain.from_iterable(found))
+
+
+async def _read(ask: Ask, claims: tuple[str, ...], parts: Sequence[Chunk]) -> tuple[ClaimVerdict, ...]:
+    """The verdicts on a batch of claims by one chunk after another."""
+    found: dict[int, ClaimVerdict] = {}
+    for part in parts:
+        open_ = [place for place in range(len(claims)) if place not in found or found[place].verdict != "supported"]
+        if not open_:
+            break
+        said = await ask(VerifyClaims(claims=tuple(claims[place] for place in open_), context=part.texts))
+        for place, verdict in zip(open_, said, strict=True):
+            if place not in found or _WEIGHT[verdict.verdict] > _WEIGHT[found[place].verdict]:
+                cited = dict.fromkeys(part.numbers[number - 1] for number in verdict.passages)
+                found[place] = replace(verdict, passages=tuple(cited))
+    return tuple(found[place] for place in range(len(claims)))
+
+
+_WEIGHT: Mapping[Support, int] = {"not_mentioned": 0, "contradicted": 1, "supported": 2}
 
 
 def check_citations(cited: list[int], count: int, where: str) -> None:

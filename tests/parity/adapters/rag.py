@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from evalstone.questions.claims import BATCH
+from evalstone.question import ROOM
 from evalstone.scorers import (
     AnswerRelevancy,
     ContextPosition,
@@ -62,8 +62,8 @@ def batched(replies: Sequence[Any], claims: int) -> list[Any]:
     made: list[Any] = []
     for reply in replies:
         verdicts: Sequence[Any] = () if isinstance(reply, str) else reply["verdicts"]
-        if claims > BATCH and len(verdicts) == claims:
-            made += [{"verdicts": verdicts[start : start + BATCH]} for start in range(0, claims, BATCH)]
+        if claims > ROOM.items and len(verdicts) == claims:
+            made += [{"verdicts": verdicts[start : start + ROOM.items]} for start in range(0, claims, ROOM.items)]
         else:
             made.append(reply)
     return made

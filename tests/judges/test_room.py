@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+from evalstone import ModelJudge, UsageError
+from evalstone.judges.room import room_for
+from evalstone.question import ROOM, Room
+
+
+def test_a_large_or_unknown_window_leaves_the_usual_room() -> None:
+    assert room_for(None) == ROOM == room_for(400_000)
+
+
+def test_a_small_window_leaves_room_beside_the_reply_and_the_instructions() -> None:
+    assert room_for(8_192) == Room(tokens=int(0.75 * (8_192 - 2_048 - 1_500)), items=25)
+    assert room_for(2_000) == Room(tokens=1, items=6)
+
+
+def test_a_short_reply_takes_fewer_items() -> None:
+    assert room_for(None, max_tokens=400) == Room(items=5)
+    assert room_for(None, max_tokens=10) == Room(items=1)
+
+
+def test_a_model_has_the_room_of_its_listed_window_or_of_the_one_it_is_given() -> None:
+    assert ModelJudge("openai/gpt-5.1").room == ROOM
+    assert ModelJudge("vllm/mine", context_window=8_192).room.tokens == 3_483
+    assert ModelJudge("openai/gpt-3.5-turbo-instruct", context_window=4_096).room.tokens < 2_000
+
+
+def test_the_window_changes_no_answer_and_so_is_no_part_of_the_identity() -> None:
+    assert ModelJudge("vllm/mine", context_window=8_192).identity == ModelJudge("vllm/mine").identity
+
+
+def test_a_window_that_is_no_number_is_refused() -> None:
+    with pytest.raises(UsageError, match="context_window must be None or a whole number"):
+        ModelJudge("vllm/mine", context_window=0)
