@@ -36,11 +36,23 @@ def test_what_is_kept_is_durable_when_the_await_ends(url: str) -> None:
                 assert len(second.records("r1")) == 50
             found = await asyncio.gather(*(ledger.answer(answer(n).question, JUDGE) for n in range(51)))
             assert found == [*(answer(n) for n in range(50)), None]
-            assert await ledger.resumable(run().plan) is None  # it is under way, here
+            assert await ledger.take_up(run().plan) is None  # it is under way, here
         async with AsyncLedger(url) as ledger:
-            found = await ledger.resumable(run().plan)
-            assert found is not None
-            assert found[0] == run()
+            assert await ledger.take_up(run().plan) == run()
+
+    done_within(work())
+
+
+def test_records_are_read_a_part_at_a_time_and_all_of_them(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.ledger.async_ledger.READ_AT_ONCE", 3)
+
+    async def work() -> None:
+        async with AsyncLedger(url) as ledger:
+            await ledger.start_run(run())
+            for n in range(7):
+                await ledger.keep_record("r1", record(str(n)))
+            assert [found async for found in ledger.records("r1")] == [record(str(n)) for n in range(7)]
+            assert [found async for found in ledger.records("another")] == []
 
     done_within(work())
 
@@ -107,7 +119,7 @@ def test_a_ledger_that_is_closed_holds_nothing_back(url: str) -> None:
             assert await first.claim(ONE.question, JUDGE)
         async with AsyncLedger(url) as second:
             assert await second.claim(ONE.question, JUDGE)
-            assert await second.resumable(run().plan) is not None
+            assert await second.take_up(run().plan) is not None
 
     done_within(work())
 

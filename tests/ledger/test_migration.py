@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from evalstone.ledger.migration import STEPS, upgrade
 from evalstone.ledger.opening import version_of
 from evalstone.ledger.store import Ledger
 from evalstone.ledger.tables import LAYOUT, metadata
+from evalstone.types import Record
 from tests.ledger.rows import JUDGE, answer, record, run
 
 VERSION_1 = """
@@ -61,6 +63,19 @@ def version_1(path: Path, *, weighed: bool = False) -> None:
             body = json.dumps(record(sample).to_dict())
             connection.execute("INSERT INTO records VALUES ('r1', ?, 's@1', ?)", (sample, body))
         connection.commit()
+
+
+def test_ledgers_that_are_migrated_in_several_threads_at_once_do_not_get_mixed_up(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{n}.db" for n in range(8)]
+    for path in paths:
+        version_1(path)
+
+    def opened(path: Path) -> list[Record]:
+        with Ledger(path) as ledger:
+            return ledger.records("r1")
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(opened, paths)) == [[record("b"), record("a")]] * 8
 
 
 @pytest.mark.parametrize("weighed", [False, True])

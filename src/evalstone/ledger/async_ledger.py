@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstone.errors import LedgerError
 from evalstone.ledger.rows import Claim, Key, RunRow, StoredAnswer
+from evalstone.ledger.worker import Worker
 from evalstone.types import Record
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ Want = asyncio.Future["StoredAnswer | Claim | None"]
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 BURY_EVERY = 1.0
+READ_AT_ONCE = 2000
 
 
 @dataclass
@@ -59,7 +62,7 @@ class AsyncLedger:
 
     def __init__(self, url: str | Path) -> None:
         self._url = url
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="evalstone-ledger")
+        self._thread = Worker("evalstone-ledger")
         self._batch = _Batch()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -70,32 +73,42 @@ class AsyncLedger:
         self._buried = 0.0
 
     async def __aenter__(self) -> AsyncLedger:
+        opening = self._thread.submit(_opened, self._url)
         try:
-            self._ledger = await self._threaded(lambda: _opened(self._url))
+            self._ledger = await asyncio.wrap_future(opening)
         except BaseException:
-            self._thread.shutdown(wait=False)
+            self._thread.submit(_close_late, opening)
+            self._thread.close()
             raise
         return self
 
     async def __aexit__(self, *raised: object) -> None:
-        await self._idle.wait()
-        if self._renewing is not None:
-            self._renewing.cancel()
-            await asyncio.wait([self._renewing])
-            # What cannot be given back now runs out by itself.
-            with contextlib.suppress(LedgerError):
-                await self._threaded(self._open.free_leases)
-        await self._threaded(self._open.close)
-        self._thread.shutdown(wait=True)
+        try:
+            await self._idle.wait()
+            if self._renewing is not None:
+                self._renewing.cancel()
+                await asyncio.wait([self._renewing])
+                # What cannot be given back now runs out by itself.
+                with contextlib.suppress(LedgerError):
+                    await self._threaded(self._open.free_leases)
+        finally:
+            closing = self._thread.submit(self._open.close)
+            self._thread.close()
+            # Whoever loses patience here leaves a thread that still closes the ledger.
+            await asyncio.shield(asyncio.wrap_future(closing))
 
     async def _threaded(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        return await asyncio.wrap_future(self._thread.submit(work))
 
     @property
     def _open(self) -> Ledger:
         if self._ledger is None:
             raise LedgerError("the ledger is not open")
         return self._ledger
+
+    async def work(self, work: Callable[[Ledger], T]) -> T:
+        """What a piece of work with the ledger, on its thread, gives."""
+        return await self._threaded(lambda: work(self._open))
 
     @property
     def place(self) -> str:
@@ -163,16 +176,22 @@ class AsyncLedger:
         """Mark a run as ended."""
         await self._threaded(lambda: self._open.finish_run(run, finished, about))
 
-    async def resumable(self, plan: str) -> tuple[RunRow, list[Record]] | None:
-        """The last run of this plan that has not ended, with the records it has; None when there is none, or when
-        another process is working on it."""
-
-        def look() -> tuple[RunRow, list[Record]] | None:
-            row = self._open.take_up(plan)
-            return row and (row, self._open.records(row.id))
-
+    async def take_up(self, plan: str) -> RunRow | None:
+        """The last run of this plan that has not ended, from now on this ledger's to work on; None when there is none,
+        or when another process is working on it."""
         self._renew()
-        return await self._threaded(look)
+        return await self._threaded(lambda: self._open.take_up(plan))
+
+    async def records(self, run: str) -> AsyncIterator[Record]:
+        """The records of a run, in the order in which they were first written; some thousands at a time are held."""
+        position: int | None = None
+        while True:
+            some = await self._threaded(functools.partial(self._open.records_after, run, position, READ_AT_ONCE))
+            for _, record in some:
+                yield record
+            if not some:
+                return
+            position = some[-1][0]
 
     async def _want(self, key: Key) -> StoredAnswer | Claim | None:
         waiting: Want = asyncio.get_running_loop().create_future()
@@ -219,7 +238,7 @@ class AsyncLedger:
         batch, self._batch = self._batch, _Batch()
         loop = asyncio.get_running_loop()
         work = self._thread.submit(self._run, batch, self._held.copy())
-        work.add_done_callback(lambda done: loop.call_soon_threadsafe(self._end, batch, done))
+        work.add_done_callback(lambda done: loop.is_closed() or loop.call_soon_threadsafe(self._end, batch, done))
 
     def _end(self, batch: _Batch, work: Future[Done]) -> None:
         self._settle(batch, work)
@@ -263,6 +282,12 @@ def _tell(waiting: asyncio.Future[T], value: T) -> bool:
         return False
     waiting.set_result(value)
     return True
+
+
+def _close_late(opening: Future[Ledger]) -> None:
+    """Close a ledger that was opened for someone who was stopped meanwhile."""
+    if not opening.cancelled() and not opening.exception():
+        opening.result().close()
 
 
 def _opened(url: str | Path) -> Ledger:

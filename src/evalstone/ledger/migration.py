@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from alembic.script import ScriptDirectory
 from evalstone.ledger.tables import LAYOUT, layout
 
 STEPS = Path(__file__).parent / "migrations"
+
+# Alembic's steps speak to "the" connection of the process: of two threads, one would change the other's ledger.
+_alone = threading.Lock()
 
 
 def upgrade(connection: sa.Connection, to: str = LAYOUT) -> None:
@@ -28,6 +32,6 @@ def upgrade(connection: sa.Connection, to: str = LAYOUT) -> None:
     def plan(revision: Any, _: MigrationContext) -> Any:
         return steps._upgrade_revs(to, revision)  # pyright: ignore[reportPrivateUsage] # as `alembic upgrade` does
 
-    with EnvironmentContext(Config(), steps, fn=plan, destination_rev=to) as environment:
+    with _alone, EnvironmentContext(Config(), steps, fn=plan, destination_rev=to) as environment:
         environment.configure(connection=connection, version_table=layout.name, transactional_ddl=True)
         environment.run_migrations()

@@ -11,6 +11,9 @@ from evalstone.ledger.tables import LAYOUT, layout, metadata
 SMALL = 20_000
 """Rows that are migrated in passing, within a second or two; a larger ledger is migrated by command."""
 
+MOVING = frozenset({"1"})
+"""The layouts whose rows a migration has to move; from the others on, it only makes new tables."""
+
 
 def prepare(connection: sa.Connection, dialect: Dialect, *, migrate: bool = False) -> None:
     """Bring the database to the present layout, or raise LedgerError. migrate: however large it is."""
@@ -58,7 +61,7 @@ def _check(connection: sa.Connection, dialect: Dialect, found: str, *, migrate: 
             f"{dialect.place} is a ledger of version {found}; this evalstone reads up to version {LAYOUT}. "
             "A newer evalstone wrote it: update evalstone, or name another ledger with --ledger"
         )
-    if not migrate and _rows(connection) > SMALL:
+    if not migrate and found in MOVING and _rows(connection) > SMALL:
         raise LedgerError(
             f"{dialect.place} is a large ledger of version {found}; bring it to version {LAYOUT} with: "
             f"evalstone ledger migrate --ledger {dialect.place}"

@@ -213,11 +213,18 @@ class Ledger:
 
     def records(self, run: str) -> list[Record]:
         """The records of a run, in the order in which they were first written."""
+        return [record for _, record in self.records_after(run, None)]
+
+    def records_after(self, run: str, position: int | None, most: int | None = None) -> list[tuple[int, Record]]:
+        """So many records of a run that were first written after a position, None for the beginning; each with its own
+        position."""
         table = tables.records
-        query = sa.select(table.c.body).where(table.c.run == run).order_by(table.c.position)
+        query = sa.select(table.c.position, table.c.body).where(table.c.run == run).order_by(table.c.position)
+        if position is not None:
+            query = query.where(table.c.position > position)
         with self.transaction() as connection:
-            bodies = connection.scalars(query).all()
-        return [Record.from_dict(json.loads(body)) for body in bodies]
+            rows = connection.execute(query.limit(most)).all()
+        return [(at, Record.from_dict(json.loads(body))) for at, body in rows]
 
     def compact(self) -> None:
         """Give the room of deleted rows back to the disk."""

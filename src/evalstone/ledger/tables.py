@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-LAYOUT = "2"
+LAYOUT = "3"
 """The name of this layout: the last revision in migrations/versions."""
 
 metadata = sa.MetaData()
@@ -79,6 +79,37 @@ leases = sa.Table(
     sa.Column("until", sa.Float, nullable=False),
     sqlite_with_rowid=False,  # rows come and go with every question; a second tree for the key would double that
 )
+batches = sa.Table(
+    "batches",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("judge", sa.Text, nullable=False, index=True),
+    sa.Column("run", sa.Text, nullable=False),
+    sa.Column("questions", sa.Integer, nullable=False),
+    sa.Column("about", sa.Text, nullable=False),
+    sa.Column("cost", sa.Float),
+    sa.Column("made", sa.Text, nullable=False),
+    sa.Column("remote", sa.Text),
+    sa.Column("collected", sa.Text),
+    sa.Column("ended", sa.Text),
+)
+batch_questions = sa.Table(
+    "batch_questions",
+    metadata,
+    sa.Column("question", sa.Text, primary_key=True),
+    sa.Column("judge", sa.Text, primary_key=True),
+    sa.Column("batch", sa.Text, nullable=False, index=True),
+    sa.Column("waiting", sa.Integer, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("reply", sa.Text),
+    sa.Column("error", sa.Text),
+    sa.Column("input_tokens", sa.Integer, nullable=False),
+    sa.Column("output_tokens", sa.Integer, nullable=False),
+    sa.Column("cached_tokens", sa.Integer, nullable=False),
+    sa.Column("requests", sa.Integer, nullable=False),
+    sa.Column("cost", sa.Float),
+    sa.Column("body", sa.Text),
+)
 
 KEYS: dict[sa.Table, tuple[str, ...]] = {
     datasets: ("version",),
@@ -86,6 +117,8 @@ KEYS: dict[sa.Table, tuple[str, ...]] = {
     answers: ("question", "judge", "number"),
     records: ("run", "cell"),
     leases: ("question", "judge", "number"),
+    batches: ("id",),
+    batch_questions: ("question", "judge"),
 }
 """What makes two rows of a table the same thing; `position` only says which came first."""
 

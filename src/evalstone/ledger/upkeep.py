@@ -50,6 +50,7 @@ class Info:
     counts: dict[str, int]
     unfinished: int
     under_way: int
+    open_batches: int
     judges: tuple[JudgeLine, ...]
 
 
@@ -70,8 +71,10 @@ def info(ledger: Ledger) -> Info:
         judges = tuple(JudgeLine(judge, n, u, int(t), float(cost)) for judge, n, u, t, cost in rows)
         unfinished = connection.scalar(sa.select(sa.func.count()).where(runs.c.finished.is_(None))) or 0
         under_way = connection.scalar(sa.select(sa.func.count()).where(leases.c.judge == "")) or 0
+        waited_for = sa.select(sa.func.count()).where(tables.batches.c.collected.is_(None))
+        open_batches = connection.scalar(waited_for) or 0
         size = ledger.dialect.size(connection)
-    return Info(ledger.place, LAYOUT, size, counts, unfinished, under_way, judges)
+    return Info(ledger.place, LAYOUT, size, counts, unfinished, under_way, open_batches, judges)
 
 
 @dataclass(frozen=True)

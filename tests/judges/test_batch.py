@@ -1,0 +1,195 @@
+"""The batch APIs of the providers: what is sent, and how what comes back is read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import pytest
+
+from evalstone.errors import CannotAnswerError, EndpointError, UnclearError, UsageError
+from evalstone.judges import EmbeddedJudge, ModelJudge
+from evalstone.judges.base import opened_with
+from evalstone.judges.batch import BatchApi, BatchState, Finding, batch_api
+from evalstone.judges.batch.base import segment
+from evalstone.judges.refusals import Refusals
+from evalstone.question import Question
+from evalstone.questions import ListClaims
+from evalstone.types import Usage
+from tests.batch_serving import Made, serving_batches
+from tests.fakes import QUESTION_KINDS, question_of
+
+T = TypeVar("T")
+
+QUESTION = ListClaims(text="Ada was born in 1815.")
+OPENAI = ModelJudge("openai/gpt-4o", api_key="k", seed=7)
+ANTHROPIC = ModelJudge("anthropic/claude-sonnet-4-5", api_key="k")
+
+
+def asked(judge: ModelJudge, work: Callable[[BatchApi], Awaitable[T]]) -> T:
+    async def run() -> T:
+        api = batch_api(judge)
+        async with api.opened():
+            return await work(api)
+
+    return asyncio.run(run())
+
+
+def test_a_request_to_openai_is_what_is_sent_directly_with_an_id_around_it() -> None:
+    api, turns = batch_api(OPENAI), opened_with(QUESTION, OPENAI.manner)
+    sent = json.loads(api.request("b-1", QUESTION, turns))
+    assert sent == {
+        "custom_id": "b-1",
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        "body": json.loads(json.dumps(OPENAI.payload(QUESTION, turns, Refusals()))),
+    }
+    assert sent["body"]["seed"] == 7
+
+
+def test_a_request_to_anthropic_has_the_system_text_apart() -> None:
+    api, turns = batch_api(ANTHROPIC), opened_with(QUESTION, ANTHROPIC.manner)
+    params = json.loads(api.request("b-1", QUESTION, turns))["params"]
+    assert params["model"] == "claude-sonnet-4-5"
+    assert params["max_tokens"] == 16_384
+    assert params["temperature"] == 0.0
+    assert params["system"].endswith(ANTHROPIC.manner)
+    assert [turn["role"] for turn in params["messages"]] == ["user"]
+    assert params["output_config"]["format"]["type"] == "json_schema"
+    assert params["output_config"]["format"]["schema"] == QUESTION.schema()
+
+
+@pytest.mark.parametrize("kind", QUESTION_KINDS, ids=lambda kind: kind.__name__)
+def test_no_schema_that_anthropic_is_sent_has_bounds_which_it_refuses(kind: type[Question[Any]]) -> None:
+    question = question_of(kind, "text")
+    sent = batch_api(ANTHROPIC).payload(question, opened_with(question), Refusals())
+    schema = json.dumps(sent.get("output_config", {}))
+    assert not any(
+        f'"{bound}": {value}' in schema for bound in ("minimum", "maximum", "maxItems") for value in (0, 1, 5)
+    )
+
+
+def test_a_request_is_one_line_for_every_reader_of_lines_whatever_is_judged() -> None:
+    question = ListClaims(text='one\ntwo\u2028three\u2029four\x85five"}\nsix \ud83d \x00')
+    line = batch_api(OPENAI).request("b-1", question, opened_with(question))
+    assert len(line.decode().splitlines()) == 1
+    sent = json.loads(line)
+    assert sent.keys() == {"custom_id", "method", "url", "body"}
+    assert sent["body"]["messages"][-1]["content"] == opened_with(question)[-1].content
+
+
+MESSAGE = {
+    "content": [
+        {"type": "thinking", "thinking": "…"},
+        {"type": "text", "text": '{"claims":'},
+        {"type": "text", "text": " []}"},
+    ],
+    "stop_reason": "end_turn",
+    "usage": {
+        "input_tokens": 50,
+        "cache_creation_input_tokens": 10,
+        "cache_read_input_tokens": 40,
+        "output_tokens": 20,
+    },
+}
+
+
+def test_a_message_is_read_with_all_its_tokens_at_half_the_price() -> None:
+    reply = batch_api(ANTHROPIC).reply(QUESTION, {"status": 200, "body": MESSAGE})
+    assert reply.text == '{"claims": []}'
+    assert reply.usage == Usage(100, 20, 40, 1)
+    assert reply.cost == pytest.approx(0.5 * (60 * 3 + 40 * 0.3 + 20 * 15) / 1e6)
+    assert reply.complete
+
+
+def test_a_message_that_was_cut_off_declined_or_is_none_is_told_apart() -> None:
+    api = batch_api(ANTHROPIC)
+    assert not api.reply(QUESTION, {"status": 200, "body": {**MESSAGE, "stop_reason": "max_tokens"}}).complete
+    with pytest.raises(CannotAnswerError, match="declined") as declined:
+        api.reply(QUESTION, {"status": 200, "body": {**MESSAGE, "stop_reason": "refusal"}})
+    assert declined.value.cost == pytest.approx(0.5 * (60 * 3 + 40 * 0.3 + 20 * 15) / 1e6)
+    with pytest.raises(EndpointError, match="sent no message"):
+        api.reply(QUESTION, {"status": 200, "body": {"content": None}})
+    with pytest.raises(EndpointError, match="the batch ended without an answer: expired"):
+        api.reply(QUESTION, {"status": 0, "error": "expired"})
+
+
+@pytest.mark.parametrize("judge", [OPENAI, ANTHROPIC])
+@pytest.mark.parametrize("body", [{}, {"usage": 3}, {"usage": {"prompt_tokens": "many", "input_tokens": []}}])
+def test_what_a_reply_cost_is_unknown_where_it_does_not_say_and_nothing_breaks(judge: ModelJudge, body: Any) -> None:
+    paid = batch_api(judge).paid({"status": 200, "body": body})
+    assert paid is None or paid == 0.0
+
+
+def test_a_schema_or_a_length_that_anthropic_refuses_is_left_out_from_then_on() -> None:
+    api, turns = batch_api(ANTHROPIC), opened_with(QUESTION)
+    for said in ("output_config.format: not supported", "max_tokens: 16384 > 4096", "temperature is deprecated"):
+        sent = api.payload(QUESTION, turns, api.refusals)
+        assert api.learn(QUESTION, sent, {"status": 400, "error": said})
+    left = api.payload(QUESTION, turns, api.refusals)
+    assert left.keys() == {"model", "max_tokens", "messages", "system"}
+    assert left["max_tokens"] == 4_096
+    assert not api.learn(QUESTION, left, {"status": 400, "error": "max_tokens: 4096 > 100"})
+    assert not api.learn(QUESTION, left, {"status": 400, "error": "the prompt is too long"})
+    assert not api.learn(QUESTION, left, {"status": 529, "error": "temperature"})
+
+
+@pytest.mark.parametrize("judge", [OPENAI, ANTHROPIC])
+def test_what_was_refused_can_be_taken_up_by_another_process(judge: ModelJudge) -> None:
+    first, second, turns = batch_api(judge), batch_api(judge), opened_with(QUESTION)
+    assert first.learn(
+        QUESTION, first.payload(QUESTION, turns, first.refusals), {"status": 400, "error": "temperature"}
+    )
+    second.refusals.take_up(json.loads(json.dumps(first.refusals.told())))
+    sent = second.payload(QUESTION, turns, second.refusals)
+    assert "temperature" not in sent
+    assert sent == first.payload(QUESTION, turns, first.refusals)
+
+
+def test_a_batch_is_found_by_its_mark_on_a_later_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving_batches() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        server.batches = [Made(f"b{n}", {}, {"evalstone_batch": f"ours-{n}"}) for n in range(230)]
+        now = datetime.now(UTC)
+
+        async def find(api: BatchApi, name: str, since: datetime) -> Finding:
+            return await api.find(name, since=since, requests=0, known=())
+
+        assert asked(OPENAI, lambda api: find(api, "ours-3", now)) == Finding("b3")
+        assert asked(OPENAI, lambda api: find(api, "ours-300", now)) == Finding()
+        assert len(server.calls) == 6
+        assert asked(OPENAI, lambda api: find(api, "ours-3", now + timedelta(hours=2))) == Finding()
+        assert len(server.calls) == 7
+
+
+def test_a_result_that_was_answered_counts_though_it_stands_among_the_errors_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving_batches() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        server.batches = [Made("one", {"a": {}, "b": {}}, status="completed", results={"a": "{}"})]
+        state = BatchState("one", "completed", 2, 2, files=("err-one", "out-one"))
+        found = asked(OPENAI, lambda api: api.results(state))
+        assert {result.custom_id: result.body["status"] for result in found} == {"a": 200, "b": 0}
+
+
+def test_an_answer_without_an_id_leaves_it_unclear_whether_there_is_a_batch() -> None:
+    async def made(content: bytes) -> str:
+        return batch_api(OPENAI).made_by(content)
+
+    for content in (b"{}", b"<html>", b'{"id": 3}'):
+        with pytest.raises(UnclearError):
+            asyncio.run(made(content))
+
+
+def test_what_a_provider_calls_a_batch_leads_to_no_other_path() -> None:
+    assert segment("../../files?x=1#y") == "..%2F..%2Ffiles%3Fx%3D1%23y"
+
+
+@pytest.mark.parametrize("judge", [EmbeddedJudge(), ModelJudge("groq/x"), ModelJudge("google/x")])
+def test_a_judge_without_a_batch_api_is_refused_with_those_that_have_one(judge: Any) -> None:
+    with pytest.raises(UsageError, match=r"models of openai/… and anthropic/… have one"):
+        batch_api(judge)

@@ -1,0 +1,119 @@
+"""What the ledger remembers of batches, in a file and in PostgreSQL alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evalstone.ledger import batches
+from evalstone.ledger.batch_rows import BatchedQuestion, BatchRow, Place
+from evalstone.ledger.opening import SMALL, version_of
+from evalstone.ledger.store import Ledger
+from evalstone.ledger.tables import LAYOUT
+from evalstone.types import Usage
+from tests.ledger.rows import run
+
+
+def row(name: str, *, judge: str = "j", run: str = "r1") -> BatchRow:
+    made = f"2026-01-01T00:00:0{name}+00:00"
+    return BatchRow(id=name, judge=judge, run=run, questions=9, about={"settings": ["seed"]}, cost=1.0, made=made)
+
+
+def question(name: str, **more: Any) -> BatchedQuestion:
+    return BatchedQuestion(question=name, judge="j", **more)
+
+
+def closed(batch: BatchRow, cost: float = 0.25) -> BatchRow:
+    return replace(batch, collected="2026-01-02T00:00:00+00:00", ended="completed", cost=cost)
+
+
+def test_a_question_is_in_one_open_batch_of_a_judge_whichever_process_put_it_there(url: str) -> None:
+    wanted = [question(name) for name in ("a", "b")]
+    with Ledger(url) as one, Ledger(url) as two:
+        assert batches.enter(one, row("1"), wanted[:1]) == {"a"}
+        assert batches.enter(two, row("2"), wanted) == {"b"}
+        assert batches.enter(two, row("3"), wanted) == set()
+        assert [(each.id, each.questions) for each in batches.open_batches(one, "j")] == [("1", 1), ("2", 1)]
+        assert batches.open_batches(one, "another") == []
+        assert batches.places(two, "j") == {"a": Place("1", True), "b": Place("2", True)}
+
+
+def test_a_batch_comes_back_as_it_was_entered_and_is_collected_once(url: str) -> None:
+    with Ledger(url) as ledger:
+        batches.enter(ledger, row("1"), [question("a"), question("b")])
+        batches.submitted(ledger, "1", "remote-1")
+        found = batches.open_batches(ledger, "j")
+        assert found == [replace(row("1"), questions=2, remote="remote-1")]
+        assert batches.known_remotes(ledger) == {"remote-1"}
+        assert batches.collect(ledger, closed(found[0]), {"a": "told\x00"}, missing="nothing")
+        assert not batches.collect(ledger, closed(found[0], 9.0), {"a": "other"}, missing=None)
+        assert batches.open_batches(ledger, "j") == []
+        assert batches.batches_of(ledger, "j") == [closed(found[0])]
+        known = batches.batched_questions(ledger, ["a", "b", "c"], "j")
+        assert {name: (each.body, each.waiting) for name, each in known.items()} == {
+            "a": ("told\\u0000", False),
+            "b": ("nothing", False),
+        }
+
+
+def test_a_question_is_put_again_with_what_was_wrong_and_only_as_it_was_last_seen(url: str) -> None:
+    usage = Usage(1, 2, 3, 4)
+    tried = question("a", batch="1", attempts=1, reply="no", error="no JSON", usage=usage, cost=None)
+    with Ledger(url) as ledger:
+        batches.enter(ledger, row("1"), [question("a")])
+        assert batches.enter(ledger, row("2"), [tried]) == set()
+        batches.collect(ledger, closed(row("1")), {"a": "told"}, missing=None)
+        assert batches.enter(ledger, row("2"), [replace(tried, batch="0")]) == set()
+        assert batches.enter(ledger, row("2"), [question("a")]) == set()
+        assert batches.enter(ledger, row("2"), [tried]) == {"a"}
+        assert batches.batched_questions(ledger, ["a"], "j") == {"a": replace(tried, batch="2", waiting=True)}
+
+
+def test_a_batch_that_never_reached_the_provider_is_taken_out_and_its_questions_are_open_again(url: str) -> None:
+    with Ledger(url) as ledger:
+        batches.enter(ledger, row("1"), [question("a", attempts=1, reply="no", error="e")])
+        batches.enter(ledger, row("2"), [question("b")])
+        batches.submitted(ledger, "2", "remote-2")
+        for name in ("1", "2"):
+            batches.withdraw(ledger, name)
+        assert [each.id for each in batches.batches_of(ledger, "j")] == ["2"]
+        assert batches.places(ledger, "j") == {"a": Place("1", False), "b": Place("2", True)}
+        again = batches.batched_questions(ledger, ["a"], "j")["a"]
+        assert (again.body, again.attempts, again.reply) == (None, 1, "no")
+
+
+def test_a_finished_run_lets_go_of_its_questions_and_keeps_its_batches(url: str) -> None:
+    with Ledger(url) as ledger:
+        for name, owner in (("1", "r1"), ("2", "r1"), ("3", "other")):
+            batches.enter(ledger, row(name, run=owner), [question(f"q{name}")])
+        for name in ("1", "3"):
+            batches.collect(ledger, closed(row(name)), {f"q{name}": "told"}, missing=None)
+        batches.forget(ledger, "r1")
+        assert set(batches.places(ledger, "j")) == {"q2", "q3"}
+        assert len(batches.batches_of(ledger, "j")) == 3
+
+
+def test_a_run_is_worked_on_while_another_holds_its_lease(url: str) -> None:
+    with Ledger(url) as one, Ledger(url) as two:
+        assert not batches.is_worked_on(two, "r1")
+        one.start_run(run())
+        assert batches.is_worked_on(two, "r1")
+        assert not batches.is_worked_on(one, "r1")
+        one.free_leases()
+        assert not batches.is_worked_on(two, "r1")
+
+
+def test_a_large_ledger_of_the_second_layout_is_migrated_in_passing_for_no_row_is_moved(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as connection:
+        for statement in (
+            "DROP TABLE batches",
+            "DROP TABLE batch_questions",
+            "UPDATE ledger_layout SET version_num = '2'",
+            f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= {SMALL}) "
+            "INSERT INTO records (run, cell, sample, scorer, body) SELECT 'r', i, 's', 'x', '{}' FROM n",
+        ):
+            connection.exec_driver_sql(statement)
+    with Ledger(tmp_path / "l.db") as ledger:
+        assert version_of(ledger.connection, ledger.dialect) == LAYOUT
+        assert batches.open_batches(ledger, "j") == []

@@ -1,0 +1,85 @@
+"""The ledger's thread: one piece after the other, errors to whom they belong, no thread left."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from concurrent.futures import CancelledError
+
+import pytest
+
+from evalstone.ledger.worker import Worker
+
+
+def gone(name: str) -> bool:
+    """Whether no thread of this name is left, after a moment's patience."""
+    deadline = time.monotonic() + 5
+    while any(thread.name == name for thread in threading.enumerate()) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return all(thread.name != name for thread in threading.enumerate())
+
+
+def test_pieces_are_done_one_after_the_other_on_one_thread() -> None:
+    worker, done = Worker("in-order"), list[tuple[int, str]]()
+
+    def piece(number: int) -> int:
+        time.sleep(0.01 if number == 0 else 0)
+        done.append((number, threading.current_thread().name))
+        return number
+
+    futures = [worker.submit(piece, number) for number in range(20)]
+    assert [future.result(5) for future in futures] == list(range(20))
+    assert done == [(number, "in-order") for number in range(20)]
+    worker.close()
+    assert gone("in-order")
+
+
+def test_what_was_submitted_before_the_end_is_still_done() -> None:
+    worker = Worker("to-the-end")
+    first, last = worker.submit(time.sleep, 0.05), worker.submit(lambda: "done")
+    worker.close()
+    assert (first.result(5), last.result(5)) == (None, "done")
+    assert gone("to-the-end")
+
+
+def test_an_error_is_raised_where_the_result_is_asked_for_and_the_work_goes_on() -> None:
+    worker = Worker("errors")
+
+    def broken() -> None:
+        raise OSError("no room")
+
+    failed, after = worker.submit(broken), worker.submit(lambda: 1)
+    with pytest.raises(OSError, match="no room"):
+        failed.result(5)
+    assert after.result(5) == 1
+    worker.close()
+
+
+def test_a_piece_that_is_cancelled_before_its_turn_is_passed_over() -> None:
+    worker, turn, done = Worker("cancelled"), threading.Event(), list[str]()
+    worker.submit(turn.wait, 5)
+    given_up = worker.submit(done.append, "given up")
+    kept = worker.submit(done.append, "kept")
+    assert given_up.cancel()
+    turn.set()
+    kept.result(5)
+    with pytest.raises(CancelledError):
+        given_up.result(5)
+    assert done == ["kept"]
+    worker.close()
+
+
+def test_a_worker_that_is_dropped_leaves_no_thread() -> None:
+    worker = Worker("dropped")
+    worker.submit(lambda: None).result(5)
+    del worker
+    gc.collect()
+    assert gone("dropped")
+
+
+def test_a_worker_that_had_no_work_has_no_thread() -> None:
+    worker = Worker("idle")
+    assert gone("idle")
+    worker.close()
+    assert gone("idle")
