@@ -185,8 +185,82 @@ def test_an_endpoint_without_schemas_gets_json_mode_and_then_plain_text() -> Non
 
     with serving(old) as server:
         assert asked(server).value
-    forms = [request.get("response_format", {}).get("type") for request in server.requests]
-    assert forms == ["json_schema", "json_object", None]
+    forms = [form_of(request) for request in server.requests]
+    assert forms == ["json_schema", "json_object with a schema", "json_object", None]
+
+
+def form_of(request: dict[str, Any]) -> str | None:
+    form = request.get("response_format")
+    return form and form["type"] + " with a schema" * ("schema" in form)
+
+
+def only_json_mode(status: int) -> Behaviour:
+    """A server without json_schema that says so, as llama-cpp-python's does, with a validation error of this status."""
+    told = "{'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or 'json_object'\"}"
+
+    def behave(request: dict[str, Any], _: int) -> Any:
+        refused = request.get("response_format", {}).get("type") == "json_schema"
+        return Response(status, {"error": {"message": told}}) if refused else GOOD
+
+    return behave
+
+
+@pytest.mark.parametrize("status", [400, 422, 500])
+def test_a_form_of_reply_is_refused_once_for_all_judges_of_an_endpoint_and_model(status: int) -> None:
+    with serving(only_json_mode(status)) as server:
+
+        async def three() -> None:
+            for model in ("vllm/one", "vllm/one", "vllm/two"):
+                await ModelJudge(model, base_url=server.url, deadline=5.0).answer(QUESTION)
+
+        asyncio.run(three())
+    with_schema = "json_object with a schema"
+    assert [form_of(r) for r in server.requests] == [
+        "json_schema",
+        with_schema,
+        with_schema,
+        "json_schema",
+        with_schema,
+    ]
+    assert server.requests[1]["response_format"]["schema"] == QUESTION.schema()
+
+
+def test_many_refusals_at_once_are_one_step_down() -> None:
+    with serving(only_json_mode(400)) as server:
+
+        async def many() -> None:
+            judge = ModelJudge("vllm/one", base_url=server.url)
+            async with judge.opened():
+                await asyncio.gather(*(judge.answer(ListClaims(text=f"text {n}")) for n in range(20)))
+
+        asyncio.run(many())
+    assert {form_of(request) for request in server.requests} == {"json_schema", "json_object with a schema"}
+
+
+def test_a_schema_that_is_too_much_is_given_up_for_its_kind_of_question_only() -> None:
+    def small_schemas_only(request: dict[str, Any], _: int) -> Any:
+        form = request.get("response_format", {})
+        if "verdicts" in str(form):
+            return Response(400, {"error": {"message": "Invalid schema for response_format: too deep"}})
+        return completion(
+            '{"claims": ["a"], "verdicts": {"1": {"reason": "r", "passages": [1], "verdict": "supported"}}}'
+        )
+
+    with serving(small_schemas_only) as server:
+
+        async def both() -> None:
+            judge = ModelJudge("vllm/one", base_url=server.url)
+            await judge.answer(VerifyClaims(claims=("a",), context=("p",)))
+            await judge.answer(QUESTION)
+
+        asyncio.run(both())
+    assert [form_of(request) for request in server.requests][-2:] == ["json_object", "json_schema"]
+
+
+def test_a_server_error_that_names_no_form_of_reply_passes() -> None:
+    with serving(one_after_another(Response(500, {"error": {"message": "CUDA out of memory"}}), GOOD)) as server:
+        assert asked(server).value
+    assert [form_of(request) for request in server.requests] == ["json_schema", "json_schema"]
 
 
 def test_confidence_is_the_geometric_mean_of_token_probabilities() -> None:

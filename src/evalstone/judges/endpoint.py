@@ -2,7 +2,7 @@
 
 Retried with growing, jittered waits until a deadline: HTTP 408, 409, 429 and 5xx, timeouts, broken connections. A
 Retry-After is honoured by all callers of the endpoint, not only by the one that was told (limiter.py). Everything else
-is final.
+is final, and so is a 5xx that names the form of reply asked for: some servers answer a refusal with HTTP 500.
 """
 
 from __future__ import annotations
@@ -16,21 +16,36 @@ import weakref
 from collections import Counter
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 import aiohttp
 
-from evalstone.errors import EndpointError, UsageError
+from evalstone.errors import EndpointError, UnclearError, UsageError
 from evalstone.judges.limiter import Limiter, Place
+from evalstone.judges.refusals import FORM_WORDS, Refusals
 
 FIRST_WAIT = 0.25
 LONGEST_WAIT = 20.0
 UNREACHED = 15.0
 BYTES_A_TOKEN = 4
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
-_SPENT = ("insufficient_quota", "billing", "credit balance")
+_FINAL = ("insufficient_quota", "billing", "credit balance", *FORM_WORDS)
+_UNDONE = ("HTTP 429", "ClientConnector")
+"""How trouble starts that leaves no doubt that a request was not carried out."""
+
+
+class Call(NamedTuple):
+    """One request. headers: beside the endpoint's own. timeout: seconds; None for the endpoint's own. once: not sent
+    again when it may have been carried out."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+    headers: Mapping[str, str] | None = None
+    timeout: float | None = None
+    once: bool = False
 
 
 class Endpoint:
@@ -42,13 +57,18 @@ class Endpoint:
         self.url = base_url.rstrip("/")
         self.host = urlsplit(base_url).netloc.rpartition("@")[2]
         self.headers = dict(headers)
-        self.timeout = timeout
+        self._timeout = aiohttp.ClientTimeout(total=timeout)
         self.deadline = deadline
         self._session: aiohttp.ClientSession | None = None
         self._users = 0
         self._reached = False
         self.met: Counter[str] = Counter()
         self._limiter = limiter
+        self._refusals: dict[str, Refusals] = {}
+
+    def refusals(self, model: str) -> Refusals:
+        """What was refused so far of the requests to a model."""
+        return self._refusals.setdefault(model, Refusals())
 
     async def __aenter__(self) -> Endpoint:
         self._users += 1
@@ -66,7 +86,7 @@ class Endpoint:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
-                timeout=aiohttp.ClientTimeout(total=self.timeout),
+                timeout=self._timeout,
                 headers={"Content-Type": "application/json", **self.headers},
                 # Reading it means looking for a .netrc file at every request: only where a proxy is asked for.
                 trust_env=bool(getproxies()),
@@ -77,13 +97,20 @@ class Endpoint:
         """The parsed answer to a request. Raises EndpointError after the deadline or for a final refusal, and
         UsageError when the key or the model's name is wrong."""
         body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
+        return self.parsed(await self.exchange(Call("POST", path, body), tokens=len(body) // BYTES_A_TOKEN))
+
+    async def exchange(self, call: Call, *, tokens: int = 0) -> bytes:
+        """The content of the answer to a request that counts as so many tokens. Raises as `post` does, and UnclearError
+        when a request that must not be sent twice has no answer."""
         started = time.monotonic()
         attempt = 0
         while True:
-            with await self._limiter.admit(len(body) // BYTES_A_TOKEN) as place:
-                told, asked_wait = await self._try(path, body, place)
+            with await self._limiter.admit(tokens) as place:
+                told, asked_wait = await self._try(call, place)
             if not isinstance(told, str):
                 return told
+            if call.once and not told.startswith(_UNDONE):
+                raise UnclearError(f"{self.host} gave no answer ({told})")
             wait = _jittered(FIRST_WAIT * 2**attempt) if asked_wait is None else asked_wait * random.uniform(1, 1.1)
             attempt += 1
             # A server that never spoke is more likely not there than busy: the first to ask need not wait for long.
@@ -92,19 +119,22 @@ class Endpoint:
                 raise EndpointError(f"{self.host} gave no answer in {attempt} attempts; the last: {told}")
             await asyncio.sleep(wait)
 
-    async def _try(self, path: str, body: bytes, place: Place) -> tuple[dict[str, Any] | str, float | None]:
-        """One attempt: the parsed answer, or what went wrong and the wait that was asked for."""
+    async def _try(self, call: Call, place: Place) -> tuple[bytes | str, float | None]:
+        """One attempt: the answer's content, or what went wrong and the wait that was asked for."""
+        limit = self._timeout if call.timeout is None else aiohttp.ClientTimeout(total=call.timeout)
         try:
-            async with self._connected().post(self.url + path, data=body) as response:
+            async with self._connected().request(
+                call.method, self.url + call.path, data=call.body, headers=call.headers, timeout=limit
+            ) as response:
                 content = await response.read()
                 self._reached = True
                 if response.status == 200:
                     self._limiter.answered()
-                    return self._parsed(content), None
+                    return content, None
                 return self._refused(response.status, content, response.headers, place)
         except TimeoutError:
             self.met["timeouts"] += 1
-            return f"no answer within {self.timeout:g} s", None
+            return f"no answer within {limit.total:g} s", None
         except aiohttp.ClientError as error:
             self.met["broken connections"] += 1
             return f"{type(error).__name__}: {error}", None
@@ -116,7 +146,7 @@ class Endpoint:
         told = f"HTTP {status}: {_message(content)}"
         if status in (401, 403, 404):
             raise UsageError(f"{self.host} refused the request ({told}); check the key and the model's name")
-        if status not in _RETRIED or any(word in told.lower() for word in _SPENT):
+        if status not in _RETRIED or any(word in told.lower() for word in _FINAL):
             raise EndpointError(f"{self.host} refused the request ({told})")
         self.met[f"HTTP {status}"] += 1
         wait = _retry_after(headers)
@@ -124,7 +154,8 @@ class Endpoint:
             self._limiter.refused(place.sent_at, wait)
         return told, wait
 
-    def _parsed(self, content: bytes) -> dict[str, Any]:
+    def parsed(self, content: bytes) -> dict[str, Any]:
+        """The JSON object that an answer is. Raises EndpointError when it is none."""
         try:
             data: object = json.loads(content)
         except ValueError:

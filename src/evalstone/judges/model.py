@@ -9,22 +9,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from evalstone.errors import CannotAnswerError, EndpointError, UsageError
 from evalstone.judges.base import Judge, Reply, Turn, converse
-from evalstone.judges.logprobs import Token, alternatives, geometric_mean
-from evalstone.judges.prices import cost_of
+from evalstone.judges.logprobs import Token, alternatives, confidence_of
+from evalstone.judges.prices import cost_of, window_of
 from evalstone.judges.providers import PROVIDERS, split_model
+from evalstone.judges.refusals import Refusals
+from evalstone.judges.room import room_for
 from evalstone.judges.settings import check_setting
-from evalstone.question import Answer, Question
+from evalstone.question import Answer, Question, Room
 from evalstone.types import Usage
 
 A = TypeVar("A")
 
-FORMATS = ("json_schema", "json_object", "text")
 ALTERNATIVES = 20
 
 
@@ -33,13 +34,14 @@ class ModelJudge(Judge):
     """A language model, named `provider/model`.
 
     base_url: of any OpenAI-compatible server. api_key: else the provider's environment variable. temperature, seed,
-    max_tokens, reasoning_effort: passed on; None leaves one to the provider. A setting that an endpoint refuses is left
-    out from then on. language: of the reasons; None for the language of the judged text. logprobs: ask for token
-    probabilities, of which the geometric mean becomes the answer's confidence. retries: corrections of a reply that is
-    no answer. timeout: seconds for one request. deadline: seconds for one question, waiting included.
-    requests_a_minute, tokens_a_minute: not to be exceeded; without them the endpoint's refusals teach how much it
-    takes. price: US dollars for a million input and output tokens, where the listed price is not yours. Raises
-    UsageError for an unknown provider, or a setting of the wrong kind or out of range.
+    max_tokens, reasoning_effort: passed on; None leaves one to the provider. A setting, or a form of reply, that an
+    endpoint refuses is left out from then on. language: of the reasons; None for the language of the judged text.
+    logprobs: ask for token probabilities, from which the answer's confidence is taken (logprobs.py). retries:
+    corrections of a reply that is no answer. timeout: seconds for one request. deadline: seconds for one question,
+    waiting included. requests_a_minute, tokens_a_minute: not to be exceeded; without them the endpoint's refusals teach
+    how much it takes. context_window: tokens that the model takes in, where the listed number is missing or not yours;
+    longer passages are read in parts. price: US dollars for a million input and output tokens, where the listed price
+    is not yours. Raises UsageError for an unknown provider, or a setting of the wrong kind or out of range.
     """
 
     model: str
@@ -56,14 +58,13 @@ class ModelJudge(Judge):
     deadline: float = field(default=600.0, compare=False)
     requests_a_minute: int | None = field(default=None, compare=False)
     tokens_a_minute: int | None = field(default=None, compare=False)
+    context_window: int | None = field(default=None, compare=False)
     price: tuple[float, float] | None = field(default=None, compare=False)
     headers: Mapping[str, str] = field(default_factory=lambda: dict[str, str](), repr=False, compare=False)
-    _refused: dict[str, Any] = field(default_factory=lambda: dict[str, Any](), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            if each.init:
-                check_setting(each.name, getattr(self, each.name))
+            check_setting(each.name, getattr(self, each.name))
         split_model(self.model)
         if self.price is not None:
             # A file's price is a list, which would not be a value.
@@ -91,6 +92,12 @@ class ModelJudge(Judge):
         return f"{self.model}({', '.join(told)})" if told else self.model
 
     @property
+    def room(self) -> Room:
+        provider, model = split_model(self.model)
+        window = window_of(provider, model) if self.context_window is None else self.context_window
+        return room_for(window, self.max_tokens)
+
+    @property
     def _provider(self) -> str:
         return split_model(self.model)[0]
 
@@ -99,32 +106,56 @@ class ModelJudge(Judge):
         named = (os.environ.get(name) for name in provider.base_url_from)
         return (self.base_url or next(filter(None, named), None) or provider.base_url).rstrip("/")
 
-    def _key(self) -> str:
+    def key(self) -> str:
+        """The provider's key; empty where there is none."""
         variable = PROVIDERS[self._provider].key
         return self.api_key or (os.environ.get(variable, "") if variable else "")
+
+    @property
+    def manner(self) -> str:
+        """What is added to every question's instructions."""
+        return f"Write every reason in {self.language or 'the language of the judged text'}."
 
     def check(self) -> None:
         provider = PROVIDERS[self._provider]
         if self._url() and urlsplit(self._url()).scheme not in ("http", "https"):
             raise UsageError(f"base_url must start with http:// or https://, not {self._url()!r}")
         own = not provider.base_url or self._url() == provider.base_url
-        if provider.key and own and not self._key():
+        if provider.key and own and not self.key():
             raise UsageError(f"{self.model} needs a key: set the environment variable {provider.key}")
         if not self._url():
             from evalstone.judges.pydantic_ai import require  # noqa: PLC0415 - an extra
 
             require()
 
+    async def answer_numbered(self, question: Question[A], number: int) -> Answer[A]:
+        if self.seed is None or number == 0:
+            return await self.answer(question)
+        return replace(await replace(self, seed=self.seed + number).answer(question), judge=self.identity)
+
+    def price_of(self, usage: Usage) -> float | None:
+        provider, model = split_model(self.model)
+        return cost_of(usage, provider=provider, model=model, price=self.price)
+
+    @property
+    def connection(self) -> object | None:
+        return self.endpoint() if self._url() else None
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.key(), *self.headers.values())))
+
     def opened(self) -> AbstractAsyncContextManager[object]:
-        return self._endpoint() if self._url() else nullcontext()
+        return self.endpoint() if self._url() else nullcontext()
 
     def met(self) -> Mapping[str, int]:
-        return dict(self._endpoint().met) if self._url() else {}
+        return dict(self.endpoint().met) if self._url() else {}
 
-    def _endpoint(self) -> Any:
+    def endpoint(self) -> Any:
+        """The OpenAI-compatible endpoint on the running loop."""
         from evalstone.judges.endpoint import endpoint  # noqa: PLC0415 - aiohttp, which only model judges need
 
-        key = self._key()
+        key = self.key()
         headers = {**({"Authorization": f"Bearer {key}"} if key else {}), **self.headers}
         return endpoint(
             self._url(),
@@ -136,28 +167,29 @@ class ModelJudge(Judge):
         )
 
     async def answer(self, question: Question[A]) -> Answer[A]:
-        manner = f"Write every reason in {self.language or 'the language of the judged text'}."
+        async with self.opened() as endpoint:
 
-        async def send(turns: list[Turn]) -> Reply:
-            if self._url():
-                return await self._send(question, turns)
-            from evalstone.judges.pydantic_ai import send as through_library  # noqa: PLC0415 - an extra
+            async def send(turns: list[Turn]) -> Reply:
+                if endpoint is not None:
+                    return await self._send(endpoint, question, turns)
+                from evalstone.judges.pydantic_ai import send as through_library  # noqa: PLC0415 - an extra
 
-            return await through_library(self, question, turns)
+                return await through_library(self, question, turns)
 
-        async with self.opened():
-            return await converse(question, send, judge=self.identity, retries=self.retries, manner=manner)
+            return await converse(question, send, judge=self.identity, retries=self.retries, manner=self.manner)
 
-    async def _send(self, question: Question[Any], turns: list[Turn]) -> Reply:
+    async def _send(self, endpoint: Any, question: Question[Any], turns: list[Turn]) -> Reply:
+        refusals = endpoint.refusals(split_model(self.model)[1])
         while True:
-            payload = self._payload(question, turns)
+            payload = self.payload(question, turns, refusals)
             try:
-                return self._read(question, await self._endpoint().post("/chat/completions", payload))
+                return self.reply_of(question, await endpoint.post("/chat/completions", payload))
             except EndpointError as error:
-                if not self._give_up_setting(payload, str(error)):
+                if not refusals.learn(question, payload, str(error)):
                     raise
 
-    def _payload(self, question: Question[Any], turns: list[Turn]) -> dict[str, Any]:
+    def payload(self, question: Question[Any], turns: list[Turn], refusals: Refusals) -> dict[str, Any]:
+        """The chat completion request that puts the turns to the model, without what was refused."""
         payload: dict[str, Any] = {
             "model": split_model(self.model)[1],
             "messages": [{"role": turn.role, "content": turn.content} for turn in turns],
@@ -170,35 +202,17 @@ class ModelJudge(Judge):
             "logprobs": self.logprobs or question.weighed is not None or None,
             "top_logprobs": ALTERNATIVES if question.weighed is not None else None,
         }
-        payload.update({k: v for k, v in settings.items() if v is not None and k not in self._refused})
-        if "max_tokens" in self._refused and self.max_tokens is not None:
+        payload.update({k: v for k, v in settings.items() if v is not None and k not in refusals.settings})
+        if "max_tokens" in refusals.settings and self.max_tokens is not None:
             payload["max_completion_tokens"] = self.max_tokens
-        schema, form = question.schema(), self._refused.get("response_format", FORMATS[0])
-        if schema is not None and form == "json_schema":
-            wanted = {"name": question.kind, "strict": True, "schema": schema}
-            payload["response_format"] = {"type": "json_schema", "json_schema": wanted}
-        elif schema is not None and form == "json_object":
-            payload["response_format"] = {"type": "json_object"}
+        if (form := refusals.response_format(question)) is not None:
+            payload["response_format"] = form
         return payload
 
-    def _give_up_setting(self, payload: Mapping[str, Any], told: str) -> bool:
-        """Leave out, from now on, the setting that a refusal names; whether there was one."""
-        if "HTTP 400" not in told and "HTTP 422" not in told:
-            return False
-        if "response_format" in payload and any(word in told for word in ("response_format", "json_schema", "schema")):
-            used = payload["response_format"]["type"]
-            self._refused["response_format"] = FORMATS[FORMATS.index(used) + 1]
-            return True
-        for name in ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs"):
-            if name in payload and name in told:
-                self._refused[name] = True
-                if name == "logprobs":
-                    self._refused["top_logprobs"] = True
-                return True
-        return False
-
-    def _read(self, question: Question[Any], data: Mapping[str, Any]) -> Reply:
-        usage, cost = self._taken(data)
+    def reply_of(self, question: Question[Any], data: Mapping[str, Any]) -> Reply:
+        """The reply that a chat completion holds. Raises CannotAnswerError for a decline, and EndpointError for what is
+        no chat completion."""
+        usage, cost = self.taken(data)
         try:
             choice: Any = data["choices"][0]
             finish = choice.get("finish_reason")
@@ -218,12 +232,12 @@ class ModelJudge(Judge):
             text=str(content or ""),
             usage=usage,
             cost=cost,
-            confidence=geometric_mean(tokens),
+            confidence=confidence_of(question, tokens),
             alternatives=alternatives(tokens, question.weighed) if question.weighed else None,
             complete=finish != "length",
         )
 
-    def _taken(self, data: Any) -> tuple[Usage, float | None]:
+    def taken(self, data: Any) -> tuple[Usage, float | None]:
         """What a response says that it took, and its price; that is unknown when it does not say."""
         told: Any = cast("Mapping[str, Any]", data).get("usage") if isinstance(data, Mapping) else None
         usage = _usage(told)
