@@ -2,7 +2,8 @@
 
 One daemon thread owns one event loop for the life of the process; `run` submits to it and waits. So the same call
 works in a script, under pytest, and inside a notebook whose own loop is running. The caller's context variables
-follow; Ctrl-C cancels the work and waits for it to end cleanly; a forked child starts a loop of its own.
+follow; Ctrl-C, or any other error that a signal raises in the caller, cancels the work and waits for it to end cleanly;
+a forked child starts a loop of its own.
 """
 
 from __future__ import annotations
@@ -93,9 +94,11 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     owner.loop.call_soon_threadsafe(start)
     try:
         return done.result()
-    except KeyboardInterrupt:
-        owner.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
-        concurrent.futures.wait([done])
+    except BaseException:
+        # The work's own error, or one that a signal raised here: Ctrl-C, an alarm, a time limit of pytest or Celery.
+        if not done.done():
+            owner.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+            concurrent.futures.wait([done])
         raise
 
 
