@@ -9,10 +9,13 @@
     ├── LedgerError            the ledger cannot be opened or written
     ├── RunEndedError          a run cannot go on; what it has stays
     │   ├── BudgetSpentError   the next question does not fit into the budget
-    │   └── JudgeDownError     the judge fails on every question
+    │   ├── JudgeDownError     the judge fails on every question
+    │   ├── PendingError       the question waits for a provider's batch
+    │   └── BatchError         a provider did not take a batch, or cannot say what became of it
     └── JudgeError             a judge gave no usable answer
         ├── CannotAnswerError  this judge cannot answer this question; the outcome is Skipped
         ├── EndpointError      the judge's endpoint refused, failed or was out of reach
+        │   └── UnclearError   whether it did what it was asked to do is not known
         └── ReplyError         the reply is not an answer: no JSON, wrong shape, wrong count, cut off
 
 A UsageError always reaches the caller. A JudgeError becomes a Failed or Skipped outcome of one sample and scorer.
@@ -72,11 +75,20 @@ class JudgeDownError(RunEndedError):
     """The judge failed on each of the first questions of a run."""
 
 
+class PendingError(RunEndedError):
+    """A question's answer is to come from a provider's batch. The outcome stays open; the run goes on with others."""
+
+
+class BatchError(RunEndedError):
+    """A provider did not take a batch, or could not be asked what became of it."""
+
+
 class JudgeError(EvalstoneError):
     """A judge gave no usable answer.
 
     reply: the last raw text it gave, if any. usage: the `Usage` of all attempts, None when nothing was used. cost: US
-    dollars, None when the price is unknown. seconds: from the question to this error.
+    dollars, None when the price is unknown. seconds: from the question to this error. members: the steps of the judges
+    that a judge of judges asked.
     """
 
     def __init__(
@@ -88,10 +100,12 @@ class JudgeError(EvalstoneError):
         usage: Any = None,
         cost: float | None = 0.0,
         seconds: float = 0.0,
+        members: Any = (),
     ) -> None:
         super().__init__(message)
         self.reply = reply
         self.usage, self.cost, self.seconds = usage, cost, seconds
+        self.members = members
 
 
 class CannotAnswerError(JudgeError):
@@ -100,6 +114,10 @@ class CannotAnswerError(JudgeError):
 
 class EndpointError(JudgeError):
     """The judge's endpoint refused the request, failed, or could not be reached."""
+
+
+class UnclearError(EndpointError):
+    """The judge's endpoint gave no answer to a request that must not be sent twice; it may have carried it out."""
 
 
 class ReplyError(JudgeError):

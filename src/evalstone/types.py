@@ -14,6 +14,9 @@ from typing import Any, Literal, TypeAlias, cast
 
 from evalstone.errors import OutcomeError, UsageError
 from evalstone.plain import digest, plain
+from evalstone.steps import NO_USAGE as NO_USAGE
+from evalstone.steps import Step, step_from, total_cost
+from evalstone.steps import Usage as Usage
 from evalstone.trajectory import Trajectory, TrajectoryExpectation
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -113,6 +116,12 @@ class Sample:
         if not self.id:
             object.__setattr__(self, "id", self.content_hash[:16])
 
+    @property
+    def group(self) -> str | None:
+        """What the metadata names as `group`: samples that share it, such as turns of one talk, are not independent."""
+        named = self.metadata.get("group")
+        return None if named is None or named == "" else str(named)
+
     @functools.cached_property
     def content_hash(self) -> str:
         """The hash of everything a scorer may see; two samples with equal content share it, whatever their ids."""
@@ -194,58 +203,19 @@ class Failed:
 Outcome: TypeAlias = Score | Skipped | Failed
 
 
-@dataclass(frozen=True)
-class Usage:
-    """Tokens that one judge answer took, corrective retries included. `cached` is the part of `input` that the
-    provider read from its prompt cache. `requests` counts the replies that were read."""
-
-    input: int = 0
-    output: int = 0
-    cached: int = 0
-    requests: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input + other.input,
-            self.output + other.output,
-            self.cached + other.cached,
-            self.requests + other.requests,
-        )
-
-
-NO_USAGE = Usage()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One question behind a score and the answer it got.
-
-    `reused` says that nothing was asked: the answer came from the ledger, or from another scorer in the same run.
-    `cost` is in US dollars, 0 for a reused answer, None when the price is unknown.
-    """
-
-    question: str
-    fingerprint: str
-    judge: str
-    answer: Any
-    usage: Usage = NO_USAGE
-    cost: float | None = 0.0
-    seconds: float = 0.0
-    confidence: float | None = None
-    reused: bool = False
-    reply: str | None = None
-    alternatives: Mapping[str, float] | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What one scorer made of one sample: the outcome, and every step behind it."""
+    """What one scorer made of one sample: the outcome, and every step behind it.
+
+    group: the `group` in the sample's metadata, which samples that are not independent share; None without one.
+    """
 
     sample: str
     scorer: str
     outcome: Outcome
     steps: tuple[Step, ...] = ()
     seconds: float = 0.0
+    group: str | None = None
 
     @property
     def cost(self) -> float | None:
@@ -273,6 +243,7 @@ class Record:
             "seconds": self.seconds,
             "cost": self.cost,
             "error": {"message": outcome.error, "reply": outcome.reply} if isinstance(outcome, Failed) else None,
+            **({} if self.group is None else {"group": self.group}),
         }
 
     @classmethod
@@ -289,28 +260,19 @@ class Record:
                 outcome = Failed(data["error"]["message"], data["error"]["reply"])
             case other:
                 raise UsageError(f"outcome must be score, skipped or failed, not {other!r}")
-        steps = tuple(_step(step) for step in data["steps"])
-        return cls(sample=data["sample"], scorer=data["scorer"], outcome=outcome, steps=steps, seconds=data["seconds"])
-
-
-def _step(data: Mapping[str, Any]) -> Step:
-    fields = dict(data)
-    fields["usage"] = Usage(**fields["usage"])
-    return Step(**fields)
+        steps = tuple(step_from(step) for step in data["steps"])
+        return cls(
+            sample=data["sample"],
+            scorer=data["scorer"],
+            outcome=outcome,
+            steps=steps,
+            seconds=data["seconds"],
+            group=data.get("group"),
+        )
 
 
 RECORD_FORMAT = 1
 OUTCOME_NAMES: Mapping[type[Outcome], str] = {Score: "score", Skipped: "skipped", Failed: "failed"}
-
-
-def total_cost(costs: Any) -> float | None:
-    """The sum of costs in US dollars; None as soon as one of them is unknown."""
-    total = 0.0
-    for cost in costs:
-        if cost is None:
-            return None
-        total += cost
-    return total
 
 
 def _short(value: object) -> str:

@@ -14,12 +14,13 @@ import pytest
 
 from evalstone.api import evaluate
 from evalstone.engine.asking import Asker
-from evalstone.judges import ModelJudge, ReplayJudge, ScriptedJudge
+from evalstone.judges import Cascade, ModelJudge, ReplayJudge, ScriptedJudge
 from evalstone.judges.base import Reply
-from evalstone.judges.logprobs import alternatives, geometric_mean
+from evalstone.judges.logprobs import alternatives, confidence_of, geometric_mean
 from evalstone.ledger import AsyncLedger
 from evalstone.prompt import Prompt
 from evalstone.question import Answer, Weighed
+from evalstone.questions import ClaimSupported, GradeGrounding, JudgeToolCalls, ListClaims, MiniCheck, VerifyClaims
 from evalstone.questions.mark import Mark, MarkByCriterion
 from evalstone.scorers import Criteria
 from tests.serving import Response, Server, completion, serving
@@ -149,3 +150,59 @@ def test_a_recorded_run_repeats_the_weighted_score(tmp_path: Path) -> None:
     again = evaluate(samples, scorer, judge=ReplayJudge.from_records(file), ledger=None)
     assert [record.value for record in again] == [record.value for record in run]
     assert next(iter(again)).value == pytest.approx((13 / 3 - 1) / 4)
+
+
+VERIFY = VerifyClaims(claims=("x", "y"), context=("p",))
+
+
+def test_the_confidence_in_verified_claims_is_that_in_the_least_certain_verdict() -> None:
+    tokens = spelt(
+        token('{"verdicts": {"1": {"reason": "the \\"verdict\\": \\"supported\\" is clear", "passages": [1], ', 0.01),
+        token('"verdict": "', 0.02),
+        token("supported", 0.9),
+        token('"}, "2": {"reason": "", "passages": [], "verdict": "', 0.03),
+        token("not", 0.8),
+        token("_mentioned", 0.5),
+        token('"}}}', 0.04),
+    )
+    assert confidence_of(VERIFY, tokens) == pytest.approx(0.4)
+    # A quote in the token of the word is a part of that token.
+    joined = spelt('{"verdicts": {"1": {"verdict": ', token('"supported"', 0.9), '}, "2": {"verdict": ')
+    joined += spelt(token('"not', 0.8), token('_mentioned"', 0.7), token("}}}", 0.01))
+    assert confidence_of(VERIFY, joined) == pytest.approx(0.56)
+
+
+def test_the_confidence_in_a_plain_yes_is_the_probability_of_the_word() -> None:
+    question = MiniCheck(document="d", claim="c")
+    assert confidence_of(question, spelt(token("Yes", 0.83))) == pytest.approx(0.83)
+    assert confidence_of(question, spelt(token(" No", 0.7), token(".", 0.2))) == pytest.approx(0.7)
+    assert confidence_of(question, []) is None
+
+
+def test_truth_values_and_numbers_are_verdicts_and_reasons_are_not() -> None:
+    grade = GradeGrounding(answer="a", context=("p",))
+    score = (token("0", 0.9), token(".", 0.9), token("75", 0.5))
+    tokens = spelt(token('{"reason": "so", "score": ', 0.1), *score, token("}", 0.1))
+    assert confidence_of(grade, tokens) == pytest.approx(0.9 * 0.9 * 0.5)
+    calls = JudgeToolCalls(request="r", answer="a", calls=("c",), tools=())
+    said = spelt(token('{"calls": {"1": {"reason": "", "appropriate": ', 0.1), token("true", 0.6), token("}}}", 0.1))
+    assert confidence_of(calls, said) == pytest.approx(0.6)
+
+
+def test_a_reply_without_verdicts_has_the_mean_over_its_tokens() -> None:
+    tokens = spelt(token('{"claims": ["', 0.5), token("a", 0.9), token('"]}', 0.6))
+    assert confidence_of(ListClaims(text="t"), tokens) == pytest.approx(geometric_mean(tokens))
+
+
+def test_a_judge_with_logprobs_gives_its_verdicts_confidence_and_a_cascade_takes_it() -> None:
+    tokens = spelt('{"reason": "", "verdict": ', token('"yes"', 0.6), "}")
+    reply = completion('{"reason": "", "verdict": "yes"}', logprobs={"content": tokens})
+    other = completion('{"reason": "", "verdict": "no"}')
+    question = ClaimSupported(claim="c", context=("p",))
+    with serving(lambda request, _: reply if request["model"] == "cheap" else other) as server:
+        cheap = ModelJudge("vllm/cheap", base_url=server.url, logprobs=True)
+        dear = ModelJudge("vllm/dear", base_url=server.url)
+        kept = asyncio.run(Cascade(cheap, dear, below=0.55).answer(question))
+        moved = asyncio.run(Cascade(cheap, dear, below=0.65).answer(question))
+    assert (kept.value.verdict, kept.confidence) == ("yes", pytest.approx(0.6))
+    assert (moved.value.verdict, moved.confidence) == ("no", None)

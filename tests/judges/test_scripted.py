@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -195,3 +196,25 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path):
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
     with pytest.raises(DataError, match="cannot be read: No such file"):
         ReplayJudge.from_records(tmp_path / "none.jsonl")
+
+
+def test_an_answer_without_a_raw_reply_is_replayed_from_its_data(tmp_path: Path):
+    record, _ = record_of(Faithfulness(), SAMPLE, REPLIES)
+    steps = tuple(dataclasses.replace(step, reply=None, confidence=0.75) for step in record.steps)
+    replay = ReplayJudge.from_records(written(tmp_path, dataclasses.replace(record, steps=steps)))
+    assert (len(replay.replies), len(replay.answers)) == (0, 2)
+    answer = asked(replay, ListClaims(text=SAMPLE.output or ""))
+    assert (answer.value, answer.confidence, answer.reply) == (("a", "b"), 0.75, None)
+
+
+def test_a_recording_of_a_judge_that_it_does_not_hold_is_refused(tmp_path: Path):
+    file = written(tmp_path, record_of(Faithfulness(), SAMPLE, REPLIES)[0])
+    assert len(ReplayJudge.from_records(file, judge="scripted").replies) == 2
+    with pytest.raises(DataError, match="holds no answer of 'openai/x'"):
+        ReplayJudge.from_records(file, judge="openai/x")
+
+
+def test_scripted_judges_may_have_names():
+    judge = ScriptedJudge([claims("a")], name="ada")
+    assert (judge.identity, repr(judge)) == ("ada", "ScriptedJudge(retries=3, name='ada')")
+    assert asked(judge, ONE).judge == "ada"

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from evalstone.engine.calling import Caller
 from evalstone.engine.limits import Budget
-from evalstone.errors import EvalstoneError, JudgeError
-from evalstone.judges.base import Judge
+from evalstone.errors import EvalstoneError, JudgeError, RunEndedError
+from evalstone.judges.base import Judge, NumberedFrom
 from evalstone.ledger import AsyncLedger, StoredAnswer
-from evalstone.plain import plain
-from evalstone.question import Answer, Question
+from evalstone.ledger.rows import Key
+from evalstone.question import Answer, Question, Room, failed_step, step_of, unpaid, unpaid_step
 from evalstone.types import NO_USAGE, Step
 
 A = TypeVar("A")
@@ -26,7 +26,8 @@ class Asker:
 
     Equal questions that are asked at the same time are one call; a recent answer is given again; with a ledger, so is
     every answer that this judge ever gave there, unless `fresh`. concurrency: calls under way at once, at most.
-    budget: what the calls may cost.
+    budget: what the calls may cost. A judge of judges is not called: its members are, each in this same way, and what
+    it makes of their answers is not stored, for it is made again from theirs at no cost.
     """
 
     def __init__(
@@ -38,26 +39,48 @@ class Asker:
         fresh: bool = False,
         budget: Budget | None = None,
     ) -> None:
-        self._caller = Caller(judge, budget)
+        self._judge = judge
+        self._budget = budget
+        self._seats: dict[int, _Seat] = {}
         self.identity = judge.identity
-        self._ledger = ledger if judge.costly else None
+        self._ledger = ledger
         self._fresh = fresh
         self._gate = asyncio.Semaphore(concurrency)
-        self._flights: dict[str, asyncio.Task[tuple[Answer[Any], bool]]] = {}
-        self._recent: OrderedDict[str, Answer[Any]] = OrderedDict()
+        self._flights: dict[Key, asyncio.Task[tuple[Answer[Any], bool]]] = {}
+        self._recent: OrderedDict[Key, Answer[Any]] = OrderedDict()
+
+    @property
+    def room(self) -> Room:
+        """What one question to the judge may hold."""
+        return self._judge.room
 
     async def put(self, question: Question[A]) -> tuple[Answer[A], bool]:
         """The answer, and whether it cost nothing because it was there already or another asked at the same time."""
-        key = question.fingerprint
+        return await self._put(self._seat(self._judge), question, 0)
+
+    async def through(self, member: Judge, question: Question[A], number: int = 0) -> Answer[A]:
+        """How the run's judge puts a question to a member: see `Put`. What cost nothing says so."""
+        answer, reused = await self._put(self._seat(member), question, number)
+        return unpaid(answer) if reused else answer
+
+    def _seat(self, judge: Judge) -> _Seat:
+        seat = self._seats.get(id(judge))
+        if seat is None:
+            seat = self._seats[id(judge)] = _Seat(judge, judge.identity, self._ledger, self._budget)
+        return seat
+
+    async def _put(self, seat: _Seat, question: Question[A], number: int) -> tuple[Answer[A], bool]:
+        key = Key(question.fingerprint, seat.identity, number)
         if (known := self._recent.get(key)) is not None:
             self._recent.move_to_end(key)
             return known, True
         flight = self._flights.get(key)
         if flight is not None:
             return await _joined(flight)
-        flight = asyncio.get_running_loop().create_task(self._fly(question))
+        flight = asyncio.get_running_loop().create_task(self._fly(seat, question, key))
         flight.add_done_callback(_noted)
-        self._flights[key] = flight
+        if not flight.done():  # it may be, where the loop's tasks start eagerly
+            self._flights[key] = flight
         return await asyncio.shield(flight)
 
     async def close(self) -> None:
@@ -67,43 +90,49 @@ class Asker:
             flight.cancel()
         await asyncio.gather(*flights, return_exceptions=True)
 
-    async def _fly(self, question: Question[A]) -> tuple[Answer[A], bool]:
+    async def _fly(self, seat: _Seat, question: Question[A], key: Key) -> tuple[Answer[A], bool]:
         try:
-            answer, reused = await self._answer(question)
-            self._recent[question.fingerprint] = answer
+            if seat.judge.members:
+                # It takes no place at the gate: its members do, and would wait for it.
+                answer = await seat.judge.answer_through(question, NumberedFrom(key.number, self.through))
+                reused = answer.reused
+            else:
+                answer, reused = await self._answer(seat, question, key)
+            self._recent[key] = answer
             if len(self._recent) > REMEMBERED:
                 self._recent.popitem(last=False)
             return answer, reused
         finally:
-            del self._flights[question.fingerprint]
+            self._flights.pop(key, None)
 
-    async def _answer(self, question: Question[A]) -> tuple[Answer[A], bool]:
-        if self._ledger is None or self._fresh:
-            return await self._ask(question)
-        found = await self._ledger.answer_or_claim(question.fingerprint, self.identity)
-        if isinstance(found, StoredAnswer) and (read := _read(question, found)) is not None:
+    async def _answer(self, seat: _Seat, question: Question[A], key: Key) -> tuple[Answer[A], bool]:
+        if seat.ledger is None or self._fresh:
+            return await self._ask(seat, question, key)
+        found = await seat.ledger.answer_or_claim(*key)
+        if isinstance(found, StoredAnswer) and (read := read_stored(question, found)) is not None:
             return read, True
         try:
-            return await self._ask(question)
+            return await self._ask(seat, question, key)
         finally:
-            self._ledger.release(question.fingerprint, self.identity)
+            seat.ledger.release(*key)
 
-    async def _ask(self, question: Question[A]) -> tuple[Answer[A], bool]:
+    async def _ask(self, seat: _Seat, question: Question[A], key: Key) -> tuple[Answer[A], bool]:
         # The place is kept until the answer is durable: what a kill can lose is what is under way, and no more.
         async with self._gate:
-            if self._ledger is not None:
-                self._ledger.check()
-            answer = await self._caller.call(question)
-            await self._keep(question, answer)
+            if seat.ledger is not None:
+                seat.ledger.check()
+            answer = await seat.caller.call(question, key.number)
+            await self._keep(seat, question, key, answer)
         return answer, False
 
-    async def _keep(self, question: Question[Any], answer: Answer[Any]) -> None:
-        if self._ledger is None or answer.reply is None:
+    async def _keep(self, seat: _Seat, question: Question[Any], key: Key, answer: Answer[Any]) -> None:
+        if seat.ledger is None or answer.reply is None:
             return
-        await self._ledger.keep_answer(
+        await seat.ledger.keep_answer(
             StoredAnswer(
-                question=question.fingerprint,
-                judge=self.identity,
+                question=key.question,
+                judge=key.judge,
+                number=key.number,
                 kind=question.kind,
                 reply=answer.reply,
                 usage=answer.usage,
@@ -113,6 +142,16 @@ class Asker:
                 alternatives=answer.alternatives,
             )
         )
+
+
+class _Seat:
+    """One judge in a run: who it is, how it is called, and where its answers are kept, if they are worth it."""
+
+    def __init__(self, judge: Judge, identity: str, ledger: AsyncLedger | None, budget: Budget | None) -> None:
+        self.judge = judge
+        self.identity = identity
+        self.caller = Caller(judge, budget)
+        self.ledger = ledger if judge.costly else None
 
 
 def _noted(flight: asyncio.Task[Any]) -> None:
@@ -126,12 +165,13 @@ async def _joined(flight: asyncio.Task[tuple[Answer[Any], bool]]) -> tuple[Answe
     try:
         return (await asyncio.shield(flight))[0], True
     except JudgeError as error:
-        unpaid = copy.copy(error)
-        unpaid.usage, unpaid.cost, unpaid.seconds = NO_USAGE, 0.0, 0.0
-        raise unpaid from None
+        told = copy.copy(error)
+        told.usage, told.cost, told.seconds = NO_USAGE, 0.0, 0.0
+        told.members = tuple(map(unpaid_step, error.members))
+        raise told from None
 
 
-def _read(question: Question[A], stored: StoredAnswer) -> Answer[A] | None:
+def read_stored(question: Question[A], stored: StoredAnswer) -> Answer[A] | None:
     """The stored reply as an answer; None when it no longer reads as one, so that it is asked again."""
     try:
         value = question.read_weighed(stored.reply, stored.alternatives)
@@ -152,39 +192,21 @@ class Transcript:
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
         self.steps: list[Step] = []
+        self.ended: RunEndedError | None = None
+
+    @property
+    def room(self) -> Room:
+        """What one question to the run's judge may hold."""
+        return self._asker.room
 
     async def __call__(self, question: Question[A]) -> A:
         try:
             answer, reused = await self._asker.put(question)
         except JudgeError as error:
-            self.steps.append(_failed(question, error, self._asker.identity))
+            self.steps.append(failed_step(question, error, self._asker.identity))
             raise
-        self.steps.append(
-            Step(
-                question=question.kind,
-                fingerprint=question.fingerprint,
-                judge=answer.judge,
-                answer=plain(answer.value),
-                usage=NO_USAGE if reused else answer.usage,
-                cost=0.0 if reused else answer.cost,
-                seconds=0.0 if reused else answer.seconds,
-                confidence=answer.confidence,
-                reused=reused,
-                reply=answer.reply,
-                alternatives=answer.alternatives,
-            )
-        )
+        except RunEndedError as error:
+            self.ended = error
+            raise
+        self.steps.append(step_of(question, unpaid(answer) if reused else answer))
         return answer.value
-
-
-def _failed(question: Question[Any], error: JudgeError, judge: str) -> Step:
-    return Step(
-        question=question.kind,
-        fingerprint=question.fingerprint,
-        judge=judge,
-        answer=None,
-        usage=error.usage or NO_USAGE,
-        cost=error.cost,
-        seconds=error.seconds,
-        reply=error.reply,
-    )

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from evalstone.engine.limits import Budget
 from evalstone.errors import BudgetSpentError, CannotAnswerError, JudgeDownError, JudgeError
-from evalstone.judges.base import Judge
+from evalstone.judges.base import Judge, put_directly
 from evalstone.question import Answer, Question
 
 A = TypeVar("A")
@@ -15,10 +15,11 @@ HOPELESS = 10
 
 
 class Caller:
-    """Calls a run's judge.
+    """Calls one judge of a run.
 
     A question that does not fit into what is left of the budget raises BudgetSpentError and is not asked. When each of
-    the first ten calls has failed and none was answered, JudgeDownError ends the run: the eleventh would fail as well.
+    the first ten calls has failed and none was answered, JudgeDownError ends the run: the eleventh would fail as well,
+    and is not made where a panel goes on with its other members.
     """
 
     def __init__(self, judge: Judge, budget: Budget | None = None) -> None:
@@ -26,12 +27,15 @@ class Caller:
         self._budget = budget
         self._answered = 0
         self._failed = 0
+        self._down: JudgeDownError | None = None
 
-    async def call(self, question: Question[A]) -> Answer[A]:
-        """The judge's answer. Raises what the judge raises, and the two errors above."""
+    async def call(self, question: Question[A], number: int = 0) -> Answer[A]:
+        """The judge's answer, the `number`-th to this question. Raises what it raises, and the two errors above."""
+        if self._down is not None:
+            raise self._down
         reserved = self._reserve(question)
         try:
-            answer = await self._judge.answer(question)
+            answer = await put_directly(self._judge, question, number)
         except CannotAnswerError as error:
             self._settle(reserved, error.cost)
             raise
@@ -40,7 +44,8 @@ class Caller:
             self._failed += 1
             if self._failed >= HOPELESS and not self._answered:
                 told = f"{self._judge.identity} failed on each of the first {self._failed} questions; the last: {error}"
-                raise JudgeDownError(told) from error
+                self._down = JudgeDownError(told)
+                raise self._down from error
             raise
         except BaseException:
             self._settle(reserved, None)
@@ -52,7 +57,7 @@ class Caller:
     def _reserve(self, question: Question[A]) -> float:
         if self._budget is None:
             return 0.0
-        reserved = self._budget.reserve(question)
+        reserved = self._budget.reserve(question, self._judge)
         if reserved is None:
             raise BudgetSpentError(f"the budget of ${self._budget.limit:g} is spent")
         return reserved

@@ -10,18 +10,21 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evalstone.engine.limits import model_cost, size_of
+from evalstone.engine.asking import read_stored
+from evalstone.engine.limits import size_of
 from evalstone.engine.plan import Plan
 from evalstone.errors import CannotAnswerError
+from evalstone.judges.base import Judge, NumberedFrom, leaves
 from evalstone.judges.embedded import EmbeddedJudge
-from evalstone.judges.model import ModelJudge
+from evalstone.judges.wrapped import Wrapped
 from evalstone.ledger.location import is_there
-from evalstone.question import Question
-from evalstone.types import Failed, Sample, Skipped, Usage
+from evalstone.ledger.rows import Key
+from evalstone.question import Answer, Question
+from evalstone.types import Failed, Sample, Skipped, Usage, total_cost
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger
@@ -85,33 +88,33 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     finally:
         if book is not None:
             book.close()
-    return Estimate(plan.judge.identity, len(plan.dataset), tuple(lines), _cost(plan, _total(lines)), guesses.kinds)
+    return Estimate(plan.judge.identity, len(plan.dataset), tuple(lines), guesses.cost(), guesses.kinds)
 
 
 def _total(lines: Iterable[ScorerEstimate]) -> Usage:
     return sum((line.usage for line in lines), Usage())
 
 
-def _cost(plan: Plan, usage: Usage) -> float | None:
-    judge = plan.judge
-    if not judge.costly:
-        return 0.0
-    if not isinstance(judge, ModelJudge):
-        return None
-    return model_cost(judge, usage)
-
-
 class _Guesses:
-    """Stand-in answers, and the count of what they stand for."""
+    """Stand-in answers, and the count of what they stand for.
+
+    A judge of judges works for real over members that are stood in for: a panel asks each of them, and a cascade asks
+    the second wherever the first one's confidence is not known beforehand, so that its figure is the most it can be.
+    """
 
     def __init__(self, plan: Plan, book: Ledger | None) -> None:
-        self.identity = plan.judge.identity
-        self.costly = plan.judge.costly
         self.judge = plan.judge
-        self.book = book if plan.judge.costly else None
+        self.book = book
         self.embedded = EmbeddedJudge()
-        self.seen: dict[str, Any] = {}
+        self.seen: dict[Key, Any] = {}
         self.kinds: Counter[str] = Counter()
+        self.taken: dict[str, tuple[Judge, Usage]] = {}
+
+    def cost(self) -> float | None:
+        """US dollars for all that would be asked; None when a price is unknown."""
+        prices = [judge.price_of(Usage(1, 1)) for judge in leaves(self.judge) if judge.costly]
+        costs = [judge.price_of(usage) for judge, usage in self.taken.values()]
+        return None if None in prices else total_cost(costs)
 
     async def run(self, scorer: Any, sample: Sample, line: ScorerEstimate) -> None:
         async def ask(question: Question[A]) -> A:
@@ -127,26 +130,49 @@ class _Guesses:
         line.failed += isinstance(outcome, Failed)
 
     async def _answer(self, question: Question[A], line: ScorerEstimate) -> A:
-        key = question.fingerprint
-        if key in self.seen:
+        if (key := Key(question.fingerprint, self.judge.identity)) in self.seen:
             line.shared += 1
-            return self.seen[key]
-        stored = self.book.answers(self.identity, [key]) if self.book is not None else {}
-        if stored:
+            return self.seen[key].value
+
+        return (await self._put(self.judge, question, 0, line)).value
+
+    async def _put(self, judge: Judge, question: Question[Any], number: int, line: ScorerEstimate) -> Answer[Any]:
+        key = Key(question.fingerprint, judge.identity, number)
+        if key not in self.seen:
+            self.seen[key] = await self._new(judge, question, number, line)
+        return self.seen[key]
+
+    async def _new(self, judge: Judge, question: Question[Any], number: int, line: ScorerEstimate) -> Answer[Any]:
+        while isinstance(judge, Wrapped):
+            judge = judge.judge  # what is only guessed is neither logged nor held back
+        if judge.members:
+
+            async def put(member: Judge, question: Question[A], number: int = 0) -> Answer[A]:
+                return await self._put(member, question, number, line)
+
+            answer = await judge.answer_through(question, NumberedFrom(number, put))
+            # Stand-ins always agree, which says nothing of how sure their judges will be.
+            return replace(answer, confidence=None, detail=None) if judge.costly else answer
+        if judge.costly and (stored := self._stored(judge, question, number)) is not None:
             line.answered += 1
-            answer = question.read_weighed(stored[key].reply, stored[key].alternatives)
-        else:
-            answer = await self._guess(question)
+            return stored
+        if judge.costly or not self.judge.costly:
             line.calls += 1
             self.kinds[question.kind] += 1
-            if self.costly:
-                line.usage += size_of(question)
-        self.seen[key] = answer
-        return answer
+        if not judge.costly:
+            return await judge.answer(question)
+        size = size_of(question)
+        line.usage += size
+        self.taken[judge.identity] = (judge, self.taken.get(judge.identity, (judge, Usage()))[1] + size)
+        return Answer(value=await self._guess(question), judge=judge.identity)
+
+    def _stored(self, judge: Judge, question: Question[A], number: int) -> Answer[A] | None:
+        if self.book is None:
+            return None
+        found = self.book.answers(judge.identity, [question.fingerprint], number=number).get(question.fingerprint)
+        return None if found is None else read_stored(question, found)
 
     async def _guess(self, question: Question[A]) -> A:
-        if not self.costly:
-            return (await self.judge.answer(question)).value
         try:
             return (await self.embedded.answer(question)).value
         except CannotAnswerError:

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from evalstone.errors import UsageError
-from evalstone.judges.base import Judge
-from evalstone.judges.model import ModelJudge
-from evalstone.judges.prices import cost_of
-from evalstone.judges.providers import split_model
-from evalstone.question import Question
+from evalstone.judges.base import Judge, leaves
+from evalstone.question import BYTES_A_TOKEN, Question
 from evalstone.types import Usage
 
-BYTES_A_TOKEN = 4
 LONGER_OUTPUT = 3
 
 
 class Stop:
-    """A request, from any thread, that a run start nothing more and end when what is under way is done."""
+    """A request, from any thread, that a run start nothing more and end when what is under way is done.
 
-    def __init__(self) -> None:
+    shuffled: samples are to be taken in a random order, so that those that were judged by then are a fair part.
+    """
+
+    def __init__(self, *, shuffled: bool = False) -> None:
+        self.shuffled = shuffled
         self._event = threading.Event()
         self.reason = ""
 
@@ -42,8 +41,8 @@ class Budget:
     """A ceiling in US dollars on what a run pays.
 
     Before a question is asked its cost is reserved, estimated from its length and from an answer three times as long as
-    usual; when it is answered the reservation gives way to the cost. Raises UsageError for a limit below 0, and for a
-    judge whose price is unknown.
+    usual; when it is answered the reservation gives way to the cost. A judge of judges needs the price of each of its
+    members. Raises UsageError for a limit below 0, and for a judge whose price is unknown.
     """
 
     def __init__(self, limit: float, judge: Judge) -> None:
@@ -52,12 +51,16 @@ class Budget:
         self.limit = limit
         self.spent = 0.0
         self.reserved = 0.0
-        self._price = _price_of(judge)
+        self._judge = judge
+        _check_prices(judge)
 
-    def reserve(self, question: Question[Any]) -> float | None:
-        """Reserve the cost of a question; None when it does not fit into what is left."""
-        size = size_of(question)
-        amount = self._price(Usage(size.input, size.output * LONGER_OUTPUT))
+    def reserve(self, question: Question[Any], judge: Judge | None = None) -> float | None:
+        """Reserve the cost of a question to the run's judge or to one of its members; None when it does not fit."""
+        asked = self._judge if judge is None else judge
+        amount = 0.0
+        if asked.costly:
+            size = size_of(question)
+            amount = asked.price_of(Usage(size.input, size.output * LONGER_OUTPUT)) or 0.0
         if self.spent + self.reserved + amount > self.limit:
             return None
         self.reserved += amount
@@ -69,19 +72,11 @@ class Budget:
         self.spent += reserved if paid is None else paid
 
 
-def _price_of(judge: Judge) -> Callable[[Usage], float]:
-    if not judge.costly:
-        return lambda _: 0.0
-    if not isinstance(judge, ModelJudge) or model_cost(judge, Usage(1, 1)) is None:
-        told = f"a budget needs a price, and that of {judge.identity} is unknown"
-        raise UsageError(f"{told}; give it to the judge as price = [input, output]")
-    return lambda usage: model_cost(judge, usage) or 0.0
-
-
-def model_cost(judge: ModelJudge, usage: Usage) -> float | None:
-    """US dollars that so many tokens cost with this judge; None when its price is unknown."""
-    provider, model = split_model(judge.model)
-    return cost_of(usage, provider=provider, model=model, price=judge.price)
+def _check_prices(judge: Judge) -> None:
+    for leaf in leaves(judge):
+        if leaf.price_of(Usage(1, 1)) is None:
+            told = f"a budget needs a price, and that of {leaf.identity} is unknown"
+            raise UsageError(f"{told}; give it to the judge as price = [input, output]")
 
 
 def size_of(question: Question[Any]) -> Usage:

@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from evalstone.errors import CannotAnswerError, JudgeError, ReplyError
-from evalstone.question import Answer, Question
+from evalstone.question import ROOM, Answer, Question, Room
 from evalstone.types import NO_USAGE, Usage, total_cost
 
 A = TypeVar("A")
@@ -36,6 +36,34 @@ class Judge(ABC):
     async def answer(self, question: Question[A]) -> Answer[A]:
         """Answer a question. Raises CannotAnswerError when this judge cannot, JudgeError when it should have."""
 
+    @property
+    def members(self) -> tuple[Judge, ...]:
+        """The judges that this one asks; empty for one that answers by itself."""
+        return ()
+
+    async def answer_numbered(self, question: Question[A], number: int) -> Answer[A]:
+        """The answer when the same question is asked for the `number`-th time, from 0, to see whether it stays the
+        same. A judge with a fixed seed takes another one for each number."""
+        return await self.answer(question)
+
+    async def answer_through(self, question: Question[A], put: Put) -> Answer[A]:
+        """Answer, putting questions to the members by `put` alone. Raises what `answer` raises."""
+        return await self.answer(question)
+
+    def price_of(self, usage: Usage) -> float | None:
+        """US dollars that so many tokens cost with this judge itself; None when its price is unknown."""
+        return None if self.costly else 0.0
+
+    @property
+    def connection(self) -> object | None:
+        """What it shares with other judges on the running loop, so that trouble met there is counted once."""
+        return None
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be written down, such as a key."""
+        return ()
+
     def opened(self) -> AbstractAsyncContextManager[object]:
         """What the judge needs while a run lasts (connections); entered once by each run."""
         return contextlib.nullcontext()
@@ -44,8 +72,43 @@ class Judge(ABC):
         """The trouble met so far on the running loop, and how often: `{"HTTP 429": 3}`."""
         return {}
 
+    @property
+    def room(self) -> Room:
+        """What one question to this judge may hold; longer ones are put in parts, where a question can be."""
+        return ROOM
+
     def check(self) -> None:  # noqa: B027 - most judges have nothing to check
         """Raise UsageError for what can be known to be wrong before anything is asked, such as a missing key."""
+
+
+class Put(Protocol):
+    """How a judge of judges puts a question to a member: directly, or through a run's ledger, limits and budget."""
+
+    async def __call__(self, member: Judge, question: Question[A], number: int = 0) -> Answer[A]: ...
+
+
+async def put_directly(member: Judge, question: Question[A], number: int = 0) -> Answer[A]:
+    """Put a question to a member with nothing in between."""
+    return await (member.answer(question) if number == 0 else member.answer_numbered(question, number))
+
+
+@dataclass(frozen=True)
+class NumberedFrom:
+    """A way to the members with numbers that begin at `start`: how a judge of judges is asked repeatedly."""
+
+    start: int
+    put: Put
+
+    async def __call__(self, member: Judge, question: Question[A], number: int = 0) -> Answer[A]:
+        return await self.put(member, question, self.start + number)
+
+
+def leaves(judge: Judge) -> tuple[Judge, ...]:
+    """The judges at the bottom of a judge, which answer by themselves, each once."""
+    if not judge.members:
+        return (judge,)
+    found = {leaf.identity: leaf for member in judge.members for leaf in leaves(member)}
+    return tuple(found.values())
 
 
 @dataclass(frozen=True)
@@ -110,10 +173,7 @@ async def converse(question: Question[A], send: Send, *, judge: str, retries: in
     off is an error even where it can be read.
     """
     spent = _Spent()
-    system, user = question.render()
-    system = f"{system}\n{manner}" if system and manner else system
-    opening = [Turn("system", system)] * bool(system) + [Turn("user", user)]
-    turns = opening
+    turns = opening = opened_with(question, manner)
     error: JudgeError | None = None
     for _ in range(retries + 1):
         try:
@@ -125,10 +185,10 @@ async def converse(question: Question[A], send: Send, *, judge: str, retries: in
             break
         spent.add(reply)
         try:
-            value = _value(question, reply)
+            value = value_of(question, reply)
         except (ReplyError, CannotAnswerError) as raised:
             error = raised
-            turns = [*opening, Turn("assistant", _excerpt(reply.text)), Turn("user", _correction(question, raised))]
+            turns = corrected(opening, question, reply.text, str(raised))
             continue
         return Answer(
             value=value,
@@ -145,13 +205,26 @@ async def converse(question: Question[A], send: Send, *, judge: str, retries: in
     raise spent.on(error)
 
 
-def _value(question: Question[A], reply: Reply) -> A:
+def opened_with(question: Question[Any], manner: str = "") -> list[Turn]:
+    """The turns that put a question to a model for the first time."""
+    system, user = question.render()
+    system = f"{system}\n{manner}" if system and manner else system
+    return [Turn("system", system)] * bool(system) + [Turn("user", user)]
+
+
+def corrected(opening: list[Turn], question: Question[Any], reply: str, error: str) -> list[Turn]:
+    """The turns that show a model its reply, and what is wrong with it, and ask again."""
+    return [*opening, Turn("assistant", _excerpt(reply)), Turn("user", _correction(question, error))]
+
+
+def value_of(question: Question[A], reply: Reply) -> A:
+    """The answer that a reply is. Raises ReplyError, for one that was cut off as well, and CannotAnswerError."""
     if not reply.complete:
         raise ReplyError("the reply was cut off before its end")
     return question.read_weighed(reply.text, reply.alternatives)
 
 
-def _correction(question: Question[Any], error: JudgeError) -> str:
+def _correction(question: Question[Any], error: str) -> str:
     form = "the JSON object that was asked for, complete" if question.schema() is not None else "the answer asked for"
     return f"That reply cannot be used: {error}. Reply again with {form}, and nothing else."
 

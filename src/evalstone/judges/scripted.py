@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
 from evalstone.errors import CannotAnswerError, DataError, UsageError
 from evalstone.judges.base import Judge, Reply, Turn, converse
+from evalstone.judges.typed import answer_from
 from evalstone.question import Answer, Question
 from evalstone.types import Usage
 
@@ -17,31 +19,36 @@ A = TypeVar("A")
 Script: TypeAlias = "Sequence[Any] | Mapping[str, Any] | Callable[[Question[Any]], Any]"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class ScriptedJudge(Judge):
     """Gives prepared replies, through the same reading and retrying as a model's.
 
     script: a list (replies in the order of asking, retries included), a mapping from question kind to a reply or a list
     of replies, or a function of the question. A reply is the raw text, data that is sent as JSON, or a `Reply`, which
     may carry probabilities. `asked` collects the questions. When a list is used up the judge has nothing more to say,
-    and the question fails.
+    and the question fails. name: what it is called, so that several can sit on one panel.
     """
 
     costly = False
 
-    def __init__(self, script: Script, *, retries: int = 3) -> None:
-        if isinstance(script, str):
+    script: Script
+    _: KW_ONLY
+    retries: int = 3
+    name: str = "scripted"
+    asked: list[Question[Any]] = field(default_factory=lambda: list[Question[Any]](), init=False)
+    _said: dict[str, int] = field(default_factory=lambda: dict[str, int](), init=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.script, str):
             raise UsageError("a script is a list, a mapping or a function; one reply is a list of one")
-        self.script = script
-        self.retries = retries
-        self.asked: list[Question[Any]] = []
-        self._said: dict[str, int] = {}
 
     @property
     def identity(self) -> str:
-        return "scripted"
+        return self.name
 
     def __repr__(self) -> str:
-        return f"ScriptedJudge(retries={self.retries})"
+        name = "" if self.name == "scripted" else f", name={self.name!r}"
+        return f"ScriptedJudge(retries={self.retries}{name})"
 
     async def answer(self, question: Question[A]) -> Answer[A]:
         self.asked.append(question)
@@ -70,66 +77,90 @@ class ScriptedJudge(Judge):
         return replies[index] if index < len(replies) else None
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class ReplayJudge(Judge):
     """Repeats recorded answers and asks nobody: scoring again with changed arithmetic costs no call.
 
     replies: raw replies by question fingerprint. alternatives: by fingerprint, the probabilities that came with a
-    reply. A question that was not recorded cannot be answered; the outcome is Skipped with that reason.
+    reply. answers: by fingerprint, answers as data where there was no raw reply: those of the embedded judge and of
+    judges made of judges. confidences: by fingerprint, where the judge gave any. A question that was not recorded
+    cannot be answered; the outcome is Skipped with that reason.
     """
 
     costly = False
     note = "recorded answers; nothing is asked"
 
-    def __init__(
-        self,
-        replies: Mapping[str, str],
-        *,
-        alternatives: Mapping[str, Mapping[str, float]] | None = None,
-        source: str = "",
-    ) -> None:
-        self.replies = replies
-        self.alternatives = alternatives or {}
-        self.source = source
+    replies: Mapping[str, str]
+    _: KW_ONLY
+    alternatives: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: dict[str, Mapping[str, float]]())
+    answers: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    confidences: Mapping[str, float] = field(default_factory=lambda: dict[str, float]())
+    source: str = ""
 
     @classmethod
-    def from_records(cls, path: str | Path) -> ReplayJudge:
-        """The answers behind a `records.jsonl`. Raises DataError when the file is not one."""
+    def from_records(cls, path: str | Path, *, judge: str | None = None) -> ReplayJudge:
+        """The answers behind a `records.jsonl`, or in a log that `Logged` wrote.
+
+        judge: the identity of one member of a judge made of judges, to repeat what that one said, so that a panel of
+        such recordings votes anew without a call; None for the answers that the scorers got. Raises DataError when the
+        file is not one, or holds nothing of this judge.
+        """
         file = Path(path)
         try:
             with file.open(encoding="utf-8") as lines:
-                read = list(_replies(lines, file))
-                replies = {fingerprint: reply for fingerprint, reply, _ in read}
-                weighed = {fingerprint: weights for fingerprint, _, weights in read if weights}
-                return cls(replies, alternatives=weighed, source=str(file))
+                steps = [step for step in _steps(lines, file, judge) if step["answer"] is not None]
         except OSError as error:
             raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
         except UnicodeDecodeError:
             raise DataError(f"{file} is no text in UTF-8, so not a records.jsonl") from None
+        if judge is not None and not steps:
+            raise DataError(f"{file} holds no answer of {judge!r}")
+        said = {step["fingerprint"]: step for step in steps}
+        return cls(
+            {key: step["reply"] for key, step in said.items() if step["reply"] is not None},
+            alternatives={key: given for key, step in said.items() if (given := step.get("alternatives"))},
+            answers={key: step["answer"] for key, step in said.items() if step["reply"] is None},
+            confidences={key: sure for key, step in said.items() if (sure := step.get("confidence")) is not None},
+            source=str(file) if judge is None else f"{file}, {judge}",
+        )
 
     @property
     def identity(self) -> str:
         return f"replay({self.source})" if self.source else "replay"
 
     def __repr__(self) -> str:
-        return f"ReplayJudge({len(self.replies)} answers, source={self.source!r})"
+        return f"ReplayJudge({len(self.replies) + len(self.answers)} answers, source={self.source!r})"
 
     async def answer(self, question: Question[A]) -> Answer[A]:
-        reply = self.replies.get(question.fingerprint)
-        if reply is None:
+        key = question.fingerprint
+        reply, weights = self.replies.get(key), self.alternatives.get(key)
+        if reply is not None:
+            value = question.read_weighed(reply, weights)
+        elif key in self.answers:
+            value = answer_from(question, self.answers[key])
+        else:
             raise CannotAnswerError(f"no answer to this {question.kind} question was recorded")
-        weights = self.alternatives.get(question.fingerprint)
-        value = question.read_weighed(reply, weights)
-        return Answer(value=value, judge=self.identity, reply=reply, alternatives=weights)
+        sure = self.confidences.get(key)
+        return Answer(value=value, judge=self.identity, reply=reply, alternatives=weights, confidence=sure)
 
 
-def _replies(lines: Iterable[str], file: Path) -> Iterable[tuple[str, str, Mapping[str, float] | None]]:
+def _steps(lines: Iterable[str], file: Path, judge: str | None) -> Iterator[Mapping[str, Any]]:
     for number, line in enumerate(lines, start=1):
         try:
-            steps = json.loads(line)["steps"]
-            said = [s for s in steps if s["reply"] is not None and s["answer"] is not None]
-            kept = [(s["fingerprint"], s["reply"], s.get("alternatives")) for s in said]
-            if not all(isinstance(part, str) for step in kept for part in step[:2]):
-                raise TypeError("fingerprint and reply must be text")
+            found = [step for each in json.loads(line)["steps"] for step in _said_by(each, judge)]
+            for step in found:
+                if not isinstance(step["fingerprint"], str) or not isinstance(step["reply"], str | None):
+                    raise TypeError("fingerprint and reply must be text")
+                _ = step["answer"]
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{file}, line {number}: not a line of records.jsonl ({error!r})") from None
-        yield from kept
+        yield from found
+
+
+def _said_by(step: Mapping[str, Any], judge: str | None) -> Iterator[Mapping[str, Any]]:
+    """The step, or those in it of one judge: its first answer, where it was asked several times."""
+    if judge is None or (step["judge"] == judge and step.get("number", 0) == 0):
+        yield step
+    else:
+        for member in step.get("members", ()):
+            yield from _said_by(member, judge)

@@ -1,0 +1,185 @@
+"""What judges made of judges have in common: their members' needs are theirs, and every answer keeps its members'."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from evalstone.errors import (
+    CannotAnswerError,
+    EndpointError,
+    EvalstoneError,
+    JudgeDownError,
+    JudgeError,
+    ReplyError,
+    RunEndedError,
+)
+from evalstone.judges.base import Judge, NumberedFrom, Put, leaves, put_directly
+from evalstone.question import Answer, Question, Room, failed_step, step_of
+from evalstone.types import Step, Usage, total_cost
+
+A = TypeVar("A")
+
+
+class Composite(Judge):
+    """A judge that asks others. It keeps nothing between questions: a frozen value, like its members.
+
+    An answer's usage, cost and steps are those of its members. In a run each of them has its place in the ledger, so
+    that another vote, or another threshold, over the same members asks nothing again.
+    """
+
+    @property
+    @abstractmethod
+    def members(self) -> tuple[Judge, ...]:
+        """The judges that this one asks."""
+
+    @property
+    @abstractmethod
+    def manner(self) -> str:
+        """One sentence on how their answers become one, for reports."""
+
+    @abstractmethod
+    async def answer_through(self, question: Question[A], put: Put) -> Answer[A]:
+        """Answer, asking the members by `put`. Raises what their errors come to."""
+
+    def settled(self) -> None:
+        """Take over from the members what is theirs to say; to be called last when one is made."""
+        notes = dict.fromkeys(leaf.note for leaf in leaves(self) if leaf.note)
+        object.__setattr__(self, "costly", any(leaf.costly for leaf in leaves(self)))
+        object.__setattr__(self, "note", "; ".join([self.manner, *notes]))
+
+    async def answer(self, question: Question[A]) -> Answer[A]:
+        async with self.opened():
+            return await self.answer_through(question, put_directly)
+
+    async def answer_numbered(self, question: Question[A], number: int) -> Answer[A]:
+        return await self.answer_through(question, NumberedFrom(number, put_directly))
+
+    def opened(self) -> AbstractAsyncContextManager[object]:
+        return _all_opened(self.members)
+
+    def met(self) -> Mapping[str, int]:
+        # Two models behind one endpoint meet its trouble together, and it is counted once.
+        places = {id(leaf.connection or leaf): leaf for leaf in leaves(self)}
+        met: Counter[str] = Counter()
+        for leaf in places.values():
+            met.update(leaf.met())
+        return dict(met)
+
+    @property
+    def room(self) -> Room:
+        """What each member has room for."""
+        rooms = [member.room for member in self.members]
+        return Room(**{field.name: min(getattr(room, field.name) for room in rooms) for field in fields(Room)})
+
+    def check(self) -> None:
+        for member in self.members:
+            member.check()
+
+    def price_of(self, usage: Usage) -> float | None:
+        """The sum of the members' prices."""
+        return total_cost(member.price_of(usage) for member in self.members)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(secret for member in self.members for secret in member.secrets))
+
+
+@asynccontextmanager
+async def _all_opened(members: tuple[Judge, ...]) -> AsyncGenerator[None]:
+    async with AsyncExitStack() as stack:
+        for member in members:
+            await stack.enter_async_context(member.opened())
+        yield
+
+
+class Hearing:
+    """One question before a judge of judges: it asks the members, and keeps what they said and what it took."""
+
+    def __init__(self, judge: Judge, put: Put) -> None:
+        self.judge = judge
+        self.steps: list[Step] = []
+        self._put = put
+        self._start = put.start if isinstance(put, NumberedFrom) else 0
+        self._started = time.perf_counter()
+
+    async def ask(self, member: Judge, question: Question[A], number: int = 0) -> Answer[A]:
+        """A member's answer. Raises what it raises, its step kept."""
+        try:
+            answer = await self._put(member, question, number)
+        except JudgeError as error:
+            self.steps.append(failed_step(question, error, member.identity, self._start + number))
+            raise
+        self.steps.append(step_of(question, answer, self._start + number))
+        return answer
+
+    async def ask_all(
+        self, asked: Sequence[tuple[Judge, int]], question: Question[A]
+    ) -> tuple[list[Answer[A]], dict[str, JudgeError | JudgeDownError]]:
+        """What several answer at the same time, in order, and why the others do not, by who they are.
+
+        Raises what ends a run and UsageError; a judge that is down is one that does not answer.
+        """
+        tasks = [asyncio.ensure_future(self.tried(judge, question, number)) for judge, number in asked]
+        try:
+            results = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+        order = {(judge.identity, self._start + number): place for place, (judge, number) in enumerate(asked)}
+        self.steps.sort(key=lambda step: order.get((step.judge, step.number), -1))
+        answers = [one for one in results if isinstance(one, Answer)]
+        silent: dict[str, JudgeError | JudgeDownError] = {}
+        for (judge, number), one in zip(asked, results, strict=True):
+            if isinstance(one, JudgeError | JudgeDownError):
+                silent[f"{judge.identity} #{number}" if number else judge.identity] = one
+            elif isinstance(one, Exception):
+                raise one
+        return answers, silent
+
+    async def tried(self, member: Judge, question: Question[A], number: int = 0) -> Answer[A] | Exception:
+        """A member's answer, or why there is none: a JudgeError, or the error that ends a run, not yet raised."""
+        try:
+            return await self.ask(member, question, number)
+        except (JudgeError, RunEndedError) as error:
+            return error
+
+    def answered(
+        self, value: A, *, confidence: float | None, detail: Mapping[str, Any], steps: list[Step] | None = None
+    ) -> Answer[A]:
+        """The members' answers as one. steps: in the order in which they are to be shown."""
+        members = tuple(self.steps if steps is None else steps)
+        return Answer(
+            value=value,
+            judge=self.judge.identity,
+            usage=sum((step.usage for step in members), Usage()),
+            cost=total_cost(step.cost for step in members),
+            seconds=time.perf_counter() - self._started,
+            confidence=confidence,
+            reused=all(step.reused for step in members),
+            members=members,
+            detail=detail,
+        )
+
+    def failure(self, told: str, errors: Sequence[Exception]) -> EvalstoneError:
+        """What the members' errors come to: what ends a run first, CannotAnswerError when all of them are."""
+        for error in errors:
+            if isinstance(error, RunEndedError):
+                return error
+        kinds = (CannotAnswerError, EndpointError, ReplyError)
+        kind = next((kind for kind in kinds if all(isinstance(error, kind) for error in errors)), JudgeError)
+        replies = [error.reply for error in errors if isinstance(error, JudgeError) and error.reply is not None]
+        return kind(
+            told,
+            reply=replies[-1] if replies else None,
+            usage=sum((step.usage for step in self.steps), Usage()),
+            cost=total_cost(step.cost for step in self.steps),
+            seconds=time.perf_counter() - self._started,
+            members=tuple(self.steps),
+        )

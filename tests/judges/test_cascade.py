@@ -1,0 +1,270 @@
+"""Cascades: what is escalated, and which threshold the labels ask for."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone import Cascade, CascadeFit, EmbeddedJudge, LabelledQuestion, Panel, fit_cascade
+from evalstone.errors import CannotAnswerError, DataError, EndpointError, JudgeDownError, JudgeError, UsageError
+from evalstone.judges import ScriptedJudge
+from evalstone.judges.base import Judge, Reply
+from evalstone.judges.fitting import Case, Threshold, fit_threshold, thresholds
+from evalstone.question import Answer, Question
+from evalstone.questions import ClaimSupported, ClaimVerdict, GradeGrounding, VerifyClaims
+from tests.fakes import verdicts
+
+YES_NO = ClaimSupported(claim="c", context=("p",))
+VERIFY = VerifyClaims(claims=("x", "y", "z"), context=("p",))
+
+
+def sure(word: str, confidence: float | None, name: str = "cheap") -> ScriptedJudge:
+    return ScriptedJudge(lambda _: Reply(f'{{"reason": "", "verdict": "{word}"}}', confidence=confidence), name=name)
+
+
+def asked(judge: Judge, question: Question[Any] = YES_NO) -> Answer[Any]:
+    return asyncio.run(judge.answer(question))
+
+
+class Raising(Judge):
+    """Raises an error for every question."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    @property
+    def identity(self) -> str:
+        return "raising"
+
+    async def answer(self, question: Question[Any]) -> Answer[Any]:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("confidence", "word", "escalated"),
+    [(0.95, "yes", 0.0), (0.9, "yes", 0.0), (0.89, "no", 1.0), (None, "no", 1.0)],
+)
+def test_the_second_is_asked_where_the_first_is_less_sure_than_wanted(
+    confidence: float | None, word: str, escalated: float
+) -> None:
+    dear = sure("no", 0.7, "dear")
+    answer = asked(Cascade(sure("yes", confidence), dear, below=0.9))
+    assert answer.value.verdict == word
+    assert len(dear.asked) == escalated
+    detail: Any = answer.detail
+    assert (detail["escalated"], detail["confidence"]) == (escalated, confidence)
+    assert answer.confidence == (0.7 if escalated else confidence)
+    assert [step.judge for step in answer.members] == ["cheap", "dear"][: 1 + int(escalated)]
+
+
+def test_what_the_first_cannot_answer_goes_to_the_second() -> None:
+    for error in (CannotAnswerError("not mine"), EndpointError("gone", cost=0.5)):
+        answer = asked(Cascade(Raising(error), sure("no", None, "dear")))
+        detail: Any = answer.detail
+        assert answer.value.verdict == "no"
+        assert detail["why"] == f"it gave no answer: {error}"
+        assert answer.cost == error.cost
+
+
+def test_what_ends_a_run_is_not_escalated_and_the_seconds_error_is_the_cascades() -> None:
+    with pytest.raises(JudgeDownError):
+        asked(Cascade(Raising(JudgeDownError("down")), sure("no", None, "dear")))
+    with pytest.raises(EndpointError, match="gone") as error:
+        asked(Cascade(sure("yes", 0.1), Raising(EndpointError("gone", cost=0.5))))
+    assert error.value.cost == 0.5
+    assert [step.judge for step in error.value.members] == ["cheap", "raising"]
+
+
+def test_only_the_unsure_claims_are_put_to_the_second() -> None:
+    panel = Panel(
+        *(
+            ScriptedJudge([verdicts(*words)], name=name)
+            for name, words in (
+                ("a", ("supported", "supported", "contradicted")),
+                ("b", ("supported", "contradicted", "contradicted")),
+            )
+        )
+    )
+    dear = ScriptedJudge([verdicts(("supported", [1]))], name="dear")
+    answer = asked(Cascade(panel, dear, below=0.9), VERIFY)
+    assert dear.asked == [VerifyClaims(claims=("y",), context=("p",))]
+    assert [(one.claim, one.verdict) for one in answer.value] == [
+        ("x", "supported"),
+        ("y", "supported"),
+        ("z", "contradicted"),
+    ]
+    detail: Any = answer.detail
+    assert (detail["escalated"], detail["items"]) == (pytest.approx(1 / 3), [2])
+
+
+def test_a_question_of_which_all_is_unsure_is_put_whole() -> None:
+    panel = Panel(*(ScriptedJudge([verdicts(w, w, w)], name=w) for w in ("supported", "contradicted")))
+    dear = ScriptedJudge([verdicts("supported", "supported", "supported")], name="dear")
+    asked(Cascade(panel, dear), VERIFY)
+    assert dear.asked == [VERIFY]
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: Cascade(EmbeddedJudge(), EmbeddedJudge()), "twice"),
+        (lambda: Cascade(EmbeddedJudge(), sure("yes", 1), below=1.5), "from 0 to 1, not 1.5"),
+        (lambda: Cascade(EmbeddedJudge(), sure("yes", 1), below=True), "from 0 to 1"),
+        (lambda: Cascade(EmbeddedJudge(), sure("yes", 1), below=float("nan")), "from 0 to 1"),
+        (lambda: Cascade(EmbeddedJudge(), "x"), "must be a Judge, not str"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        make()
+
+
+# The first judge is right where it is sure, the second nearly always.
+CASES = (
+    Case(None, False, True),
+    Case(0.5, False, True),
+    Case(0.6, True, True),
+    Case(0.8, False, True),
+    Case(0.9, True, False),
+)
+
+
+def test_every_threshold_and_what_it_comes_to() -> None:
+    assert thresholds(CASES) == (
+        Threshold(0.0, 3 / 5, 1 / 5),
+        Threshold(0.5, 3 / 5, 1 / 5),
+        Threshold(0.6, 4 / 5, 2 / 5),
+        Threshold(0.8, 4 / 5, 3 / 5),
+        Threshold(0.9, 5 / 5, 4 / 5),
+        Threshold(1.0, 4 / 5, 5 / 5),
+    )
+
+
+def test_the_threshold_that_reaches_an_accuracy_with_the_least_escalation() -> None:
+    fit = fit_threshold(CASES, accuracy=0.75)
+    assert (fit.below, fit.accuracy, fit.escalated) == (0.6, 0.8, 0.4)
+    assert (fit.first, fit.then, fit.verdicts) == (0.4, 0.8, 5)
+
+
+def test_the_most_accurate_threshold_within_a_share_that_may_be_escalated() -> None:
+    assert fit_threshold(CASES, escalated=0.6).below == 0.6  # as accurate as 0.8, and cheaper
+    assert fit_threshold(CASES, escalated=0.2).below == 0.0
+    assert fit_threshold(CASES).below == 0.9
+
+
+def test_wishes_that_cannot_be_met_say_how_far_it_goes() -> None:
+    with pytest.raises(UsageError, match=r"no threshold reaches an accuracy of 0.9; the best is 0.800 at below=0.6"):
+        fit_threshold(CASES, accuracy=0.9, escalated=0.5)
+    with pytest.raises(UsageError, match=r"20.0% have no confidence"):
+        fit_threshold(CASES, escalated=0.1)
+    with pytest.raises(UsageError, match="there is none"):
+        fit_threshold([])
+    with pytest.raises(UsageError, match="accuracy must be a number from 0 to 1, not 80"):
+        fit_threshold(CASES, accuracy=80)
+
+
+@given(
+    st.lists(st.builds(Case, st.none() | st.floats(0, 1), st.booleans(), st.booleans()), min_size=1, max_size=30),
+    st.floats(0, 1),
+)
+def test_the_curve_is_what_counting_at_each_threshold_gives(cases: list[Case], below: float) -> None:
+    for one in thresholds(cases):
+        moved = [case.confidence is None or case.confidence < one.below for case in cases]
+        right = [case.then if m else case.first for case, m in zip(cases, moved, strict=True)]
+        assert one.escalated == sum(moved) / len(cases)
+        assert one.accuracy == sum(right) / len(cases)
+
+
+def by_claim(question: Question[Any], confidence: float | None = None) -> Any:
+    """Says supported for claims that begin with s, surer of longer claims; wrong about `sure mistake`."""
+    assert isinstance(question, ClaimSupported)
+    word = "yes" if question.claim.startswith("s") else "no"
+    return Reply(f'{{"reason": "", "verdict": "{word}"}}', confidence=min(1.0, len(question.claim) / 10))
+
+
+def perfect(question: Question[Any]) -> Any:
+    assert isinstance(question, ClaimSupported)
+    return {"reason": "", "verdict": "no" if question.claim == "s" else "yes"}
+
+
+LABELS = [
+    LabelledQuestion(ClaimSupported(claim=claim, context=("p",)), truth)
+    for claim, truth in (("s", "no"), ("sure thing", "yes"), ("a", True), ("other thing", True))
+]
+
+
+def test_a_threshold_is_fitted_to_labelled_questions(tmp_path: Path) -> None:
+    cheap, dear = ScriptedJudge(by_claim, name="cheap"), ScriptedJudge(perfect, name="dear")
+    cascade = Cascade(cheap, dear)
+    fit = cascade.fit(LABELS, accuracy=0.75)
+    assert isinstance(fit, CascadeFit)
+    # cheap: s 0.1 wrong, "sure thing" 1.0 right, a 0.1 wrong, "other thing" 1.0 wrong
+    assert (fit.first, fit.then) == (0.25, 1.0)
+    assert (fit.below, fit.accuracy, fit.escalated) == (1.0, 0.75, 0.5)
+    assert str(fit) == (
+        "below=1.0: accuracy 0.750 with 50.0% escalated; first alone 0.250, then alone 1.000 (4 labelled verdicts)"
+    )
+    assert cascade.at(fit.below).below == 1.0
+    assert fit_cascade(cascade, LABELS, accuracy=0.75, ledger=tmp_path / "l.db") == fit
+
+
+def test_labels_of_several_items_are_one_case_each() -> None:
+    cheap = ScriptedJudge([verdicts("supported", "contradicted", "supported")], name="cheap")
+    dear = ScriptedJudge([verdicts("supported", "supported", "not_mentioned")], name="dear")
+    label = LabelledQuestion(VERIFY, ["supported", True, False])
+    fit = Cascade(cheap, dear).fit([label])
+    assert (fit.first, fit.then, fit.verdicts) == (pytest.approx(1 / 3), 1.0, 3)
+
+
+def test_questions_that_the_second_cannot_answer_are_counted_apart() -> None:
+    silent = Raising(JudgeError("no"))
+    dear = sure("yes", None, "dear")
+    fit = Cascade(silent, dear).fit([LabelledQuestion(YES_NO, "yes")])
+    assert (fit.verdicts, fit.first, fit.escalated) == (1, 0.0, 1.0)
+    with pytest.raises(UsageError, match="there is none"):
+        Cascade(dear, silent).fit([LabelledQuestion(YES_NO, "yes")])
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        (LabelledQuestion(YES_NO, "yess"), "must be one of no, undecided, yes"),
+        (LabelledQuestion(YES_NO, ["yes", "no"]), "1 verdicts, 2 labels"),
+        (LabelledQuestion(GradeGrounding(answer="a", context=("p",)), 0.5), "no verdict that is right or wrong"),
+        ("yes", "must be LabelledQuestion values, not str"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(label: Any, told: str) -> None:
+    def reply(question: Question[Any]) -> Any:
+        return {"reason": "", "score": 0.5, "verdict": "yes"}
+
+    with pytest.raises(DataError, match=told):
+        Cascade(ScriptedJudge(reply, name="a"), ScriptedJudge(reply, name="b")).fit([label])
+
+
+def test_confidences_of_verdicts_themselves_divide_a_question() -> None:
+    @dataclass(frozen=True)
+    class Verdict(ClaimVerdict):
+        confidence: float | None = None
+
+    class Sure(Judge):
+        costly = False
+
+        @property
+        def identity(self) -> str:
+            return "sure"
+
+        async def answer(self, question: Question[Any]) -> Answer[Any]:
+            said: Any = tuple(Verdict(c, "supported", confidence=s) for c, s in (("x", 0.9), ("y", 0.2), ("z", 0.8)))
+            return Answer(value=said, judge="sure", confidence=0.2)
+
+    dear = ScriptedJudge([verdicts("contradicted")], name="dear")
+    answer = asked(Cascade(Sure(), dear, below=0.5), VERIFY)
+    assert [one.verdict for one in answer.value] == ["supported", "contradicted", "supported"]
+    assert dear.asked == [VerifyClaims(claims=("y",), context=("p",))]

@@ -1,0 +1,250 @@
+"""What every judge promises, whatever it is made of."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import Cascade, Consistent, EmbeddedJudge, Limited, Logged, ModelJudge, Panel, ReplayJudge
+from evalstone.api import evaluate, plan_for
+from evalstone.engine.estimate import estimate
+from evalstone.engine.limits import Budget
+from evalstone.errors import CannotAnswerError, UsageError
+from evalstone.judges import ScriptedJudge
+from evalstone.judges.base import Judge, leaves, put_directly
+from evalstone.plain import plain
+from evalstone.question import Answer, Question
+from evalstone.questions import Explain, ListClaims, VerifyClaims
+from evalstone.types import Usage
+from tests.fakes import claims, verdicts
+from tests.serving import obliging, serving
+
+QUESTION = VerifyClaims(claims=("Paris is in France.",), context=("Paris is in France.",))
+OTHER = Explain(measure="m", evidence="e")
+SAMPLE = {"id": "one", "input": "q", "output": "Paris is in France.", "context": ["Paris is in France."]}
+
+
+def replies(question: Question[Any]) -> Any:
+    if isinstance(question, VerifyClaims):
+        return verdicts(*[("supported", [1])] * len(question.claims))
+    return claims("Paris is in France.") if isinstance(question, ListClaims) else None
+
+
+def model(url: str, **settings: Any) -> ModelJudge:
+    return ModelJudge("vllm/x", base_url=url, price=(1.0, 2.0), deadline=5.0, **settings)
+
+
+def scripted(name: str = "scripted") -> ScriptedJudge:
+    return ScriptedJudge(replies, name=name)
+
+
+def replay() -> ReplayJudge:
+    return ReplayJudge({QUESTION.fingerprint: json.dumps(verdicts(("supported", [1])))}, source="a")
+
+
+Make = Callable[[str, Path], Judge]
+JUDGES: dict[str, Make] = {
+    "embedded": lambda _, __: EmbeddedJudge(),
+    "model": lambda url, _: model(url),
+    "scripted": lambda _, __: scripted(),
+    "replay": lambda _, __: replay(),
+    "panel": lambda url, _: Panel(EmbeddedJudge(), model(url), scripted(), vote="mean"),
+    "cascade": lambda url, _: Cascade(EmbeddedJudge(), model(url), below=0.99),
+    "consistent": lambda url, _: Consistent(model(url, seed=1), samples=3),
+    "logged": lambda url, folder: Logged(model(url), folder / "log.jsonl"),
+    "limited": lambda url, _: Limited(model(url), at_once=2, a_minute=6000, at_most=100),
+    "logged panel": lambda url, folder: Logged(Panel(EmbeddedJudge(), model(url)), str(folder / "log.jsonl")),
+    "limited panel": lambda url, _: Limited(Panel(scripted("a"), scripted("b")), at_once=1),
+    "cascade of panels": lambda url, _: Cascade(
+        Panel(scripted("a"), scripted("b")), Consistent(Limited(model(url), at_once=1), samples=2), below=1.0
+    ),
+}
+OTHERS: dict[str, Make] = {
+    "model": lambda url, _: model(url, temperature=0.5),
+    "scripted": lambda _, __: scripted("another"),
+    "replay": lambda _, __: ReplayJudge({}, source="b"),
+    "panel": lambda url, _: Panel(EmbeddedJudge(), model(url), scripted(), vote="majority"),
+    "cascade": lambda url, _: Cascade(EmbeddedJudge(), model(url), below=0.98),
+    "consistent": lambda url, _: Consistent(model(url, seed=1), samples=4),
+}
+every_judge = pytest.mark.parametrize("kind", list(JUDGES))
+# The recording has one answer and no more.
+asking_judges = pytest.mark.parametrize("kind", [kind for kind in JUDGES if kind != "replay"])
+
+
+@pytest.fixture(scope="module")
+def url() -> Any:
+    with serving(obliging) as server:
+        yield server.url
+
+
+@pytest.fixture
+def judge(kind: str, url: str, tmp_path: Path) -> Judge:
+    return JUDGES[kind](url, tmp_path)
+
+
+def answered(judge: Judge, question: Question[Any] = QUESTION) -> Answer[Any]:
+    async def work() -> Answer[Any]:
+        async with judge.opened():
+            return await judge.answer(question)
+
+    return asyncio.run(work())
+
+
+@every_judge
+def test_a_judge_cannot_be_changed(judge: Judge) -> None:
+    name = next(iter(vars(judge)), "anything")
+    with pytest.raises(AttributeError):
+        setattr(judge, name, None)
+
+
+@every_judge
+def test_a_judge_pickles_and_copies_as_the_same_judge(judge: Judge) -> None:
+    for twin in (pickle.loads(pickle.dumps(judge)), copy.deepcopy(judge)):
+        assert type(twin) is type(judge)
+        assert (twin.identity, repr(twin), twin.costly, twin.note) == (
+            judge.identity,
+            repr(judge),
+            judge.costly,
+            judge.note,
+        )
+        assert answered(twin).judge == judge.identity
+
+
+@every_judge
+def test_a_judge_prints_as_what_it_is(judge: Judge) -> None:
+    assert repr(judge).startswith(type(judge).__name__ + "(")
+    assert "object at" not in repr(judge)
+
+
+@pytest.mark.parametrize("kind", ["embedded", "model", "cascade", "consistent", "logged", "limited", "logged panel"])
+def test_what_a_judge_prints_reads_back(judge: Judge) -> None:
+    names: dict[str, Any] = {"PosixPath": Path}
+    for known in (Cascade, Consistent, EmbeddedJudge, Limited, Logged, ModelJudge, Panel):
+        names[known.__name__] = known
+    read = eval(repr(judge), names)
+    assert (repr(read), read.identity) == (repr(judge), judge.identity)
+
+
+@every_judge
+def test_equal_settings_give_one_identity(kind: str, judge: Judge, url: str, tmp_path: Path) -> None:
+    assert JUDGES[kind](url, tmp_path).identity == judge.identity
+    assert judge.identity
+
+
+@pytest.mark.parametrize("kind", list(OTHERS))
+def test_other_settings_give_another_identity(kind: str, judge: Judge, url: str, tmp_path: Path) -> None:
+    assert OTHERS[kind](url, tmp_path).identity != judge.identity
+
+
+@every_judge
+def test_an_answer_has_the_questions_type_and_names_its_judge(judge: Judge) -> None:
+    answer = answered(judge)
+    (verdict,) = answer.value
+    assert verdict.verdict == "supported"
+    assert verdict.claim == "Paris is in France."
+    assert answer.judge == judge.identity
+    assert answer.confidence is None or 0 <= answer.confidence <= 1
+
+
+@every_judge
+def test_an_answers_members_are_steps_whose_usage_and_cost_add_up(judge: Judge) -> None:
+    answer = answered(judge)
+    assert bool(answer.members) == bool(judge.members)
+    if answer.members:
+        assert answer.usage == sum((step.usage for step in answer.members), Usage())
+        assert answer.cost == pytest.approx(sum(step.cost or 0.0 for step in answer.members))
+        known = {leaf.identity for leaf in leaves(judge)}
+        assert {leaf.judge for step in answer.members for leaf in step.leaves()} <= known
+
+
+@every_judge
+def test_an_answer_through_put_is_the_same(judge: Judge) -> None:
+    async def work() -> Answer[Any]:
+        async with judge.opened():
+            return await judge.answer_through(QUESTION, put_directly)
+
+    assert asyncio.run(work()).value == answered(judge).value
+
+
+@pytest.mark.parametrize("kind", ["embedded", "scripted", "replay", "limited panel"])
+def test_what_a_judge_cannot_answer_it_says(kind: str, judge: Judge) -> None:
+    # A script without a reply is broken, not unable; the others decline.
+    error = CannotAnswerError if kind in ("embedded", "replay") else Exception
+    with pytest.raises(error):
+        answered(judge, OTHER)
+
+
+def test_judges_of_judges_cannot_answer_what_no_member_can() -> None:
+    other = ReplayJudge({}, source="empty")
+    for judge in (Panel(EmbeddedJudge(), other), Cascade(EmbeddedJudge(), other), Consistent(EmbeddedJudge())):
+        with pytest.raises(CannotAnswerError) as error:
+            answered(judge, OTHER)
+        assert error.value.members
+
+
+@every_judge
+def test_opening_nests_and_closes(judge: Judge) -> None:
+    async def work() -> Answer[Any]:
+        async with judge.opened(), judge.opened():
+            await judge.answer(QUESTION)
+        return await judge.answer(QUESTION)
+
+    assert asyncio.run(work()).value
+
+
+@every_judge
+def test_the_trouble_met_and_the_room_are_told(judge: Judge) -> None:
+    async def work() -> Any:
+        async with judge.opened():
+            return judge.met()
+
+    assert dict(asyncio.run(work())) == {}
+    assert min(judge.room.tokens, judge.room.items) >= 1
+    judge.check()
+
+
+@asking_judges
+def test_a_run_scores_with_and_without_a_ledger_and_asks_nothing_again(judge: Judge, tmp_path: Path) -> None:
+    without, first, again = (
+        evaluate([SAMPLE], ["faithfulness"], judge=judge, ledger=ledger)
+        for ledger in (None, tmp_path / "l.db", tmp_path / "l.db")
+    )
+    outcomes = [run.records[0].outcome for run in (without, first, again)]
+    assert plain(outcomes[0]) == plain(outcomes[1]) == plain(outcomes[2])
+    assert first.judge == again.judge == judge.identity
+    assert again.cost == 0
+    if judge.costly:
+        assert first.cost is not None
+        assert first.cost > 0
+
+
+@asking_judges
+def test_a_dry_run_counts_the_calls_of_the_run_and_knows_their_price(judge: Judge) -> None:
+    plan = plan_for([SAMPLE], ["faithfulness"], judge=judge)
+    guess = asyncio.run(estimate(plan))
+    assert guess.judge == judge.identity
+    if judge.costly:
+        assert guess.cost is not None
+        assert guess.cost > 0
+    else:
+        assert guess.cost == 0
+    run = evaluate([SAMPLE], ["faithfulness"], judge=judge, ledger=None, budget=1.0)
+    costly = {leaf.identity for leaf in leaves(judge) if leaf.costly == judge.costly}
+    asked = sum(leaf.judge in costly for r in run.records for step in r.steps for leaf in step.leaves())
+    assert guess.calls == asked
+
+
+@every_judge
+def test_a_budget_needs_every_price(judge: Judge) -> None:
+    assert Budget(1.0, judge).spent == 0
+    unpriced = Panel(judge, ModelJudge("vllm/unpriced")) if judge.identity != "vllm/unpriced" else judge
+    with pytest.raises(UsageError, match="vllm/unpriced"):
+        Budget(1.0, unpriced)

@@ -1,0 +1,104 @@
+"""Judges from one line and from tables."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from evalstone import Cascade, Consistent, EmbeddedJudge, Limited, Logged, ModelJudge, Panel, judge_from
+from evalstone.errors import UsageError
+
+A, B = ModelJudge("vllm/a"), ModelJudge("vllm/b")
+
+
+@pytest.mark.parametrize(
+    ("spec", "judge"),
+    [
+        ("embedded", EmbeddedJudge()),
+        ("vllm/a", A),
+        ("vllm/a()", A),
+        ("vllm/a(temperature=0.7, seed=1)", ModelJudge("vllm/a", temperature=0.7, seed=1)),
+        ("vllm/a(temperature=None, logprobs=True)", ModelJudge("vllm/a", temperature=None, logprobs=True)),
+        ("vllm/a(base_url=http://h:1/v1)", ModelJudge("vllm/a", base_url="http://h:1/v1")),
+        ("vllm/a(price=[1, 2.5])", ModelJudge("vllm/a", price=(1, 2.5))),
+        ('vllm/a(language="Old, (very) English")', ModelJudge("vllm/a", language="Old, (very) English")),
+        ("panel(vllm/a, embedded)", Panel(A, EmbeddedJudge())),
+        (" panel( vllm/a ,vllm/b, vote = mean,quorum=1 ) ", Panel(A, B, vote="mean", quorum=1)),
+        ("cascade(embedded, vllm/a, below=0.7)", Cascade(EmbeddedJudge(), A, below=0.7)),
+        ("consistent(vllm/a(temperature=1.0), samples=3)", Consistent(ModelJudge("vllm/a", temperature=1.0), 3)),
+        ("vllm/a(samples=3)", Consistent(A, 3)),
+        ("vllm/a(at_once=2)", Limited(A, at_once=2)),
+        ("panel(vllm/a, vllm/b, log=l.jsonl)", Logged(Panel(A, B), "l.jsonl")),
+        ("cascade(panel(embedded, vllm/a), consistent(vllm/b))", Cascade(Panel(EmbeddedJudge(), A), Consistent(B))),
+    ],
+)
+def test_a_judge_on_one_line(spec: str, judge: Any) -> None:
+    assert judge_from(spec) == judge
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        EmbeddedJudge(),
+        ModelJudge("vllm/a", temperature=0.5, seed=3, max_tokens=10, logprobs=True),
+        ModelJudge("vllm/a", base_url="http://h:1/v1", seed=3),
+        Cascade(EmbeddedJudge(), A, below=0.123456789),
+        Panel(A, B, vote="mean", quorum=1),
+        Panel(EmbeddedJudge(), Consistent(ModelJudge("vllm/a", temperature=None), samples=2), vote="unanimous"),
+        Cascade(Panel(A, B), ModelJudge("openai/gpt-5.1", reasoning_effort="low"), below=0.75),
+    ],
+    ids=lambda judge: judge.identity,
+)
+def test_an_identity_reads_back_as_the_judge(judge: Any) -> None:
+    assert judge_from(judge.identity) == judge
+
+
+@pytest.mark.parametrize(
+    ("toml", "judge"),
+    [
+        ('judge = {panel = ["vllm/a", "embedded"], vote = "unanimous"}', Panel(A, EmbeddedJudge(), vote="unanimous")),
+        ('judge = {cascade = ["embedded", {model = "vllm/a"}], below = 0.8}', Cascade(EmbeddedJudge(), A, below=0.8)),
+        ('judge = {model = "vllm/a", samples = 2}', Consistent(A, 2)),
+        ('[judge]\nconsistent = {model = "vllm/a"}\nsamples = 2', Consistent(A, 2)),
+        (
+            'judge = {panel = ["vllm/a", "vllm/b"], at_most = 9, log = "x"}',
+            Logged(Limited(Panel(A, B), at_most=9), "x"),
+        ),
+    ],
+)
+def test_a_judge_in_a_table(toml: str, judge: Any) -> None:
+    assert judge_from(tomllib.loads(toml)["judge"]) == judge
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("panl(vllm/a, vllm/b)", "did you mean panel"),
+        ("panel", "panel needs the judges that it is made of"),
+        ("panel(vllm/a)", "two judges or more"),
+        ("panel(vllm/a, vllm/b, votes=mean)", "did you mean vote"),
+        ("panel(vllm/a, vllm/b, vote=mean, vote=mean)", "given twice"),
+        ("panel(vote=mean, vllm/a)", "judges stand before settings"),
+        ("panel(vllm/a, , vllm/b)", "nothing between two commas"),
+        ("panel(vllm/a, vllm/b", "is written as a name"),
+        ("panel(vllm/a, vllm/b))", "do not match"),
+        ("panel(vllm/a(, vllm/b)", "do not match"),
+        ("vllm/a(vllm/b)", "takes settings"),
+        ("vllm/a(temprature=1)", "did you mean temperature"),
+        ("embedded(temperature=1)", "has no settings"),
+        ("cascade(embedded, vllm/a, vllm/b)", "two judges"),
+        ("cascade(embedded, vllm/a, below=high)", "from 0 to 1, not 'high'"),
+        ("consistent(vllm/a, vllm/b)", "asks one judge several times"),
+        ("consistent(vllm/a, samples=x)", "whole number"),
+        ({"panel": ["vllm/a", "vllm/b"], "cascade": []}, "is all of panel, cascade"),
+        ({"panel": "vllm/a"}, "takes a list of judges"),
+        ({"panel": ["vllm/a", 5]}, "not 5"),
+        ({}, "needs a model"),
+        ({"model": "vllm/a", "log": 5}, "log must be the path"),
+    ],
+)
+def test_what_is_no_judge_is_refused_with_the_reason(spec: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told.replace("(", r"\(")):
+        judge_from(spec)

@@ -1,0 +1,219 @@
+"""Panels and repeated asking, with members that say what they were told to."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import pytest
+
+from evalstone import Consistent, EmbeddedJudge, Limited, ModelJudge, Panel, Step
+from evalstone.errors import CannotAnswerError, EndpointError, JudgeDownError, JudgeError, ReplyError, UsageError
+from evalstone.judges import ScriptedJudge
+from evalstone.judges.base import Judge, Reply
+from evalstone.question import Answer, Question
+from evalstone.questions import ClaimSupported, Grade, GradeGrounding, ListClaims, VerifyClaims
+from evalstone.types import Usage
+from tests.fakes import claims, verdicts
+
+VERIFY = VerifyClaims(claims=("x", "y"), context=("p",))
+LIST = ListClaims(text="t")
+YES_NO = ClaimSupported(claim="c", context=("p",))
+
+
+def judge(name: str, *replies: Any) -> ScriptedJudge:
+    return ScriptedJudge(list(replies), name=name, retries=0)
+
+
+def yes(name: str, word: str) -> ScriptedJudge:
+    return ScriptedJudge(lambda _: {"reason": name, "verdict": word}, name=name)
+
+
+class Broken(Judge):
+    """Raises an error for every question."""
+
+    def __init__(self, error: Exception, name: str = "broken") -> None:
+        self.error = error
+        self.name = name
+
+    @property
+    def identity(self) -> str:
+        return self.name
+
+    async def answer(self, question: Question[Any]) -> Answer[Any]:
+        raise self.error
+
+
+def asked(one: Judge, question: Question[Any]) -> Answer[Any]:
+    return asyncio.run(one.answer(question))
+
+
+def test_a_panel_votes_on_each_claim_and_keeps_the_votes() -> None:
+    panel = Panel(
+        judge("a", verdicts("supported", "contradicted")),
+        judge("b", verdicts("supported", "supported")),
+        judge("c", verdicts("not_mentioned", "supported")),
+    )
+    answer = asked(panel, VERIFY)
+    assert [verdict.verdict for verdict in answer.value] == ["supported", "supported"]
+    assert answer.confidence == pytest.approx(2 / 3)
+    detail: Any = answer.detail
+    assert (detail["kind"], detail["vote"], detail["answered"]) == ("panel", "majority", 3)
+    assert detail["agreement"] == pytest.approx(2 / 3)
+    assert detail["entropy"] == pytest.approx(-(2 / 3) * math.log2(2 / 3) - (1 / 3) * math.log2(1 / 3))
+    assert detail["verdicts"][0]["votes"] == {"not_mentioned": 1, "supported": 2}
+    assert [step.judge for step in answer.members] == ["a", "b", "c"]
+
+
+def test_lists_are_asked_of_the_first_member_alone_and_of_the_next_when_it_is_silent() -> None:
+    first, second = judge("a", claims("one")), judge("b", claims("two"))
+    answer = asked(Panel(first, second), LIST)
+    assert answer.value == ("one",)
+    assert second.asked == []
+    answer = asked(Panel(Broken(EndpointError("out of reach")), second), LIST)
+    detail: Any = answer.detail
+    assert answer.value == ("two",)
+    assert (detail["spoke"], detail["silent"]) == ("b", {"broken": "out of reach"})
+
+
+def test_a_panel_goes_on_without_a_minority_and_says_who_was_silent() -> None:
+    panel = Panel(yes("a", "yes"), Broken(ReplyError("nonsense", usage=Usage(5, 1, 0, 1), cost=0.25)), yes("c", "yes"))
+    answer = asked(panel, YES_NO)
+    assert answer.value.verdict == "yes"
+    detail: Any = answer.detail
+    assert (detail["answered"], detail["silent"]) == (2, {"broken": "nonsense"})
+    assert answer.cost == 0.25
+    assert answer.members[1].detail == {"error": "nonsense"}
+
+
+def test_a_panel_below_its_quorum_fails_with_what_it_took() -> None:
+    broken = Broken(ReplyError("nonsense", reply="raw", usage=Usage(5, 1, 0, 1), cost=0.25))
+    panel = Panel(yes("a", "yes"), broken)
+    with pytest.raises(ReplyError, match=r"1 of 2 judges answered, 2 are needed \(broken: nonsense\)") as error:
+        asked(panel, YES_NO)
+    assert (error.value.cost, error.value.usage, error.value.reply) == (0.25, Usage(5, 1, 0, 2), "raw")
+    assert [step.judge for step in error.value.members] == ["a", "broken"]
+    assert asked(Panel(yes("a", "yes"), broken, quorum=1), YES_NO).value.verdict == "yes"
+
+
+def test_a_panel_whose_members_declined_cannot_answer() -> None:
+    declining = Broken(CannotAnswerError("declined"))
+    with pytest.raises(CannotAnswerError, match="2 are needed"):
+        asked(Panel(yes("a", "yes"), declining), YES_NO)
+    with pytest.raises(JudgeError) as error:
+        asked(Panel(declining, Broken(EndpointError("gone"), "other")), YES_NO)
+    assert not isinstance(error.value, CannotAnswerError)
+
+
+def test_a_favourable_verdict_needs_all_members_where_the_vote_is_unanimous() -> None:
+    for words, result in ((("yes", "yes"), "yes"), (("yes", "undecided"), "undecided"), (("yes", "no"), "no")):
+        panel = Panel(yes("a", words[0]), yes("b", words[1]), vote="unanimous")
+        assert asked(panel, YES_NO).value.verdict == result
+    assert Panel(yes("a", "yes"), yes("b", "yes"), yes("c", "yes"), vote="unanimous").needed == 3
+
+
+def test_a_mean_takes_the_members_probabilities() -> None:
+    def sure(name: str, word: str, confidence: float) -> ScriptedJudge:
+        return judge(name, Reply(f'{{"reason": "", "verdict": "{word}"}}', confidence=confidence))
+
+    panel = Panel(sure("a", "yes", 0.4), sure("b", "yes", 0.4), sure("c", "no", 0.96), vote="mean")
+    assert asked(panel, YES_NO).value.verdict == "no"
+
+
+def test_grades_are_averaged() -> None:
+    grades = [judge(name, {"reason": name, "score": score}) for name, score in (("a", 0.5), ("b", 0.75))]
+    answer = asked(Panel(*grades, vote="mean"), GradeGrounding(answer="a", context=("p",)))
+    assert answer.value == Grade(0.625, "a")
+    assert answer.confidence is None
+
+
+def test_what_ends_a_run_ends_a_panel_but_a_member_that_is_down_is_only_silent() -> None:
+    with pytest.raises(UsageError, match="wrong key"):
+        asked(Panel(yes("a", "yes"), Broken(UsageError("wrong key")), yes("c", "yes")), YES_NO)
+    down = Broken(JudgeDownError("down"))
+    assert asked(Panel(yes("a", "yes"), down, yes("c", "yes")), YES_NO).value.verdict == "yes"
+    with pytest.raises(JudgeDownError):
+        asked(Panel(yes("a", "yes"), down), YES_NO)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: Panel(EmbeddedJudge()), "two judges or more"),
+        (lambda: Panel(), "two judges or more"),
+        (lambda: Panel(EmbeddedJudge(), EmbeddedJudge()), "twice in the panel"),
+        (lambda: Panel(EmbeddedJudge(), judge("a"), vote="most"), "vote must be"),  # pyright: ignore[reportArgumentType]
+        (lambda: Panel(EmbeddedJudge(), judge("a"), quorum=3), "from 1 to 2"),
+        (lambda: Panel(EmbeddedJudge(), judge("a"), quorum=0), "from 1 to 2"),
+        (lambda: Panel(EmbeddedJudge(), judge("a"), quorum=True), "whole number"),
+        (lambda: Panel(EmbeddedJudge(), "openai/x"), "judge_from"),  # pyright: ignore[reportArgumentType]
+        (lambda: Consistent(EmbeddedJudge(), samples=1), "from 2 to 1000"),
+        (lambda: Consistent(Consistent(EmbeddedJudge())), "repeats its questions already"),
+        (lambda: Consistent(Panel(EmbeddedJudge(), Consistent(judge("a")))), "repeats"),
+        (lambda: Consistent("embedded"), "needs a Judge"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        make()
+
+
+def test_a_judge_asked_repeatedly_outvotes_itself_and_tells_how_often_it_flips() -> None:
+    words = ["yes", "no", "yes", "yes", "no"]
+    answer = asked(Consistent(judge("a", *[{"reason": "r", "verdict": word} for word in words])), YES_NO)
+    assert answer.value.verdict == "yes"
+    detail: Any = answer.detail
+    assert detail["flip_rate"] == pytest.approx(0.4)
+    assert (detail["samples"], answer.confidence) == (5, 0.6)
+    assert [step.number for step in answer.members] == [0, 1, 2, 3, 4]
+
+
+def test_repetitions_that_fail_leave_the_others_unless_half_are_gone() -> None:
+    good = {"reason": "r", "verdict": "yes"}
+    answer = asked(Consistent(judge("a", good, "?{", good), samples=3), YES_NO)
+    detail: Any = answer.detail
+    assert detail["samples"] == 2
+    assert list(detail["silent"]) == ["a #1"]
+    with pytest.raises(JudgeError, match="1 of 2 repetitions"):
+        asked(Consistent(judge("a", good), samples=2), YES_NO)
+
+
+def test_lists_are_asked_once_of_a_judge_that_is_asked_repeatedly() -> None:
+    one = judge("a", claims("c"), claims("d"))
+    assert asked(Consistent(one), LIST).value == ("c",)
+    assert len(one.asked) == 1
+
+
+def test_repetitions_of_a_model_with_a_seed_take_other_seeds_under_one_name() -> None:
+    seeds: list[int | None] = []
+
+    class Seeded(ModelJudge):
+        async def answer(self, question: Question[Any]) -> Answer[Any]:
+            seeds.append(self.seed)
+            return Answer(value=question.read('{"reason": "", "verdict": "yes"}'), judge=self.identity)
+
+    answer = asked(Consistent(Seeded("vllm/x", seed=7), samples=3), YES_NO)
+    assert seeds == [7, 8, 9]
+    assert {step.judge for step in answer.members} == {"vllm/x(seed=7)"}
+
+
+def test_a_judge_that_cannot_give_another_answer_is_noted() -> None:
+    told = "the same answer each time"
+    assert told in Consistent(EmbeddedJudge()).note
+    assert told in Consistent(Limited(ModelJudge("vllm/x"), at_once=1)).note
+    assert told not in Consistent(ModelJudge("vllm/x", temperature=0.7)).note
+    assert told not in Consistent(ModelJudge("vllm/x", seed=1)).note
+    assert told not in Consistent(Panel(EmbeddedJudge(), ModelJudge("vllm/x", temperature=None))).note
+
+
+def test_a_panel_that_is_asked_repeatedly_numbers_its_members_questions() -> None:
+    answer = asked(Consistent(Panel(yes("a", "yes"), yes("b", "no")), samples=2), YES_NO)
+    (first, second) = answer.members
+    assert isinstance(first, Step)
+    assert [(step.judge, step.number) for step in (*first.members, *second.members)] == [
+        ("a", 0),
+        ("b", 0),
+        ("a", 1),
+        ("b", 1),
+    ]

@@ -1,0 +1,346 @@
+"""Votes, counted by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone.errors import CannotAnswerError
+from evalstone.judges.forms import settle_form
+from evalstone.judges.logprobs import confidence_of
+from evalstone.judges.typed import answer_from
+from evalstone.judges.verdicts import KNOWN, is_votable, verdict_of
+from evalstone.judges.voting import VOTES, Ballot, Settled, Vote, entropy, settle, weighted_together
+from evalstone.plain import plain
+from evalstone.prompt import Prompt
+from evalstone.questions import Choice, ClaimVerdict, Grade
+from evalstone.questions.alignment import Alignment, AlignmentPart
+from evalstone.questions.answer_form import AnswerForm
+from evalstone.questions.custom import AnswerAs, Choose, Chosen, GiveNumber, Number
+from evalstone.questions.harm import ToxicityVerdict
+from evalstone.questions.mark import Mark, MarkByCriterion
+from evalstone.questions.relevance import PassageRating, PassageRatings
+from evalstone.questions.similarity import Comparison, Contradiction, StatementMatch
+from tests.fakes import QUESTION_KINDS, question_of
+
+PROMPT = Prompt("", "{{text}}")
+GIVEN = (("text", "x"),)
+OWN = (
+    Choose(GIVEN, PROMPT, ("good", "bad")),
+    GiveNumber(GIVEN, PROMPT, 10.0),
+    MarkByCriterion(GIVEN, PROMPT, 5),
+    AnswerAs(GIVEN, PROMPT, AnswerForm(bool)),
+    AnswerAs(GIVEN, PROMPT, AnswerForm(list[str])),
+)
+
+
+def voted(*values: Any, vote: Vote = "majority", sure: tuple[float | None, ...] | None = None) -> Settled[Any]:
+    return settle(values, Ballot(vote, sure or (None,) * len(values)))
+
+
+def said(*words: str) -> tuple[ClaimVerdict, ...]:
+    return tuple(
+        ClaimVerdict(f"c{number}", word, (number,), f"{word} because")  # pyright: ignore[reportArgumentType]
+        for number, word in enumerate(words, start=1)
+    )
+
+
+def words(settled: Settled[Any]) -> list[str]:
+    return [verdict.verdict for verdict in settled.value]
+
+
+def test_claims_are_voted_on_one_by_one() -> None:
+    found = voted(
+        said("supported", "contradicted"), said("supported", "not_mentioned"), said("contradicted", "not_mentioned")
+    )
+    assert words(found) == ["supported", "not_mentioned"]
+    first, second = found.verdicts
+    assert (first.at, first.votes, first.agreement) == ("1.verdict", {"contradicted": 1, "supported": 2}, 2 / 3)
+    assert first.entropy == pytest.approx(-(2 / 3) * math.log2(2 / 3) - (1 / 3) * math.log2(1 / 3))
+    assert second.at == "2.verdict"
+
+
+def test_reason_and_citations_come_from_one_judge_who_gave_the_verdict() -> None:
+    mine = ClaimVerdict("c", "supported", (3,), "mine")
+    found = voted((ClaimVerdict("c", "contradicted", (1,), "other"),), (mine,), (ClaimVerdict("c", "supported"),))
+    assert found.value == (mine,)
+
+
+def test_a_tie_of_two_goes_to_the_less_favourable_and_of_three_to_the_middle() -> None:
+    assert words(voted(said("supported"), said("contradicted"))) == ["contradicted"]
+    assert words(voted(said("supported"), said("not_mentioned"))) == ["not_mentioned"]
+    assert words(voted(said("supported"), said("contradicted"), said("not_mentioned"))) == ["not_mentioned"]
+
+
+def test_unanimous_takes_the_least_favourable_verdict_that_anybody_gave() -> None:
+    found = voted(said("supported"), said("supported"), said("not_mentioned"), vote="unanimous")
+    assert words(found) == ["not_mentioned"]
+    assert found.verdicts[0].agreement == 1 / 3
+    assert words(voted(said("supported"), said("supported"), vote="unanimous")) == ["supported"]
+
+
+def test_the_favourable_answer_to_is_it_toxic_is_no() -> None:
+    yes, no = ToxicityVerdict("p", True), ToxicityVerdict("p", False)
+    assert voted((yes,), (no,), vote="unanimous").value == (yes,)
+    assert voted((yes,), (no,)).value == (yes,)
+    assert voted((yes,), (no,), (no,)).value == (no,)
+
+
+def test_mean_weighs_each_verdict_by_how_sure_its_judge_is() -> None:
+    yes, no = Choice("yes"), Choice("no")
+    # yes: (0.55 + 0.2 / 2) / 2 of two judges; no: (0.45 / 2 + 0.8) / 2
+    assert voted(yes, no, vote="mean", sure=(0.55, 0.8)).value.verdict == "no"
+    assert voted(yes, no, vote="mean", sure=(0.9, 0.8)).value.verdict == "yes"
+    # Two who are hardly sure are outweighed by one who is: yes (0.4 + 0.4 + 0.02) / 3, no (0.3 + 0.3 + 0.96) / 3.
+    assert voted(yes, yes, no, vote="mean", sure=(0.4, 0.4, 0.96)).value.verdict == "no"
+    assert voted(yes, yes, no, vote="mean").value.verdict == "yes"
+
+
+def test_a_judge_may_be_sure_of_each_item_by_itself_and_the_vote_says_how_sure_it_is() -> None:
+    def verdicts(*given: tuple[Any, float]) -> tuple[ClaimVerdict, ...]:
+        return tuple(ClaimVerdict(f"c{n}", word, confidence=sure) for n, (word, sure) in enumerate(given, 1))
+
+    one = verdicts(("supported", 0.6), ("supported", 0.9))
+    other = verdicts(("contradicted", 0.7), ("contradicted", 0.7))
+    # What a judge leaves over goes to the two other words: contradicted (0.7 + 0.2) / 2, supported (0.9 + 0.15) / 2.
+    found = voted(one, other, vote="mean").value
+    assert [item.verdict for item in found] == ["contradicted", "supported"]
+    assert [item.confidence for item in found] == pytest.approx([0.45, 0.525])
+    assert [item.confidence for item in voted(one, one, other).value] == pytest.approx([0.45, 0.65])
+    assert voted(said("supported"), one[:1]).value[0].confidence == 0.6
+
+
+@pytest.mark.parametrize(("vote", "probability"), [("majority", 0.8), ("mean", 0.65), ("unanimous", 0.15)])
+def test_the_probability_of_a_yes_is_voted_on_as_a_number(vote: Vote, probability: float) -> None:
+    choices = Choice("yes", "", 0.8), Choice("no", "", 0.15), Choice("yes")
+    assert voted(*choices, vote=vote).value.probability == pytest.approx(probability)
+    assert voted(Choice("yes"), Choice("no"), vote=vote).value.probability is None
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=7), st.sampled_from(VOTES))
+def test_the_probability_of_a_yes_is_on_the_side_of_the_verdict(given_yes: list[float], vote: Vote) -> None:
+    choices = [Choice("yes" if yes > 0.5 else "no", "", yes) for yes in given_yes]
+    sure = tuple(max(yes, 1 - yes) for yes in given_yes)
+    found = voted(*choices, vote=vote, sure=sure).value
+    assert found.probability is not None
+    if found.probability != pytest.approx(0.5):
+        assert (found.verdict == "yes") == (found.probability > 0.5)
+
+
+@pytest.mark.parametrize(("vote", "score"), [("majority", 0.5), ("mean", 0.6), ("unanimous", 0.3)])
+def test_numbers_have_a_median_a_mean_and_a_lowest(vote: Vote, score: float) -> None:
+    found = voted(Grade(0.5, "b"), Grade(1.0, "c"), Grade(0.3, "a"), vote=vote)
+    assert found.value.score == pytest.approx(score)
+    (number,) = found.verdicts
+    assert (number.agreement, number.entropy) == (None, None)
+    assert number.deviation == pytest.approx(math.sqrt(((0.5 - 0.6) ** 2 + 0.4**2 + 0.3**2) / 3))
+
+
+def test_the_nearest_number_speaks() -> None:
+    assert voted(Grade(0.1, "a"), Grade(0.5, "b"), Grade(1.0, "c")).value == Grade(0.5, "b")
+
+
+@pytest.mark.parametrize(
+    ("vote", "score"),
+    [("majority", 2), ("mean", 3), ("unanimous", 1)],  # of 1, 2, 4, 4: median 2 or 4, mean 2.75
+)
+def test_marks_stay_whole(vote: Vote, score: int) -> None:
+    found = voted(Mark(4), Mark(1), Mark(2), Mark(4), vote=vote)
+    assert found.value.score == score
+    assert isinstance(found.value.score, int)
+
+
+def test_half_way_between_two_marks_the_lower_counts() -> None:
+    assert voted(Mark(2), Mark(3), vote="mean").value.score == 2
+
+
+def test_the_probabilities_of_marks_are_averaged_over_the_judges_that_gave_any() -> None:
+    found = voted(Mark(2, "", {"2": 0.8, "3": 0.2}), Mark(3, "", {"3": 1.0}), Mark(3))
+    assert found.value.probabilities == pytest.approx({"2": 0.4, "3": 0.6})
+    assert weighted_together([None, None]) is None
+
+
+def test_levels_and_use_are_voted_on_apart_and_what_is_missing_comes_from_one_judge() -> None:
+    one = PassageRatings((PassageRating(1, "high", True, "a"),), ("x",))
+    two = PassageRatings((PassageRating(1, "high", False, "b"),), ("y",))
+    three = PassageRatings((PassageRating(1, "low", False, "c"),), ("z",))
+    found = voted(one, two, three)
+    assert found.value == PassageRatings((PassageRating(1, "high", False, "b"),), ("y",))
+    assert [vote.at for vote in found.verdicts] == ["passages.1.level", "passages.1.used"]
+
+
+def test_parts_within_an_answer_are_voted_on_and_lists_of_a_judges_own_are_not() -> None:
+    def alignment(*scores: float) -> Alignment:
+        return Alignment(*(AlignmentPart(score, "r", ("l",)) for score in scores))
+
+    found = voted(alignment(1, 1, 1, 0), alignment(0, 1, 0.5, 0.5), vote="mean")
+    assert [getattr(found.value, part).score for part in ("intent", "requirements", "completeness")] == [0.5, 1, 0.75]
+    one = Comparison((StatementMatch("s", "exact"),), ("more",), (Contradiction("r", "a", "b"),))
+    two = Comparison((StatementMatch("s", "missing"),), (), (Contradiction("q", "c", "d"),))
+    assert voted(one, two, two).value == two
+
+
+def test_lists_that_judges_made_themselves_are_taken_whole_from_the_first() -> None:
+    assert voted(("a", "b"), ("c",)).value == ("a", "b")
+    one, two = (ToxicityVerdict("p", True),), (ToxicityVerdict("q", False),)
+    assert voted(one, two, two).value == one
+    assert voted((), one).value == ()
+    assert voted("text", "other").verdicts == ()
+
+
+def test_words_without_an_order_go_to_the_first_of_a_tie_and_must_agree_to_be_unanimous() -> None:
+    assert voted(Chosen("b", "r"), Chosen("a")).value == Chosen("b", "r")
+    assert voted(Chosen("b"), Chosen("a", "s"), Chosen("a")).value == Chosen("a", "s")
+    with pytest.raises(CannotAnswerError, match="not unanimous on choice: b, a"):
+        voted(Chosen("b"), Chosen("a"), vote="unanimous")
+    assert voted(Chosen("a"), Chosen("a"), vote="unanimous").value == Chosen("a")
+
+
+def test_types_of_ones_own_are_voted_on_by_their_literals_truth_values_and_numbers() -> None:
+    assert verdict_of(Own).scales.keys() == {"colour", "round", "size"}
+    found = voted(Own("red", True, 1.0, "a"), Own("blue", True, 2.0, "b"), Own("blue", False, 6.0, "c"))
+    assert found.value == Own("blue", True, 2.0, "b")
+    with pytest.raises(CannotAnswerError):
+        voted(Own("red", True, 1.0, "a"), Own("blue", True, 1.0, "b"), vote="unanimous")
+
+
+@dataclass(frozen=True)
+class Own:
+    colour: Literal["red", "blue"]
+    round: bool
+    size: float
+    note: str
+
+
+def form(kind: Any) -> AnswerAs:
+    return AnswerAs(GIVEN, PROMPT, AnswerForm(kind))
+
+
+def settled_form(kind: Any, *values: Any, vote: Vote = "majority") -> Any:
+    return settle_form(form(kind), values, Ballot(vote, (None,) * len(values))).value
+
+
+def test_answers_of_a_callers_type_are_voted_on_along_their_schema() -> None:
+    assert settled_form(bool, True, False, True) is True
+    assert settled_form(int, 1, 2, 5) == 2
+    assert settled_form(Literal["a", "b"], "b", "a", "a") == "a"
+    assert settled_form(list[str], ["x"], ["y"]) == ["x"]
+    one, two = Own("red", True, 1.0, "a"), Own("blue", True, 4.0, "b")
+    assert settled_form(Own, one, two, two) == Own("blue", True, 4.0, "b")
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Own
+    tags: list[str]
+
+
+def test_objects_within_objects_are_voted_on_too() -> None:
+    one = Outer(Own("red", True, 1.0, "a"), ["x"])
+    two = Outer(Own("blue", False, 3.0, "b"), ["y"])
+    assert settled_form(Outer, one, two, two) == two
+
+
+@dataclass(frozen=True)
+class Tree:
+    left: Tree | None
+    right: Tree | None
+    middle: Tree | None
+    text: str
+
+
+def test_a_type_that_holds_itself_is_gone_into_once() -> None:
+    question = form(Tree)
+    assert not is_votable(question)
+    leaf = Tree(None, None, None, "a")
+    assert settled_form(Tree, leaf, Tree(leaf, None, None, "b")) == leaf
+    assert confidence_of(question, []) is None
+
+
+def test_parts_that_make_no_value_together_give_way_to_the_judge_that_agrees_most() -> None:
+    class Range(pydantic.BaseModel):
+        low: int
+        high: int
+
+        @pydantic.model_validator(mode="after")
+        def ordered(self) -> Range:
+            if self.low > self.high:
+                raise ValueError("low is above high")
+            return self
+
+    ranges = [Range(low=5, high=6), Range(low=5, high=5), Range(low=1, high=2), Range(low=0, high=1)]
+    found = settled_form(Range, *ranges, vote="mean")
+    assert found == Range(low=3, high=3) or found in ranges
+    assert found.low <= found.high
+
+
+@pytest.mark.parametrize(
+    "question", [*(question_of(kind, "text") for kind in QUESTION_KINDS), *OWN], ids=lambda q: q.kind
+)
+@pytest.mark.parametrize("vote", VOTES)
+def test_judges_that_agree_are_taken_at_their_word_whatever_was_asked(question: Any, vote: Vote) -> None:
+    example = question.example()
+    value = question.read(example if isinstance(example, str) else json.dumps(example))
+    ballot = Ballot(vote, (None,) * 3)
+    found = (
+        settle_form(question, [value] * 3, ballot) if isinstance(question, AnswerAs) else settle([value] * 3, ballot)
+    )
+    assert found.value == value
+    assert all(one.agreement in (None, 1.0) and one.entropy in (None, 0.0) for one in found.verdicts)
+    assert found.verdicts or not is_votable(question)
+    assert answer_from(question, json.loads(json.dumps(plain(value)))) == value
+
+
+def test_what_a_judge_lists_by_itself_is_not_voted_on() -> None:
+    unvotable = {kind.kind for kind in QUESTION_KINDS if not is_votable(question_of(kind, "text"))}
+    assert unvotable == {
+        "explain",
+        "find_toxicity",
+        "judge_passage_statements",
+        "list_claims",
+        "list_opinions",
+        "list_questions",
+        "list_statements",
+    }
+    assert [is_votable(question) for question in OWN] == [True, True, True, True, False]
+
+
+def test_every_verdict_in_the_table_is_a_field_of_its_type() -> None:
+    for kind, verdict in KNOWN.items():
+        fields = {field.name for field in dataclasses.fields(kind)}
+        assert set(verdict.scales) | ({verdict.of} if verdict.of else set()) <= fields, kind
+
+
+@given(
+    st.lists(st.sampled_from(["supported", "contradicted", "not_mentioned"]), min_size=1, max_size=9),
+    st.sampled_from(VOTES),
+)
+def test_a_result_was_given_by_somebody_and_figures_stay_in_range(given_words: list[str], vote: Vote) -> None:
+    found = voted(*(said(word) for word in given_words), vote=vote)
+    assert words(found)[0] in given_words
+    (one,) = found.verdicts
+    assert one.agreement is not None
+    assert one.entropy is not None
+    assert 1 / len(given_words) <= one.agreement <= 1
+    assert 0 <= one.entropy <= math.log2(3) + 1e-9
+    assert voted(*(said(word) for word in reversed(given_words)), vote=vote).value == found.value
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9), st.sampled_from(VOTES))
+def test_a_number_lies_between_those_that_were_given(scores: list[float], vote: Vote) -> None:
+    found = voted(*(Number(score) for score in scores), vote=vote)
+    assert min(scores) <= found.value.score <= max(scores)
+
+
+def test_entropy_is_zero_for_one_voice_and_one_bit_for_two() -> None:
+    assert entropy({"a": 3}) == 0
+    assert entropy({"a": 2, "b": 2}) == 1
+    assert entropy({"a": 1, "b": 1, "c": 1, "d": 1}) == pytest.approx(2)

@@ -1,0 +1,154 @@
+"""Judges that log another one, or limit how much it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import Limited, Logged, ModelJudge, Panel, ReplayJudge, evaluate
+from evalstone.errors import BudgetSpentError, EndpointError, UsageError
+from evalstone.judges import ScriptedJudge
+from evalstone.judges.base import Judge
+from evalstone.question import Answer, Question
+from evalstone.questions import ListClaims
+from tests.fakes import claims
+from tests.serving import Response, serving
+
+ONE, TWO = ListClaims(text="one"), ListClaims(text="two")
+KEY = 'sk-"secret"-\\key'
+
+
+class Slow(Judge):
+    """Answers after a while, and notes how many questions were under way at once."""
+
+    def __init__(self) -> None:
+        self.now = self.most = self.count = 0
+
+    @property
+    def identity(self) -> str:
+        return "slow"
+
+    async def answer(self, question: Question[Any]) -> Answer[Any]:
+        self.count += 1
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.01)
+        self.now -= 1
+        return Answer(value=("a",), judge="slow", reply='{"claims": ["a"]}')
+
+
+def asked(judge: Judge, *questions: Question[Any]) -> list[Any]:
+    async def work() -> list[Any]:
+        async with judge.opened():
+            return await asyncio.gather(*(judge.answer(question) for question in questions), return_exceptions=True)
+
+    return asyncio.run(work())
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_every_answer_and_every_error_is_a_line_of_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    judge = Logged(ScriptedJudge([claims("a")], retries=0), path)
+    asked(judge, ONE, TWO)
+    first, second = lines(path)
+    assert (first["judge"], first["steps"][0]["answer"], first["steps"][0]["question"]) == (
+        "scripted",
+        ["a"],
+        "list_claims",
+    )
+    assert second["steps"][0]["answer"] is None
+    assert "no answer" in second["steps"][0]["detail"]["error"]
+    assert "materials" not in first
+
+
+def test_a_log_is_a_recording(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    members = (ScriptedJudge([claims("a")], name="a"), ScriptedJudge([claims("b")], name="b"))
+    asked(Logged(Panel(*members), path, texts=True), ONE)
+    assert lines(path)[0]["materials"] == {"text": "one"}
+    (answer,) = asked(ReplayJudge.from_records(path), ONE)
+    assert answer.value == ("a",)
+
+
+def test_a_log_holds_what_was_asked_and_not_what_was_reused(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    judge = Logged(Slow(), path)
+    for _ in range(2):
+        evaluate([{"output": "o", "context": ["o"]}], ["faithfulness"], judge=judge, ledger=tmp_path / "l.db")
+    assert [line["steps"][0]["question"] for line in lines(path)].count("list_claims") == 1
+
+
+def test_a_key_is_never_written(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    refusal = Response(400, {"error": {"message": f"this key is not liked: {KEY} and s3cret"}})
+    with serving(lambda _, __: refusal) as server:
+        model = ModelJudge("vllm/x", base_url=server.url, api_key=KEY, headers={"X-Key": "s3cret"}, deadline=2)
+        (error,) = asked(Logged(model, path, texts=True), ONE)
+    assert isinstance(error, EndpointError)
+    assert KEY in str(error)
+    text = path.read_text("utf-8")
+    assert "secret" not in text.replace("[secret]", "")
+    assert "[secret] and [secret]" in lines(path)[0]["steps"][0]["detail"]["error"]
+
+
+def test_text_of_a_judge_cannot_begin_a_line_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    asked(Logged(ScriptedJudge([claims("a\n\u2028\x1b[31m{}")]), path), ONE)
+    assert len(path.read_bytes().splitlines()) == 1
+    assert b"\x1b" not in path.read_bytes()
+
+
+def test_a_log_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
+        Logged(Slow(), tmp_path / "none" / "log.jsonl").check()
+
+
+def test_no_more_questions_are_under_way_than_allowed() -> None:
+    slow = Slow()
+    asked(Limited(slow, at_once=2), *(ListClaims(text=str(number)) for number in range(9)))
+    assert (slow.most, slow.count) == (2, 9)
+
+
+def test_no_more_questions_begin_in_a_minute_than_allowed() -> None:
+    started = time.monotonic()
+    # 1200 a minute are 20 a second, and a second's worth may be saved up.
+    asked(Limited(Slow(), a_minute=1200), *(ListClaims(text=str(number)) for number in range(26)))
+    assert 0.2 < time.monotonic() - started < 2
+
+
+def test_the_limit_of_a_run_ends_it_and_the_next_run_has_its_own(tmp_path: Path) -> None:
+    slow = Slow()
+    limited = Limited(slow, at_most=3)
+    answers = asked(limited, *(ListClaims(text=str(number)) for number in range(5)))
+    assert sum(isinstance(answer, BudgetSpentError) for answer in answers) == 2
+    assert slow.count == 3
+    samples = [{"id": str(number), "output": str(number), "context": ["p"]} for number in range(6)]
+    runs = [
+        evaluate(samples, ["faithfulness"], judge=Limited(ScriptedJudge(lambda _: claims()), at_most=2), ledger=None)
+        for _ in range(2)
+    ]
+    assert all(run.ended == "the limit of 2 questions to scripted is reached" for run in runs)
+    assert all(len(run.records) == 2 for run in runs)
+
+
+@pytest.mark.parametrize(
+    "limit", [{"at_once": 0}, {"a_minute": 0}, {"at_most": -1}, {"at_once": True}, {"at_most": 1.5}]
+)
+def test_limits_are_whole_numbers(limit: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="must be a whole number"):
+        Limited(Slow(), **limit)
+
+
+def test_a_wrapper_answers_under_the_name_of_its_judge() -> None:
+    judge = Logged(Limited(ModelJudge("vllm/x", seed=1), at_once=1), "l.jsonl")
+    assert judge.identity == ModelJudge("vllm/x", seed=1).identity
+    with pytest.raises(UsageError, match="Logged needs a Judge, not str"):
+        Logged("vllm/x")  # pyright: ignore[reportArgumentType]
