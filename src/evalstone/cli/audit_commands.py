@@ -1,0 +1,188 @@
+"""What `evalstone audit` does, and the table that it prints."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from evalstone import bridge
+from evalstone.api import DEFAULT_LEDGER
+from evalstone.cli.commands import FAILED, GO_ON, INTERRUPTED, INTERRUPTION, OK
+from evalstone.cli.screen import console
+from evalstone.dataset.writing import json_line
+from evalstone.demo import DEMO_DATA
+from evalstone.report.terminal import money, safe
+from evalstone.trust import auditing as auditor
+from evalstone.trust.auditing import Audit, Audited
+from evalstone.trust.edits import EDITS
+from evalstone.trust.effects import ERROR_RATE, Effect
+from evalstone.trust.settings import Asking, Auditing
+from evalstone.types import NO_USAGE, total_cost
+
+COUNTED = "an instruction to the judge, which it seems to count as a part of the text"
+_SOURCES = {"given": "as given", "calibrated": "from the calibration", "usual": "the scorer's own"}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is audited, and on what."""
+
+    data: str | None
+    scorers: list[str]
+    judge: Any
+    ledger: str | None
+
+
+def auditing(edits: list[str], paraphrases: list[str], samples: int, threshold: float | None) -> Auditing:
+    """What is tried."""
+    return Auditing(edits=tuple(edits), paraphrases=tuple(paraphrases), samples=samples, threshold=threshold)
+
+
+def audit(subject: Subject, how: Auditing, ask: Asking, *, as_json: bool) -> int:
+    """Audit and show; the exit code."""
+    made = auditor.audit(
+        subject.data or DEMO_DATA,
+        subject.scorers,
+        judge=subject.judge,
+        ledger=subject.ledger or DEFAULT_LEDGER,
+        auditing=how,
+        asking=ask,
+    )
+    if made.ended == INTERRUPTION:
+        sys.stderr.write(f"The audit was interrupted; what was judged is in the ledger: {GO_ON}\n")
+        return INTERRUPTED
+    if as_json:
+        sys.stdout.write(json_line(made.to_dict()) + "\n")
+    else:
+        show_audit(made, console())
+    return FAILED if made.failed or made.ended else OK
+
+
+def dry_run(subject: Subject, how: Auditing, ask: Asking) -> None:
+    """Print what an audit would ask and cost."""
+    ledger = None if ask.fresh else subject.ledger or DEFAULT_LEDGER
+    work = auditor.estimated(
+        subject.data or DEMO_DATA, subject.scorers, judge=subject.judge, ledger=ledger, auditing=how, asking=ask
+    )
+    found = bridge.run(work)
+    first, again = found[:2]
+    price = total_cost(one.cost for one in found)
+    usage = sum((one.usage for one in found), NO_USAGE)
+    tokens = f"about {usage.input:,} input and {usage.output:,} output tokens"
+    cost = "cost unknown" if price is None else f"about {money(price)}"
+    screen = console()
+    screen.print(Text(f"{first.samples} versions of {again.samples} samples, judged by {safe(first.judge)}."))
+    told = f"Nothing was asked. It would take {sum(one.calls for one in found):,} calls, {tokens}, {cost}"
+    screen.print(Text(f"{told}; estimated, retries and reasoning tokens come on top."))
+
+
+def list_edits() -> None:
+    """Print the edits with what a judge that minds them is swayed by."""
+    table = _table("edit", "family", "swayed by")
+    for edit in EDITS.values():
+        table.add_row(edit.name, edit.family, edit.why)
+    console().print(table)
+
+
+def show_audit(made: Audit, screen: Console) -> None:
+    """Print an audit: a table a scorer, what each significant effect means, what was not applicable."""
+    taken = f"{made.samples} samples" if made.samples == made.size else f"{made.samples} of {made.size} samples"
+    screen.print(Text.assemble((safe(made.dataset), "bold"), f": {taken}, judged by ", (safe(made.judge), "bold")))
+    if made.note:
+        screen.print(Text(made.note, style="dim"))
+    for scorer in made.scorers:
+        effects = [one for one in made.effects if one.scorer == scorer.signature]
+        screen.print(Text.assemble("\n", (scorer.name, "bold"), f"  {_as_it_is(scorer)}"))
+        screen.print(_effects(effects, scorer))
+        for line in _findings(effects, scorer):
+            screen.print(line)
+    for line in _footing(made):
+        screen.print(line)
+
+
+def _as_it_is(scorer: Audited) -> str:
+    source = _SOURCES[scorer.source]
+    verdicts = f"{scorer.passed:.0%} yes from {scorer.threshold:.4g} on ({source})"
+    return f"unedited: mean {scorer.mean:.3f} over {scorer.scored} samples, {verdicts}"
+
+
+def _effects(effects: list[Effect], scorer: Audited) -> Table:
+    table = _table(
+        "edit", "n", "flips", "95 % interval", "to yes", "to no", "moved", "shift", "95 % interval", "p", "swayed"
+    )
+    for one in effects:
+        swayed = "obeys" if one.obeyed(lower_is_better=scorer.lower_is_better) else one.swayed
+        table.add_row(
+            Text(safe(one.edit.name, 30)),
+            str(one.n),
+            f"{one.flipped / one.n:.0%}" if one.n else "-",
+            _spread(one, "flips"),
+            str(one.raised),
+            str(one.lowered),
+            str(one.moved),
+            f"{one.shift.mean:+.3f}" if one.shift else "-",
+            _spread(one, "shift"),
+            _p(one),
+            Text(swayed, style="yellow"),
+        )
+    return table
+
+
+def _spread(one: Effect, name: str) -> str:
+    found = getattr(one, name)
+    if found is None or found.low is None:
+        return "-"
+    return f"{found.low:+.3f} to {found.high:+.3f}" if name == "shift" else f"{found.low:.0%} to {found.high:.0%}"
+
+
+def _p(one: Effect) -> str:
+    """The smaller of the two adjusted p-values."""
+    found = [p for p in (one.shift_p, one.flips_p) if p is not None]
+    return "" if not found else f"{min(found):.3f}" if min(found) >= 0.001 else "<0.001"
+
+
+def _findings(effects: list[Effect], scorer: Audited) -> Iterator[Text]:
+    swayed = [one for one in effects if one.swayed]
+    if not swayed:
+        yield Text("\nNo edit swayed it by more than chance.")
+        return
+    by_why: dict[str, list[str]] = {}
+    for one in swayed:
+        counted = one.edit.wants and not one.obeyed(lower_is_better=scorer.lower_is_better)
+        by_why.setdefault(COUNTED if counted else safe(one.edit.why), []).append(safe(one.edit.name, 30))
+    yield Text("\nSwayed by:")
+    for why, names in by_why.items():
+        yield Text(f"  {why} ({', '.join(names)})")
+    if any(one.obeyed(lower_is_better=scorer.lower_is_better) for one in effects):
+        yield Text("  It does what judged text tells it to do.", style="red")
+    if lost := sum(one.lost for one in effects):
+        yield Text(f"  {lost} scores were lost by an edit: skipped or failed once edited")
+
+
+def _footing(made: Audit) -> Iterator[Text]:
+    told = (
+        "flips: the verdict changes; moved: the score moves by over a tenth of the scale; p: of no shift, or of no "
+        f"more flips than when asked again (the smaller), adjusted by Holm; swayed: p <= {ERROR_RATE:g}"
+    )
+    yield Text(f"\n{told}", style="dim")
+    if made.inapplicable:
+        yield Text(f"Not applicable to any sample: {', '.join(map(safe, made.inapplicable))}", style="dim")
+    if made.failed:
+        yield Text(f"{made.failed} outcomes failed.", style="red")
+    if made.ended:
+        yield Text(f"The audit ended before its end: {safe(made.ended)}.", style="yellow")
+    yield Text(f"Cost {money(made.cost)}", style="dim")
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    texts = ("edit", "family", "swayed by", "swayed")
+    for name in names:
+        table.add_column(name, justify="left" if name in texts else "right", no_wrap=name == "edit")
+    return table

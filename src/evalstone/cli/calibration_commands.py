@@ -1,0 +1,129 @@
+"""What `evalstone calibrate` does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+from rich.text import Text
+
+from evalstone.api import DEFAULT_LEDGER
+from evalstone.calibration import Calibration, calibrations_folder
+from evalstone.calibration.measures import measured
+from evalstone.calibration.store import file_for, stored
+from evalstone.calibration.values import Method
+from evalstone.cli.commands import FAILED, GO_ON, INTERRUPTED, INTERRUPTION, OK, interruptible
+from evalstone.cli.planning import judge_spec
+from evalstone.cli.screen import console
+from evalstone.config import pairs
+from evalstone.dataset.writing import json_line, write_jsonl, write_text
+from evalstone.errors import UsageError
+from evalstone.report.calibration import show_calibration
+from evalstone.report.reliability import reliability_svg
+from evalstone.trust import calibrating
+from evalstone.trust.settings import Asking, Labelling
+
+__all__ = ["Files", "Subject", "asking", "calibrate", "judge_spec", "labelling"]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is calibrated, and against which labels."""
+
+    labels: str
+    data: str | None
+    scorer: str
+    judge: Any
+    ledger: str | None
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where the result goes beside the ledger and the terminal."""
+
+    out: str | None = None
+    svg: str | None = None
+    as_json: bool = False
+
+
+@contextmanager
+def asking(
+    mapping: list[str], *, concurrency: int, fresh: bool, budget: float | None, quiet: bool
+) -> Generator[Asking]:
+    """How the judge is asked, within a block that Ctrl-C ends in good order. Raises UsageError for a bad mapping."""
+    fields = pairs(mapping, "--map", "FIELD=COLUMN", blank=True)
+    with interruptible() as stop:
+        yield Asking(
+            concurrency=concurrency,
+            fresh=fresh,
+            budget=budget,
+            mapping=fields or None,
+            progress=not quiet and sys.stderr.isatty(),
+            stop=stop,
+        )
+
+
+def labelling(
+    columns: list[str], positive: list[str], label_range: str | None, cut: float | None, maximise: str, fit: str
+) -> Labelling:
+    """How labels are read. Raises UsageError for a range that is not LOW:HIGH."""
+    return Labelling(
+        columns=tuple(columns),
+        positive=tuple(positive),
+        label_range=None if label_range is None else _range(label_range),
+        cut=cut,
+        maximise=maximise.replace("-", "_"),
+        method=cast("Method", fit),
+    )
+
+
+def _range(text: str) -> tuple[float, float]:
+    low, _, high = text.partition(":")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise UsageError(f"--label-range takes LOW:HIGH, such as 1:5, not {text!r}") from None
+
+
+def calibrate(subject: Subject, how: Labelling, ask: Asking, files: Files) -> int:
+    """Calibrate, show, write; the exit code."""
+    ledger = subject.ledger or DEFAULT_LEDGER
+    made = calibrating.calibrate(
+        subject.labels,
+        subject.scorer,
+        data=subject.data,
+        judge=subject.judge,
+        ledger=ledger,
+        labelling=how,
+        asking=ask,
+    )
+    if made.ended == INTERRUPTION:
+        sys.stderr.write(f"{len(made.pairs)} labelled samples were scored: {GO_ON}\n")
+        return INTERRUPTED
+    if files.as_json:
+        sys.stdout.write(json_line(stored(made)) + "\n")
+    else:
+        show_calibration(made, console())
+    _write(made, files, ledger)
+    return FAILED if made.failed or made.ended else OK
+
+
+def _write(made: Calibration, files: Files, ledger: str) -> None:
+    screen = console()
+    places: list[tuple[str, str]] = []
+    if not made.ended:
+        places.append(("Kept:   ", str(file_for(made.judge, made.scorer, calibrations_folder(ledger)))))
+    if files.out is not None:
+        write_jsonl(files.out, [stored(made)])
+        places.append(("Copy:   ", files.out))
+    if files.svg is not None:
+        raw = measured(made).raw
+        write_text(files.svg, [reliability_svg(raw.bins if raw else (), f"{made.name}, {made.judge}")])
+        places.append(("Picture:", files.svg))
+    if not files.as_json:
+        screen.print()
+        for what, place in places:
+            screen.print(Text(f"{what} {place}"))
