@@ -1,10 +1,15 @@
 """evalstone evaluates what language models, RAG pipelines and agents produce."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from evalstone import checks
-from evalstone.api import aevaluate, ascore, evaluate, score
+from evalstone.api import aevaluate, afit_cascade, ascore, evaluate, fit_cascade, score
+from evalstone.calibration import Calibration, calibration_for, known_calibrations
 from evalstone.dataset import Dataset, load
-from evalstone.engine import Run
+from evalstone.engine import Batch, Run
 from evalstone.errors import (
+    BatchError,
     BudgetSpentError,
     CannotAnswerError,
     DataError,
@@ -15,9 +20,11 @@ from evalstone.errors import (
     LedgerError,
     MissingExtraError,
     OutcomeError,
+    PendingError,
     PromptError,
     ReplyError,
     RunEndedError,
+    UnclearError,
     UsageError,
 )
 from evalstone.evaluators import (
@@ -30,7 +37,21 @@ from evalstone.evaluators import (
     FactCheckingEvaluator,
     RelevancyEvaluator,
 )
-from evalstone.judges import EmbeddedJudge, Judge, ModelJudge, ReplayJudge, ScriptedJudge
+from evalstone.judges import (
+    Cascade,
+    CascadeFit,
+    Consistent,
+    EmbeddedJudge,
+    Judge,
+    LabelledQuestion,
+    Limited,
+    Logged,
+    ModelJudge,
+    Panel,
+    ReplayJudge,
+    ScriptedJudge,
+    judge_from,
+)
 from evalstone.prompt import Prompt
 from evalstone.question import Answer, Ask, Question
 from evalstone.scorers import (
@@ -76,7 +97,17 @@ from evalstone.scorers import (
     not_scorable,
 )
 from evalstone.trajectory import ExpectedStep, Trajectory, TrajectoryExpectation, TrajectoryStep
+from evalstone.trust import Asking, Audit, Auditing, Edit, Labelling, aaudit, acalibrate, audit, calibrate
 from evalstone.types import Failed, Message, Outcome, Record, Sample, Score, Skipped, Step, ToolCall, Usage
+
+if TYPE_CHECKING:
+    from evalstone.analysis.comparison import Compared, compare
+    from evalstone.analysis.drift import ScorerDrift, judge_drift
+    from evalstone.analysis.gating import Gate, GateCriteria, gate
+    from evalstone.analysis.labelling import CorrectedScore, corrected, labels_of, to_label
+    from evalstone.analysis.planning import ScorerPlan, plan_size
+    from evalstone.analysis.rates import CorrectedShare, corrected_share
+    from evalstone.report.files import read_run, write_run
 
 __all__ = [
     "Answer",
@@ -86,11 +117,21 @@ __all__ = [
     "AnswerRelevancyEvaluator",
     "AnswerSimilarity",
     "Ask",
+    "Asking",
+    "Audit",
+    "Auditing",
+    "Batch",
+    "BatchError",
     "Bias",
     "BudgetSpentError",
+    "Calibration",
     "CannotAnswerError",
+    "Cascade",
+    "CascadeFit",
     "Classify",
+    "Compared",
     "Completeness",
+    "Consistent",
     "ContentSimilarity",
     "ContextPosition",
     "ContextPrecision",
@@ -99,10 +140,13 @@ __all__ = [
     "ContextScorer",
     "ContextStatementRelevancy",
     "ContextUsage",
+    "CorrectedScore",
+    "CorrectedShare",
     "Criteria",
     "Criterion",
     "DataError",
     "Dataset",
+    "Edit",
     "EmbeddedJudge",
     "EndpointError",
     "EvalstoneError",
@@ -114,13 +158,19 @@ __all__ = [
     "FactualCorrectness",
     "Failed",
     "Faithfulness",
+    "Gate",
+    "GateCriteria",
     "Hallucination",
     "InstructionAlignment",
     "Judge",
     "JudgeDownError",
     "JudgeError",
     "KeywordCoverage",
+    "LabelledQuestion",
+    "Labelling",
     "LedgerError",
+    "Limited",
+    "Logged",
     "Message",
     "MissingExtraError",
     "ModelJudge",
@@ -128,7 +178,9 @@ __all__ = [
     "NoiseSensitivity",
     "Outcome",
     "OutcomeError",
+    "Panel",
     "Penalties",
+    "PendingError",
     "Pipeline",
     "Prompt",
     "PromptAlignment",
@@ -146,6 +198,8 @@ __all__ = [
     "Sample",
     "Score",
     "Scorer",
+    "ScorerDrift",
+    "ScorerPlan",
     "ScriptedJudge",
     "Skipped",
     "Step",
@@ -163,13 +217,60 @@ __all__ = [
     "TrajectoryQuality",
     "TrajectoryStep",
     "TrajectoryWeights",
+    "UnclearError",
     "Usage",
     "UsageError",
+    "aaudit",
+    "acalibrate",
     "aevaluate",
+    "afit_cascade",
     "ascore",
+    "audit",
+    "calibrate",
+    "calibration_for",
     "checks",
+    "compare",
+    "corrected",
+    "corrected_share",
     "evaluate",
+    "fit_cascade",
+    "gate",
+    "judge_drift",
+    "judge_from",
+    "known_calibrations",
+    "labels_of",
     "load",
     "not_scorable",
+    "plan_size",
+    "read_run",
     "score",
+    "to_label",
+    "write_run",
 ]
+
+# What looks at runs needs numpy, which takes as long to import as all the rest.
+_LATER = {
+    "Compared": "evalstone.analysis.comparison",
+    "CorrectedScore": "evalstone.analysis.labelling",
+    "CorrectedShare": "evalstone.analysis.rates",
+    "Gate": "evalstone.analysis.gating",
+    "GateCriteria": "evalstone.analysis.gating",
+    "ScorerDrift": "evalstone.analysis.drift",
+    "ScorerPlan": "evalstone.analysis.planning",
+    "compare": "evalstone.analysis.comparison",
+    "corrected": "evalstone.analysis.labelling",
+    "corrected_share": "evalstone.analysis.rates",
+    "gate": "evalstone.analysis.gating",
+    "judge_drift": "evalstone.analysis.drift",
+    "labels_of": "evalstone.analysis.labelling",
+    "plan_size": "evalstone.analysis.planning",
+    "read_run": "evalstone.report.files",
+    "to_label": "evalstone.analysis.labelling",
+    "write_run": "evalstone.report.files",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

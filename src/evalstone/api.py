@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,14 @@ from evalstone import bridge
 from evalstone.dataset import Dataset, load
 from evalstone.engine.apply import apply
 from evalstone.engine.asking import Asker
-from evalstone.engine.limits import Stop
+from evalstone.engine.batch import Batch
+from evalstone.engine.limits import Budget, Stop
 from evalstone.engine.local import execute
 from evalstone.engine.plan import Plan, scorers_from
 from evalstone.engine.run import Run
 from evalstone.errors import UsageError, unknown
+from evalstone.judges.cascade import Cascade
+from evalstone.judges.fitting import CascadeFit, LabelledQuestion
 from evalstone.judges.named import judge_from
 from evalstone.ledger import AsyncLedger
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
@@ -46,6 +49,7 @@ async def aevaluate(
     mapping: Mapping[str, str] | None = None,
     fresh: bool = False,
     budget: float | None = None,
+    batch: bool | Batch = False,
     stop: Stop | None = None,
     on_record: Callable[[Record], None] | None = None,
 ) -> Run:
@@ -54,11 +58,13 @@ async def aevaluate(
     samples: Sample values, dictionaries, a path (JSON, JSONL, CSV, Parquet), a table, or a Dataset. scorers: names such
     as "faithfulness" or "context_relevance(scale=10)", Scorer values, evaluators. judge: "embedded" (no key, no
     network), "openai/gpt-5.1" and the like, a table of settings, or a Judge. concurrency: judge calls under way at
-    once, at most. ledger: where answers and records are kept, so that nothing is paid for twice and the same call
-    takes up an unfinished run; None keeps nothing. progress: show a progress bar. mapping: sample field to column,
-    where the columns have names of your own. fresh: ask again what the ledger has. budget: US dollars that the run
-    may pay at most; it then ends with what it has. stop: ends the run from outside. on_record: called with each
-    record. Raises UsageError, before anything is asked, for whatever the caller can mend.
+    once, at most. ledger: where answers and records are kept, so that nothing is paid for twice and the same call takes
+    up an unfinished run; None keeps nothing. progress: show a progress bar. mapping: sample field to column, where the
+    columns have names of your own. fresh: ask again what the ledger has. budget: US dollars that the run may pay at
+    most; it then ends with what it has. batch: ask through the provider's batch API, at half the price; the run ends
+    when everything is submitted, and the same call later goes on; `Batch(wait=True)` waits. stop: ends the run from
+    outside. on_record: called with each record. Raises UsageError, before anything is asked, for whatever the caller
+    can mend.
     """
     plan = plan_for(samples, scorers, judge=judge, mapping=mapping)
     with contextlib.ExitStack() as stack:
@@ -73,7 +79,14 @@ async def aevaluate(
                 listener(record)
 
         return await execute(
-            plan, ledger=ledger, concurrency=concurrency, fresh=fresh, budget=budget, stop=stop, on_record=tell
+            plan,
+            ledger=ledger,
+            concurrency=concurrency,
+            fresh=fresh,
+            budget=budget,
+            batch=batch,
+            stop=stop,
+            on_record=tell,
         )
 
 
@@ -108,5 +121,31 @@ async def ascore(
         return await apply(plan.scorers[0], next(iter(plan.dataset)), asker)
 
 
+async def afit_cascade(
+    cascade: Cascade,
+    labels: Iterable[LabelledQuestion],
+    *,
+    accuracy: float | None = None,
+    escalated: float | None = None,
+    ledger: str | Path | None = DEFAULT_LEDGER,
+    concurrency: int = 32,
+    budget: float | None = None,
+) -> CascadeFit:
+    """Choose a cascade's threshold on labelled questions, and say what it comes to: see `Cascade.afit`.
+
+    Both judges' answers are kept in the ledger, so that trying another wish asks nothing again, and neither does a run
+    with this cascade. Raises what `Cascade.afit` raises, and BudgetSpentError when the budget does not reach.
+    """
+    cascade.check()
+    purse = None if budget is None else Budget(budget, cascade)
+    async with contextlib.AsyncExitStack() as stack:
+        book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
+        await stack.enter_async_context(cascade.opened())
+        asker = Asker(cascade, ledger=book, concurrency=concurrency, budget=purse)
+        stack.push_async_callback(asker.close)
+        return await cascade.afit(labels, accuracy=accuracy, escalated=escalated, put=asker.through)
+
+
 evaluate = bridge.blocking(aevaluate)
 score = bridge.blocking(ascore)
+fit_cascade = bridge.blocking(afit_cascade)

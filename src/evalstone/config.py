@@ -2,12 +2,15 @@
 
     data = "answers.jsonl"
     judge = "openai/gpt-5.1"                # or a table: [judge] model = "…", temperature = 0.2, price = [1.25, 10.0]
+                                            # or judges of judges: "cascade(embedded, openai/gpt-5.1, below=0.9)"
     scorers = ["faithfulness", { name = "context_relevance", scale = 10, penalties = { unused = 0.2 } }]
     out = "results"
     ledger = "sqlite:///runs.db"
     concurrency = 32
     budget = 5.0                            # US dollars
     fresh = false
+    gate = false                            # true decides [min] by a gate, and stops when it is clear
+    batch = true                            # through the provider's batch API; wait = true stays until it is done
     worst = 3                               # samples to show
 
     [map]
@@ -26,7 +29,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from evalstone.api import DEFAULT_LEDGER
 from evalstone.errors import UsageError, unknown
@@ -48,6 +51,9 @@ class RunConfig:
     minimum: Mapping[str, float] = field(default_factory=lambda: dict[str, float]())
     budget: float | None = None
     fresh: bool = False
+    gate: bool = False
+    batch: bool = False
+    wait: bool = False
     worst: int = 3
 
 
@@ -62,6 +68,9 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "min": (dict,),
     "budget": (int, float),
     "fresh": (bool,),
+    "gate": (bool,),
+    "batch": (bool,),
+    "wait": (bool,),
     "worst": (int,),
 }
 
@@ -87,11 +96,23 @@ def read_config(path: str | Path) -> RunConfig:
     settings["data"] = _beside(file, data["data"])
     settings["scorers"] = tuple(data.get("scorers", ()))
     settings["minimum"] = numbers(settings.pop("min", {}), str(file))
+    if "judge" in data:
+        settings["judge"] = _logs_beside(file, data["judge"])
     if "out" in data:
         settings["out"] = _beside(file, data["out"])
     if "ledger" in data and "://" not in data["ledger"]:
         settings["ledger"] = _beside(file, data["ledger"])
     return RunConfig(**settings)
+
+
+def _logs_beside(file: Path, judge: Any) -> Any:
+    """A judge's table with the paths of its logs, and those of its members, relative to the file."""
+    if isinstance(judge, list):
+        return [_logs_beside(file, one) for one in cast("list[Any]", judge)]
+    if not isinstance(judge, dict):
+        return judge
+    table = {name: _logs_beside(file, value) for name, value in cast("dict[str, Any]", judge).items()}
+    return {**table, "log": _beside(file, table["log"])} if isinstance(table.get("log"), str) else table
 
 
 def _beside(file: Path, path: str) -> str:

@@ -92,7 +92,7 @@ def test_a_scorer_that_raises_fails_its_records_and_nothing_else() -> None:
 
 
 def test_a_question_the_judge_cannot_answer_is_a_skip_with_the_reason() -> None:
-    run = evaluate(SAMPLES, "answer_relevancy", ledger=None)
+    run = evaluate(SAMPLES, "toxicity", ledger=None)
     outcome = run.records[0].outcome
     assert isinstance(outcome, Skipped)
     assert "embedded judge" in outcome.reason
@@ -240,7 +240,7 @@ def test_every_step_of_a_record_has_question_answer_and_judge() -> None:
     run = evaluate(SAMPLES, "faithfulness", ledger=None)
     step = run.records[0].steps[1]
     assert step.question == "verify_claims"
-    assert step.judge == "embedded@1"
+    assert step.judge == "embedded@2"
     assert step.answer[0]["verdict"] == "supported"
     assert len(step.fingerprint) == 32
 

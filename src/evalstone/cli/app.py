@@ -9,6 +9,10 @@ from typing import Annotated
 
 import typer
 
+from evalstone.cli import reports
+from evalstone.cli.audit import audit
+from evalstone.cli.calibrate import calibrate
+from evalstone.cli.judges import judges
 from evalstone.cli.ledger import ledger_app
 from evalstone.errors import EvalstoneError, RunEndedError
 
@@ -35,7 +39,13 @@ ScorerOption = Annotated[
     ),
 ]
 JudgeOption = Annotated[
-    str | None, typer.Option("--judge", "-j", help="embedded (no key, no network), or a model such as openai/gpt-5.1.")
+    str | None,
+    typer.Option(
+        "--judge",
+        "-j",
+        help="embedded (no key, no network), a model such as openai/gpt-5.1, or judges made of judges: "
+        "'cascade(embedded, openai/gpt-5.1, below=0.9)'. See evalstone judges.",
+    ),
 ]
 BaseUrlOption = Annotated[
     str | None, typer.Option("--base-url", help="Of any OpenAI-compatible server, for the judge's model.")
@@ -61,16 +71,23 @@ def run(
     minimum: Annotated[
         list[str] | None, typer.Option("--min", help="SCORER=MEAN; a lower mean ends with exit code 1. Repeatable.")
     ] = None,
+    gate: Annotated[
+        bool, typer.Option("--gate", help="Decide each --min with error under control; stop as soon as it is clear.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked and cost; ask nothing.")] = False,
     budget: Annotated[float | None, typer.Option(help="US dollars that the run may pay at most.", min=0)] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask again what the ledger has.")] = False,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Ask through the provider's batch API: half the price, within a day.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="With --batch: stay until the answers are there.")] = False,
     worst: Annotated[int | None, typer.Option(help="How many of the worst samples to show; 3.", min=0)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Evaluate samples, show the result, and write it.
 
     Exit codes: 0 all is well; 1 a minimum was not met; 2 the call was wrong; 3 some outcomes failed, or the run ended
-    before its end; 130 interrupted.
+    before its end or waits for a batch; 4 with --gate, nothing failed but something is undecided; 130 interrupted.
     """
     from evalstone.cli import commands, planning  # noqa: PLC0415
 
@@ -86,6 +103,9 @@ def run(
         concurrency=concurrency,
         budget=budget,
         fresh=fresh or None,
+        gate=gate or None,
+        batch=batch or None,
+        wait=wait or None,
         worst=worst,
     )
     if dry_run:
@@ -151,16 +171,13 @@ def scorers(
     catalogue.scorers(name, system)
 
 
-@app.command()
-def report(
-    run: Annotated[str, typer.Argument(help="A results folder, the id of a run in the ledger, or last.")] = "last",
-    ledger: LedgerOption = None,
-    worst: Annotated[int, typer.Option(help="How many of the worst samples to show.", min=0)] = 3,
-) -> None:
-    """Show a run again."""
-    from evalstone.cli import commands  # noqa: PLC0415
+for _command in reports.COMMANDS:
+    app.command()(_command)
 
-    raise typer.Exit(commands.report(run, ledger, worst))
+
+app.command()(calibrate)
+app.command()(audit)
+app.command()(judges)
 
 
 @app.callback(invoke_without_command=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,14 +15,16 @@ from rich.text import Text
 from evalstone.api import DEFAULT_LEDGER, evaluate
 from evalstone.api import score as score_one
 from evalstone.cli.planning import planned
+from evalstone.cli.run_gate import gate_code, run_gate
 from evalstone.cli.screen import console
 from evalstone.config import RunConfig
 from evalstone.dataset.writing import json_line
 from evalstone.demo import DEMO_DATA
 from evalstone.engine import ALL_SCORERS, Run
+from evalstone.engine.batch import WAITING, Batch
 from evalstone.engine.limits import Stop
 from evalstone.ledger.location import shown
-from evalstone.report.files import read_run, write_run
+from evalstone.report.files import write_run
 from evalstone.report.terminal import money, safe, show_run
 from evalstone.types import Failed, Score, Skipped, Step
 
@@ -34,7 +37,8 @@ DEMO_SCORERS = ("faithfulness", "hallucination", "context_relevance", "context_p
 def run(config: RunConfig, *, quiet: bool, hint: str = "") -> int:
     """Evaluate, show, write; the exit code."""
     plan = planned(config)
-    with interruptible() as stop:
+    with interruptible(shuffled=config.gate) as stop:
+        watch = run_gate(plan, config.minimum, stop) if config.gate else None
         result = evaluate(
             plan.dataset,
             plan.scorers,
@@ -44,21 +48,40 @@ def run(config: RunConfig, *, quiet: bool, hint: str = "") -> int:
             progress=not quiet and sys.stderr.isatty(),
             fresh=config.fresh,
             budget=config.budget,
+            batch=Batch(wait=config.wait, on_state=_say) if config.batch else False,
             stop=stop,
+            on_record=watch.add if watch else None,
         )
+    if result.batches and (result.ended == INTERRUPTION or WAITING in result.ended):
+        return _waits(result, config, plan.size)
     if result.ended == INTERRUPTION:
         sys.stderr.write(f"{len(result)} of {plan.size} outcomes are in {shown(config.ledger)}: {GO_ON}\n")
         return INTERRUPTED
     screen = console()
     show_run(result, screen, dataset=plan.dataset, worst=config.worst)
     _where(result, config, screen, hint)
-    return _exit_code(result, config, screen)
+    return _exit_code(result, config, screen) if watch is None else gate_code(watch, result, screen)
+
+
+def _say(told: str) -> None:
+    sys.stderr.write(f"{safe(told, 1000)}\n")
+
+
+def _waits(result: Run, config: RunConfig, size: int) -> int:
+    """Say what a run waits for, which a run through batches does until they are done; the exit code."""
+    waits = result.ended if result.ended != INTERRUPTION else f"{WAITING}{', '.join(result.batches)}"
+    screen = console()
+    screen.print(Text(f"{safe(result.dataset)}: {safe(waits, 1000)}"))
+    screen.print(Text(f"{len(result)} of {size} outcomes are in {shown(config.ledger)}, run {result.id}."))
+    screen.print(Text("The same command reads the answers when they are there, and goes on:"))
+    screen.print(Text(f"  evalstone {safe(shlex.join(sys.argv[1:]), 2000)}"), soft_wrap=True)
+    return INTERRUPTED if result.ended == INTERRUPTION else FAILED
 
 
 @contextmanager
-def interruptible() -> Generator[Stop]:
+def interruptible(*, shuffled: bool = False) -> Generator[Stop]:
     """Within the block, the first Ctrl-C asks a run to end what is under way, and the second ends it at once."""
-    stop = Stop()
+    stop = Stop(shuffled=shuffled)
     before = signal.getsignal(signal.SIGINT)
 
     def first(_number: int, _frame: object) -> None:
@@ -84,7 +107,8 @@ def _where(result: Run, config: RunConfig, screen: Console, hint: str) -> None:
     screen.print(Text(f"Ledger:  {shown(config.ledger)}, run {result.id}"))
     name = result.cards[0].name
     screen.print(Text("\nNext:", style="bold"))
-    screen.print(Text(hint or f"  evalstone report {config.out or result.id}     show this again"))
+    again = f"  evalstone report {config.out or result.id}     show this again; with --html FILE as a page"
+    screen.print(Text(hint or again))
     if name in ALL_SCORERS:
         screen.print(Text(f"  evalstone scorers {name}     how {name} is computed and read"))
 
@@ -102,7 +126,8 @@ def _exit_code(result: Run, config: RunConfig, screen: Console) -> int:
     if below:
         return BELOW
     if not result.complete:
-        told = f"The run ended before its end: {result.ended}. {GO_ON.capitalize()}, with a higher --budget."
+        higher = "" if config.budget is None else ", with a higher --budget"
+        told = f"The run ended before its end: {result.ended}. {GO_ON.capitalize()}{higher}."
         screen.print(Text(told, style="yellow"))
     return FAILED if result.failed or not result.complete else OK
 
@@ -113,7 +138,7 @@ def demo(out: str, ledger: str | None) -> int:
     hint = (
         f"  evalstone run YOUR.jsonl --scorer faithfulness     your own data (JSON, JSONL, CSV)\n"
         f"  evalstone run YOUR.jsonl --scorer faithfulness --judge openai/gpt-5.1 --dry-run  its cost\n"
-        f"  evalstone report {out}     show this again"
+        f"  evalstone report {out} --html report.html     all of it as a page"
     )
     return run(config, quiet=False, hint=hint)
 
@@ -136,16 +161,18 @@ def score(scorer: str, fields: Mapping[str, Any], judge: Any, ledger: str | None
         case Failed(error):
             screen.print(Text.assemble(("failed ", "red"), safe(error, 2000)))
     for step in record.steps:
-        screen.print(Text(f"  {_told(step)} {step.judge}, {step.seconds:.2f} s, {money(step.cost)}", style="dim"))
+        for depth, one in _nested(step):
+            took = f"{one.judge}, {one.seconds:.2f} s, {money(one.cost)}"
+            screen.print(Text(f"{'  ' * depth}{_told(one)} {safe(took, 300)}", style="dim"))
     return FAILED if isinstance(record.outcome, Failed) else OK
+
+
+def _nested(step: Step, depth: int = 1) -> Iterator[tuple[int, Step]]:
+    """A step and those of its members, each with its depth."""
+    yield depth, step
+    for member in step.members:
+        yield from _nested(member, depth + 1)
 
 
 def _told(step: Step) -> str:
     return f"{step.question}, {'not answered' if step.answer is None else 'answered'} by"
-
-
-def report(name: str, ledger: str | None, worst: int) -> int:
-    """Show a run again; the exit code says whether outcomes failed."""
-    found = read_run(name, ledger=ledger or DEFAULT_LEDGER)
-    show_run(found, console(), worst=worst)
-    return FAILED if found.failed or not found.complete else OK

@@ -11,6 +11,7 @@ from evalstone.cli.screen import console
 from evalstone.config import RunConfig
 from evalstone.engine import estimate
 from evalstone.engine.estimate import SECONDS_A_CALL
+from evalstone.judges.prices import at_batch_price
 from evalstone.report.terminal import money, safe
 
 
@@ -33,13 +34,16 @@ def dry_run(config: RunConfig) -> None:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.items()) or "no question"
     screen.print(Text(f"Would ask: {kinds}."))
     usage = found.usage
-    cost = "cost unknown" if found.cost is None else f"about {money(found.cost)}"
+    price = at_batch_price(found.cost) if config.batch else found.cost
+    cost = "cost unknown" if price is None else f"about {money(price)}{' at the batch price' if config.batch else ''}"
     tokens = f"about {usage.input:,} input and {usage.output:,} output tokens"
     told = f"{found.calls:,} calls, {tokens}, {cost}; estimated, retries and reasoning tokens come on top."
     screen.print(Text(told))
-    if config.budget is not None and found.cost is not None and found.cost > config.budget:
+    if config.budget is not None and price is not None and price > config.budget:
         told = f"That is above the budget of {money(config.budget)}: the run would end early."
         screen.print(Text(told, style="yellow"))
-    if found.cost != 0:
+    if config.batch:
+        screen.print(Text("A batch is done within a day; questions that follow from the answers go into a later one."))
+    elif found.cost != 0:
         seconds = found.seconds(config.concurrency)
         screen.print(Text(f"About {seconds:.0f} s, at {SECONDS_A_CALL:g} s a call and {config.concurrency} at once."))

@@ -51,6 +51,7 @@ def show_info(ledger: str | None) -> None:
     told = f"{found.place}: version {found.layout}, {found.size / 1e6:,.1f} MB"
     counts = {f"{kind}s": count for kind, count in found.counts.items()}
     counts |= {"runs that have not ended": found.unfinished, "of them under way": found.under_way}
+    counts |= {"open batches": found.open_batches} if found.open_batches else {}
     screen.print(Text(told))
     screen.print(Text(", ".join(f"{name}: {count:,}" for name, count in counts.items()) + "\n"))
     _show_judges(found)

@@ -9,6 +9,7 @@ from evalstone.api import plan_for
 from evalstone.config import DEFAULT_SCORERS, RunConfig, numbers, overridden, pairs, read_config
 from evalstone.engine import Plan
 from evalstone.errors import UsageError, unknown
+from evalstone.judges.spec import table_of
 from evalstone.report.files import prepare
 
 
@@ -20,7 +21,12 @@ def judge_spec(judge: Any, base_url: str | None) -> Any:
         return {**cast("dict[str, Any]", judge), "base_url": base_url}
     if "/" not in str(judge):
         raise UsageError("--base-url goes with a model as --judge, such as vllm/my-model")
-    return {"model": judge, "base_url": base_url}
+    table = table_of(str(judge))
+    if isinstance(table, dict) and "model" not in table:
+        raise UsageError(
+            "--base-url goes with one model; several have a base_url each: vllm/my-model(base_url=http://…)"
+        )
+    return {"model": judge, "base_url": base_url} if isinstance(table, str) else {**table, "base_url": base_url}
 
 
 def configured(
@@ -55,7 +61,17 @@ def _number(text: str, name: str) -> float:
 def planned(config: RunConfig, *, asking: bool = True) -> Plan:
     """The plan of a run, checked, with the results folder ready. asking=False leaves the judge's key unchecked."""
     plan = plan_for(config.data, config.scorers, judge=config.judge, mapping=config.map)
-    plan.check(asking=asking)
+    if config.wait and not config.batch:
+        raise UsageError("--wait goes with --batch: without it nothing is left to wait for")
+    if config.gate and (config.batch or not config.minimum):
+        raise UsageError("--gate decides each --min while the run goes: it needs one, and does not go with --batch")
+    if config.batch:
+        if config.fresh:
+            raise UsageError("--batch and --fresh exclude each other: the answers of a batch are read from the ledger")
+        from evalstone.judges.batch import batch_api  # noqa: PLC0415 - aiohttp, which only a model needs
+
+        batch_api(plan.judge)
+    plan.check(asking=asking and not config.batch)
     scales = {scorer.name: scorer.scale for scorer in plan.scorers}
     for name, floor in config.minimum.items():
         if name not in scales:

@@ -1,4 +1,4 @@
-"""Writing JSON Lines: one object a line, whole or not at all."""
+"""Writing files, whole or not at all; JSON Lines: one object a line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,12 @@ def json_line(obj: object) -> str:
 
 
 def write_jsonl(path: str | Path, rows: Iterable[object]) -> None:
-    """Writes one JSON object a line, in UTF-8.
+    """Writes one JSON object a line, in UTF-8, as `write_text` does."""
+    write_text(path, (json_line(row) + "\n" for row in rows))
+
+
+def write_text(path: str | Path, parts: Iterable[str]) -> None:
+    """Writes text in UTF-8.
 
     The file appears whole or not at all: it is written beside its place, synced to disk and moved there. What stood
     there before stays until then. Raises UsageError when the folder cannot be written.
@@ -41,15 +46,15 @@ def write_jsonl(path: str | Path, rows: Iterable[object]) -> None:
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with beside.open("x", encoding="utf-8", newline="\n") as file:
-            _write(file, rows, target)
+            _write(file, parts, target)
     except OSError as error:
         raise UsageError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
 
 
-def _write(file: TextIO, rows: Iterable[object], target: Path) -> None:
+def _write(file: TextIO, parts: Iterable[str], target: Path) -> None:
     beside = Path(file.name)
     try:
-        file.writelines(json_line(row) + "\n" for row in rows)
+        file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())
         beside.replace(target)

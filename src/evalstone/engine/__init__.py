@@ -1,5 +1,6 @@
 """The engine: works a plan off, once, concurrently, and durably."""
 
+from evalstone.engine.batch import Batch
 from evalstone.engine.estimate import Estimate, estimate
 from evalstone.engine.local import execute
 from evalstone.engine.plan import ALL_SCORERS, Plan, scorers_from
@@ -8,6 +9,7 @@ from evalstone.engine.summary import ScorerCard, ScorerSummary
 
 __all__ = [
     "ALL_SCORERS",
+    "Batch",
     "Estimate",
     "Plan",
     "Run",

@@ -30,10 +30,14 @@ async def apply(scorer: Scorer, sample: Sample, asker: Asker) -> Record:
         outcome = Failed(str(error))
     except Exception as error:  # noqa: BLE001 - a scorer's own code may raise anything, and must not end the run
         outcome = Failed(f"{type(error).__name__}: {error}")
+    if transcript.ended is not None:
+        # The scorer's own code caught it, or it came in a group of errors.
+        raise transcript.ended
     return Record(
         sample=sample.id,
         scorer=scorer.signature,
         outcome=outcome,
         steps=tuple(transcript.steps),
         seconds=time.perf_counter() - started,
+        group=sample.group,
     )

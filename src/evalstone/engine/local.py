@@ -5,25 +5,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import random
 import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evalstone.engine.apply import apply
 from evalstone.engine.asking import Asker
+from evalstone.engine.batch import Batch
+from evalstone.engine.judging import Judging
 from evalstone.engine.limits import Budget, Stop
 from evalstone.engine.plan import Plan
 from evalstone.engine.records import RecordLog
 from evalstone.engine.run import Run
 from evalstone.engine.summary import ScorerCard, Tally
-from evalstone.errors import BudgetSpentError, UsageError
+from evalstone.errors import BudgetSpentError, PendingError, UsageError
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Record, Sample
+
+if TYPE_CHECKING:
+    from evalstone.engine.rounds import Rounds
+    from evalstone.judges.batch import BatchApi
 
 Cell = tuple[int, Sample, Scorer]
 OnRecord = Callable[[Record], None]
@@ -36,6 +42,7 @@ async def execute(
     concurrency: int = 32,
     fresh: bool = False,
     budget: float | None = None,
+    batch: bool | Batch = False,
     stop: Stop | None = None,
     on_record: OnRecord | None = None,
 ) -> Run:
@@ -44,23 +51,54 @@ async def execute(
     ledger: where answers and records are kept; None keeps nothing. An unfinished run of the same plan is taken up: its
     scores and skips stand, its failures are tried again. concurrency: judge calls under way at once, at most. fresh:
     ask again what the ledger has. budget: US dollars that the run may pay; when the next question does not fit, the run
-    ends with what it has, and samples are taken in a random order so that this is a fair part of them. stop: ends the
-    run from outside. on_record: called with each record once it is durable. Raises UsageError, LedgerError and
-    JudgeDownError; what was recorded by then stays in the ledger.
+    ends with what it has, and samples are taken in a random order so that this is a fair part of them. batch: ask
+    through the provider's batch API; the run ends where it would have to wait, unless it is told to. stop: ends the run
+    from outside. on_record: called with each record once it is durable. Raises UsageError, LedgerError, JudgeDownError
+    and BatchError; what was recorded by then stays in the ledger.
     """
-    if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError(f"concurrency must be a whole number, 1 or more, not {concurrency!r}")
-    if ledger is not None and not isinstance(ledger, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError(f"a ledger is a path, a URL or None, not {type(ledger).__name__}: {ledger!r}")
-    plan.check()
+    _check(concurrency, ledger, batch)
+    api = _batch_api(plan, ledger=ledger, fresh=fresh) if batch else None
+    plan.check(asking=api is None)
     async with contextlib.AsyncExitStack() as stack:
         book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
         await stack.enter_async_context(plan.judge.opened())
         purse = None if budget is None else Budget(budget, plan.judge)
-        asker = Asker(plan.judge, ledger=book, concurrency=concurrency, fresh=fresh, budget=purse)
+        rounds = None
+        if api is not None and book is not None:
+            await stack.enter_async_context(api.opened())
+            rounds = _rounds(api, book, batch, budget)
+            asker: Asker = rounds.asker
+        else:
+            asker = Asker(plan.judge, ledger=book, concurrency=concurrency, fresh=fresh, budget=purse)
         stack.push_async_callback(asker.close)
         execution = _Execution(plan, asker, book, stop or Stop(), on_record)
-        return await execution.run(workers=2 * concurrency, fresh=fresh, shuffled=budget is not None)
+        execution.rounds = rounds
+        shuffled = budget is not None or (stop is not None and stop.shuffled)
+        return await execution.run(workers=2 * concurrency, fresh=fresh, shuffled=shuffled)
+
+
+def _check(concurrency: object, ledger: object, batch: object) -> None:
+    """Raise UsageError for an argument that is not what it should be."""
+    if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
+        raise UsageError(f"concurrency must be a whole number, 1 or more, not {concurrency!r}")
+    if ledger is not None and not isinstance(ledger, str | Path):
+        raise UsageError(f"a ledger is a path, a URL or None, not {type(ledger).__name__}: {ledger!r}")
+    if not isinstance(batch, bool | Batch):
+        raise UsageError(f"batch is true, false or a Batch, not {type(batch).__name__}: {batch!r}")
+
+
+def _batch_api(plan: Plan, *, ledger: str | Path | None, fresh: bool) -> BatchApi:
+    from evalstone.engine.rounds import batch_api_for  # noqa: PLC0415 - SQLAlchemy and aiohttp, for batches alone
+
+    return batch_api_for(plan.judge, ledger=ledger, fresh=fresh)
+
+
+def _rounds(api: BatchApi, book: AsyncLedger, batch: bool | Batch, budget: float | None) -> Rounds:
+    from evalstone.engine.batching import BatchAsker  # noqa: PLC0415
+    from evalstone.engine.rounds import Rounds  # noqa: PLC0415
+
+    settings = batch if isinstance(batch, Batch) else Batch()
+    return Rounds(BatchAsker(api, book, budget=budget), settings)
 
 
 class _Execution:
@@ -76,7 +114,9 @@ class _Execution:
     ) -> None:
         self.plan, self.asker, self.book, self.stop, self.on_record = plan, asker, book, stop, on_record
         self.done = RecordLog(plan.size)
+        self.rounds: Rounds | None = None
         self.tallies = {s.signature: Tally(ScorerCard.of(s)) for s in plan.scorers}
+        self.judging = Judging() if plan.judge.members else None
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -86,9 +126,18 @@ class _Execution:
         began = time.perf_counter()
         resumed = await self._take_up(fresh)
         before = Counter(self.plan.judge.met())
-        cells = self._open_cells(shuffled)
         count = min(workers, self.plan.size)
-        await self._all([asyncio.ensure_future(self._worker(cells)) for _ in range(count)])
+        if self.rounds is not None:
+            await self.rounds.begin(self.id, self.done)
+        again = True
+        while again:
+            cells = self._open_cells(shuffled)
+            if self.rounds is not None:
+                cells = await self.rounds.begun(cells)
+            await self._all([asyncio.ensure_future(self._worker(cells)) for _ in range(count)])
+            again = self.rounds is not None and await self.rounds.proceed(self.stop)
+        if self.rounds is not None:
+            await self.rounds.end(self.stop, complete=self.done.complete)
         run = self._result(time.perf_counter() - began, resumed, Counter(self.plan.judge.met()) - before)
         if self.book is not None and run.complete:
             await self.book.finish_run(self.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict())
@@ -108,22 +157,25 @@ class _Execution:
         """Find the unfinished run of this plan, or enter a new one; the number of records that stand."""
         if self.book is None:
             return 0
-        found = None if fresh else await self.book.resumable(self.plan.fingerprint)
-        if found is None:
+        row = None if fresh else await self.book.take_up(self.plan.fingerprint)
+        if row is None:
             about = self._result(0.0, 0, {}).about()
             await self.book.start_run(RunRow(self.id, self.plan.fingerprint, self.started, None, about))
             return 0
-        row, records = found
         self.id, self.started = row.id, row.started
-        standing = {(r.sample, r.scorer): r for r in records if not isinstance(r.outcome, Failed)}
-        for index, sample, scorer in self._cells():
-            if (record := standing.get((sample.id, scorer.signature))) is not None:
+        # A hash for each cell, for samples may have long ids and there may be a million of them.
+        places = {hash((sample.id, scorer.signature)): index for index, sample, scorer in self._cells()}
+        async for record in self.book.records(row.id):
+            index = places.get(hash((record.sample, record.scorer)))
+            if index is not None and not isinstance(record.outcome, Failed):
                 self._note(index, record)
         return len(self.done)
 
     def _note(self, index: int, record: Record) -> None:
         self.done.put(index, record)
         self.tallies[record.scorer].add(record)
+        if self.judging is not None:
+            self.judging.add(record)
         if self.on_record is not None:
             self.on_record(record)
 
@@ -138,9 +190,9 @@ class _Execution:
         cells = (cell for cell in self._cells() if not self.done.has(cell[0]))
         if not shuffled:
             return cells
-        by_sample = [list(group) for _, group in itertools.groupby(cells, key=lambda cell: cell[1])]
-        random.Random(self.plan.fingerprint).shuffle(by_sample)
-        return itertools.chain.from_iterable(by_sample)
+        by_sample = [list(group) for _, group in itertools.groupby(self._cells(), key=lambda cell: cell[1])]
+        shuffled_cells = itertools.chain.from_iterable(by_sample[place] for place in self.plan.random_order())
+        return (cell for cell in shuffled_cells if not self.done.has(cell[0]))
 
     async def _worker(self, cells: Iterator[Cell]) -> None:
         for index, sample, scorer in cells:
@@ -148,9 +200,13 @@ class _Execution:
                 return
             try:
                 record = await apply(scorer, sample, self.asker)
+            except PendingError:
+                continue
             except BudgetSpentError as error:
                 self.stop.request(str(error))
                 return
+            if self.rounds is not None:
+                record = self.rounds.asker.charge(record)
             if self.book is not None:
                 await self.book.keep_record(self.id, record)
             self._note(index, record)
@@ -167,7 +223,7 @@ class _Execution:
             version=self.plan.dataset.version,
             samples=len(self.plan.dataset),
             judge=self.asker.identity if any(s.asks for s in self.plan.scorers) else "none",
-            note=self.plan.judge.note,
+            note=self.plan.judge.note if any(s.asks for s in self.plan.scorers) else "",
             cards=tuple(ScorerCard.of(scorer) for scorer in self.plan.scorers),
             records=self.done,
             summary=summary,
@@ -176,4 +232,7 @@ class _Execution:
             resumed=resumed,
             ended="" if self.done.complete else self.stop.reason,
             met=met,
+            judging={} if self.judging is None else self.judging.told(),
+            data=self.plan.dataset.samples,
+            batches=() if self.rounds is None else self.rounds.open,
         )

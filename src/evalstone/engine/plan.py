@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -45,6 +46,12 @@ class Plan:
     def size(self) -> int:
         """How many outcomes the run will have."""
         return len(self.dataset) * len(self.scorers)
+
+    def random_order(self) -> list[int]:
+        """The places of the samples in a random order, which is the same for the same plan."""
+        order = list(range(len(self.dataset)))
+        random.Random(self.fingerprint).shuffle(order)
+        return order
 
     def check(self, *, asking: bool = True) -> None:
         """Raise UsageError for what would make the run pointless: no samples, no scorers, the same scorer twice, a

@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstone.engine.summary import ScorerCard, ScorerSummary, summarize
 from evalstone.errors import MissingExtraError, UsageError, unknown
-from evalstone.types import Record, total_cost
+from evalstone.types import Record, Sample, total_cost
+
+if TYPE_CHECKING:
+    from evalstone.engine.slices import ScorerSlices
+    from evalstone.engine.slicing import By
 
 SUMMARY_FORMAT = 1
 
@@ -23,7 +27,9 @@ class Run:
     records: one for each sample and scorer, samples in the order of the data set; very many are read back from a file.
     summary: one line a scorer, with mean, interval and the three counts. resumed: how many of them were
     already there from an earlier, unfinished run of the same plan. ended: why the run ended before its end, if it
-    did. met: the trouble that it met on its way, and how often.
+    did. met: the trouble that it met on its way, and how often. data: the samples, where they are at hand; they may be
+    read from a file each time. batches: those that it waits for, by the provider's names. judging: what each judge
+    made of judges did: what it escalated and saved, how far its members agreed.
     """
 
     id: str
@@ -40,6 +46,9 @@ class Run:
     resumed: int = 0
     ended: str = ""
     met: Mapping[str, int] = field(default_factory=dict[str, int])
+    data: Iterable[Sample] | None = field(default=None, compare=False)
+    batches: tuple[str, ...] = ()
+    judging: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
     @property
     def complete(self) -> bool:
@@ -78,6 +87,16 @@ class Run:
         """How many outcomes failed."""
         return sum(line.failed for line in self.summary)
 
+    def slices(self, by: By | Iterable[By], *, level: float = 0.95) -> tuple[ScorerSlices, ...]:
+        """The means of slices, and which are worse than the rest, for each scorer; see `evalstone.engine.slices`.
+
+        by: a field of the samples' metadata, a function of a sample, or several. Raises UsageError for a field that no
+        sample has, and when the samples are not at hand.
+        """
+        from evalstone.engine.slices import slices  # noqa: PLC0415 - numpy, which only slices need
+
+        return slices(self, by, level=level)
+
     def about(self) -> dict[str, Any]:
         """What was run, without its results: data set, judge, scorers."""
         return {
@@ -90,6 +109,7 @@ class Run:
             "resumed": self.resumed,
             "ended": self.ended,
             "met": dict(self.met),
+            "judging": {judge: dict(counts) for judge, counts in self.judging.items()},
             "scorers": [dataclasses.asdict(card) for card in self.cards],
         }
 
@@ -118,6 +138,7 @@ class Run:
             resumed=data["resumed"],
             ended=data.get("ended", ""),
             met=data.get("met", {}),
+            judging=data.get("judging", {}),
         )
 
     def to_dicts(self) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from evalstone.scorers import Scorer
 from evalstone.stats import Interval, mean_interval
+from evalstone.stats.missing import bounds
 from evalstone.types import Failed, Outcome, Record, Score, Skipped, total_cost
 
 _FINGERPRINTS = re.compile(r"(; |\()[0-9a-f]{8}(?:, [0-9a-f]{8})*\)@\d+\Z|@\d+\Z")
@@ -40,7 +41,10 @@ class ScorerCard:
 
 @dataclass(frozen=True)
 class ScorerSummary:
-    """One scorer over a run: the mean over scored samples with its interval, and what became of the others."""
+    """One scorer over a run: the mean over scored samples with its interval, and what became of the others.
+
+    bounds: the lowest and the highest that the mean could be, were the missing scored too; None when none is missing.
+    """
 
     card: ScorerCard
     interval: Interval | None
@@ -52,6 +56,7 @@ class ScorerSummary:
     cost: float | None
     reasons: tuple[tuple[str, int], ...]
     corrections: int = 0
+    bounds: tuple[float, float] | None = None
 
     @property
     def mean(self) -> float | None:
@@ -72,6 +77,9 @@ class ScorerSummary:
             "scored": self.scored,
             "skipped": self.skipped,
             "failed": self.failed,
+            "bounds": None if self.bounds is None else list(self.bounds),
+            "groups": interval.groups if interval else None,
+            "caution": interval.caution if interval else "",
             "questions": self.questions,
             "reused": self.reused,
             "cost": self.cost,
@@ -92,6 +100,8 @@ class Tally:
     def __init__(self, card: ScorerCard) -> None:
         self.card = card
         self.values = array("d")
+        self.groups = array("q")
+        self._numbers: dict[str, int] = {}
         self.counts: Counter[type[Outcome]] = Counter()
         self.reasons: Counter[str] = Counter()
         self.questions = 0
@@ -104,21 +114,37 @@ class Tally:
         outcome = record.outcome
         self.counts[type(outcome)] += 1
         if isinstance(outcome, Score):
+            self._group(record.group)
             self.values.append(outcome.value)
         else:
             told = outcome.reason if isinstance(outcome, Skipped) else outcome.error
             if told in self.reasons or len(self.reasons) < MOST_REASONS:
                 self.reasons[told] += 1
-        self.questions += sum(step.answer is not None or step.usage.requests > 0 for step in record.steps)
-        self.reused += sum(step.reused for step in record.steps)
-        self.corrections += sum(max(0, step.usage.requests - 1) for step in record.steps)
+        steps = [leaf for step in record.steps for leaf in step.leaves()]
+        self.questions += sum(step.answer is not None or step.usage.requests > 0 for step in steps)
+        self.reused += sum(step.reused for step in steps)
+        self.corrections += sum(max(0, step.usage.requests - 1) for step in steps)
         self.cost = total_cost((self.cost, record.cost))
+
+    def _group(self, name: str | None) -> None:
+        """Note the group of the next value, by number; a sample without one is a group of its own, below zero.
+
+        Nothing is kept while no sample names a group."""
+        if name is not None and not self._numbers:
+            self.groups.extend(range(-len(self.values), 0))
+        if name is not None:
+            self.groups.append(self._numbers.setdefault(name, len(self._numbers)))
+        elif self._numbers:
+            self.groups.append(-len(self.values) - 1)
 
     def summary(self) -> ScorerSummary:
         """The summary of the records so far."""
+        scale, missing = self.card.scale, self.counts[Skipped] + self.counts[Failed]
+        groups = self.groups if self._numbers else None
+        reach = bounds(self.values, missing, 0.0, scale) if missing else None
         return ScorerSummary(
             card=self.card,
-            interval=mean_interval(self.values, low=0.0, high=self.card.scale),
+            interval=mean_interval(self.values, low=0.0, high=scale, groups=groups),
             scored=self.counts[Score],
             skipped=self.counts[Skipped],
             failed=self.counts[Failed],
@@ -127,4 +153,5 @@ class Tally:
             cost=self.cost,
             reasons=tuple(self.reasons.most_common(SHOWN_REASONS)),
             corrections=self.corrections,
+            bounds=None if reach is None else (reach.low, reach.high),
         )

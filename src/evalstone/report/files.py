@@ -1,4 +1,7 @@
-"""A run as files: `records.jsonl`, one line a sample and scorer, and `summary.json`. Described in docs/results.md."""
+"""A run as files: `records.jsonl`, one line a sample and scorer, `summary.json`, and `samples.jsonl` with the texts.
+
+Described in docs/results.md.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+from evalstone.dataset import Dataset
+from evalstone.dataset.stored import StoredSamples, write_samples
 from evalstone.dataset.writing import json_line, write_jsonl
 from evalstone.engine.run import Run
 from evalstone.errors import DataError, EvalstoneError, UsageError
@@ -17,6 +22,7 @@ from evalstone.types import Record
 
 RECORDS = "records.jsonl"
 SUMMARY = "summary.json"
+SAMPLES = "samples.jsonl"
 
 
 def prepare(folder: str | Path) -> Path:
@@ -31,10 +37,17 @@ def prepare(folder: str | Path) -> Path:
 
 
 def write_run(run: Run, folder: str | Path) -> Path:
-    """Write a run into a folder; files that are there are replaced whole. Returns the folder."""
+    """Write a run into a folder, with its samples where they are at hand; files that are there are replaced whole.
+
+    Returns the folder. Raises UsageError when it cannot be written.
+    """
     path = prepare(folder)
     write_jsonl(path / RECORDS, (record.to_dict() for record in run.records))
     write_jsonl(path / SUMMARY, [run.to_dict()])
+    if run.data is None:
+        (path / SAMPLES).unlink(missing_ok=True)  # those of another run
+    else:
+        write_samples(path / SAMPLES, run.data)  # last, for its source may have been changed meanwhile
     return path
 
 
@@ -54,12 +67,24 @@ def read_run(name: str | Path, *, ledger: str | None = None) -> Run:
     raise UsageError(f"there is no results folder {json_line(str(name))}, and no run of that id in the ledger {where}")
 
 
+def with_data(run: Run, dataset: Dataset) -> Run:
+    """The run with the samples of a data set at hand. Raises UsageError when it was not made on this data set."""
+    if dataset.version != run.version:
+        told = (
+            f"{dataset.name} is at version {dataset.version}, the run was made on {run.dataset}, version {run.version}"
+        )
+        raise UsageError(f"these are other samples than the run's: {told}")
+    return dataclasses.replace(run, data=dataset.samples)
+
+
 def _from_folder(folder: Path) -> Run:
     try:
         summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
         if not isinstance(summary, dict):
             raise DataError(f"{folder / SUMMARY} must hold an object")
-        return _told(Run.from_dict(cast("dict[str, Any]", summary), list(_records(folder / RECORDS))))
+        run = _told(Run.from_dict(cast("dict[str, Any]", summary), list(_records(folder / RECORDS))))
+        stored = folder / SAMPLES
+        return dataclasses.replace(run, data=StoredSamples(stored)) if stored.exists() else run
     except FileNotFoundError as error:
         raise UsageError(f"{folder} holds no results: {Path(error.filename).name} is missing") from None
     except (ValueError, KeyError) as error:

@@ -18,22 +18,27 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evalstone.dataset import Dataset
 from evalstone.engine.run import Run, numbers
 from evalstone.engine.summary import ScorerCard, ScorerSummary
 from evalstone.plain import plain
+from evalstone.report.judging import judging_told
+from evalstone.report.wording import notes
 from evalstone.types import Record, Sample, Score
 
 LONGEST = 240
 MOST_CLAIMS = 4
 
 
-def show_run(run: Run, console: Console, *, dataset: Dataset | None = None, worst: int = 3) -> None:
-    """Print a run. dataset: where the samples' questions and answers are shown from, if it is at hand."""
+def show_run(run: Run, console: Console, *, dataset: Iterable[Sample] | None = None, worst: int = 3) -> None:
+    """Print a run. dataset: where the samples' questions and answers are shown from, if the run has none at hand."""
     console.print(_heading(run))
     console.print(_table(run))
+    for told in notes(run):
+        console.print(Text(told, style="dim"))
     console.print(_footing(run))
-    if shown := _worst(run, dataset, worst):
+    for told in judging_told(run.judging):
+        console.print(Text(safe(told, 500), style="dim"))
+    if shown := _worst(run, run.data if dataset is None else dataset, worst):
         console.print(Text("\nWorst samples", style="bold"))
         for item in shown:
             console.print(item)
@@ -65,8 +70,8 @@ def money(cost: float | None) -> str:
 def _heading(run: Run) -> RenderableType:
     judged = f"{len({record.sample for record in run.records})} of " if run.ended else ""
     count = f": {judged}{run.samples} samples, judged by "
-    line = Text.assemble((safe(run.dataset), "bold"), count, (run.judge, "bold"))
-    return Group(line, Text(run.note, style="dim")) if run.note else line
+    line = Text.assemble((safe(run.dataset), "bold"), count, (safe(run.judge, 500), "bold"))
+    return Group(line, Text(safe(run.note, 1000), style="dim")) if run.note else line
 
 
 def _table(run: Run) -> Table:
@@ -110,7 +115,7 @@ def _goodness(record: Record, card: ScorerCard) -> float:
     return 1 - fraction if card.lower_is_better else fraction
 
 
-def _worst(run: Run, dataset: Dataset | None, count: int) -> list[RenderableType]:
+def _worst(run: Run, dataset: Iterable[Sample] | None, count: int) -> list[RenderableType]:
     """The samples with the lowest mean over their scores, each with its scores and reasons."""
     if not count:
         return []

@@ -1,0 +1,101 @@
+"""What `evalstone report` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from evalstone.analysis.labelling import CorrectedScore, corrected, labels_of
+from evalstone.analysis.rates import CorrectedShare, corrected_share
+from evalstone.api import DEFAULT_LEDGER
+from evalstone.calibration import calibration_for
+from evalstone.cli.outputs import Outputs, deliver, lines
+from evalstone.cli.screen import console
+from evalstone.dataset import load
+from evalstone.dataset.writing import json_line
+from evalstone.engine import Run
+from evalstone.engine.slices import ScorerSlices, slices
+from evalstone.errors import UsageError
+from evalstone.plain import plain
+from evalstone.report.corrected import corrected_html, corrected_markdown, show_corrected
+from evalstone.report.csv import run_csv
+from evalstone.report.files import read_run, with_data
+from evalstone.report.html import run_page
+from evalstone.report.junit import run_junit
+from evalstone.report.markdown import run_markdown
+from evalstone.report.slices import show_slices, slices_html, slices_markdown
+from evalstone.report.terminal import show_run
+
+OK, FAILED = 0, 3
+
+
+@dataclass(frozen=True)
+class View:
+    """What of a run is looked at: how many of the worst samples, which slices, which human labels.
+
+    calibrations: the ledger beside which the judge's calibrations are, if shares are to be corrected by them.
+    """
+
+    worst: int = 3
+    by: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    calibrations: str | None = None
+
+
+def found_run(name: str, ledger: str | None, data: str | None = None) -> Run:
+    """The run of that name, with its samples at hand where `data` holds them."""
+    run = read_run(name, ledger=ledger or DEFAULT_LEDGER)
+    return run if data is None else with_data(run, load(data))
+
+
+def report(run: Run, view: View, outputs: Outputs) -> int:
+    """Show a run again, or write it; the exit code says whether outcomes failed."""
+    scores = [*(_corrected(run, text) for text in view.labels), *_shares(run, view.calibrations)]
+    found = slices(run, view.by) if view.by else ()
+    deliver(outputs, _made(run, view, scores, found))
+    if not outputs.wanted:
+        screen = console()
+        show_run(run, screen, worst=view.worst)
+        show_corrected(scores, screen)
+        show_slices(found, screen)
+    return FAILED if run.failed or not run.complete else OK
+
+
+def _corrected(run: Run, text: str) -> CorrectedScore:
+    """What `--labels SCORER=FILE` asks for; without a scorer it is the only one of the run."""
+    scorer, equals, file = text.rpartition("=")
+    if not equals and len(run.cards) != 1:
+        known = ", ".join(run.titles.values())
+        raise UsageError(f"--labels takes SCORER=FILE in a run of several scorers ({known}), not {text!r}")
+    name = scorer or next(iter(run.titles.values()))
+    return corrected(run, name, labels_of(run, name, file))
+
+
+def _shares(run: Run, place: str | None) -> list[CorrectedShare]:
+    """The shares of those scorers that the judge has a calibration with."""
+    if place is None:
+        return []
+    known = [(card, calibration_for(run.judge, card.signature, place)) for card in run.cards]
+    found = [corrected_share(run, card.signature, one) for card, one in known if one is not None]
+    if not found:
+        raise UsageError(f"{run.judge} has no calibration with a scorer of this run; evalstone calibrate makes one")
+    return found
+
+
+def _made(
+    run: Run, view: View, scores: Iterable[CorrectedScore | CorrectedShare], found: Iterable[ScorerSlices]
+) -> Mapping[str, Callable[[], Iterable[str]]]:
+    def as_json() -> Iterable[str]:
+        more = {"corrected": plain(list(scores))} if view.labels or view.calibrations else {}
+        sliced = {"slices": plain(list(found))} if view.by else {}
+        return lines([json_line({**run.to_dict(), **more, **sliced})])
+
+    return {
+        "html": lambda: run_page(run, sections=(*corrected_html(scores), *slices_html(found))),
+        "markdown": lambda: lines(
+            (*run_markdown(run, worst=view.worst), *corrected_markdown(scores), *slices_markdown(found))
+        ),
+        "csv": lambda: run_csv(run),
+        "json": as_json,
+        "junit": lambda: run_junit(run),
+    }

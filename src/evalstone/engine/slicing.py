@@ -1,0 +1,65 @@
+"""Slices: the samples of a run by a field of their metadata, or by any function of the sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+from evalstone.engine.run import Run
+from evalstone.errors import UsageError, unknown
+from evalstone.plain import plain
+from evalstone.types import Sample
+
+By: TypeAlias = str | Callable[[Sample], Any]
+"""A field of the metadata (`a.b` is entry b of the object in a), or a function of the sample."""
+
+ABSENT = "(absent)"
+
+
+def field_name(by: By) -> str:
+    """What a slicing is called in reports."""
+    return by if isinstance(by, str) else getattr(by, "__name__", "slice").strip("<>") or "slice"
+
+
+def slice_keys(run: Run, by: By) -> Mapping[str, str]:
+    """The slice of every sample, by sample id; a sample without the field is in the slice "(absent)".
+
+    Raises UsageError when the samples are not at hand, and for a field that no sample has.
+    """
+    if run.data is None:
+        raise UsageError(
+            f"the samples of run {run.id} are not at hand, and slices need their metadata: name them with --data, or "
+            "write the run with --out"
+        )
+    seen: dict[str, None] = {}
+    keys: dict[str, str] = {}
+    for sample in run.data:
+        found = _value(sample, by) if isinstance(by, str) else by(sample)
+        keys[sample.id] = ABSENT if found is None else _text(found)
+        seen.update(dict.fromkeys(map(str, sample.metadata)))
+    if isinstance(by, str) and set(keys.values()) == {ABSENT}:
+        raise UsageError(unknown("metadata field", by, seen) if seen else f"no sample has metadata, so none has {by!r}")
+    return keys
+
+
+def _value(sample: Sample, path: str) -> Any:
+    if path in sample.metadata:
+        return sample.metadata[path]
+    found: Any = sample.metadata
+    for name in path.split("."):
+        if not isinstance(found, Mapping) or name not in found:
+            return None
+        found = cast("Mapping[str, Any]", found)[name]
+    return found
+
+
+def _text(value: Any) -> str:
+    made = plain(value)
+    return made if isinstance(made, str) else str(made)
+
+
+def several(by: By | Iterable[By] | None) -> Sequence[By]:
+    """One slicing or several, as a list."""
+    if by is None:
+        return []
+    return [by] if isinstance(by, str) or callable(by) else list(by)
