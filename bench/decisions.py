@@ -1,0 +1,107 @@
+"""Error rates of gates, confidence sequences and slices, by simulation: sections of bench/coverage.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from populations import POPULATIONS, judged_again, passes
+from tables import percent, table
+
+from evalstone.stats.gates import AtLeast, NoWorse, PassRate, decide
+from evalstone.stats.sequential import ConfidenceSequence, SequentialGate, Target
+from evalstone.stats.slices import worst_slices
+
+
+def gates(replications: int) -> None:
+    """Wrong decisions when the truth stands exactly at the threshold, where they are likeliest; one criterion."""
+    rows: list[list[str]] = []
+    for name, (draw, truth) in POPULATIONS.items():
+        source, row = np.random.default_rng(7), [name]
+        for n in (30, 100, 1000):
+            verdicts = [decide([AtLeast("a", draw(source, n).tolist(), truth)])[0].verdict for _ in range(replications)]
+            row += [percent([verdict == kind for verdict in verdicts]) for kind in ("pass", "fail")]
+        rows.append(row)
+    head = ["", *(f"{n}: {kind}" for n in (30, 100, 1000) for kind in ("wrong pass", "wrong fail"))]
+    table("Gate, one criterion, the truth at the threshold", head, rows)
+
+
+def families(replications: int) -> None:
+    """Four criteria at once, all at their thresholds: any wrong pass, any wrong fail."""
+    rows: list[list[str]] = []
+    for n in (30, 100, 1000):
+        source = np.random.default_rng(8)
+        found: list[set[str]] = []
+        for _ in range(replications):
+            a, b = judged_again(source, n)
+            three = (
+                AtLeast("a", a.tolist(), 6 / 7),
+                NoWorse("b", b.tolist(), a.tolist(), 0),
+                AtLeast("c", b.tolist(), 6 / 7),
+            )
+            rate = PassRate("d", int(passes(0.9)(source, n).sum()), n, 0.9)
+            found.append({str(decision.verdict) for decision in decide([*three, rate])})
+        rows.append([str(n), *(percent([kind in kinds for kinds in found]) for kind in ("pass", "fail"))])
+    table("Gate, four criteria at their thresholds", ["n", "any wrong pass", "any wrong fail"], rows)
+
+
+def sequential(replications: int) -> None:
+    """Looked at after each of up to 1,000 samples: wrong decisions ever, and when a true one comes."""
+    rows: list[list[str]] = []
+    for name in ("pass rate 0.9", "share of 1 to 5 claims", "90 % at 1, 2 % at 0"):
+        draw, truth = POPULATIONS[name]
+        for gap in (0.0, 0.05, -0.03):
+            source = np.random.default_rng(9)
+            ended: list[tuple[str, int]] = []
+            for _ in range(replications // 10):
+                gate = SequentialGate([Target("a", truth - gap)])
+                ended.append(stops(gate, draw(source, 1000).tolist()))
+            shares = [percent([verdict == kind for verdict, _ in ended]) for kind in ("pass", "fail", "inconclusive")]
+            median = f"{np.median([count for _, count in ended]):.0f}"
+            rows.append([name, f"{truth - gap:.3f}", f"{truth:.3f}", *shares, median])
+    head = ["", "threshold", "truth", "pass", "fail", "open after 1,000", "median samples"]
+    table("Sequential gate, looked at after every sample", head, rows)
+
+
+def stops(gate: SequentialGate, values: Sequence[float]) -> tuple[str, int]:
+    """The verdict of a gate that stops when it is settled, and after how many samples."""
+    for count, value in enumerate(values, start=1):
+        gate.add({"a": value})
+        if gate.settled:
+            return gate.decisions()[0].verdict, count
+    return "inconclusive", len(values)
+
+
+def anytime(replications: int) -> None:
+    """Confidence sequences: the share that held the truth at every one of 1,000 samples."""
+    rows: list[list[str]] = []
+    for name in ("pass rate 0.9", "share of 1 to 5 claims", "similarities, beta(9, 1)"):
+        draw, truth = POPULATIONS[name]
+        source = np.random.default_rng(10)
+        held: list[bool] = []
+        wide: list[float] = []
+        for _ in range(replications // 10):
+            sequence = ConfidenceSequence()
+            for value in draw(source, 1000).tolist():
+                sequence.add(value)
+            low, high = sequence.bounds  # it only ever shrinks, so what it holds at the end it held all along
+            held.append(low <= truth <= high)
+            wide.append(high - low)
+        rows.append([name, percent(held), f"{np.mean(wide):.3f}"])
+    table("Confidence sequences over 1,000 samples", ["", "held throughout", "width at 1,000"], rows)
+
+
+def slices(replications: int) -> None:
+    """Ten slices of which none is worse: how often one is said to be, unadjusted and after Holm."""
+    rows: list[list[str]] = []
+    for name in ("pass rate 0.9", "share of 1 to 5 claims", "90 % at 1, 2 % at 0"):
+        source = np.random.default_rng(11)
+        plain: list[bool] = []
+        adjusted: list[bool] = []
+        for _ in range(replications // 4):
+            values = POPULATIONS[name][0](source, 300).tolist()
+            found = worst_slices(values, {"topic": [place % 10 for place in range(300)]})
+            plain.append(min(f.p_value for f in found) <= 0.05)
+            adjusted.append(min(f.adjusted for f in found) <= 0.05)
+        rows.append([name, percent(plain), f"**{percent(adjusted)}**"])
+    table("Ten slices of 30, none worse: any found", ["", "unadjusted", "Holm"], rows)
