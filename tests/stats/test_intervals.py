@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstone.errors import DataError, UsageError
 from evalstone.stats import Interval, mean_interval, student_t_quantile
+from evalstone.stats.intervals import cluster_spread, t_quantile
 
 FREEDOM = (1, 2, 3, 4, 5, 10, 20, 30, 60, 120)
 # Quantiles as printed in NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, but for the first of the last row:
@@ -77,14 +79,15 @@ def test_no_values_have_no_mean():
 
 
 def test_one_value_has_a_mean_and_no_interval():
-    assert mean_interval([0.4], low=0, high=1) == Interval(0.4, None, None, 1)
+    assert mean_interval([0.4], low=0, high=1) == Interval(0.4, None, None, 1, caution="one sample")
 
 
 def test_an_interval_worked_by_hand():
     # mean 3, s² = 10/4, s = 1.5811, t(4) = 2.7764, half = 2.7764 · 1.5811 / √5 = 1.9632
     found = mean_interval([1, 2, 3, 4, 5])
     assert found is not None
-    assert (found.mean, found.n, found.level) == (3, 5, 0.95)
+    assert (found.mean, found.n, found.level, found.method) == (3, 5, 0.95, "Student")
+    assert found.caution == "only 5 samples: the interval is a guide, what is rare was not seen"
     assert (found.low, found.high) == (pytest.approx(1.0368, abs=1e-4), pytest.approx(4.9632, abs=1e-4))
 
 
@@ -93,7 +96,10 @@ def test_two_values_have_the_wide_interval_that_they_deserve():
     found = mean_interval([0.4, 0.6])
     assert found is not None
     assert (found.low, found.high) == (pytest.approx(-0.7706, abs=1e-4), pytest.approx(1.7706, abs=1e-4))
-    assert mean_interval([0.4, 0.6], low=0, high=1) == Interval(found.mean, 0, 1, 2)
+    # in [0, 1]: size = 0.25 / 0.01 = 25, pull = 12.706² / 25 = 6.458, half = 12.706 √(0.01 + 6.458 / 100) / 7.458
+    inside = mean_interval([0.4, 0.6], low=0, high=1)
+    assert inside is not None
+    assert (inside.low, inside.high) == (pytest.approx(0.5 - 0.46526, abs=1e-4), pytest.approx(0.96526, abs=1e-4))
 
 
 def test_a_higher_level_gives_a_wider_interval():
@@ -110,7 +116,10 @@ def test_a_higher_level_gives_a_wider_interval():
 
 @given(st.floats(min_value=0.001, max_value=0.999), st.integers(2, 80))
 def test_equal_values_inside_the_range_give_an_interval_of_no_width_at_that_value(value: float, n: int):
-    assert mean_interval([value] * n, low=0, high=1) == Interval(value, value, value, n)
+    found = mean_interval([value] * n, low=0, high=1)
+    assert found is not None
+    assert (found.mean, found.low, found.high, found.n, found.method) == (value, value, value, n, "")
+    assert "do not tell how much others vary" in found.caution
 
 
 @given(st.lists(unit, min_size=2, max_size=60), st.floats(min_value=0.01, max_value=100))
@@ -156,3 +165,123 @@ def test_scores_that_all_stand_at_an_end_of_the_range_have_an_exact_interval() -
     nothing = mean_interval([0.0] * 10, low=0, high=10)
     assert nothing is not None
     assert (nothing.low, nothing.high) == (0, pytest.approx(10 * (1 - 0.025**0.1)))
+
+
+def test_pass_fail_values_have_wilsons_interval_but_for_students_quantile() -> None:
+    # 81 of 100: φ = 100/99, so a size of 99, and t(99) = 1.98422 where Wilson has z
+    found = mean_interval([1.0] * 81 + [0.0] * 19, low=0, high=1)
+    assert found is not None
+    t, p, size = 1.98422, 0.81, 99
+    middle = (p + t * t / (2 * size)) / (1 + t * t / size)
+    half = t / (1 + t * t / size) * math.sqrt(p * (1 - p) / size + t * t / (4 * size * size))
+    assert (found.low, found.high) == (pytest.approx(middle - half, abs=1e-6), pytest.approx(middle + half, abs=1e-6))
+    assert found.method == "Wilson"
+
+
+def test_an_interval_for_scores_near_the_top_reaches_further_down_than_up() -> None:
+    found = mean_interval([1.0] * 27 + [0.5] * 3, low=0, high=1)
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.high < 1
+    assert found.mean - found.low > 1.5 * (found.high - found.mean)
+
+
+@given(st.lists(unit, min_size=2, max_size=40))
+def test_turning_scores_round_turns_their_interval_round(values: list[float]) -> None:
+    one, other = mean_interval(values, low=0, high=1), mean_interval([1 - x for x in values], low=0, high=1)
+    assert one is not None
+    assert other is not None
+    assert one.low == pytest.approx(1 - (other.high or 0.0), abs=1e-9)
+
+
+def test_groups_of_one_are_no_groups() -> None:
+    values = [0.2, 0.9, 0.4, 1.0, 0.7]
+    plain, grouped = mean_interval(values), mean_interval(values, groups=list("abcde"))
+    assert plain is not None
+    assert grouped is not None
+    assert (grouped.low, grouped.high, grouped.groups) == (pytest.approx(plain.low), pytest.approx(plain.high), 5)
+
+
+def test_copies_of_samples_in_one_group_add_nothing() -> None:
+    values = [0.2, 0.9, 0.4, 1.0, 0.7]
+    once, thrice = mean_interval(values), mean_interval(values * 3, groups=list("abcde") * 3)
+    assert once is not None
+    assert thrice is not None
+    assert (thrice.low, thrice.high, thrice.n) == (pytest.approx(once.low), pytest.approx(once.high), 15)
+
+
+def test_the_cluster_robust_variance_and_its_freedom_are_those_of_their_matrices() -> None:
+    import numpy as np  # noqa: PLC0415
+
+    values, groups = [0.1, 0.4, 0.9, 1.0, 0.3, 0.8, 0.6], list("aabbbcd")
+    # CR2 by its definition: adjust each group's residuals by (I - H)^(-1/2), H = 1 1' / n.
+    y, n = np.array(values), len(values)
+    members = [np.array([g == label for g in groups]) for label in "abcd"]
+    root = np.zeros((4, n))
+    for row, inside in enumerate(members):
+        size = int(inside.sum())
+        roots, vectors = np.linalg.eigh(np.eye(size) - np.ones((size, size)) / n)
+        adjust = vectors @ np.diag(roots**-0.5) @ np.transpose(vectors)
+        root[row] = np.ones(size) @ adjust @ (np.eye(n) - 1 / n)[inside] / n
+    products = root @ np.transpose(root)
+    found = cluster_spread(values, float(y.mean()), groups)
+    assert found.variance == pytest.approx(float(np.sum((root @ y) ** 2)))
+    assert found.freedom == pytest.approx(float(np.trace(products) ** 2 / np.sum(products**2)))
+    assert found.units == 4
+
+
+def test_groups_of_equal_size_have_one_degree_of_freedom_less_than_there_are_groups() -> None:
+    values = [0.1, 0.4, 0.9, 1.0, 0.3, 0.8]
+    assert cluster_spread(values, sum(values) / 6, [1, 1, 2, 2, 3, 3]).freedom == pytest.approx(2)
+
+
+def test_one_group_has_no_interval_and_perfect_groups_count_as_one_sample_each() -> None:
+    alone = mean_interval([0.1, 0.2], groups=["a", "a"])
+    assert alone is not None
+    assert (alone.mean, alone.low, alone.high) == (pytest.approx(0.15), None, None)
+    assert (alone.groups, alone.caution) == (1, "all in one group")
+    perfect = mean_interval([1.0] * 20, low=0, high=1, groups=list(range(10)) * 2)
+    assert perfect is not None
+    assert perfect.low == pytest.approx(0.025**0.1)
+
+
+@pytest.mark.parametrize("freedom", [1.5, 2.7, 8.3, 44.4])
+def test_a_quantile_for_broken_degrees_of_freedom_is_scipys(freedom: float) -> None:
+    from scipy.special import stdtrit  # noqa: PLC0415
+
+    assert t_quantile(0.975, freedom) == pytest.approx(float(stdtrit(freedom, 0.975)))
+    assert t_quantile(0.975, 9 + 1e-12) == student_t_quantile(0.975, 9)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+def test_a_value_that_is_no_number_is_named(wrong: float) -> None:
+    with pytest.raises(DataError, match=rf"finite numbers are wanted: value 1 is {wrong}"):
+        mean_interval([0.5, wrong, 0.5], low=0, high=1)
+
+
+def test_impossible_levels_and_groups_are_refused() -> None:
+    for level in (0, 1, 95, math.nan):
+        with pytest.raises(UsageError, match="level must be between 0 and 1"):
+            mean_interval([0.5, 0.6], level=level)
+    with pytest.raises(DataError, match="2 values, 1 groups"):
+        mean_interval([0.5, 0.6], groups=["a"])
+    with pytest.raises(DataError, match="beyond floating point"):
+        mean_interval([1e308, 1e308])
+
+
+def test_few_groups_say_so() -> None:
+    few, enough = (mean_interval([x / 30 for x in range(30)], groups=[x % k for x in range(30)]) for k in (4, 10))
+    assert few is not None
+    assert enough is not None
+    assert few.caution == "only 4 groups: the interval is a guide"
+    assert enough.caution == ""
+
+
+def test_groups_whose_sums_are_alike_are_left_out_and_said() -> None:
+    values, groups = [0.2, 0.8, 0.3, 0.7], ["a", "a", "b", "b"]
+    plain, found = mean_interval(values, low=0, high=1), mean_interval(values, low=0, high=1, groups=groups)
+    assert plain is not None
+    assert found is not None
+    assert (found.low, found.high) == (plain.low, plain.high)
+    assert found.caution == "the groups' sums are all alike: groups were left out"

@@ -1,0 +1,146 @@
+"""Which samples to label next, so that few labels say much and the corrected mean stays unbiased.
+
+Samples are put into strata by the judge's score, or its uncertainty. Each stratum gets labels by its size times the
+spread of the judge's error there (Neyman's allocation); which of its samples is left to chance. The strata go to
+`ppi_mean(strata=…)`, which weighs each by its size, so that labelling where the judge errs most does not tilt the mean.
+Source: Neyman 1934, JRSS 97(4).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalstone.errors import DataError, UsageError
+from evalstone.stats.columns import Floats, Places, column, same_length
+
+LEAST_EACH = 2
+TRUSTED = 5
+
+
+@dataclass(frozen=True)
+class ToLabel:
+    """The samples to label next, in random order.
+
+    indexes: their positions. strata: the stratum of every sample (not only of these), for `ppi_mean`. probabilities:
+    for every sample the share of its stratum that is labelled once these are; a label weighs 1 / probability.
+    """
+
+    indexes: tuple[int, ...]
+    strata: tuple[int, ...]
+    probabilities: tuple[float, ...]
+
+
+def score_strata(
+    scores: Sequence[float], uncertainties: Sequence[float] | None = None, *, most: int = 5
+) -> tuple[int, ...]:
+    """The stratum of every sample, from 0, by ascending uncertainty where that is given, else by ascending score.
+
+    At most `most` strata of about equal size; equal values share one. Depends on its arguments only, so that every
+    round of labelling has the same strata. Raises DataError for a value that is no finite number or other lengths.
+    """
+    same_length(scores=scores, uncertainties=uncertainties)
+    if most < 1:
+        raise UsageError(f"most must be 1 or more, not {most}")
+    keys = column("scores", scores) if uncertainties is None else column("uncertainties", uncertainties, 0.0)
+    if not keys.size:
+        return ()
+    edges = np.unique(np.quantile(keys, np.linspace(0, 1, most + 1)[1:-1], method="inverted_cdf"))
+    return tuple(int(place) for place in _packed(np.searchsorted(edges, keys, side="left")))
+
+
+def next_to_label(
+    scores: Sequence[float],
+    uncertainties: Sequence[float] | None = None,
+    *,
+    labelled: Mapping[int, float] | None = None,
+    n: int = 20,
+    scale: float = 1.0,
+    seed: int = 0,
+) -> ToLabel:
+    """Choose n more samples to label, fewer if fewer are left.
+
+    scores: the judge's, in [0, scale]. uncertainties: how far each is expected to be off, in the scores' unit; None:
+    √(score · (scale - score)), and a tenth of the scale at least. labelled: position → human score of earlier rounds,
+    whose errors count for more than the uncertainties once a stratum has some. Every stratum gets two labels first.
+    The same arguments give the same choice. Raises DataError for values outside [0, scale] or positions that do not
+    exist, UsageError for n below 0.
+    """
+    if n < 0:
+        raise UsageError(f"n must be 0 or more, not {n}")
+    same_length(scores=scores, uncertainties=uncertainties)
+    judged = column("scores", scores, 0.0, scale)
+    known = _known(labelled or {}, judged.size, scale)
+    strata = np.array(score_strata(scores, uncertainties), dtype=np.intp)
+    expected = np.maximum(np.sqrt(judged * (scale - judged)), scale / 10)
+    if uncertainties is not None:
+        expected = column("uncertainties", uncertainties, 0.0)
+    sizes = np.bincount(strata)
+    have = np.bincount(strata[list(known)], minlength=sizes.size)
+    source = np.random.default_rng([seed, len(known)])
+    more = _allocated(sizes, have, _spreads(judged, expected, strata, known), n)
+    chosen: list[int] = []
+    for stratum, count in enumerate(more):
+        free = [int(place) for place in np.flatnonzero(strata == stratum) if int(place) not in known]
+        chosen.extend(int(place) for place in source.permutation(free)[:count])
+    shares = (have + np.array(more, dtype=np.intp)) / np.maximum(sizes, 1)
+    return ToLabel(
+        indexes=tuple(int(place) for place in source.permutation(chosen)) if chosen else (),
+        strata=tuple(int(place) for place in strata),
+        probabilities=tuple(float(shares[place]) for place in strata),
+    )
+
+
+def _known(labelled: Mapping[int, float], count: int, scale: float) -> dict[int, float]:
+    for place in labelled:
+        if not 0 <= place < count:
+            raise DataError(f"labelled: there is no sample {place}; positions go from 0 to {count - 1}")
+    marks = column("labelled", list(labelled.values()), 0.0, scale)
+    return dict(zip(labelled, marks.tolist(), strict=True))
+
+
+def _spreads(judged: Floats, expected: Floats, strata: Places, known: Mapping[int, float]) -> list[float]:
+    """The spread of the judge's error in each stratum: as expected, and as labels show it, weighed by their number."""
+    errors: dict[int, list[float]] = {}
+    for place, mark in known.items():
+        errors.setdefault(int(strata[place]), []).append(float(judged[place]) - mark)
+    spreads: list[float] = []
+    for stratum in range(int(strata.max()) + 1 if strata.size else 0):
+        prior = float(np.mean(expected[strata == stratum] ** 2))
+        seen = errors.get(stratum, [])
+        shown = float(np.var(seen)) * len(seen) if seen else 0.0
+        spreads.append(math.sqrt((TRUSTED * prior + shown) / (TRUSTED + len(seen))))
+    return spreads
+
+
+def _allocated(sizes: Places, have: Places, spreads: Sequence[float], n: int) -> list[int]:
+    """How many more each stratum gets: one by one where the next label lowers the variance of the mean most.
+
+    The variance is Σ (size · spread)² / labels, so the gain of the next label is (size · spread)² / (k (k + 1)).
+    """
+    more = [0] * len(spreads)
+
+    def gain(stratum: int) -> float:
+        k = int(have[stratum]) + more[stratum]
+        if k >= sizes[stratum]:
+            return -1.0
+        return math.inf if k < LEAST_EACH else (float(sizes[stratum]) * spreads[stratum]) ** 2 / (k * (k + 1))
+
+    queue = [(-gain(stratum), stratum) for stratum in range(len(spreads))]
+    heapq.heapify(queue)
+    for _ in range(n):
+        if not queue or queue[0][0] > 0:
+            break
+        _, stratum = queue[0]
+        more[stratum] += 1
+        heapq.heapreplace(queue, (-gain(stratum), stratum))
+    return more
+
+
+def _packed(places: Places) -> Places:
+    """The same strata numbered without gaps."""
+    return np.unique(places, return_inverse=True)[1]

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone.errors import DataError, UsageError
+from evalstone.stats.agreement import LEVELS, cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
+
+N = None
+# Krippendorff 2011, example C: four observers (rows), twelve units (columns). It prints 0.743 for nominal, 0.815 for
+# ordinal and 0.849 for interval data. Gwet's irrCAC has the same table as cac.raw4raters, with AC1 0.77544.
+OBSERVERS: list[list[int | None]] = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, N, N, N],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, N, 3],
+    [N, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, N],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, N],
+]
+UNITS = list(zip(*OBSERVERS, strict=True))
+# Fleiss' kappa as worked through for ten subjects, fourteen raters and five categories: 0.210.
+COUNTS = [
+    [0, 0, 0, 0, 14],
+    [0, 2, 6, 4, 2],
+    [0, 0, 3, 5, 6],
+    [0, 3, 9, 2, 0],
+    [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0],
+    [3, 2, 6, 3, 0],
+    [2, 5, 3, 2, 2],
+    [6, 5, 2, 1, 0],
+    [0, 2, 2, 3, 7],
+]
+
+
+@pytest.mark.parametrize(("level", "printed"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+def test_alpha_is_the_one_that_krippendorff_prints(level: Any, printed: float):
+    assert krippendorff_alpha(UNITS, level=level) == pytest.approx(printed, abs=5e-4)
+
+
+def test_alpha_of_binary_and_of_nominal_data_of_two_observers_is_the_one_that_krippendorff_prints():
+    binary = list(zip([0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0], strict=True))
+    assert krippendorff_alpha(binary) == pytest.approx(0.095, abs=5e-4)
+    nominal = list(zip("aabbdcccedda", "babbbcccedd" + "d", strict=True))
+    assert krippendorff_alpha(nominal) == pytest.approx(0.692, abs=5e-4)
+
+
+def test_alpha_by_hand():
+    # pairs: (1, 1), (1, 2), (2, 2); n = 6, n1 = n2 = 3; o(1,2) = 2 ordered pairs; alpha = 1 - 5 · 2 / (2 · 3 · 3) = 4/9
+    assert krippendorff_alpha([(1, 1), (1, 2), (2, 2)]) == pytest.approx(4 / 9)
+
+
+def test_alpha_leaves_out_what_cannot_be_paired():
+    assert krippendorff_alpha([(1, 1), (1, 2), (2, 2), (1, None), (None, None)]) == pytest.approx(4 / 9)
+
+
+@pytest.mark.parametrize("ratings", [[], [(1, None)], [(1, 1), (1, 1)]])
+def test_alpha_is_undefined_without_pairs_and_without_a_difference(ratings: Any):
+    assert krippendorff_alpha(ratings) is None
+
+
+def test_alpha_refuses_an_unknown_level_and_ratings_without_an_order():
+    with pytest.raises(UsageError, match="did you mean nominal"):
+        krippendorff_alpha([(1, 2)], level="nomnal")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(DataError, match="ordinal ratings must be finite numbers, not 'a'"):
+        krippendorff_alpha([("a", "b")], level="ordinal")
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=12))
+def test_all_coefficients_are_at_most_one_and_one_where_all_agree(rows: list[tuple[int, int, int]]):
+    same = [(row[0],) * 3 for row in rows]
+    for level in LEVELS:
+        found = krippendorff_alpha(rows, level=level)
+        assert found is None or found <= 1 + 1e-12
+        full = krippendorff_alpha(same, level=level)
+        assert full is None or full == pytest.approx(1)
+    for coefficient in (fleiss_kappa, gwet_ac1):
+        found = coefficient(rows)
+        assert found is None or found <= 1 + 1e-12
+        full = coefficient(same)
+        assert full is None or full == pytest.approx(1)
+
+
+def test_kappa_of_two_raters_by_hand():
+    # 20 both yes, 15 both no, 5 and 10 mixed: observed 0.7, expected 0.5 · 0.6 + 0.5 · 0.4 = 0.5, kappa 0.4
+    one, two = [1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15
+    found = cohen_kappa(one, two)
+    assert found is not None
+    assert found.mean == pytest.approx(0.4)
+    # the interval as statsmodels.stats.inter_rater.cohens_kappa([[20, 5], [10, 15]]) has it
+    assert (found.low, found.high) == (pytest.approx(0.15109229), pytest.approx(0.64890771))
+
+
+def test_kappa_has_no_ends_where_it_is_certain_only_by_chance_and_is_undefined_for_constants():
+    found = cohen_kappa([1, 0, 1], [1, 0, 1])
+    assert found is not None
+    assert (found.mean, found.low, found.high) == (1.0, None, None)
+    assert cohen_kappa([1, 1], [1, 1]) is None
+    assert cohen_kappa([], []) is None
+    with pytest.raises(DataError, match="one has 1 ratings, the other 2"):
+        cohen_kappa([1], [1, 2])
+
+
+def test_fleiss_kappa_is_the_worked_one():
+    rows = [[category for category, count in enumerate(row) for _ in range(count)] for row in COUNTS]
+    assert fleiss_kappa(rows) == pytest.approx(0.2099, abs=5e-5)
+
+
+def test_fleiss_kappa_needs_as_many_ratings_of_each_unit():
+    with pytest.raises(DataError, match="not 2 and 3"):
+        fleiss_kappa([(1, 1, None), (1, 2, 1)])
+    with pytest.raises(DataError, match="not 1"):
+        fleiss_kappa([(1, None)])
+    assert fleiss_kappa([]) is None
+    assert fleiss_kappa([(1, 1)]) is None
+
+
+def test_ac1_is_the_published_one_and_stays_high_where_nearly_all_is_one_category():
+    assert gwet_ac1(UNITS) == pytest.approx(0.77544, abs=5e-6)
+    # 98 of 100 units are rated yes by both, one each by one only: Cohen's kappa is about 0, AC1 is not
+    rows = [(1, 1)] * 98 + [(1, 0), (0, 1)]
+    kappa = cohen_kappa([row[0] for row in rows], [row[1] for row in rows])
+    assert kappa is not None
+    assert kappa.mean < 0
+    # observed 0.98; p = 0.99, expected 2 · 0.99 · 0.01 = 0.0198; (0.98 - 0.0198) / 0.9802
+    assert gwet_ac1(rows) == pytest.approx(0.9602 / 0.9802)
+
+
+def test_ac1_is_undefined_for_one_category_unless_there_could_have_been_more():
+    assert gwet_ac1([(1, 1)]) is None
+    assert gwet_ac1([(1, 1)], categories=2) == 1
+    assert gwet_ac1([(1, None)]) is None

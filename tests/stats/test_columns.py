@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evalstone.errors import DataError
+from evalstone.stats.columns import codes, column, group_sums, same_length
+
+
+def test_a_column_names_the_first_value_that_does_not_fit() -> None:
+    with pytest.raises(DataError, match="scores: value 1 is inf; a finite number is wanted"):
+        column("scores", [0.5, np.inf, np.nan])
+    with pytest.raises(DataError, match=r"scores: value 2 is 5\.5; a number in \[0, 5\] is wanted"):
+        column("scores", [0.0, 5.0, 5.5], 0, 5)
+
+
+def test_a_value_that_misses_the_end_by_rounding_is_the_end() -> None:
+    assert column("scores", [0.1 + 0.2 + 0.7 + 2e-16], 0, 1).tolist() == [1.0]
+
+
+def test_lengths_that_differ_are_named() -> None:
+    assert same_length(a=[1, 2], b=None, c=[3, 4]) == 2
+    with pytest.raises(DataError, match="a has 2, c has 1"):
+        same_length(a=[1, 2], b=None, c=[3])
+
+
+def test_labels_become_numbers_in_order_and_groups_add_up() -> None:
+    labels = codes(["b", None, "b", ("a", 1)])
+    assert labels.tolist() == [0, 1, 0, 2]
+    assert group_sums(np.array([1.0, 2.0, 3.0, 4.0]), labels).tolist() == [4, 2, 4]

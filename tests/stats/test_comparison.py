@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evalstone.errors import DataError, UsageError
+from evalstone.stats.comparison import biggest_changes, compare_many, compare_pairs, difference_interval
+
+A = [0.5, 1.0, 0.8, 0.2, 0.9, 0.6]
+B = [0.7, 1.0, 0.9, 0.6, 0.8, 0.9]
+
+
+def test_a_comparison_worked_by_hand() -> None:
+    # differences 0.2, 0, 0.1, 0.4, -0.1, 0.3: mean 0.15, s² = 0.175 / 5
+    found = compare_pairs(A, B)
+    assert found is not None
+    assert (found.n, found.wins, found.ties, found.losses) == (6, 4, 1, 1)
+    assert (found.difference.mean, found.gain) == (pytest.approx(0.15), pytest.approx(0.15))
+    assert found.superiority == pytest.approx(4.5 / 6)
+    assert found.dz == pytest.approx(0.15 / math.sqrt(0.035))
+    # |±0.2 ±0.1 ±0.4 ±0.1 ±0.3| >= 0.9: the sum 1.1, and 0.9 by turning either 0.1, both ways: 6 of 32
+    assert found.p_value == pytest.approx(6 / 32)
+    assert found.mcnemar is None
+    assert found.caution == (
+        "only 6 samples: the interval is a guide, what is rare was not seen; "
+        "only 5 of 6 samples changed: too few to tell a difference from chance"
+    )
+
+
+def test_the_interval_of_pass_fail_differences_is_bonett_and_prices() -> None:
+    # 10 gained, 3 lost of 50: p = 11/52 and 4/52, mean 7/52, variance of n + 2 values
+    d = [1.0] * 10 + [-1.0] * 3 + [0.0] * 37
+    found = difference_interval(d)
+    center, n = 7 / 52, 52
+    half = 2.007584 * math.sqrt((15 / 52 - center**2) * n / (n - 1) / n)  # t(51)
+    assert (found.low, found.high) == (pytest.approx(center - half, abs=1e-6), pytest.approx(center + half, abs=1e-6))
+    assert found.mean == 0.14
+
+
+def test_when_nothing_changed_the_interval_says_what_could_have() -> None:
+    found = difference_interval([0.0] * 40, scale=5)
+    reach = 5 * (1 - 0.025 ** (1 / 40))
+    assert (found.low, found.high, found.method) == (pytest.approx(-reach), pytest.approx(reach), "exact")
+
+
+def test_lower_is_better_turns_the_gain_and_the_wins_but_not_the_difference() -> None:
+    up, down = compare_pairs(A, B), compare_pairs(A, B, lower_is_better=True)
+    assert up is not None
+    assert down is not None
+    assert (down.difference, down.p_value) == (up.difference, up.p_value)
+    assert (down.gain, down.wins, down.losses) == (-up.gain, up.losses, up.wins)
+
+
+def test_pass_fail_has_mcnemars_test() -> None:
+    a, b = [0.0] * 9 + [1.0] * 11, [1.0] * 7 + [0.0] * 2 + [1.0] * 9 + [0.0] * 2
+    found = compare_pairs(a, b)
+    assert found is not None
+    assert found.mcnemar is not None
+    # 2 · (1 + 9 + 36) / 512
+    assert (found.mcnemar.gained, found.mcnemar.lost, found.mcnemar.p_value) == (7, 2, pytest.approx(92 / 512))
+    grouped = compare_pairs(a, b, groups=list(range(10)) * 2)
+    assert grouped is not None
+    assert (grouped.mcnemar, grouped.groups) == (None, 10)
+
+
+def test_groups_are_flipped_whole() -> None:
+    a, b = [0.1, 0.2, 0.3] * 2, [0.2, 0.4, 0.6] * 2
+    grouped, alone = compare_pairs(a, b, groups=[0, 1, 2] * 2), compare_pairs(a[:3], b[:3])
+    assert grouped is not None
+    assert alone is not None
+    assert grouped.p_value == alone.p_value == 0.25
+    assert grouped.wilcoxon.p_value == alone.wilcoxon.p_value
+
+
+def test_rounding_is_no_change() -> None:
+    found = compare_pairs([0.1 + 0.2, 0.5], [0.3, 0.5])
+    assert found is not None
+    assert (found.ties, found.dz, found.difference.mean) == (2, None, 0)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=15))
+def test_turning_a_comparison_round_turns_its_signs(pairs: list[tuple[float, float]]) -> None:
+    a, b = [x for x, _ in pairs], [y for _, y in pairs]
+    one, other = compare_pairs(a, b), compare_pairs(b, a)
+    assert one is not None
+    assert other is not None
+    assert (one.wins, one.losses) == (other.losses, other.wins)
+    assert one.p_value == pytest.approx(other.p_value)
+    assert one.wilcoxon.p_value == pytest.approx(other.wilcoxon.p_value)
+    assert one.difference.low == pytest.approx(-(other.difference.high or 0.0), abs=1e-9)
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    assert compare_pairs([], []) is None
+    with pytest.raises(DataError, match="a has 2, b has 1"):
+        compare_pairs([0.1, 0.2], [0.1])
+    with pytest.raises(DataError, match=r"b: value 0 is 1\.5; a number in \[0, 1\] is wanted"):
+        compare_pairs([0.5], [1.5])
+    with pytest.raises(DataError, match="one difference or more"):
+        difference_interval([])
+    with pytest.raises(UsageError, match="level"):
+        compare_pairs([0.5], [0.5], level=2)
+
+
+def test_one_pair_and_one_group_have_no_interval() -> None:
+    one, group = difference_interval([0.3]), difference_interval([0.3, 0.1], groups=["g", "g"])
+    assert (one.low, one.caution) == (None, "one sample")
+    assert (group.low, group.caution) == (None, "all in one group")
+
+
+def test_several_runs_are_compared_in_pairs_and_adjusted() -> None:
+    source = np.random.default_rng(1)
+    base = source.beta(5, 2, 40)
+    runs = {
+        "a": base.tolist(),
+        "b": np.clip(base + source.normal(0, 0.05, 40), 0, 1).tolist(),
+        "c": np.clip(base - 0.1 + source.normal(0, 0.05, 40), 0, 1).tolist(),
+    }
+    found = compare_many(runs)
+    assert found is not None
+    assert found.friedman is not None
+    assert found.friedman.p_value < 0.001
+    assert found.means["a"] == pytest.approx(float(base.mean()))
+    assert [(pair.a, pair.b) for pair in found.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+    raw = sorted(pair.comparison.p_value for pair in found.pairs)
+    assert min(pair.adjusted for pair in found.pairs) == pytest.approx(3 * raw[0])
+    two = compare_many({"a": A, "b": B}, groups=[0, 0, 1, 1, 2, 2])
+    assert two is not None
+    assert two.friedman is None
+    assert compare_many({"a": [], "b": []}) is None
+    with pytest.raises(UsageError, match="two runs or more are wanted, not 1"):
+        compare_many({"a": A})
+
+
+def test_the_biggest_changes_come_first_and_what_stayed_is_left_out() -> None:
+    assert biggest_changes(A, B) == (3, 5, 0, 2, 4)
+    assert biggest_changes(A, B, 2) == (3, 5)
+    assert biggest_changes(A, A) == ()

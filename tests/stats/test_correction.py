@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import dataclasses
+import statistics
+
+import numpy as np
+import pytest
+
+from evalstone.errors import DataError
+from evalstone.stats import mean_interval
+from evalstone.stats.comparison import difference_interval
+from evalstone.stats.correction import Corrected, Labels, ppi_difference, ppi_mean
+from evalstone.stats.intervals import limits, t_quantile
+
+
+def run(seed: int, n: int, labels: int) -> tuple[list[float], list[float | None]]:
+    """A judge that is 0.1 too kind, and labels of the first samples."""
+    source = np.random.default_rng(seed)
+    human = source.beta(4, 3, n)
+    judged = np.clip(human + 0.1 + source.normal(0, 0.05, n), 0, 1)
+    return judged.tolist(), [*human[:labels].tolist(), *[None] * (n - labels)]
+
+
+def test_the_estimate_is_that_of_the_paper() -> None:
+    # PPI++ for a mean (Angelopoulos, Duchi and Zrnic 2023, example 1 and section 6), in its own terms.
+    judged, human = run(1, 300, 80)
+    found = ppi_mean(judged, human)
+    assert found is not None
+    assert found.estimate is not None
+    y, f = np.array([mark for mark in human if mark is not None]), np.array(judged[:80])
+    rest = np.array(judged[80:])
+    n, m = 80, 220
+    covariance = float(np.cov(y, f)[0, 1])
+    power = covariance / n / (float(f.var(ddof=1)) / n + statistics.pvariance(judged[80:]) / m)
+    assert found.power == pytest.approx(power, rel=1e-6)
+    center = float(y.mean()) + power * (float(rest.mean()) - float(f.mean()))
+    assert found.estimate.mean == pytest.approx(center)
+    variance = statistics.variance((y - power * f).tolist()) / n + power**2 * statistics.pvariance(judged[80:]) / m
+    # one degree of freedom for λ, in the variance and in the quantile
+    expected = limits(center, variance * 79 / 78, t_quantile(0.975, 78), 0, 1)
+    assert (found.estimate.low, found.estimate.high) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
+    assert found.error == pytest.approx(float(np.mean(f - y)))
+    assert (found.labelled, found.n) == (80, 300)
+
+
+def test_a_judge_that_says_nothing_is_left_out() -> None:
+    source = np.random.default_rng(2)
+    human = source.random(400)
+    found = ppi_mean(source.random(400).tolist(), [*human[:100].tolist(), *[None] * 300])
+    assert found is not None
+    assert found.power == pytest.approx(0, abs=0.25)
+    assert found.saved == pytest.approx(0, abs=0.05)
+
+
+def test_a_judge_that_is_right_is_worth_all_its_samples() -> None:
+    human = np.random.default_rng(3).random(1000)
+    found = ppi_mean(human.tolist(), [*human[:50].tolist(), *[None] * 950])
+    assert found is not None
+    assert found.estimate is not None
+    assert found.raw is not None
+    assert found.power == pytest.approx(0.95, abs=0.02)  # 1 but for the labelled ones' share
+    assert found.estimate.mean == pytest.approx(found.raw.mean, abs=0.005)
+    assert (found.estimate.high or 0) - (found.estimate.low or 0) == pytest.approx(
+        (found.raw.high or 0) - (found.raw.low or 0), rel=0.1
+    )
+
+
+def test_with_all_samples_labelled_the_labels_are_the_estimate() -> None:
+    judged, human = run(4, 60, 60)
+    found = ppi_mean(judged, human)
+    alone = mean_interval([mark for mark in human if mark is not None], low=0, high=1)
+    assert found is not None
+    assert found.estimate is not None
+    assert alone is not None
+    assert found.estimate.mean == pytest.approx(alone.mean)
+    assert found.human is not None
+    assert found.human.low == pytest.approx(alone.low, abs=1e-3)
+
+
+def test_strata_weigh_by_their_size_not_by_their_labels() -> None:
+    # 80 samples in stratum a with 2 in 4 labelled 1, 20 in b with 8 in 8 labelled 0.5
+    strata = ["a"] * 80 + ["b"] * 20
+    human: list[float | None] = [1.0, 0.0, 1.0, 0.0, *[None] * 76, *[0.5] * 8, *[None] * 12]
+    found = ppi_mean([0.6] * 100, human, strata=strata)
+    assert found is not None
+    assert found.estimate is not None
+    assert found.estimate.mean == pytest.approx(0.8 * 0.5 + 0.2 * 0.5)
+    tilted = ppi_mean([0.6] * 100, [1.0, 1.0, 1.0, 0.9, *human[4:]], strata=strata)
+    assert tilted is not None
+    assert tilted.estimate is not None
+    assert tilted.estimate.mean == pytest.approx(0.8 * 0.975 + 0.2 * 0.5)
+
+
+def test_how_many_samples_fall_into_a_stratum_is_chance_too() -> None:
+    # All of stratum a pass, none of b: what is left uncertain is that 80 of 100 are in a, 0.8 · 0.2 / 100.
+    strata = ["a"] * 80 + ["b"] * 20
+    found = ppi_mean([0.6] * 100, [*[1.0] * 4, *[None] * 76, *[0.0] * 4, *[None] * 16], strata=strata)
+    assert found is not None
+    assert found.human is not None
+    expected = limits(0.8, 0.0016, t_quantile(0.975, 6), 0, 1)
+    assert (found.human.low, found.human.high) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
+    assert found.caution.endswith("labels do not vary within their strata, so that little tells how much others do")
+
+
+def test_strata_with_too_few_labels_are_merged_and_named() -> None:
+    judged, human = run(5, 200, 40)
+    strata = ["x" if place < 190 else f"rare {place}" for place in range(200)]
+    found, plain = ppi_mean(judged, human, strata=strata), ppi_mean(judged, human)
+    assert found is not None
+    assert plain is not None
+    assert found.estimate is not None
+    assert plain.estimate is not None
+    assert found.estimate.mean == pytest.approx(plain.estimate.mean)
+    assert found.caution == "strata with fewer than two labels were merged: 10"
+
+
+def test_copies_in_groups_add_nothing() -> None:
+    judged, human = run(6, 150, 50)
+    once = ppi_mean(judged, human, groups=list(range(150)))
+    thrice = ppi_mean(judged * 3, human * 3, groups=list(range(150)) * 3)
+    assert once is not None
+    assert thrice is not None
+    assert once.estimate is not None
+    assert thrice.estimate is not None
+    assert thrice.estimate.mean == pytest.approx(once.estimate.mean)
+    assert thrice.estimate.low == pytest.approx(once.estimate.low)
+
+
+def test_labels_that_do_not_vary_have_their_exact_interval() -> None:
+    judged = np.random.default_rng(7).random(100).tolist()
+    found = ppi_mean(judged, [*[1.0] * 40, *[None] * 60])
+    assert found is not None
+    assert found.estimate == mean_interval([1.0] * 40, low=0, high=1)
+    assert (found.power, found.saved) == (0, None)
+
+
+@pytest.mark.parametrize("labels", [0, 2])
+def test_too_few_labels_give_no_estimate_and_say_so(labels: int) -> None:
+    judged, human = run(8, 50, labels)
+    found = ppi_mean(judged, human)
+    assert found is not None
+    assert found.estimate is None
+    assert found.raw == mean_interval(judged, low=0, high=1)
+    assert found.caution == f"only {labels} labels: too few for an estimate; 30 or more are wanted"
+    assert (found.error is None) == (labels == 0)
+
+
+def test_a_difference_sees_what_the_judge_does_not() -> None:
+    judged, human = run(9, 400, 120)
+    better = [None if mark is None else min(1.0, mark + 0.1) for mark in human]
+    found = ppi_difference(Labels(judged, human), Labels(judged, better))
+    assert isinstance(found, Corrected)
+    assert found.estimate is not None
+    assert found.raw == difference_interval([0.0] * 400)
+    assert found.estimate.mean == pytest.approx(0.098, abs=0.005)
+    assert (found.estimate.low or 0) > 0.09
+
+
+def test_a_difference_with_a_good_judge_is_narrower_than_its_labels() -> None:
+    judged, human = run(10, 500, 100)
+    source = np.random.default_rng(11)
+    change = source.normal(0, 0.2, 500)
+    other = np.clip(np.array(judged) + change, 0, 1).tolist()
+    marks = [None if mark is None else float(np.clip(mark + change[i], 0, 1)) for i, mark in enumerate(human)]
+    found = ppi_difference(Labels(judged, human), Labels(other, marks))
+    assert found is not None
+    assert found.saved is not None
+    assert 0.5 < found.saved < 0.9
+    elsewhere = [None] * 100 + [0.5] * 100 + [None] * 300
+    apart = ppi_difference(Labels(judged, human), Labels(other, elsewhere))
+    assert apart is not None
+    assert apart.estimate is not None
+
+
+def test_labels_that_agree_everywhere_bound_what_could_differ() -> None:
+    judged, human = run(12, 100, 40)
+    found = ppi_difference(Labels(judged, human), Labels([0.5] * 100, human))
+    assert found is not None
+    assert found.estimate is not None
+    assert found.estimate == difference_interval([0.0] * 40)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    assert ppi_mean([], []) is None
+    assert ppi_difference(Labels([], []), Labels([], [])) is None
+    with pytest.raises(DataError, match="judged has 2, human has 1"):
+        ppi_mean([0.5, 0.5], [None])
+    with pytest.raises(DataError, match=r"human: value 1 is 7\.0; a number in \[0, 1\] is wanted"):
+        ppi_mean([0.5, 0.5], [None, 7.0])
+    with pytest.raises(DataError, match=r"human of b: value 0 is -1\.0"):
+        ppi_difference(Labels([0.5], [0.5]), Labels([0.5], [-1.0]))
+
+
+def test_corrections_scale_with_their_unit() -> None:
+    judged, human = run(13, 200, 60)
+    one = ppi_mean(judged, human)
+    ten = ppi_mean([10 * x for x in judged], [None if mark is None else 10 * mark for mark in human], scale=10)
+    assert one is not None
+    assert ten is not None
+    assert one.estimate is not None
+    assert ten.estimate is not None
+    assert dataclasses.astuple(ten.estimate)[:3] == pytest.approx(
+        [10 * x for x in dataclasses.astuple(one.estimate)[:3]]
+    )

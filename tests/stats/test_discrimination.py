@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone.errors import DataError
+from evalstone.stats.discrimination import auroc
+
+CASES = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2, max_size=30)
+
+
+def test_the_area_is_the_share_of_pairs_in_order_and_half_the_ties():
+    found = auroc([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
+    assert found is not None
+    assert found.mean == 3 / 4
+    tied = auroc([0.5, 0.5, 0.7], [False, True, True])
+    assert tied is not None
+    assert tied.mean == 3 / 4
+
+
+@given(CASES)
+def test_the_area_is_that_of_counting_every_pair(cases: list[tuple[int, bool]]):
+    yes = [score for score, truth in cases if truth]
+    no = [score for score, truth in cases if not truth]
+    found = auroc([score for score, _ in cases], [truth for _, truth in cases])
+    if not yes or not no:
+        assert found is None
+        return
+    assert found is not None
+    counted = sum((y > n) + (y == n) / 2 for y in yes for n in no) / (len(yes) * len(no))
+    assert found.mean == pytest.approx(counted)
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 <= found.low <= found.mean <= found.high <= 1
+
+
+def test_the_ends_are_z_standard_errors_away_by_the_variance_at_the_ends():
+    found = auroc([1, 2, 3, 4, 5, 6], [False, True, False, True, False, True])
+    assert found is not None
+    assert found.low is not None
+    area, m, k = found.low, 3, 3
+    more = (m + k) / 2 - 1
+    variance = area * (1 - area) * (1 + more * (1 - area) / (2 - area) + more * area / (1 + area)) / (m * k)
+    assert (found.mean - area) / math.sqrt(variance) == pytest.approx(1.959964, abs=1e-5)
+
+
+def test_perfect_order_has_an_interval_and_many_cases_a_narrow_one():
+    few = auroc([1, 2, 3, 4], [False, False, True, True])
+    many = auroc(range(200), [False] * 100 + [True] * 100)
+    assert few is not None
+    assert many is not None
+    assert (few.mean, few.high, many.mean, many.high) == (1, 1, 1, 1)
+    assert few.low is not None
+    assert many.low is not None
+    assert few.low < 0.5 < 0.95 < many.low < 1
+
+
+def test_scores_and_truths_must_be_as_many():
+    with pytest.raises(DataError, match="1 scores, 2 truths"):
+        auroc([1], [True, False])

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from evalstone.errors import DataError, UsageError
+from evalstone.stats.sequential import ConfidenceSequence, SequentialGate, Target
+
+
+def stopped(gate: SequentialGate, values: list[float], name: str = "a") -> tuple[str, int]:
+    for count, value in enumerate(values, start=1):
+        gate.add({name: value})
+        if gate.settled:
+            return gate.decisions()[0].verdict, count
+    return "inconclusive", len(values)
+
+
+def test_capital_worked_by_hand() -> None:
+    # Threshold 0.5, values 1, 1. Bet 1: nothing known, mean 0.5, no bet. Bet 2: mean (0.5 + 1) / 2 = 0.75; variance
+    # (0.25 + (1 - 0.75)²) / 2 = 0.15625; bet 0.25 / (0.15625 + 0.0625) = 1.142857, growth 1 + 1.142857 / 2.
+    gate = SequentialGate([Target("a", 0.5)])
+    gate.add({"a": 1.0})
+    assert gate.decisions()[0].p_pass == 1
+    gate.add({"a": 1.0})
+    (found,) = gate.decisions()
+    assert found.p_pass == pytest.approx(1 / (1 + 1.142857 / 2), rel=1e-6)
+    assert (found.p_fail, found.estimate, found.n) == (1, 1, 2)
+
+
+def test_clear_answers_come_early_and_stay() -> None:
+    gate = SequentialGate([Target("a", 0.5)])
+    # no bet on the first value, then × 1.571 and × 1.75 five times: 25.8, the first above 20
+    assert stopped(gate, [1.0] * 100) == ("pass", 7)
+    for _ in range(50):
+        gate.add({"a": 0.0})
+    assert gate.decisions()[0].verdict == "pass"
+    assert stopped(SequentialGate([Target("a", 0.5)]), [0.0] * 100) == ("fail", 7)
+    assert stopped(SequentialGate([Target("a", 0.5, "at_most")]), [0.0] * 100) == ("pass", 7)
+    assert stopped(SequentialGate([Target("a", 0.5, "at_most")]), [1.0] * 100) == ("fail", 7)
+
+
+def test_ranges_do_not_matter_to_a_verdict() -> None:
+    values = np.random.default_rng(1).beta(8, 2, 300).tolist()
+    plain = stopped(SequentialGate([Target("a", 0.7)]), values)
+    gains = stopped(SequentialGate([Target("a", 0.4, "no_worse", -1, 1)]), [2 * x - 1 for x in values])
+    assert plain == gains
+    assert plain[0] == "pass"
+
+
+def test_a_gate_that_is_looked_at_after_every_sample_is_wrong_no_more_often_than_it_says() -> None:
+    source = np.random.default_rng(2)
+    ended = [stopped(SequentialGate([Target("a", 0.8)]), row.tolist())[0] for row in source.random((150, 150)) < 0.8]
+    # 5 % of 150 is 7.5; more than 14 has a chance of 1 in 150
+    assert ended.count("pass") <= 14
+    assert ended.count("fail") <= 14
+
+
+def test_several_targets_share_the_error_and_one_failure_settles_them() -> None:
+    gate = SequentialGate([Target("a", 0.5), Target("b", 0.5)])
+    for _ in range(9):
+        gate.add({"a": 0.0, "b": 0.5})
+    assert gate.settled
+    assert [d.verdict for d in gate.decisions()] == ["fail", "inconclusive"]
+    assert stopped(SequentialGate([Target("a", 0.5), Target("b", 0.5)]), [0.0] * 100) == ("fail", 8)
+
+
+def test_a_target_without_a_value_stays_as_it_is() -> None:
+    gate = SequentialGate([Target("a", 0.5), Target("b", 0.5)])
+    gate.add({"a": 1.0})
+    a, b = gate.decisions()
+    assert (a.n, b.n, b.estimate, b.caution) == (1, 0, None, "no values")
+    assert (b.low, b.high) == (0, 1)
+
+
+def test_a_confidence_sequence_holds_the_truth_all_along() -> None:
+    source = np.random.default_rng(3)
+    held = 0
+    for _ in range(40):
+        sequence = ConfidenceSequence(0, 5)
+        for value in (5 * source.beta(6, 2, 120)).tolist():
+            sequence.add(value)
+        low, high = sequence.bounds
+        held += low <= 3.75 <= high
+        assert 0 < low < high < 5
+    assert held >= 36
+
+
+def test_a_confidence_sequence_closes_in() -> None:
+    sequence, widths = ConfidenceSequence(), list[float]()
+    for value in np.random.default_rng(4).beta(5, 5, 200).tolist():
+        sequence.add(value)
+        low, high = sequence.bounds
+        widths.append(high - low)
+    assert all(later <= earlier for earlier, later in itertools.pairwise(widths))
+    assert widths[-1] < 0.2
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"a: the threshold must be inside \(0, 1\), not 1"):
+        SequentialGate([Target("a", 1.0)])
+    with pytest.raises(UsageError, match="targets must have names of their own"):
+        SequentialGate([Target("a", 0.5), Target("a", 0.6)])
+    with pytest.raises(UsageError, match="error must be above 0"):
+        SequentialGate([Target("a", 0.5)], error=0)
+    with pytest.raises(UsageError, match="low and high must be finite and go up"):
+        ConfidenceSequence(0, math.inf)
+    gate = SequentialGate([Target("a", 0.5)])
+    with pytest.raises(UsageError, match="'b' is no target; targets are a"):
+        gate.add({"b": 0.5})
+    with pytest.raises(DataError, match=r"a: nan is no number in \[0, 1\]"):
+        gate.add({"a": math.nan})
+    with pytest.raises(DataError, match=r"value: 1.5 is no number in \[0, 1\]"):
+        ConfidenceSequence().add(1.5)

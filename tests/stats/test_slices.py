@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import hypergeom
+
+from evalstone.errors import DataError, UsageError
+from evalstone.stats import mean_interval
+from evalstone.stats.slices import drift, slice_by, worst_slices
+
+SOURCE = np.random.default_rng(1)
+TOPICS = ["tax", "travel", "health", "law"] * 30
+VALUES = [
+    float(x) - (0.4 if topic == "law" else 0) for x, topic in zip(SOURCE.uniform(0.5, 1, 120), TOPICS, strict=True)
+]
+
+
+def test_slices_come_in_order_with_their_means_and_places() -> None:
+    found = slice_by([0.1, 0.5, 0.3, 0.9], ["b", "a", "b", None])
+    assert [(s.key, s.indexes) for s in found] == [("b", (0, 2)), ("a", (1,)), (None, (3,))]
+    assert found[0].interval == mean_interval([0.1, 0.3], low=0, high=1)
+    assert found[1].interval.low is None
+
+
+def test_the_worst_slice_comes_first_and_only_it_is_found() -> None:
+    found = worst_slices(VALUES, {"topic": TOPICS, "half": [place < 60 for place in range(120)]})
+    assert len(found) == 6
+    assert (found[0].field, found[0].key, found[0].n) == ("topic", "law", 30)
+    assert found[0].adjusted < 0.001
+    assert found[0].discovered < 0.001
+    assert min(f.adjusted for f in found[1:]) > 0.05
+    inside = [x for x, topic in zip(VALUES, TOPICS, strict=True) if topic == "law"]
+    outside = [x for x, topic in zip(VALUES, TOPICS, strict=True) if topic != "law"]
+    assert found[0].interval.mean == pytest.approx(np.mean(inside))
+    assert found[0].rest == pytest.approx(np.mean(outside))
+    assert found[0].difference.high is not None
+    assert found[0].difference.mean == pytest.approx(np.mean(inside) - np.mean(outside))
+    assert found[0].difference.high < -0.3
+
+
+def test_lower_is_better_turns_the_worst_round() -> None:
+    turned = worst_slices([1 - x for x in VALUES], {"topic": TOPICS}, lower_is_better=True)
+    plain = worst_slices(VALUES, {"topic": TOPICS})
+    assert [f.key for f in turned] == [f.key for f in plain]
+    assert [f.p_value for f in turned] == pytest.approx([f.p_value for f in plain])
+
+
+def test_p_values_are_close_to_those_of_all_permutations() -> None:
+    # 6 failures in a slice of 40 of 200 with 10 failures in all: hypergeometric, half of the seen count (mid-p)
+    values = [0.0] * 6 + [1.0] * 34 + [0.0] * 4 + [1.0] * 156
+    found = {f.key: f for f in worst_slices(values, {"first": [place < 40 for place in range(200)]})}
+    exact = float(hypergeom.sf(6, 200, 10, 40)) + float(hypergeom.pmf(6, 200, 10, 40)) / 2
+    assert found[True].p_value == pytest.approx(exact, rel=0.4)
+    assert found[False].p_value == pytest.approx(1 - found[True].p_value)
+
+
+def test_shrinking_draws_by_how_little_a_slice_says() -> None:
+    found = {f.key: f for f in worst_slices(VALUES, {"topic": TOPICS})}
+    grand = float(np.mean(VALUES))
+    law, tax = found["law"], found["tax"]
+    assert law.interval.mean < law.shrunk < grand
+    assert abs(law.shrunk - law.interval.mean) < 0.2 * abs(law.interval.mean - grand)
+    assert tax.shrunk == pytest.approx(
+        grand + (law.shrunk - grand) / (law.interval.mean - grand) * (tax.interval.mean - grand)
+    )
+    same = worst_slices([0.2, 0.8] * 20, {"half": [place < 20 for place in range(40)]})
+    assert [f.shrunk for f in same] == pytest.approx([0.5, 0.5])
+
+
+def test_small_slices_are_left_out() -> None:
+    keys = ["big"] * 20 + ["small"] * 4
+    assert worst_slices([0.5, 0.7] * 12, {"k": keys}) == ()
+    assert worst_slices([], {"k": []}) == ()
+
+
+def test_groups_make_a_slice_less_certain_and_count_as_one_each() -> None:
+    groups = [place // 12 for place in range(120)]
+    keys = [place < 60 for place in range(120)]
+    values = [0.4 + 0.05 * (group % 5) + 0.1 * (group >= 5) for group in groups]
+    alone = worst_slices(values, {"half": keys})
+    grouped = worst_slices(values, {"half": keys}, groups=groups)
+    assert alone[0].p_value < 1e-6
+    assert 0.001 < grouped[0].p_value < 0.2
+    assert worst_slices(values, {"half": [place < 48 for place in range(120)]}, groups=groups) == ()
+
+
+def test_slices_without_spread_are_no_worse() -> None:
+    found = worst_slices([1.0] * 20, {"half": [place < 10 for place in range(20)]})
+    assert [f.p_value for f in found] == [1, 1]
+    assert [f.shrunk for f in found] == [1, 1]
+
+
+def test_a_judge_that_moved_has_drifted() -> None:
+    before = np.random.default_rng(2).uniform(0.3, 0.8, 60)
+    moved = drift(before.tolist(), (before + 0.05).tolist())
+    assert moved is not None
+    assert (moved.verdict, moved.moved) == ("drifted", 1)
+    assert moved.mean_change == pytest.approx(0.05)
+    assert moved.largest_change == pytest.approx(0.05)
+    assert moved.comparison.difference.mean == pytest.approx(0.05)
+
+
+def test_a_judge_that_stays_is_stable_if_there_are_enough_anchors_to_say() -> None:
+    values = [0.5] * 300
+    many, few = drift(values, values), drift(values[:20], values[:20])
+    assert many is not None
+    assert few is not None
+    assert (many.verdict, many.tolerance, many.moved) == ("stable", 0.02, 0)
+    assert few.verdict == "unclear"  # none of 20 changed: up to 17 % could
+    loose = drift(values[:20], values[:20], tolerance=0.2)
+    assert loose is not None
+    assert loose.verdict == "stable"
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    assert drift([], []) is None
+    with pytest.raises(UsageError, match="tolerance must be above 0"):
+        drift([0.5], [0.5], tolerance=0)
+    with pytest.raises(DataError, match="values has 1, keys has 2"):
+        slice_by([0.5], ["a", "b"])
+    with pytest.raises(DataError, match="values: value 0 is nan"):
+        worst_slices([math.nan], {"k": ["a"]})
