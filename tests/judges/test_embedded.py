@@ -14,11 +14,11 @@ from evalstone.judges.embedded import EmbeddedJudge
 from evalstone.question import Answer, Question
 from evalstone.questions import (
     ClaimVerdict,
+    CompareStatements,
     Explain,
+    FindAnswers,
     FindUsefulPassages,
-    JudgeStatements,
     ListClaims,
-    ListStatements,
     RatePassages,
     VerifyClaims,
 )
@@ -47,7 +47,7 @@ def test_the_judge_is_a_value_that_says_what_it_cannot_see():
     judge = EmbeddedJudge()
     assert judge == pickle.loads(pickle.dumps(judge)) == EmbeddedJudge()
     assert hash(judge) == hash(EmbeddedJudge())
-    assert judge.identity == "embedded@1"
+    assert judge.identity == "embedded@2"
     assert not judge.costly
     assert "not meaning" in judge.note
 
@@ -55,8 +55,8 @@ def test_the_judge_is_a_value_that_says_what_it_cannot_see():
 @pytest.mark.parametrize(
     "question",
     [
-        ListStatements(answer="Paris."),
-        JudgeStatements(question="Where?", statements=("Paris.",)),
+        FindAnswers(text="Paris is in France.", questions=("Is Paris in France?",)),
+        CompareStatements(reference=("Paris.",), answer=("Paris.",)),
         Explain(measure="faithfulness 0.5", evidence="none"),
     ],
 )

@@ -1,13 +1,16 @@
 """Fact check: do the documents support every sentence of the response?
 
-    score = min over sentences of max over chunks of s,     s = 1 for a yes, 0 for a no          in {0, 1}
+    score = min over sentences of max over chunks of s,     s = 1 for a yes, 0 for a no          in [0, 1]
     passed = score >= threshold (0.5); higher is better
+
+s is the probability of a yes where the judge gives one. A judge that weighs whole responses, as the embedded one does,
+is asked once, about the whole response, and the score is its probability that the documents support all of it.
 
 One sentence that no chunk supports fails the response. A chunk is all documents together, unless they are longer than
 `longest` characters. A sentence is undecided when no chunk supports it and a chunk is undecided on it; the response is,
 when no sentence failed and one is undecided, when it has no sentence, and without documents (nothing is asked
-then). One judge call a sentence and chunk. Source: FactCheckingEvaluator of Spring AI, which asks once about the whole
-response; the minimum and the maximum are MiniCheck's (Tang et al. 2024), there over probabilities.
+then). One judge call a sentence and chunk, or one in all. Source: FactCheckingEvaluator of Spring AI, which asks once
+about the whole response; the minimum and the maximum are MiniCheck's (Tang et al. 2024), there over probabilities.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from evalstone.evaluators.request import EvaluationRequest
 from evalstone.evaluators.scorer import ContextEvaluatorScorer
 from evalstone.evaluators.sitting import together
 from evalstone.judges.base import Judge
-from evalstone.question import Ask, Question
+from evalstone.question import Ask, Question, room_of
 from evalstone.questions.verdict import VERDICT_FORM, Choice, ClaimSupported, MiniCheck, Verdict
 from evalstone.scorers.base import listed
 from evalstone.text import sentences
@@ -30,19 +33,31 @@ from evalstone.types import Score, Skipped
 
 Layout: TypeAlias = Literal["instructed", "minicheck"]
 
+_RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
+
 
 @dataclass(frozen=True)
 class ClaimCheck:
-    """One sentence of the response, and whether a chunk of the documents supports it."""
+    """One sentence of the response, or all of it, and whether a chunk of the documents supports it.
+
+    probability: that of a yes, in [0, 1], where the judge gives one.
+    """
 
     claim: str
     verdict: Verdict
     reason: str = ""
+    probability: float | None = None
+
+    @property
+    def support(self) -> float:
+        """The probability of a yes; without one, 1 for a yes and 0 for anything else."""
+        return float(self.verdict == "yes") if self.probability is None else self.probability
 
 
 def best(choices: Sequence[Choice]) -> Choice:
-    """The choice of the chunk that supports a claim most: yes before undecided before no. At least one is given."""
-    return next((c for wanted in ("yes", "undecided") for c in choices if c.verdict == wanted), choices[0])
+    """The choice of the chunk that supports a claim most: yes before undecided before no, then the more probable one.
+    At least one is given."""
+    return max(choices, key=lambda choice: (_RANK[choice.verdict], choice.probability or 0.0))
 
 
 def worst(verdicts: Sequence[Verdict]) -> float | None:
@@ -89,8 +104,9 @@ def _pieces(document: str, longest: int) -> Iterator[str]:
 class FactCheckingEvaluator(JudgeEvaluator):
     """Passes a response whose every sentence the documents support.
 
-    by_sentence: False asks once about the whole response, as Spring AI does. longest: characters of documents in one
-    question, at most. layout: "minicheck" asks in the two bare lines that Bespoke-MiniCheck was trained on.
+    by_sentence: False asks once about the whole response, as Spring AI does; a judge that weighs whole responses is
+    always asked so. longest: characters of documents in one question, at most. layout:
+    "minicheck" asks in the two bare lines that Bespoke-MiniCheck was trained on.
     """
 
     name = "fact_check"
@@ -128,16 +144,21 @@ class FactCheckingEvaluator(JudgeEvaluator):
 
     async def judged(self, ask: Ask, request: EvaluationRequest) -> Finding:
         whole = request.response_content.strip()
-        claims = tuple(dict.fromkeys(sentences(whole))) if self.by_sentence else (whole,) * bool(whole)
+        apart = tuple(dict.fromkeys(sentences(whole)))
+        at_once = self.layout == "instructed" and room_of(ask).whole
+        asked = bool(apart) or bool(whole and not self.by_sentence)
+        claims = apart if self.by_sentence and not at_once else (whole,) * asked
         if not claims:
             return Finding(None, "the response makes no claim")
         checks = tuple(await together(self._check(ask, claim, request.documents) for claim in claims))
-        return Finding(worst([check.verdict for check in checks]), _reason(checks), checks)
+        score = worst([check.verdict for check in checks])
+        return Finding(score if score is None else min(check.support for check in checks), _reason(checks), checks)
 
     async def _check(self, ask: Ask, claim: str, documents: tuple[str, ...]) -> ClaimCheck:
-        parts = chunks(documents, self.longest) or ((),)
+        at_once = self.layout == "instructed" and room_of(ask).whole
+        parts = (documents,) if at_once else chunks(documents, self.longest) or ((),)
         choice = best(await together(self._ask(ask, claim, part) for part in parts))
-        return ClaimCheck(claim, choice.verdict, choice.reason)
+        return ClaimCheck(claim, choice.verdict, choice.reason, choice.probability)
 
     async def _ask(self, ask: Ask, claim: str, part: tuple[str, ...]) -> Choice:
         if self.layout == "minicheck":
@@ -166,7 +187,7 @@ class FactCheck(ContextEvaluatorScorer):
 
     name = "fact_check"
     asks = (ClaimSupported,)
-    bands = ((1.0, "the passages support every sentence"), (0.0, "a sentence is not supported by the passages"))
+    bands = ((0.5, "the passages support every sentence"), (0.0, "a sentence is not supported by the passages"))
     advice = "Read the sentences that are not supported. For the share of supported claims, use faithfulness."
 
     evaluator: FactCheckingEvaluator = FactCheckingEvaluator()

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from evalstone.errors import JudgeError
 from evalstone.judges.base import Judge
-from evalstone.question import Answer, Question
+from evalstone.question import Answer, Question, Room
 from evalstone.types import NO_USAGE, Usage, total_cost
 
 A = TypeVar("A")
@@ -22,6 +22,11 @@ class Sitting:
         self.limit = limit
         self.asked: list[Question[Any]] = []
         self.answers: dict[int, Answer[Any]] = {}
+
+    @property
+    def room(self) -> Room:
+        """What one question to the judge may hold."""
+        return self.judge.room
 
     async def __call__(self, question: Question[A]) -> A:
         place = len(self.asked)

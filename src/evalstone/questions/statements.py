@@ -63,11 +63,15 @@ Addressed: TypeAlias = Literal["yes", "partly", "no"]
 
 @dataclass(frozen=True)
 class StatementVerdict:
-    """Whether one statement addresses the question."""
+    """Whether one statement addresses the question.
+
+    confidence: the probability in [0, 1] that the verdict is right, where the judge gives one for each statement.
+    """
 
     statement: str
     addresses: Addressed
     reason: str = ""
+    confidence: float | None = None
 
 
 JUDGE_STATEMENTS = Prompt(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from evalstone.errors import ReplyError
@@ -19,10 +19,14 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 @dataclass(frozen=True)
 class Choice:
-    """A verdict and the judge's reason for it. Undecided is an answer too: it is neither a yes nor a no."""
+    """A verdict and the judge's reason for it. Undecided is an answer too: it is neither a yes nor a no.
+
+    probability: that of a yes, among yes and no, in [0, 1], where the judge gives one.
+    """
 
     verdict: Verdict
     reason: str = ""
+    probability: float | None = None
 
 
 VERDICT_FORM = """\
@@ -60,6 +64,11 @@ class GiveVerdict(Question[Choice], ABC):
         if decided is None:
             raise ReplyError(f"verdict: yes, no or undecided was expected, not {verdict[:60]!r}")
         return Choice("yes" if decided else "no", reason)
+
+    def weigh(self, answer: Choice, alternatives: Mapping[str, float]) -> Choice:
+        """The choice with the probability of a yes, where the judge gave any to yes or no."""
+        yes, no = alternatives.get("yes", 0.0), alternatives.get("no", 0.0)
+        return replace(answer, probability=yes / (yes + no)) if yes + no > 0 else answer
 
     def example(self) -> Any:
         return {"reason": "The second passage states the year and the place in the same words.", "verdict": "yes"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from evalstone.judges.embedded.index import all_stems, content
+from evalstone.judges.embedded.terms import content, stems_of
 from evalstone.text import sentences, words
 
 _SOURCE = r"(?:passages?|contexts?|documents?|texts?|sources?|excerpts?|articles?|(?:search )?results?|snippets?)"
@@ -68,13 +68,18 @@ def _claims(text: str) -> Iterator[str]:
 
 
 def _asserts(claim: str) -> bool:
-    # The patterns look at the head only: what a sentence is shows there, and a long one takes no longer.
-    head = claim[:_LONGEST_HEAD]
     if claim.endswith((":", "：")) or claim.rstrip("\"'”’)]*").endswith(("?", "？")):
         return False
-    if _OFFER.match(head) or _UNKNOWN.search(head) or (len(claim) < _LONGEST_HEAD and _TALK.fullmatch(head)):
-        return False
-    return bool(content(all_stems(words(claim))))
+    return not is_refusal(claim) and bool(content(stems_of(words(claim))))
+
+
+def is_refusal(sentence: str) -> bool:
+    """Whether a sentence only says that the answer is unknown, greets, or offers help."""
+    # The patterns look at the head only: what a sentence is shows there, and a long one takes no longer.
+    head = sentence[:_LONGEST_HEAD]
+    return bool(
+        _OFFER.match(head) or _UNKNOWN.search(head) or (len(sentence) < _LONGEST_HEAD and _TALK.fullmatch(head))
+    )
 
 
 def _without_lead_in(claim: str) -> str:

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
-from evalstone.errors import CannotAnswerError
 from evalstone.judges.base import Judge
-from evalstone.judges.embedded.claims import list_claims
-from evalstone.judges.embedded.index import index
-from evalstone.judges.embedded.relevance import find_useful, rate
-from evalstone.judges.embedded.verdict import verify
-from evalstone.question import Answer, Question
-from evalstone.questions.claims import ListClaims, VerifyClaims
-from evalstone.questions.relevance import FindUsefulPassages, RatePassages
+from evalstone.question import Answer, Question, Room
+
+if TYPE_CHECKING:
+    from evalstone.judges.embedded.card import Card
 
 A = TypeVar("A")
+
+# Nothing is too long for it, and a response is weighed as a whole.
+_ROOM = Room(tokens=10**9, items=10**9, whole=True)
 
 
 @dataclass(frozen=True)
 class EmbeddedJudge(Judge):
     """Answers from the texts alone, offline, the same each time: no model, no network, no cost.
 
-    It lists claims, verifies them against passages, and rates passages by shared words; every other question raises
-    CannotAnswerError. confidence: for verified claims, the rough probability that the least certain verdict is right;
-    None for the others. docs/embedded-judge.md has its measured accuracy and what it cannot see.
+    It lists claims and verifies them against passages, says with what probability passages support a whole response,
+    rates passages, and sets statements beside questions and answers beside references; every other question raises
+    CannotAnswerError. confidence: for claims, the probability that the least certain verdict is right, were half of
+    all claims supported; for a yes or no, that of the verdict; None where there is none. `card` has its measured
+    accuracy, and docs/embedded-judge.md what it cannot see.
     """
 
     costly = False
@@ -36,29 +37,29 @@ class EmbeddedJudge(Judge):
 
     @property
     def identity(self) -> str:
-        return "embedded@1"
+        return "embedded@2"
+
+    @property
+    def room(self) -> Room:
+        return _ROOM
+
+    @property
+    def card(self) -> Card:
+        """What was measured of this judge, by data set."""
+        from evalstone.judges.embedded.card import card  # noqa: PLC0415 - only who wants it
+
+        return card()
 
     async def answer(self, question: Question[A]) -> Answer[A]:
+        from evalstone.judges.embedded.answering import answer_to  # noqa: PLC0415 - dear to import, for runs without it
+
         started = time.perf_counter()
-        value, confidence = _answer(question)
-        seconds = time.perf_counter() - started
-        return Answer(value=cast(A, value), judge=self.identity, seconds=seconds, confidence=confidence)
-
-
-def _answer(question: Question[Any]) -> tuple[Any, float | None]:
-    match question:
-        case ListClaims(text=text):
-            return list_claims(text), None
-        case VerifyClaims(claims=claims, context=context):
-            prepared = index(tuple(context))
-            findings = [verify(claim, prepared) for claim in claims]
-            return tuple(one.verdict for one in findings), min((one.confidence for one in findings), default=None)
-        case RatePassages(question=asked, answer=given, context=context):
-            return rate(asked, given, tuple(context)), None
-        case FindUsefulPassages(question=asked, answer=given, context=context):
-            return find_useful(asked, given, tuple(context)), None
-        case _:
-            raise CannotAnswerError(
-                f"the embedded judge cannot answer {question.kind} questions; "
-                "name a model with --judge, such as openai/gpt-5.1"
-            )
+        value, confidence, alternatives = answer_to(question)
+        weighed = question.weigh(value, alternatives) if alternatives else value
+        return Answer(
+            value=weighed,
+            judge=self.identity,
+            seconds=time.perf_counter() - started,
+            confidence=confidence,
+            alternatives=alternatives,
+        )
