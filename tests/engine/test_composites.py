@@ -212,7 +212,7 @@ def test_a_dry_run_asks_each_member_and_takes_what_the_ledger_has(tmp_path: Path
     plan = plan_for(SAMPLES, ["faithfulness", "hallucination"], judge=panel)
     before = asyncio.run(estimate(plan, ledger=ledger))
     assert (before.calls, before.kinds) == (36, {"list_claims": 12, "verify_claims": 24})
-    assert before.cost == pytest.approx(1.0)  # of one price for each member, whatever its usage
+    assert before.cost == pytest.approx(18.0)  # half a dollar a call
     evaluate(SAMPLES, ["faithfulness"], judge=one, ledger=ledger)
     after = asyncio.run(estimate(plan, ledger=ledger))
     assert after.calls == 12

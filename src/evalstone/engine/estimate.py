@@ -108,20 +108,16 @@ class _Guesses:
         self.embedded = EmbeddedJudge()
         self.seen: dict[Key, Any] = {}
         self.kinds: Counter[str] = Counter()
-        self.taken: dict[str, tuple[Judge, Usage]] = {}
+        self.spent: float | None = 0.0
 
     def cost(self) -> float | None:
         """US dollars for all that would be asked; None when a price is unknown."""
         prices = [judge.price_of(Usage(1, 1)) for judge in leaves(self.judge) if judge.costly]
-        costs = [judge.price_of(usage) for judge, usage in self.taken.values()]
-        return None if None in prices else total_cost(costs)
+        return None if None in prices else self.spent
 
     async def run(self, scorer: Any, sample: Sample, line: ScorerEstimate) -> None:
-        async def ask(question: Question[A]) -> A:
-            return await self._answer(question, line)
-
         try:
-            outcome = await scorer.run(ask, sample)
+            outcome = await scorer.run(_Asking(self, line), sample)
         except CannotAnswerError as error:
             outcome = Skipped(str(error))
         except Exception as error:  # noqa: BLE001 - a scorer that breaks on a stand-in is counted, and tried for real later
@@ -129,7 +125,8 @@ class _Guesses:
         line.skipped += isinstance(outcome, Skipped)
         line.failed += isinstance(outcome, Failed)
 
-    async def _answer(self, question: Question[A], line: ScorerEstimate) -> A:
+    async def answer(self, question: Question[A], line: ScorerEstimate) -> A:
+        """A stand-in answer, counted to a scorer's line."""
         if (key := Key(question.fingerprint, self.judge.identity)) in self.seen:
             line.shared += 1
             return self.seen[key].value
@@ -163,7 +160,8 @@ class _Guesses:
             return await judge.answer(question)
         size = size_of(question)
         line.usage += size
-        self.taken[judge.identity] = (judge, self.taken.get(judge.identity, (judge, Usage()))[1] + size)
+        # Each by itself: some prices rise with the length of a call.
+        self.spent = total_cost((self.spent, judge.price_of(size)))
         return Answer(value=await self._guess(question), judge=judge.identity)
 
     def _stored(self, judge: Judge, question: Question[A], number: int) -> Answer[A] | None:
@@ -177,3 +175,14 @@ class _Guesses:
             return (await self.embedded.answer(question)).value
         except CannotAnswerError:
             return question.read(json.dumps(question.example()))
+
+
+class _Asking:
+    """The `ask` of one scorer in a dry run."""
+
+    def __init__(self, guesses: _Guesses, line: ScorerEstimate) -> None:
+        self._guesses, self._line = guesses, line
+        self.room = guesses.judge.room
+
+    async def __call__(self, question: Question[A]) -> A:
+        return await self._guesses.answer(question, self._line)
