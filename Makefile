@@ -56,8 +56,9 @@ clean:
 .tools/bin/uv:
 	python3 -m pip install --quiet --disable-pip-version-check --target .tools uv
 
+# What is there beside stays: extras and development tools that `make test` has put there.
 .venv/ready: pyproject.toml uv.lock | $(filter .tools/%,$(UV))
-	$(UV) sync --quiet --frozen
+	$(UV) sync --quiet --frozen --no-dev --inexact
 	@touch $@
 
 .venv/all: pyproject.toml uv.lock | $(filter .tools/%,$(UV))
