@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone import checks
 from evalstone.api import aevaluate, afit_cascade, ascore, evaluate, fit_cascade, score
-from evalstone.calibration import Calibration, calibration_for, known_calibrations
 from evalstone.dataset import Dataset, load
 from evalstone.engine import Batch, Run
 from evalstone.errors import (
@@ -24,6 +23,7 @@ from evalstone.errors import (
     PromptError,
     ReplyError,
     RunEndedError,
+    SilentError,
     UnclearError,
     UsageError,
 )
@@ -97,7 +97,6 @@ from evalstone.scorers import (
     not_scorable,
 )
 from evalstone.trajectory import ExpectedStep, Trajectory, TrajectoryExpectation, TrajectoryStep
-from evalstone.trust import Asking, Audit, Auditing, Edit, Labelling, aaudit, acalibrate, audit, calibrate
 from evalstone.types import Failed, Message, Outcome, Record, Sample, Score, Skipped, Step, ToolCall, Usage
 
 if TYPE_CHECKING:
@@ -107,7 +106,9 @@ if TYPE_CHECKING:
     from evalstone.analysis.labelling import CorrectedScore, corrected, labels_of, to_label
     from evalstone.analysis.planning import ScorerPlan, plan_size
     from evalstone.analysis.rates import CorrectedShare, corrected_share
+    from evalstone.calibration import Calibration, calibration_for, known_calibrations
     from evalstone.report.files import read_run, write_run
+    from evalstone.trust import Asking, Audit, Auditing, Edit, Labelling, aaudit, acalibrate, audit, calibrate
 
 __all__ = [
     "Answer",
@@ -201,6 +202,7 @@ __all__ = [
     "ScorerDrift",
     "ScorerPlan",
     "ScriptedJudge",
+    "SilentError",
     "Skipped",
     "Step",
     "Summarization",
@@ -248,20 +250,33 @@ __all__ = [
     "write_run",
 ]
 
-# What looks at runs needs numpy, which takes as long to import as all the rest.
+# What looks at runs and at judges: not every run needs it, and some of it needs numpy, which takes as long to import as
+# all the rest.
 _LATER = {
+    "Asking": "evalstone.trust",
+    "Audit": "evalstone.trust",
+    "Auditing": "evalstone.trust",
+    "Calibration": "evalstone.calibration",
     "Compared": "evalstone.analysis.comparison",
     "CorrectedScore": "evalstone.analysis.labelling",
     "CorrectedShare": "evalstone.analysis.rates",
+    "Edit": "evalstone.trust",
     "Gate": "evalstone.analysis.gating",
     "GateCriteria": "evalstone.analysis.gating",
+    "Labelling": "evalstone.trust",
     "ScorerDrift": "evalstone.analysis.drift",
     "ScorerPlan": "evalstone.analysis.planning",
+    "aaudit": "evalstone.trust",
+    "acalibrate": "evalstone.trust",
+    "audit": "evalstone.trust",
+    "calibrate": "evalstone.trust",
+    "calibration_for": "evalstone.calibration",
     "compare": "evalstone.analysis.comparison",
     "corrected": "evalstone.analysis.labelling",
     "corrected_share": "evalstone.analysis.rates",
     "gate": "evalstone.analysis.gating",
     "judge_drift": "evalstone.analysis.drift",
+    "known_calibrations": "evalstone.calibration",
     "labels_of": "evalstone.analysis.labelling",
     "plan_size": "evalstone.analysis.planning",
     "read_run": "evalstone.report.files",

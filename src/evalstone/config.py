@@ -128,13 +128,14 @@ def numbers(given: Mapping[str, Any], where: str) -> dict[str, float]:
 
 
 def pairs(texts: list[str], option: str, form: str, *, blank: bool = False) -> dict[str, str]:
-    """`["output=answer"]` as a mapping; blank allows `output=`. Raises UsageError for a text without an equals sign."""
+    """`["output=answer"]` as a mapping; blank allows `output=`. Raises UsageError without an equals sign, or twice."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals and (value or blank)):
             raise UsageError(f"{option} takes {form}, not {text!r}")
-        found[name.strip()] = value.strip()
+        if (before := found.setdefault(name.strip(), value.strip())) != value.strip():
+            raise UsageError(f"{option} {name.strip()} is asked for twice: {before} and {value.strip()}")
     return found
 
 

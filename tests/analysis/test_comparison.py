@@ -153,3 +153,27 @@ def test_a_comparison_is_plain_data() -> None:
     made = compare(run_of(A), run_of(B)).to_dict()
     assert json_line(made)
     assert (made["scorers"][0]["sign"], made["scorers"][0]["difference"]["mean"]) == ("unclear", 0.125)
+
+
+def test_groups_count_whichever_run_names_them() -> None:
+    named = [{"group": f"g{number // 4}"} for number in range(24)]
+    answers = [str(number % 5 / 4) for number in range(24)]
+    plain, grouped = run_of(answers), run_of([*answers[1:], "1.0"], metadata=named)
+    there, back = compare(plain, grouped)["given"].result, compare(grouped, plain)["given"].result
+    assert (there.groups, back.groups) == (6, 6)
+    assert there.p_value == back.p_value
+    among_three = compare(plain, grouped, plain).friedman["given"].pairs[0].comparison
+    assert among_three.groups == 6
+
+
+def test_a_run_that_is_compared_with_itself_is_told() -> None:
+    run = run_of(A)
+    assert compare(run, run).told == ("A and B: they are one and the same run",)
+
+
+def test_slices_come_in_the_order_of_their_numbers_and_a_sample_without_text_is_absent() -> None:
+    run = run_of(A, metadata=[{"turn": 10}, {"turn": 2}, {"turn": "x"}, {"turn": 1}])
+    less = replace(run, data=list(run.data or ())[:3])
+    assert [line.key for line in compare(run, run, by="turn").slices] == ["1", "2", "10", "x"]
+    assert [line.key for line in compare(less, run, by="turn", anyway=True).slices] == ["2", "10", "(absent)", "x"]
+    assert [part.key for part in less.slices("turn")[0].means] == ["2", "10", "(absent)", "x"]

@@ -59,6 +59,7 @@ def test_a_run_that_ended_early_is_told() -> None:
         (GateCriteria(), "needs a criterion"),
         (GateCriteria(no_worse={"given": 0.1}), "needs a --baseline"),
         (GateCriteria(minimum={"harm": 0.1}), "a lower harm is better; ask for --max harm=0.1"),
+        (GateCriteria(maximum={"given": 0.1}), "a higher given is better; ask for --min given=0.1"),
         (GateCriteria(minimum={"givne": 0.1}), "did you mean given"),
         (GateCriteria(minimum={"given": 2}), r"\[0, 1\]"),
         (GateCriteria(pass_rate={"given": (2, 0.5)}), r"\[0, 1\], not 2"),
@@ -67,3 +68,8 @@ def test_a_run_that_ended_early_is_told() -> None:
 def test_what_cannot_be_asked_for_is_refused(criteria: GateCriteria, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         gate(run_of(MIXED, [Given(), Harm()]), criteria)
+
+
+def test_a_baseline_that_nothing_is_held_against_is_told() -> None:
+    held = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}), baseline=run_of(MIXED))
+    assert held.told == ("nothing is held against the baseline: that takes --no-worse",)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,50 @@ def test_columns_can_be_named(tmp_path: Path):
 def test_a_list_in_a_cell_is_one_label_an_annotator():
     found = labels([{"id": "a", "output": "A.", "labels": [1, 0, 1]}, {"id": "b", "output": "B.", "labels": [0]}])
     assert found.labels == {"a": (1.0, 0.0, 1.0), "b": (0.0, None, None)}
+
+
+def test_a_list_that_is_shorter_leaves_the_next_column_at_its_place():
+    rows = [
+        {"id": "a", "output": "A.", "crowd": ["yes", "no"], "expert": "yes"},
+        {"id": "b", "output": "B.", "crowd": ["no"], "expert": "no"},
+    ]
+    assert labels(rows, columns=["crowd", "expert"]).labels == {"a": (1.0, 0.0, 1.0), "b": (0.0, None, 0.0)}
+
+
+def test_a_list_may_be_written_as_json_in_a_table(tmp_path: Path):
+    file = write(tmp_path / "labels.csv", 'id,label\na,"[1, 0]"\n')
+    assert labels(file, data=ROWS).labels == {"a": (1.0, 0.0)}
+    with pytest.raises(DataError, match=r"line 2: column 'label' must be a JSON list"):
+        labels(write(tmp_path / "labels.csv", "id,label\na,\"['yes', 'no']\"\n"), data=ROWS)
+
+
+def test_a_column_that_is_named_twice_is_one_annotator():
+    assert labels(ROWS, columns=["label", "label"]).labels == {"a": (1.0,), "b": (0.0,)}
+
+
+def test_a_column_that_became_a_field_of_the_samples_is_said_to_be_one():
+    with pytest.raises(DataError, match="'ground_truth' was read as the samples' reference: rename it"):
+        labels([{"id": "a", "output": "A.", "ground_truth": "yes"}], columns=["ground_truth"])
+    with pytest.raises(DataError, match="no row has the column 'output'; columns: label"):
+        labels({"a": "yes"}, data=ROWS, columns=["output"])
+
+
+def test_labels_beside_the_samples_may_be_a_table_or_come_from_standard_input(monkeypatch: pytest.MonkeyPatch):
+    class Table:
+        columns = ("id", "label")
+
+        def to_dicts(self) -> list[dict[str, str]]:
+            return [{"id": "a", "label": "no"}]
+
+    assert labels(Table(), data=ROWS).labels == {"a": (0.0,)}
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"id": "b", "label": "yes"}\n')))
+    assert labels("-", data=ROWS).labels == {"b": (1.0,)}
+
+
+@pytest.mark.parametrize("none", [{}, []])
+def test_no_labels_at_all_are_refused(none: Any):
+    with pytest.raises(DataError, match="there are no labels"):
+        labels(none, data=ROWS)
 
 
 def test_labels_can_lie_in_a_file_beside_the_data(tmp_path: Path):

@@ -179,7 +179,37 @@ def test_a_pair_without_a_label_is_refused():
         Calibration.from_dict(data)
 
 
+@pytest.mark.parametrize(
+    ("part", "key", "value", "told"),
+    [
+        ("pair", "value", float("nan"), "a finite number is wanted, not nan"),
+        ("pair", "value", 1.5, "in .0, 1. is wanted, not 1.5"),
+        ("pair", "labels", ["1"], "a finite number is wanted, not '1'"),
+        ("pair", "labels", [1, 0], "one label a column each"),
+        ("scorer", "scale", 0, "a scale above 0"),
+        ("threshold", "value", "0.5", "a finite number is wanted, not '0.5'"),
+        ("counts", "skipped", float("inf"), "not a calibration"),
+    ],
+)
+def test_a_kept_number_that_is_none_is_refused(part: str, key: str, value: Any, told: str):
+    data = learned(SEPARATED).to_dict()
+    (data["pairs"][1] if part == "pair" else data[part])[key] = value
+    with pytest.raises(DataError, match=told):
+        Calibration.from_dict(data)
+
+
+def test_a_calibration_without_pairs_is_refused():
+    with pytest.raises(DataError, match="pairs"):
+        Calibration.from_dict({**SEPARATED.to_dict(), "pairs": []})
+
+
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path):
     (tmp_path / "calibrations").write_text("in the way")
     with pytest.raises(UsageError, match="cannot be written"):
         keep(SEPARATED, tmp_path / "ledger.db")
+
+
+def test_annotators_who_all_say_the_same_agree_fully_by_ac1_and_undefinedly_by_kappa():
+    annotators = measured(made([(0.9, (1.0, 1.0)), (0.8, (1.0, 1.0))])).annotators
+    assert annotators is not None
+    assert (annotators.ac1, annotators.fleiss, annotators.alpha["nominal"]) == (1.0, None, None)

@@ -49,6 +49,20 @@ def test_words_of_your_own_mean_yes_and_all_others_no():
     assert read(1, 2, positive=("2",)) == [0, 1]
 
 
+def test_words_of_your_own_may_be_numbers_truth_values_or_words_for_absent():
+    assert read(1.0, 2.0, "1", positive=("1",)) == [1, 0, 1]
+    assert read("1", 2, positive=("1.0",)) == [1, 0]
+    assert read(True, False, positive=("false",)) == [0, 1]
+    assert read("none", "severe", "n/a", positive=("none",)) == [1, 0, None]
+
+
+def test_words_of_your_own_of_which_none_is_a_label_are_refused():
+    with pytest.raises(DataError, match="yes is to be guut, which is no label; the labels are gut, schlecht"):
+        read("gut", "schlecht", positive=("guut",))
+    with pytest.raises(UsageError, match="not both"):
+        LabelReader(1.0, False, positive=("gut",), bounds=(1, 5))
+
+
 def test_what_each_word_was_read_as_is_told():
     reader = LabelReader(10, False)
     _, words = reader.read([[Cell("Yes", "line 2", "a"), Cell("wrong", "line 2", "b")], [Cell(3, "line 3", "a")]])

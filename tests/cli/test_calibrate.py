@@ -73,6 +73,17 @@ def test_a_calibration_can_be_printed_as_one_line_of_json(tmp_path: Path, monkey
     assert data["measures"]["as_it_stands"]["bins"]
 
 
+def test_scores_that_an_edit_loses_are_told_where_nothing_else_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = {"id": "a", "output": "Paris is in France.", "context": ["Paris is in France."], "other": "Hello!"}
+    (tmp_path / "data.jsonl").write_text(json.dumps(row))
+    shown = printed("audit", "data.jsonl", "--paraphrase", "other", "--edit", "bold")
+    assert "1 score was lost by an edit" in shown
+    assert "No edit swayed it" in shown
+
+
 def test_an_audit_prints_a_line_an_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shown = printed("audit", "--edit", "padded", "--edit", "position", "--samples", "12")

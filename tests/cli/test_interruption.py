@@ -123,6 +123,7 @@ def test_a_spent_budget_ends_the_run_well_with_a_part_and_its_interval(tmp_path:
         assert part.returncode == 3, part.stdout + part.stderr
         assert "of 30 samples" in part.stdout
         assert "the budget of $0.005 is spent" in part.stdout
+        assert "\n  evalstone run eval.toml --budget 0.005\n" in part.stdout
         summary = json.loads((tmp_path / "res" / "summary.json").read_text())
         assert 0 < summary["scorers"][0]["scored"] < SAMPLES
         assert 0 < summary["cost"] <= 0.005

@@ -10,6 +10,7 @@ import pytest
 from evalstone.cli.planning import judge_spec
 from evalstone.config import read_config
 from evalstone.errors import UsageError
+from evalstone.judges.embedded import EmbeddedJudge
 from evalstone.judges.providers import PROVIDERS
 from tests.cli.test_commands import evalstone
 from tests.serving import serving
@@ -91,3 +92,21 @@ def test_a_base_url_goes_into_one_model() -> None:
     assert judge_spec("vllm/x(seed=1)", "http://h/v1") == {"model": "vllm/x", "seed": 1, "base_url": "http://h/v1"}
     with pytest.raises(UsageError, match="--base-url goes with one model"):
         judge_spec("panel(vllm/a, vllm/b)", "http://h/v1")
+
+
+def test_a_judge_of_judges_is_calibrated_beside_each_of_its_judges_alone(tmp_path: Path) -> None:
+    rows = [{"output": "x y", "context": [text], "label": label} for text, label in (("x y", "yes"), ("z", "no"))]
+    (tmp_path / "labels.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with serving() as server:
+        spec = f"cascade(embedded, vllm/x(base_url={server.url}))"
+        asking = ("calibrate", "--labels", "labels.jsonl", "-s", "fact_check", "-j", spec)
+        done = evalstone(tmp_path, *asking, "--alone")
+        both = evalstone(tmp_path, *asking, "--alone", "--budget", "1")
+        explained = evalstone(tmp_path, "judges", spec)
+    assert done.returncode == 0, done.stderr
+    for told in (done.stdout.partition("beside its judges alone")[2], explained.stdout.partition("calibrated here")[2]):
+        lines = [line.split()[0] for line in told.splitlines() if "fact_check" in line]
+        assert [name.partition("(")[0] for name in lines] == ["cascade", EmbeddedJudge().identity, "vllm/x"]
+    assert "Not calibrated here" not in explained.stdout
+    assert both.returncode == 2
+    assert "--alone calibrates several judges" in both.stderr

@@ -136,6 +136,45 @@ def test_the_exit_code_of_a_gate_is_its_verdict(folder: Path, options: list[str]
 def test_a_gate_that_passes_over_failed_outcomes_ends_with_3(folder: Path) -> None:
     write_run(run_of([*ANSWERS, "fail"]), "broken")
     assert call("gate", "broken", "--min", "given=0.4").exit_code == 3
+    assert call("gate", "broken", "--min", "given=0.73", "--inconclusive", "pass").exit_code == 3
+
+
+def test_two_criteria_of_one_scorer_have_names_of_their_own_for_a_build_server(folder: Path) -> None:
+    done = call("gate", "a", "--min", "given=0.5", "--no-worse", "given=0.3", "--baseline", "b", "--junit", "-")
+    cases = ElementTree.fromstring(done.stdout).iter("testcase")
+    assert [case.get("name") for case in cases] == ["given at least 0.5", "given no worse than -0.300"]
+
+
+def test_a_small_error_is_told_as_it_is(folder: Path) -> None:
+    assert "at most 0.1 %" in call("gate", "a", "--min", "given=0.5", "--error", "0.001").stdout
+
+
+def test_a_run_that_ended_early_says_so_in_every_report(folder: Path) -> None:
+    records = folder / "one" / "records.jsonl"
+    records.write_text("".join(records.read_text().splitlines(keepends=True)[:20]))
+    for form in ([], ["--markdown", "-"], ["--html", "-"]):
+        assert "ended before its end: unfinished" in call("report", "one", *form).stdout.replace("\\", "")
+
+
+def test_a_comparison_tells_the_other_tests_and_what_changed_most_in_each_form(folder: Path) -> None:
+    markdown = call("compare", "a", "b", "--markdown", "-", "--most", "1").stdout
+    assert "given, A and B\\: Wilcoxon signed ranks" in markdown
+    assert markdown.count("  - `s") == 2
+    passes = run_of(["1", "0", "0", "0", "1"])
+    write_run(passes, "p")
+    write_run(run_of(["1", "1", "1", "1", "0"]), "q")
+    # of 4 changes 3 are gains: p = 2 (1 + 4) / 2^4
+    assert "McNemar p 0.625 (3 gained, 1 lost)" in call("compare", "p", "q").stdout
+    row = next(csv.DictReader(io.StringIO(call("compare", "p", "q", "--csv", "-").stdout)))
+    assert float(row["mcnemar p"]) == pytest.approx(0.625)
+    assert call("compare", "a", "b", "--html", "-", "--most", "1").stdout.count("<details class='change'>") == 2
+
+
+def test_a_pilot_that_does_not_vary_plans_nothing(folder: Path) -> None:
+    write_run(run_of(["0.5"] * 10), "flat")
+    assert [line.split()[1:4] for line in call("plan", "flat").stdout.splitlines() if line.startswith("given ")] == [
+        ["-", "-", "10"]
+    ]
 
 
 def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path) -> None:
@@ -156,6 +195,10 @@ def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path) -> 
         (["gate", "a", "--min", "given=nan"], "finite"),
         (["gate", "a", "--pass-rate", "given=0.5"], "SCORER@SCORE=SHARE"),
         (["gate", "a", "--min", "given=0.5", "--inconclusive", "maybe"], "own, pass, fail"),
+        (["gate", "a", "--min", "given=0.5", "--min", "given=0.9"], "given is asked for twice: 0.5 and 0.9"),
+        (["gate", "a", "--pass-rate", "given@0.5=0.5", "--pass-rate", "given@0.9=0.1"], "asked for twice"),
+        (["compare", "a", "a", "--anchor", "--by", "kind"], "without --by"),
+        (["run", "d.jsonl", "--min", "rouge_l=0.5", "--min", "rouge_l=0.9"], "asked for twice: 0.5 and 0.9"),
         (["plan", "a", "--difference", "0"], "above 0"),
         (["label", "a", "--to", "l.txt"], ".csv or .jsonl"),
         (["compare", "a", "nowhere"], "nowhere"),
@@ -181,6 +224,11 @@ def test_labels_are_asked_for_kept_at_once_and_gone_on_with(folder: Path) -> Non
     again = call("label", "one", "--to", "l.csv", "--next", "100", typed="y\n" * 100)
     assert "27 labelled now, 30 labels" in again.stdout
     assert "Every sample that has a score is labelled" in call("label", "one", "--to", "l.csv").stdout
+
+
+def test_a_run_without_a_score_has_nothing_to_label(folder: Path) -> None:
+    write_run(run_of(["skip", "fail"]), "none")
+    assert "has a score of given" in told("label", "none", "--to", "l.csv")
 
 
 def test_the_judges_score_is_not_shown_to_the_one_who_labels(folder: Path) -> None:

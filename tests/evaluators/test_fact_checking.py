@@ -3,12 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evalstone.errors import UsageError
 from evalstone.evaluators import ClaimCheck, EvaluationRequest, FactCheckingEvaluator
-from evalstone.evaluators.fact_checking import best, chunks, worst
+from evalstone.evaluators.fact_checking import best, worst
 from evalstone.judges import ScriptedJudge
 from evalstone.question import Question
 from evalstone.questions.verdict import Choice, ClaimSupported, MiniCheck
@@ -123,18 +121,3 @@ def test_the_best_chunk_and_the_worst_claim_decide() -> None:
     assert worst(["yes", "undecided", "no"]) == 0
     assert worst(["yes", "undecided"]) is None
     assert worst(["yes"]) == 1
-
-
-@given(st.lists(st.text(min_size=1, max_size=60), max_size=8), st.integers(1, 40))
-def test_chunks_are_never_longer_than_allowed_nor_empty(documents: list[str], longest: int) -> None:
-    made = chunks(documents, longest)
-    assert all(group and sum(map(len, group)) <= longest for group in made)
-    assert all(any(document in group for group in made) for document in documents if len(document) <= longest)
-
-
-def test_a_long_document_is_cut_between_sentences() -> None:
-    assert chunks(["One is here. Two is here. Three is here."], 26) == (
-        ("One is here. Two is here.",),
-        ("Three is here.",),
-    )
-    assert chunks(["x" * 25], 10) == (("x" * 10,), ("x" * 10,), ("x" * 5,))

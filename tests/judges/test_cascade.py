@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,15 @@ from evalstone.errors import CannotAnswerError, DataError, EndpointError, JudgeD
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge, Reply
 from evalstone.judges.fitting import Case, Threshold, fit_threshold, thresholds
+from evalstone.prompt import Prompt
 from evalstone.question import Answer, Question
 from evalstone.questions import ClaimSupported, ClaimVerdict, GradeGrounding, VerifyClaims
+from evalstone.questions.custom import Choose
 from tests.fakes import verdicts
 
 YES_NO = ClaimSupported(claim="c", context=("p",))
 VERIFY = VerifyClaims(claims=("x", "y", "z"), context=("p",))
+CHOOSE = Choose((("text", "x"),), Prompt("", "{{text}}"), ("good", "bad"))
 
 
 def sure(word: str, confidence: float | None, name: str = "cheap") -> ScriptedJudge:
@@ -169,6 +173,36 @@ def test_wishes_that_cannot_be_met_say_how_far_it_goes() -> None:
         fit_threshold(CASES, accuracy=80)
 
 
+def test_held_out_figures_are_those_of_thresholds_that_were_chosen_without_the_question() -> None:
+    cases = [
+        Case(0.4, False, True, "a"),
+        Case(0.8, True, False, "a"),
+        Case(0.4, False, True, "b"),
+        Case(0.8, True, False, "b"),
+        Case(0.4, True, False, "c"),
+        Case(0.8, True, True, "c"),
+    ]
+    fit = fit_threshold(cases)
+    assert (fit.below, fit.accuracy, fit.escalated) == (0.8, pytest.approx(5 / 6), 0.5)
+    assert fit.held_out is not None
+    without = [fit_threshold([case for case in cases if case.question != name]).below for name in "abc"]
+    assert without == [0.0, 0.0, 0.8]
+    # a and b then keep both of theirs, one right each; c escalates one, which is then wrong.
+    assert (fit.held_out, fit.held_out_escalated) == (3 / 6, pytest.approx(1 / 6))
+    assert fit_threshold(cases[:2]).held_out is None
+
+
+def test_judges_that_guess_gain_nothing_on_held_out_labels() -> None:
+    rng = random.Random(7)
+    fits = [
+        fit_threshold([Case(rng.random(), rng.random() < 0.5, rng.random() < 0.5) for _ in range(60)])
+        for _ in range(60)
+    ]
+    chosen, held_out = (sum(getattr(fit, name) for fit in fits) / 60 for name in ("accuracy", "held_out"))
+    assert chosen > 0.55
+    assert 0.46 < held_out < 0.54
+
+
 @given(
     st.lists(st.builds(Case, st.none() | st.floats(0, 1), st.booleans(), st.booleans()), min_size=1, max_size=30),
     st.floats(0, 1),
@@ -208,10 +242,29 @@ def test_a_threshold_is_fitted_to_labelled_questions(tmp_path: Path) -> None:
     assert (fit.first, fit.then) == (0.25, 1.0)
     assert (fit.below, fit.accuracy, fit.escalated) == (1.0, 0.75, 0.5)
     assert str(fit) == (
-        "below=1.0: accuracy 0.750 with 50.0% escalated; first alone 0.250, then alone 1.000 (4 labelled verdicts)"
+        "below=1.0: accuracy 0.750 with 50.0% escalated (0.750 with 50.0% on held-out labels); "
+        "first alone 0.250, then alone 1.000 (4 labelled verdicts)"
     )
     assert cascade.at(fit.below).below == 1.0
     assert fit_cascade(cascade, LABELS, accuracy=0.75, ledger=tmp_path / "l.db") == fit
+
+
+def test_as_many_labelled_questions_are_asked_at_once_as_the_caller_allows() -> None:
+    class Counting(Raising):
+        now = most = 0
+
+        async def answer(self, question: Question[Any]) -> Answer[Any]:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            await asyncio.sleep(0.01)
+            self.now -= 1
+            return Answer(value=question.read("yes"), judge="raising", reply="yes")
+
+    labels = [LabelledQuestion(ClaimSupported(claim=str(n), context=("p",)), True) for n in range(60)]
+    for concurrency in (3, 40):
+        counting = Counting(JudgeError("never"))
+        fit_cascade(Cascade(counting, sure("yes", 1.0, "dear")), labels, ledger=None, concurrency=concurrency)
+        assert concurrency - 2 <= counting.most <= concurrency
 
 
 def test_labels_of_several_items_are_one_case_each() -> None:
@@ -235,17 +288,22 @@ def test_questions_that_the_second_cannot_answer_are_counted_apart() -> None:
     ("label", "told"),
     [
         (LabelledQuestion(YES_NO, "yess"), "must be one of no, undecided, yes"),
-        (LabelledQuestion(YES_NO, ["yes", "no"]), "1 verdicts, 2 labels"),
+        (LabelledQuestion(YES_NO, ["yes", "no"]), "label 1: claim_supported: 1 verdicts, 2 labels"),
+        (
+            LabelledQuestion(VERIFY, ["supported", "supported", "yes"]),
+            "must be one of contradicted, not_mentioned, sup",
+        ),
+        (LabelledQuestion(CHOOSE, "god"), "must be one of good, bad, not 'god'"),
+        (LabelledQuestion(CHOOSE, True), "must be one of good, bad, not True"),
         (LabelledQuestion(GradeGrounding(answer="a", context=("p",)), 0.5), "no verdict that is right or wrong"),
         ("yes", "must be LabelledQuestion values, not str"),
     ],
 )
 def test_labels_that_do_not_fit_are_refused(label: Any, told: str) -> None:
-    def reply(question: Question[Any]) -> Any:
-        return {"reason": "", "score": 0.5, "verdict": "yes"}
-
+    judges = ScriptedJudge([], name="a"), ScriptedJudge([], name="b")
     with pytest.raises(DataError, match=told):
-        Cascade(ScriptedJudge(reply, name="a"), ScriptedJudge(reply, name="b")).fit([label])
+        Cascade(*judges).fit([label])
+    assert not judges[0].asked  # it is told before anything is paid for
 
 
 def test_confidences_of_verdicts_themselves_divide_a_question() -> None:

@@ -37,6 +37,14 @@ def test_an_answer_comes_with_value_usage_cost_and_the_judges_name() -> None:
     assert answer.seconds > 0
 
 
+@pytest.mark.parametrize("usage", [{"prompt_tokens": "many", "completion_tokens": None}, [1], "none", {}, None])
+def test_a_good_reply_counts_though_its_tokens_are_counted_badly(usage: Any) -> None:
+    with serving(one_after_another({**GOOD, "usage": usage})) as server:
+        answer = asked(server)
+    assert answer.value == ("Ada was born in 1815.",)
+    assert (answer.usage.input, answer.cost) == (0, None)
+
+
 def test_the_request_has_instructions_the_fenced_text_and_a_strict_schema() -> None:
     with serving(one_after_another(GOOD)) as server:
         asked(server)
@@ -131,6 +139,25 @@ def test_a_wrong_key_or_model_is_the_callers_to_mend(status: int) -> None:
     refusal = Response(status, {"error": {"message": "no"}})
     with serving(one_after_another(refusal)) as server, pytest.raises(UsageError, match=f"HTTP {status}"):
         asked(server)
+
+
+def test_a_wait_beyond_the_deadline_that_one_was_asked_for_is_waited_for_by_nobody() -> None:
+    day = Response(429, {"error": {"message": "requests per day"}}, {"Retry-After": "86400"})
+    with serving(lambda _request, _number: day) as server:
+        judge = ModelJudge("openai/x", base_url=server.url, deadline=5.0)
+
+        async def ask() -> list[Any]:
+            async with judge.opened(), asyncio.timeout(4):
+                questions = [ListClaims(text=str(number)) for number in range(3)]
+                return [(await asyncio.gather(judge.answer(q), return_exceptions=True))[0] for q in questions]
+
+        first, *later = asyncio.run(ask())
+        assert len(server.requests) == 1
+    assert "requests per day" in str(first)
+    assert {str(error) for error in later} == {
+        f"{server.url.split('/')[2]} asks everyone to wait for longer than the deadline of 5 s "
+        "(HTTP 429: requests per day)"
+    }
 
 
 def test_a_deadline_ends_the_attempts_and_names_the_last_trouble() -> None:

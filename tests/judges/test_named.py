@@ -96,6 +96,7 @@ def test_a_judge_in_a_table(toml: str, judge: Any) -> None:
         ({"panel": "vllm/a"}, "takes a list of judges"),
         ({"panel": ["vllm/a", 5]}, "not 5"),
         ({}, "needs a model"),
+        ("panel(" * 3000 + "embedded" + ")" * 3000, "more than 20 deep in 'panel(panel("),
         ({"model": "vllm/a", "log": 5}, "log must be the path"),
     ],
 )

@@ -137,6 +137,16 @@ def test_what_ends_a_run_ends_a_panel_but_a_member_that_is_down_is_only_silent()
         asked(Panel(yes("a", "yes"), down), YES_NO)
 
 
+def test_one_failed_question_beside_a_member_that_is_down_does_not_end_the_run() -> None:
+    down, gone = Broken(JudgeDownError("down")), Broken(EndpointError("gone", cost=0.5), "gone")
+    for question in (YES_NO, LIST):
+        with pytest.raises(JudgeError, match="broken: down; gone: gone") as error:
+            asked(Panel(down, gone, Broken(EndpointError("busy", cost=0.25), "busy")), question)
+        assert error.value.cost == 0.75
+    with pytest.raises(JudgeDownError):
+        asked(Panel(down, gone, Broken(JudgeDownError("down too"), "other")), YES_NO)
+
+
 @pytest.mark.parametrize(
     ("make", "told"),
     [

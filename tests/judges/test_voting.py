@@ -8,14 +8,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstone.errors import CannotAnswerError
 from evalstone.judges.forms import settle_form
-from evalstone.judges.logprobs import confidence_of
 from evalstone.judges.typed import answer_from
 from evalstone.judges.verdicts import KNOWN, is_votable, verdict_of
 from evalstone.judges.voting import VOTES, Ballot, Settled, Vote, entropy, settle, weighted_together
@@ -220,68 +218,6 @@ class Own:
     note: str
 
 
-def form(kind: Any) -> AnswerAs:
-    return AnswerAs(GIVEN, PROMPT, AnswerForm(kind))
-
-
-def settled_form(kind: Any, *values: Any, vote: Vote = "majority") -> Any:
-    return settle_form(form(kind), values, Ballot(vote, (None,) * len(values))).value
-
-
-def test_answers_of_a_callers_type_are_voted_on_along_their_schema() -> None:
-    assert settled_form(bool, True, False, True) is True
-    assert settled_form(int, 1, 2, 5) == 2
-    assert settled_form(Literal["a", "b"], "b", "a", "a") == "a"
-    assert settled_form(list[str], ["x"], ["y"]) == ["x"]
-    one, two = Own("red", True, 1.0, "a"), Own("blue", True, 4.0, "b")
-    assert settled_form(Own, one, two, two) == Own("blue", True, 4.0, "b")
-
-
-@dataclass(frozen=True)
-class Outer:
-    inner: Own
-    tags: list[str]
-
-
-def test_objects_within_objects_are_voted_on_too() -> None:
-    one = Outer(Own("red", True, 1.0, "a"), ["x"])
-    two = Outer(Own("blue", False, 3.0, "b"), ["y"])
-    assert settled_form(Outer, one, two, two) == two
-
-
-@dataclass(frozen=True)
-class Tree:
-    left: Tree | None
-    right: Tree | None
-    middle: Tree | None
-    text: str
-
-
-def test_a_type_that_holds_itself_is_gone_into_once() -> None:
-    question = form(Tree)
-    assert not is_votable(question)
-    leaf = Tree(None, None, None, "a")
-    assert settled_form(Tree, leaf, Tree(leaf, None, None, "b")) == leaf
-    assert confidence_of(question, []) is None
-
-
-def test_parts_that_make_no_value_together_give_way_to_the_judge_that_agrees_most() -> None:
-    class Range(pydantic.BaseModel):
-        low: int
-        high: int
-
-        @pydantic.model_validator(mode="after")
-        def ordered(self) -> Range:
-            if self.low > self.high:
-                raise ValueError("low is above high")
-            return self
-
-    ranges = [Range(low=5, high=6), Range(low=5, high=5), Range(low=1, high=2), Range(low=0, high=1)]
-    found = settled_form(Range, *ranges, vote="mean")
-    assert found == Range(low=3, high=3) or found in ranges
-    assert found.low <= found.high
-
-
 @pytest.mark.parametrize(
     "question", [*(question_of(kind, "text") for kind in QUESTION_KINDS), *OWN], ids=lambda q: q.kind
 )
@@ -338,6 +274,22 @@ def test_a_result_was_given_by_somebody_and_figures_stay_in_range(given_words: l
 def test_a_number_lies_between_those_that_were_given(scores: list[float], vote: Vote) -> None:
     found = voted(*(Number(score) for score in scores), vote=vote)
     assert min(scores) <= found.value.score <= max(scores)
+
+
+@st.composite
+def choices(draw: st.DrawFn) -> Choice:
+    verdict: Any = draw(st.sampled_from(["yes", "no", "undecided"]))
+    low, high = {"yes": (0.5, 1.0), "no": (0.0, 0.5), "undecided": (0.0, 1.0)}[verdict]
+    return Choice(verdict, "", draw(st.none() | st.floats(low, high)))
+
+
+@given(st.lists(choices(), min_size=1, max_size=6), st.sampled_from(("majority", "unanimous")))
+def test_the_undecided_do_not_move_the_probability_to_the_other_side_of_the_verdict(
+    given_choices: list[Choice], vote: Vote
+) -> None:
+    found = voted(*given_choices, vote=vote).value
+    if found.probability is not None and found.verdict != "undecided":
+        assert (found.probability >= 0.5) if found.verdict == "yes" else (found.probability <= 0.5)
 
 
 def test_entropy_is_zero_for_one_voice_and_one_bit_for_two() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,17 @@ def test_no_more_questions_are_under_way_than_allowed() -> None:
     slow = Slow()
     asked(Limited(slow, at_once=2), *(ListClaims(text=str(number)) for number in range(9)))
     assert (slow.most, slow.count) == (2, 9)
+
+
+def test_equal_limits_around_each_other_do_not_wait_for_themselves() -> None:
+    slow = Slow()
+    twice = Limited(Logged(Limited(slow, at_once=1), os.devnull), at_once=1)
+
+    async def work() -> Answer[Any]:
+        return await asyncio.wait_for(twice.answer(ListClaims(text="t")), timeout=5)
+
+    assert asyncio.run(work()).value is not None
+    assert slow.count == 1
 
 
 def test_no_more_questions_begin_in_a_minute_than_allowed() -> None:

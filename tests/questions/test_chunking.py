@@ -47,6 +47,11 @@ def test_passages_that_fit_are_one_chunk() -> None:
     assert chunked([], 6) == (Chunk(),)
 
 
+def test_a_sentence_that_is_too_long_is_cut_anywhere_and_what_has_no_word_is_left_out() -> None:
+    assert [chunk.texts for chunk in chunked(["x" * 25], 10)] == [("x" * 10,), ("x" * 10,), ("x" * 5,)]
+    assert chunked(["." * 25], 10) == (Chunk(),)
+
+
 def test_whole_passages_stay_together_as_long_as_they_fit() -> None:
     assert chunked(["aaaa", "bb", "cccc"], 6) == (Chunk(("aaaa", "bb"), (1, 2)), Chunk(("cccc",), (3,)))
 
@@ -83,6 +88,12 @@ def test_a_contradiction_stands_where_no_chunk_supports() -> None:
 def test_a_later_chunk_is_not_asked_about_what_is_supported_already() -> None:
     _, asked = read(["x", "y"], ["x here now", "y here now", "z here now"], Room(tokens=3))
     assert [question.claims for question in asked] == [("x", "y"), ("y",)]
+
+
+def test_a_long_passage_without_a_word_supports_nothing() -> None:
+    found, asked = read(["x"], ["." * 100], Room(tokens=3))
+    assert [v.verdict for v in found] == ["not_mentioned"]
+    assert asked[0].context == ()
 
 
 def test_claims_are_verified_so_many_at_a_time_as_the_judge_has_room_for() -> None:

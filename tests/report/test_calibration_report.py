@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import io
 from typing import Any
 
@@ -55,6 +56,31 @@ def test_annotators_that_are_split_are_told():
     assert "1 samples on which annotators are evenly split" in told
     assert "2 annotators among themselves: Fleiss' kappa" in told
     assert "the judge with annotator 2: Cohen's kappa" in told
+
+
+def test_annotators_that_are_split_on_every_sample_are_not_said_to_say_no():
+    assert cautions(calibrate(rows([1, 0], [0, 1]), ledger=None)) == [
+        "annotators are evenly split on every sample: no verdict can be checked, no threshold was learned."
+    ]
+
+
+def test_a_judge_that_gives_one_score_to_all_is_told():
+    made = calibrate(rows("yes", "no", "no", "yes")[::2], ledger=None)
+    assert made.decided == ((1.0, True), (1.0, False))
+    assert any("one score" in caution for caution in cautions(made))
+
+
+def test_a_hostile_reason_for_an_end_cannot_move_the_terminal():
+    made = dataclasses.replace(calibrate(rows("yes", "no"), ledger=None), ended="\x1b[2J the judge said so")
+    assert "\x1b" not in "".join(cautions(made))
+    assert any("the judge said so" in caution for caution in cautions(made))
+
+
+def test_labels_that_are_turned_round_are_told():
+    turned = calibrate(rows(*["yes", "no"] * 4), "hallucination", ledger=None)
+    assert any("rank against the labels" in caution and "lower is better" in caution for caution in cautions(turned))
+    right = calibrate(rows(*["no", "yes"] * 4), "hallucination", ledger=None)
+    assert not any("rank against" in caution for caution in cautions(right))
 
 
 def test_hostile_words_and_names_cannot_move_the_terminal():

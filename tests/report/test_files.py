@@ -53,3 +53,26 @@ def test_a_broken_line_of_samples_is_named(tmp_path: Path) -> None:
     file.write_text(file.read_text().splitlines()[0] + '\n{"id": "x", "color": 1}\n')
     with pytest.raises(DataError, match=r"samples\.jsonl, line 2: not a sample.*color"):
         list(read_run(tmp_path).data or ())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("given@1", "other@1", r"records\.jsonl, line 1: 'other@1' is no scorer of summary\.json"),
+        ('"s2"', '"s1"', r"records\.jsonl, line 2: sample 's1' by 'given@1' is there already, on line 1"),
+    ],
+)
+def test_a_record_that_does_not_belong_to_the_run_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
+    write_run(run_of(["0.5", "1.0"]), tmp_path)
+    file = tmp_path / "records.jsonl"
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(DataError, match=told):
+        read_run(tmp_path)
+
+
+def test_a_summary_of_wrong_types_is_refused(tmp_path: Path) -> None:
+    write_run(run_of(["0.5", "1.0"]), tmp_path)
+    file = tmp_path / "summary.json"
+    file.write_text(file.read_text().replace('"scale": 1.0', '"scale": "much"'))
+    with pytest.raises(DataError, match=r"summary\.json cannot be read as a run"):
+        read_run(tmp_path)

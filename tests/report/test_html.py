@@ -181,3 +181,12 @@ def test_a_page_is_written_whole(tmp_path: Path) -> None:
     file = write_page(tmp_path / "r.html", run_page(hostile_run()))
     assert file.read_text("utf-8").endswith("</html>\n")
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
+
+
+def test_what_the_missing_could_change_is_drawn_and_the_tallest_bar_has_its_number() -> None:
+    page = "".join(run_page(run_of(["0.5"] * 3 + ["0.7", "skip"])))
+    # (3 * 0.5 + 0.7 + 0) / 5 and (3 * 0.5 + 0.7 + 1) / 5
+    assert "whatever is missing, between 0.44 and 0.64" in page
+    assert page.count('class="bounds"') == 1
+    assert re.search(r'<text class="tick most"[^>]*>3</text>', page)
+    assert 'class="bounds"' not in "".join(run_page(run_of(["0.5"] * 3)))

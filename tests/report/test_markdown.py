@@ -7,7 +7,7 @@ import re
 import pytest
 
 from evalstone import Sample, evaluate
-from evalstone.report.markdown import literal, prose, run_markdown
+from evalstone.report.markdown import literal, literal_cell, prose, run_markdown
 from tests.runs import Given, run_of
 
 
@@ -17,7 +17,7 @@ from tests.runs import Given, run_of
         ("plain", "`plain`"),
         ("a `b` c", "``a `b` c``"),
         ("`", "`` ` ``"),
-        ("a|b", "`a\\|b`"),
+        ("a|b", "`a|b`"),
         ("<img src=x>\n@team #1", "`<img src=x> @team #1`"),
         ("\u202eevil", "`\\u202eevil`"),
         ("", "` `"),
@@ -25,6 +25,10 @@ from tests.runs import Given, run_of
 )
 def test_judged_text_is_a_code_span_that_it_cannot_close(text: str, shown: str) -> None:
     assert literal(text) == shown
+
+
+def test_a_bar_in_judged_text_is_escaped_in_a_table_only() -> None:
+    assert literal_cell("a|b\\|c") == "`a\\|b\\\\|c`"
 
 
 def test_names_in_our_own_sentences_are_escaped() -> None:

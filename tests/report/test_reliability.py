@@ -23,6 +23,13 @@ def test_a_share_at_its_place_is_a_star():
     assert line.endswith("*")
 
 
+def test_bins_of_many_samples_stay_in_line_with_the_scale():
+    few, many = reliability([1.0], [True]), reliability([1.0] * 12_345, [True] * 12_345)
+    for bins in (few, many):
+        header, line = reliability_lines(bins)
+        assert len(header) == len(line)
+
+
 def test_no_case_gives_a_header_only():
     assert len(reliability_lines(())) == 1
 

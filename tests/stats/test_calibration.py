@@ -74,6 +74,18 @@ def test_a_threshold_that_says_yes_to_all_is_a_candidate():
     assert best_threshold([], [], "f1") is None
 
 
+def test_a_threshold_that_says_no_to_all_is_a_candidate_where_no_score_is_1():
+    # a constant judge of a rare yes: yes to all is right once in five, no to all four times
+    assert best_threshold([0.2] * 5, [Y, N, N, N, N], "accuracy") == (0.6, 0.8)
+    assert best_threshold([1.0] * 5, [Y, N, N, N, N], "accuracy") == (1.0, 0.2)
+
+
+def test_scores_that_only_rounding_tells_apart_are_not_parted():
+    scores, truths = [0.1 + 0.2, 0.3, 0.9], [Y, N, Y]
+    assert best_threshold(scores, truths, "precision") == (pytest.approx(0.6), 1.0)
+    assert best_threshold(scores[:2], truths[:2], "balanced_accuracy") == (pytest.approx(0.65), 0.5)
+
+
 def test_the_best_threshold_is_that_of_trying_them_all():
     draw = random.Random(3)
     for _ in range(40):

@@ -76,7 +76,19 @@ def test_nothing_is_learned_from_nothing_or_from_lists_that_do_not_fit(fit: obje
         fit([1], [])
 
 
-@pytest.mark.parametrize("data", [None, {}, {"kind": "platt", "slope": "1"}, {"kind": "isotonic", "corners": []}, 3])
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        {},
+        {"kind": "platt", "slope": "1"},
+        {"kind": "isotonic", "corners": []},
+        3,
+        {"kind": "platt", "slope": math.nan, "intercept": 0},
+        {"kind": "isotonic", "corners": [[0, 0.5], [1, 0.2]]},
+        {"kind": "isotonic", "corners": [[0, 1.5]]},
+    ],
+)
 def test_what_is_no_mapping_is_refused(data: object):
     with pytest.raises(DataError, match="a mapping is platt"):
         recalibration_from(data)

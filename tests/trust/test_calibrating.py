@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from evalstone import Labelling, calibrate, calibration_for, known_calibrations
+from evalstone import Auditing, Labelling, calibrate, calibration_for, known_calibrations
 from evalstone.demo import DEMO_DATA
 from evalstone.engine.limits import Stop
 from evalstone.errors import DataError, RunEndedError, UsageError
@@ -78,6 +78,15 @@ def test_the_bundled_answers_are_labelled():
 def test_a_wrong_call_is_refused(labels: Any, options: dict[str, Any], told: str):
     with pytest.raises(UsageError, match=told):
         calibrate(labels, ledger=None, **options)
+
+
+def test_one_text_in_the_place_of_several_is_refused():
+    with pytest.raises(
+        UsageError, match=r"columns must be a tuple of texts, such as \('label',\), not the text 'label'"
+    ):
+        Labelling(columns=cast("Any", "label"))
+    with pytest.raises(UsageError, match="paraphrases must be a tuple"):
+        Auditing(paraphrases=cast("Any", "reworded"))
 
 
 def test_a_run_that_was_stopped_before_its_first_score_says_so(tmp_path: Path):

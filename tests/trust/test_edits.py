@@ -99,6 +99,13 @@ def test_options_keep_their_letters():
     assert applied("options_reversed", bullets).input == "Choose:\n- blue\n- red\nNow."
 
 
+def test_a_line_alone_that_looks_like_an_option_does_not_hide_the_options():
+    sample = Sample(input="1. Read this.\nWhich one?\nA) red\nB) blue", output="A")
+    turned = EDITS["options_reversed"].apply(sample)
+    assert turned is not None
+    assert turned.input == "1. Read this.\nWhich one?\nB) blue\nA) red"
+
+
 @pytest.mark.parametrize("edit", [*DRESSING, *CANARIES], ids=lambda edit: edit.name)
 def test_every_word_of_the_output_and_of_the_passages_is_still_there_in_order(edit: Edit):
     edited = applied(edit.name)
@@ -144,6 +151,10 @@ def test_sentences_become_clauses_and_names_keep_their_capitals():
     told = restructured("The tower leans. Pisano built it. Why? It leans!")
     assert told == f"{LEAD}the tower leans. {LEAD}Pisano built it. Why? It leans!"
     assert restructured("Why?") == "Why?"
+
+
+def test_a_sentence_that_another_one_ends_with_is_a_clause_once():
+    assert restructured("Paris. The capital is Paris.") == f"{LEAD}Paris. {LEAD}the capital is Paris."
 
 
 def test_a_paraphrase_can_be_given_in_a_column():

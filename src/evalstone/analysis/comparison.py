@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from evalstone.analysis.pairing import Paired, paired
 from evalstone.engine.run import Run
 from evalstone.engine.scores import grouped, scored
-from evalstone.engine.slicing import By, field_name, several, slice_keys
+from evalstone.engine.slicing import ABSENT, By, field_name, in_order, several, slice_keys
 from evalstone.engine.summary import ScorerCard
 from evalstone.errors import UsageError
 from evalstone.plain import plain
@@ -169,7 +169,8 @@ def _all_runs(runs: Mapping[str, Run], lines: Sequence[Line], level: float) -> d
         values = {name: scored(run, run[title].card.signature) for name, run in runs.items()}
         common = [sample for sample in values["A"][0] if all(sample in scores for scores, _ in values.values())]
         columns = {name: [scores[sample] for sample in common] for name, (scores, _) in values.items()}
-        groups = grouped(common, values["A"][1])
+        named = {name: group for _, groups in reversed(values.values()) for name, group in groups.items()}
+        groups = grouped(common, named)
         result = compare_many(
             columns, scale=card.scale, level=level, groups=groups, lower_is_better=card.lower_is_better
         )
@@ -197,9 +198,9 @@ def _compared(one: Paired, name: str, level: float) -> list[Line]:
 def _sliced(one: Paired, name: str, level: float, field: str, keys: Mapping[str, str]) -> list[Line]:
     places: dict[str, list[int]] = {}
     for place, sample in enumerate(one.samples):
-        places.setdefault(keys[sample], []).append(place)
+        places.setdefault(keys.get(sample, ABSENT), []).append(place)
     lines: list[Line] = []
-    for key, chosen in sorted(places.items()):
+    for key, chosen in sorted(places.items(), key=lambda item: in_order(item[0])):
         part = dataclasses.replace(
             one,
             samples=tuple(one.samples[place] for place in chosen),

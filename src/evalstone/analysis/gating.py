@@ -80,13 +80,16 @@ def gate(
 
     baseline: the run that `no_worse` is measured against. error: the chance of a wrong pass, and of a wrong fail, over
     all criteria together. anyway: compare with a baseline whose judge, scorers or cases differ. Raises UsageError for
-    no criterion, an unknown scorer, a threshold outside its range, a minimum where lower is better and the like.
+    no criterion, an unknown scorer, a threshold outside its range, a minimum where lower is better, a maximum where
+    higher is, and the like.
     """
     if not criteria:
         raise UsageError("a gate needs a criterion: --min, --max, --no-worse or --pass-rate")
     if criteria.no_worse and baseline is None:
         raise UsageError("--no-worse needs a --baseline to be measured against")
     told: dict[str, None] = dict.fromkeys(_missing(run, criteria))
+    if baseline is not None and not criteria.no_worse:
+        told["nothing is held against the baseline: that takes --no-worse"] = None
     listed = [*_bars(run, criteria), *_rates(run, criteria)]
     if baseline is not None and criteria.no_worse:
         pairing = paired(baseline, run, anyway=anyway)
@@ -112,6 +115,8 @@ def _bars(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
         yield AtLeast(name, values, least, line.card.scale, groups)
     for name, most in criteria.maximum.items():
         line = run[name]
+        if not line.card.lower_is_better:
+            raise UsageError(f"--max {name}: a higher {line.card.name} is better; ask for --min {name}={most:g}")
         values, groups = values_of(run, line.card.signature)
         yield AtMost(name, values, most, line.card.scale, groups)
 

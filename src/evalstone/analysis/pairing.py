@@ -27,7 +27,7 @@ class Paired:
     """One scorer's values in two runs, sample by sample, in the order of the first run.
 
     one_sided: how many samples only one of the runs has a score for; they are in no difference. groups: the samples'
-    groups, where some sample names one.
+    groups, where some sample names one in either run; the first run's where both do.
     """
 
     title: str
@@ -98,6 +98,8 @@ def _differences(
         cases = _cases_differ(a, b)
         refused.extend(cases.refused)
         told.extend(cases.told)
+    if a.id == b.id:
+        told.append("they are one and the same run")
     for run, name in ((a, "first"), (b, "second")):
         if run.ended:
             told.append(f"the {name} run ended before its end ({run.ended})")
@@ -141,7 +143,7 @@ def _hashes(samples: Iterable[Sample]) -> Mapping[str, tuple[str, str]]:
 
 def _pair(a: Run, b: Run, ours: ScorerCard, theirs: ScorerCard) -> Paired:
     first, groups = scored(a, ours.signature)
-    second, _ = scored(b, theirs.signature)
+    second, more = scored(b, theirs.signature)
     names = tuple(name for name in first if name in second)
     return Paired(
         title=a.titles[ours.signature],
@@ -149,6 +151,6 @@ def _pair(a: Run, b: Run, ours: ScorerCard, theirs: ScorerCard) -> Paired:
         samples=names,
         a=array("d", (first[name] for name in names)),
         b=array("d", (second[name] for name in names)),
-        groups=grouped(names, groups),
+        groups=grouped(names, {**more, **groups}),
         one_sided=len(first) + len(second) - 2 * len(names),
     )

@@ -10,9 +10,10 @@ from typing import Any, cast
 
 from evalstone.calibration.wording import Cell, LabelReader
 from evalstone.dataset import FIELD_NAMES, Dataset, load
-from evalstone.dataset.files import find
+from evalstone.dataset.files import find, standard_input
 from evalstone.dataset.names import normal
-from evalstone.dataset.values import native, read_id
+from evalstone.dataset.tables import is_table, table_rows
+from evalstone.dataset.values import native, read_id, unpacked
 from evalstone.dataset.wording import excerpt, listed, named
 from evalstone.errors import DataError
 
@@ -62,20 +63,18 @@ def read_labels(
     """The labelled samples.
 
     source: samples with columns of labels, as anything that `load` reads; with `data`, rows of an id and labels (a
-    path, a list of objects, or a mapping from id to label) that belong to the samples in `data`. columns: which hold
-    the labels; without, those called label, human_label and the like, or annotator_1, annotator_2 and so on. A list in
-    a cell is one label an annotator. Raises DataError that names file, line and column of what cannot be read, an id
-    that no sample has, an id twice, and when there is no label at all.
+    path, a table, a list of objects, or a mapping from id to label) that belong to the samples in `data`. columns:
+    which hold the labels; without, those called label, human_label and the like, or annotator_1, annotator_2 and so on.
+    A list in a cell is one label an annotator. Raises DataError that names file, line and column of what cannot be
+    read, an id that no sample has, an id twice, and when there is no label at all.
     """
     where = _place_of(source)
     try:
         if data is None:
             dataset = load(source, mapping=mapping)
-            rows = _own(dataset, source)
-        else:
-            dataset = load(data, mapping=mapping)
-            rows = _joined(source, dataset)
-        return _labelled(dataset, rows, reader, tuple(columns))
+            return _labelled(dataset, _own(dataset, source), reader, tuple(columns), own=True)
+        dataset = load(data, mapping=mapping)
+        return _labelled(dataset, _joined(source, dataset), reader, tuple(columns), own=False)
     except DataError as error:
         told = str(error)
         raise DataError(told if told.startswith(where) else f"{where}: {told}") from None
@@ -125,13 +124,18 @@ def _joined(source: Any, dataset: Dataset) -> list[_Row]:
 
 def _raw(source: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(source, str | os.PathLike):
-        return find(Path(cast("str | os.PathLike[str]", source))).rows()
+        path = Path(cast("str | os.PathLike[str]", source))
+        return standard_input() if path == Path("-") else find(path).rows()
+    if is_table(source):
+        return table_rows(source)
     if isinstance(source, Mapping):
         by_id = cast("Mapping[Any, Any]", source)
         return [(f"id {excerpt(str(name))}", {"id": name, "label": label}) for name, label in by_id.items()]
     if isinstance(source, Iterable) and not isinstance(source, bytes):
         return [(f"item {number}", item) for number, item in enumerate(cast("Iterable[Any]", source), start=1)]
-    raise DataError(f"labels must be a path, a list of objects or a mapping from id to label, not {excerpt(source)}")
+    raise DataError(
+        f"labels must be a path, a table, a list of objects or a mapping from id to label, not {excerpt(source)}"
+    )
 
 
 def _identified(place: str, cells: Any) -> _Row:
@@ -148,19 +152,17 @@ def _identified(place: str, cells: Any) -> _Row:
     return _Row(name, place, entries)
 
 
-def _labelled(dataset: Dataset, rows: Sequence[_Row], reader: LabelReader, columns: tuple[str, ...]) -> Labelled:
-    columns = columns or _found(rows)
+def _labelled(
+    dataset: Dataset, rows: Sequence[_Row], reader: LabelReader, columns: tuple[str, ...], *, own: bool
+) -> Labelled:
+    if not rows:
+        raise DataError("there are no labels")
+    columns = tuple(dict.fromkeys(columns)) or _found(rows)
     for column in columns:
         if not any(column in row.cells for row in rows):
-            raise DataError(f"no row has the column {excerpt(column)}; columns: {listed(_columns(rows)) or 'none'}")
-    cells = [_cells(row, columns) for row in rows]
-    width = max(map(len, cells), default=0)
-    read, words = reader.read(cells)
-    labels = {
-        row.id: given + (None,) * (width - len(given))
-        for row, given in zip(rows, read, strict=True)
-        if any(label is not None for label in given)
-    }
+            raise DataError(_missing(column, rows, dataset.columns if own else {}))
+    read, words = reader.read(_cells(rows, columns))
+    labels = {row.id: given for row, given in zip(rows, read, strict=True) if any(label is not None for label in given)}
     if not labels:
         raise DataError(f"no sample has a label in {listed(columns)}")
     kept = tuple(sample for sample in dataset if sample.id in labels)
@@ -185,10 +187,27 @@ def _columns(rows: Sequence[_Row]) -> list[str]:
     return list(dict.fromkeys(column for row in rows for column in row.cells))
 
 
-def _cells(row: _Row, columns: Sequence[str]) -> list[Cell]:
-    found: list[Cell] = []
+def _missing(column: str, rows: Sequence[_Row], became: Mapping[str, str]) -> str:
+    """What to say of a column of labels that is in no row. became: the columns that were read as sample fields."""
+    told = f"no row has the column {excerpt(column)}; columns: {listed(_columns(rows)) or 'none'}"
+    return told if column not in became else f"{excerpt(column)} was read as the samples' {became[column]}: rename it"
+
+
+def _cells(rows: Sequence[_Row], columns: Sequence[str]) -> list[list[Cell]]:
+    """The cells of each row, as many in one row as in another, so that a place is one annotator's in all of them."""
+    found: list[list[Cell]] = [[] for _ in rows]
     for column in columns:
-        value = row.cells.get(column)
-        items = cast("list[Any]", value) if isinstance(value, list) else [value]
-        found += [Cell(item, row.place, column) for item in items]
+        items = [_items(row, column) for row in rows]
+        width = max(map(len, items))
+        for cells, row, given in zip(found, rows, items, strict=True):
+            cells += [Cell(item, row.place, column) for item in [*given, *[None] * (width - len(given))]]
     return found
+
+
+def _items(row: _Row, column: str) -> list[Any]:
+    """The labels in one cell; a text that is a JSON array holds as many as that."""
+    try:
+        value = unpacked(row.cells.get(column))
+    except DataError as error:
+        raise DataError(f"{row.place}: column {excerpt(column)} {error}") from None
+    return cast("list[Any]", value) if isinstance(value, list) else [value]

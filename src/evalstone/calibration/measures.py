@@ -140,7 +140,7 @@ def _annotators(calibration: Calibration) -> Annotators | None:
     return Annotators(
         columns,
         fleiss_kappa(whole),
-        gwet_ac1(rows),
+        gwet_ac1(rows, categories=2),
         {level: krippendorff_alpha(rows if level == "nominal" else given, level=level) for level in LEVELS},
         tuple(each),
     )
@@ -174,7 +174,7 @@ def _verdicts_as_data(one: Verdicts) -> dict[str, Any]:
     intervals = {"sensitivity": one.sensitivity, "specificity": one.specificity, "accuracy": one.accuracy}
     return {
         "threshold": one.threshold,
-        "confusion": vars(one.confusion),
+        "confusion": dict(vars(one.confusion)),
         "measures": dict(one.measures),
         "intervals": {name: interval_as_data(found) for name, found in {**intervals, "kappa": one.kappa}.items()},
     }

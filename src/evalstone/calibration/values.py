@@ -122,7 +122,7 @@ class Calibration:
                 "failed": self.failed,
                 "undecided": self.undecided,
             },
-            "threshold": None if threshold is None else vars(threshold),
+            "threshold": None if threshold is None else dict(vars(threshold)),
             "recalibration": None if self.recalibration is None else self.recalibration.to_dict(),
             "created": self.created,
             "ended": self.ended,
@@ -131,46 +131,67 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Calibration:
-        """A calibration from its plain data. Raises DataError for another format, or what is none."""
+        """A calibration from its plain data. Raises DataError for another format, or what is none: a score or label
+        that is no finite number on the scale is not let through."""
         if data.get("format") != CALIBRATION_FORMAT:
             raise DataError(f"calibration format {data.get('format')!r} is not {CALIBRATION_FORMAT}")
         try:
             return cls._read(data)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise DataError(f"not a calibration ({error!r})") from None
 
     @classmethod
     def _read(cls, data: Mapping[str, Any]) -> Calibration:
         scorer, dataset, labels = data["scorer"], data["dataset"], data["labels"]
         threshold, recalibration = data["threshold"], data["recalibration"]
+        if (scale := _number(scorer["scale"])) <= 0:
+            raise ValueError(f"a scale above 0 is wanted, not {scale}")
+        pairs = tuple(_pair(item, scale) for item in data["pairs"])
+        if len({len(pair.labels) for pair in pairs}) != 1:
+            raise ValueError("pairs with one label a column each are wanted")
         return cls(
             judge=str(data["judge"]),
             scorer=str(scorer["signature"]),
             name=str(scorer["name"]),
-            scale=float(scorer["scale"]),
+            scale=scale,
             lower_is_better=bool(scorer["lower_is_better"]),
-            usual=float(scorer["threshold"]),
-            cut=float(labels["cut"]),
+            usual=_number(scorer["threshold"]),
+            cut=_number(labels["cut"]),
             dataset=str(dataset["name"]),
             version=str(dataset["version"]),
-            pairs=tuple(_pair(item) for item in data["pairs"]),
+            pairs=pairs,
             skipped=int(data["counts"]["skipped"]),
             failed=int(data["counts"]["failed"]),
             ended=str(data["ended"]),
             columns=tuple(map(str, labels["columns"])),
             words={str(word): float(value) for word, value in labels["words"].items()},
-            threshold=None if threshold is None else Threshold(**threshold),
+            threshold=None if threshold is None else _threshold(threshold),
             recalibration=None if recalibration is None else recalibration_from(recalibration),
             created=str(data["created"]),
         )
 
 
-def _pair(item: Mapping[str, Any]) -> LabelledScore:
+def _pair(item: Mapping[str, Any], scale: float) -> LabelledScore:
     given = cast("list[Any]", item["labels"])
-    labels = tuple(None if label is None else float(label) for label in given)
+    labels = tuple(None if label is None else _number(label, 0, scale) for label in given)
     if not any(label is not None for label in labels):
         raise ValueError(f"sample {item['sample']!r} has no label")
-    return LabelledScore(str(item["sample"]), float(item["value"]), labels)
+    return LabelledScore(str(item["sample"]), _number(item["value"], 0, scale), labels)
+
+
+def _threshold(data: Mapping[str, Any]) -> Threshold:
+    checked = data["cross_validated"]
+    measure, reached = str(data["measure"]), _number(data["reached"])
+    return Threshold(_number(data["value"]), measure, reached, None if checked is None else _number(checked))
+
+
+def _number(value: object, low: float = -math.inf, high: float = math.inf) -> float:
+    """A finite number in [low, high], rounding aside."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError(f"a finite number is wanted, not {value!r}")
+    if not low - 1e-9 <= value <= high + 1e-9:
+        raise ValueError(f"a number in [{low:g}, {high:g}] is wanted, not {value!r}")
+    return float(value)
 
 
 def interval_as_data(found: Interval | None) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from evalstone.dataset.wording import excerpt
+from evalstone.dataset.wording import excerpt, listed
 from evalstone.errors import DataError, UsageError
 
 
@@ -48,9 +48,9 @@ class Cell:
 class LabelReader:
     """Reads labels as numbers on a scorer's scale.
 
-    scale, lower_is_better: the scorer's. positive: words that mean yes; every other word then means no. bounds: the
-    lowest and the highest number that annotators could give, where that is not 0 and the scale. Raises UsageError for
-    bounds that are not two finite numbers in rising order.
+    scale, lower_is_better: the scorer's. positive: words and numbers that mean yes; every other label then
+    means no. bounds: the lowest and the highest number that annotators could give, where that is not 0 and the scale.
+    Raises UsageError for bounds that are not two finite numbers in rising order, and for positive words and bounds.
     """
 
     scale: float
@@ -62,16 +62,21 @@ class LabelReader:
         if self.bounds is not None and not -math.inf < self.bounds[0] < self.bounds[1] < math.inf:
             came = f"{self.bounds[0]:g} and {self.bounds[1]:g}"
             raise UsageError(f"the label range must be two numbers, the lower one first, not {came}")
+        if self.bounds is not None and self.positive:
+            raise UsageError("name the labels that mean yes, or the range of labels that are numbers, not both")
 
     def read(self, rows: Sequence[Sequence[Cell]]) -> tuple[list[tuple[float | None, ...]], Mapping[str, float]]:
         """The labels of each row, None for an absent one, and what each word was read as, in [0, 1].
 
         Where every number is 0 or 1 they mean no and yes, whatever the scale; else they are values on the bounds, or on
         the scorer's scale. Raises DataError that names place and column of a label that is neither word nor number, or
-        lies outside.
+        lies outside; and when there are labels, and none is one of the positive words.
         """
         words: dict[str, float] = {}
         found = [[self._cell(cell, words) for cell in row] for row in rows]
+        if self.positive and words and not any(words.values()):
+            given, came = listed(self.positive), listed(words)
+            raise DataError(f"yes is to be {given}, which is no label; the labels are {came}")
         numbers = {part for row in found for part in row if isinstance(part, _Number)}
         binary = self.bounds is None and all(number.value in (0, 1) for number in numbers)
         low, high = (0.0, 1.0) if binary else (self.bounds or (0.0, self.scale))
@@ -91,23 +96,31 @@ class LabelReader:
         value = cell.value
         if value is None:
             return None
+        if not isinstance(value, bool | int | float | str):
+            raise _refused(cell, "a word or a number")
+        if self.positive:
+            return self._own_word(str(value).strip(), words)
         if isinstance(value, bool):
             return float(value)
         if isinstance(value, int | float):
-            return _Number(float(value), cell) if not self.positive else self._word(str(value), cell, words)
-        if not isinstance(value, str):
-            raise _refused(cell, "a word or a number")
+            return _Number(float(value), cell)
         text = value.strip()
         if not text or _normal(text) in ABSENT:
             return None
-        number = None if self.positive else _number(text)
+        number = _number(text)
         return self._word(text, cell, words) if number is None else _Number(number, cell)
+
+    def _own_word(self, text: str, words: dict[str, float]) -> float | None:
+        """Whether a label is one of the positive words, among which 1, 1.0 and "1" are one."""
+        positive = {_same(word) for word in self.positive}
+        if not text or (_normal(text) in ABSENT and _same(text) not in positive):
+            return None
+        words[text] = float(_same(text) in positive)
+        return words[text]
 
     def _word(self, text: str, cell: Cell, words: dict[str, float]) -> float:
         word = _normal(text)
-        if self.positive:
-            share = float(word in {_normal(given) for given in self.positive})
-        elif word in YES or word in NO:
+        if word in YES or word in NO:
             share = float(word in YES)
         elif word in GOOD or word in BAD:
             share = float((word in GOOD) != self.lower_is_better)
@@ -142,6 +155,11 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) and "_" not in text else None
+
+
+def _same(text: str) -> str | float:
+    number = _number(text)
+    return _normal(text) if number is None else number
 
 
 def _normal(text: str) -> str:

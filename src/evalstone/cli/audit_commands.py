@@ -148,6 +148,9 @@ def _p(one: Effect) -> str:
 
 
 def _findings(effects: list[Effect], scorer: Audited) -> Iterator[Text]:
+    if lost := sum(one.lost for one in effects):
+        told = f"\n{lost} {'score was' if lost == 1 else 'scores were'} lost by an edit: skipped or failed once edited."
+        yield Text(told, style="yellow")
     swayed = [one for one in effects if one.swayed]
     if not swayed:
         yield Text("\nNo edit swayed it by more than chance.")
@@ -161,8 +164,6 @@ def _findings(effects: list[Effect], scorer: Audited) -> Iterator[Text]:
         yield Text(f"  {why} ({', '.join(names)})")
     if any(one.obeyed(lower_is_better=scorer.lower_is_better) for one in effects):
         yield Text("  It does what judged text tells it to do.", style="red")
-    if lost := sum(one.lost for one in effects):
-        yield Text(f"  {lost} scores were lost by an edit: skipped or failed once edited")
 
 
 def _footing(made: Audit) -> Iterator[Text]:

@@ -55,6 +55,9 @@ def calibrate(
     fresh: FreshOption = False,
     out: Annotated[str | None, typer.Option("--out", "-o", help="A file for a copy of the calibration (JSON).")] = None,
     svg: Annotated[str | None, typer.Option("--svg", help="A file for the reliability diagram.")] = None,
+    alone: Annotated[
+        bool, typer.Option("--alone", help="Each of the judges that this one is made of as well, by itself.")
+    ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -70,5 +73,5 @@ def calibrate(
     spec = commands.judge_spec(judge, base_url)
     with commands.asking(map or [], concurrency=concurrency, fresh=fresh, budget=budget, quiet=quiet) as how:
         raise typer.Exit(
-            commands.calibrate(commands.Subject(labels, data, scorer, spec, ledger), labelling, how, files)
+            commands.calibrate(commands.Subject(labels, data, scorer, spec, ledger, alone), labelling, how, files)
         )

@@ -16,11 +16,14 @@ from evalstone.calibration.measures import measured
 from evalstone.calibration.store import file_for, stored
 from evalstone.calibration.values import Method
 from evalstone.cli.commands import FAILED, GO_ON, INTERRUPTED, INTERRUPTION, OK, interruptible
+from evalstone.cli.judge_list import calibrations_table
 from evalstone.cli.planning import judge_spec
 from evalstone.cli.screen import console
 from evalstone.config import pairs
 from evalstone.dataset.writing import json_line, write_jsonl, write_text
 from evalstone.errors import UsageError
+from evalstone.judges.base import Judge
+from evalstone.judges.named import judge_from
 from evalstone.report.calibration import show_calibration
 from evalstone.report.reliability import reliability_svg
 from evalstone.trust import calibrating
@@ -31,13 +34,14 @@ __all__ = ["Files", "Subject", "asking", "calibrate", "judge_spec", "labelling"]
 
 @dataclass(frozen=True)
 class Subject:
-    """What is calibrated, and against which labels."""
+    """What is calibrated, and against which labels. alone: each of the judges that it is made of as well, by itself."""
 
     labels: str
     data: str | None
     scorer: str
     judge: Any
     ledger: str | None
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,24 +95,36 @@ def _range(text: str) -> tuple[float, float]:
 def calibrate(subject: Subject, how: Labelling, ask: Asking, files: Files) -> int:
     """Calibrate, show, write; the exit code."""
     ledger = subject.ledger or DEFAULT_LEDGER
-    made = calibrating.calibrate(
-        subject.labels,
-        subject.scorer,
-        data=subject.data,
-        judge=subject.judge,
-        ledger=ledger,
-        labelling=how,
-        asking=ask,
-    )
-    if made.ended == INTERRUPTION:
-        sys.stderr.write(f"{len(made.pairs)} labelled samples were scored: {GO_ON}\n")
-        return INTERRUPTED
+    judge = judge_from(subject.judge)
+    if subject.alone and ask.budget is not None:
+        raise UsageError("--alone calibrates several judges and --budget is for one; calibrate them one by one")
+    found: list[Calibration] = []
+    for one in (judge, *(judge.members if subject.alone else ())):
+        made = calibrating.calibrate(
+            subject.labels, subject.scorer, data=subject.data, judge=one, ledger=ledger, labelling=how, asking=ask
+        )
+        if made.ended == INTERRUPTION:
+            sys.stderr.write(f"{len(made.pairs)} labelled samples were scored: {GO_ON}\n")
+            return INTERRUPTED
+        found.append(made)
     if files.as_json:
-        sys.stdout.write(json_line(stored(made)) + "\n")
+        for made in found:
+            sys.stdout.write(json_line(stored(made)) + "\n")
     else:
-        show_calibration(made, console())
-    _write(made, files, ledger)
-    return FAILED if made.failed or made.ended else OK
+        _show(found, judge)
+    _write(found[0], files, ledger)
+    return FAILED if any(made.failed or made.ended for made in found) else OK
+
+
+def _show(found: list[Calibration], judge: Judge) -> None:
+    """The calibration that was asked for, and the judges that its judge is made of beside it."""
+    screen = console()
+    show_calibration(found[0], screen)
+    if len(found) > 1:
+        screen.print()
+        screen.print(calibrations_table("beside its judges alone", found))
+    elif judge.members:
+        screen.print(Text("Beside each of its judges alone: add --alone", style="dim"))
 
 
 def _write(made: Calibration, files: Files, ledger: str) -> None:

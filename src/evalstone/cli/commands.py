@@ -74,8 +74,12 @@ def _waits(result: Run, config: RunConfig, size: int) -> int:
     screen.print(Text(f"{safe(result.dataset)}: {safe(waits, 1000)}"))
     screen.print(Text(f"{len(result)} of {size} outcomes are in {shown(config.ledger)}, run {result.id}."))
     screen.print(Text("The same command reads the answers when they are there, and goes on:"))
-    screen.print(Text(f"  evalstone {safe(shlex.join(sys.argv[1:]), 2000)}"), soft_wrap=True)
+    _show_command(screen)
     return INTERRUPTED if result.ended == INTERRUPTION else FAILED
+
+
+def _show_command(screen: Console) -> None:
+    screen.print(Text(f"  evalstone {safe(shlex.join(sys.argv[1:]), 2000)}"), soft_wrap=True)
 
 
 @contextmanager
@@ -127,8 +131,9 @@ def _exit_code(result: Run, config: RunConfig, screen: Console) -> int:
         return BELOW
     if not result.complete:
         higher = "" if config.budget is None else ", with a higher --budget"
-        told = f"The run ended before its end: {result.ended}. {GO_ON.capitalize()}{higher}."
+        told = f"The run ended before its end: {result.ended}. {GO_ON.capitalize()}{higher}:"
         screen.print(Text(told, style="yellow"))
+        _show_command(screen)
     return FAILED if result.failed or not result.complete else OK
 
 

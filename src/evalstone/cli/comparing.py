@@ -41,8 +41,8 @@ def compare(names: Sequence[str], ledger: str | None, outputs: Outputs, way: Way
     deliver(
         outputs,
         {
-            "html": lambda: comparison_page(compared),
-            "markdown": lambda: lines(comparison_markdown(compared)),
+            "html": lambda: comparison_page(compared, most=way.most),
+            "markdown": lambda: lines(comparison_markdown(compared, most=way.most)),
             "csv": lambda: comparison_csv(compared),
             "json": lambda: lines([json_line(compared.to_dict())]),
         },
@@ -52,8 +52,10 @@ def compare(names: Sequence[str], ledger: str | None, outputs: Outputs, way: Way
     return OK
 
 
-def drift(names: Sequence[str], ledger: str | None, outputs: Outputs) -> int:
+def drift(names: Sequence[str], ledger: str | None, outputs: Outputs, way: Way) -> int:
     """Hold the same anchors, judged then and now, against each other; the exit code."""
+    if way.by or way.anyway or way.adjustment != "holm":
+        raise UsageError("--anchor goes without --by, --anyway and --adjust: it looks at the same samples as a whole")
     if len(names) != 2:
         raise UsageError(f"--anchor takes two runs, the earlier one first, not {len(names)}")
     before, now = (found_run(name, ledger) for name in names)

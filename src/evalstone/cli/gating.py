@@ -27,6 +27,8 @@ def criteria_from(
         name, at, bar = text.rpartition("@")
         if not (name and at):
             raise UsageError(f"--pass-rate takes SCORER@SCORE=SHARE, such as faithfulness@0.8=0.9, not {text!r}")
+        if _scorer(name) in rates:
+            raise UsageError(f"--pass-rate {name} is asked for twice; one gate takes one score and share of a scorer")
         rates[_scorer(name)] = (_number(bar, "--pass-rate", name), _number(share, "--pass-rate", name))
     return GateCriteria(
         minimum=_numbers(minimum, "--min", "SCORER=MEAN"),
@@ -37,17 +39,22 @@ def criteria_from(
 
 
 def _numbers(texts: Sequence[str], option: str, form: str) -> dict[str, float]:
-    return {_scorer(name): _number(value, option, name) for name, value in _pairs(texts, option, form).items()}
+    return {name: _number(value, option, name) for name, value in _pairs(texts, option, form).items()}
 
 
 def _pairs(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
-    """What stands before and behind the last equals sign, for a scorer may be named with its parameters."""
+    """What stands before and behind the last equals sign, for a scorer may be named with its parameters.
+
+    Raises UsageError for what is named twice, for one of the two would be lost.
+    """
     found: dict[str, str] = {}
     for text in texts:
         name, _, value = text.rpartition("=")
         if not (name and value):
             raise UsageError(f"{option} takes {form}, not {text!r}")
-        found[name.strip()] = value.strip()
+        if (scorer := _scorer(name.strip())) in found:
+            raise UsageError(f"{option} {scorer} is asked for twice: {found[scorer]} and {value.strip()}")
+        found[scorer] = value.strip()
     return found
 
 
@@ -87,6 +94,5 @@ def gate(made: Gate, outputs: Outputs, inconclusive: str) -> int:
     )
     if not to_screen:
         show_gate(made, console())
-    if made.verdict == "pass":
-        return FAILED if made.run.failed or not made.run.complete else OK
-    return FAIL if made.verdict == "fail" else CODES[inconclusive]
+    code = {"pass": OK, "fail": FAIL, "inconclusive": CODES[inconclusive]}[made.verdict]
+    return FAILED if code == OK and (made.run.failed or not made.run.complete) else code

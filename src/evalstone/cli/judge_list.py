@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from evalstone.api import DEFAULT_LEDGER
-from evalstone.calibration import known_calibrations
+from evalstone.calibration import Calibration, known_calibrations
 from evalstone.cli.screen import console
 from evalstone.errors import UsageError
 from evalstone.judges.base import Judge
@@ -51,7 +51,7 @@ def _list(screen: Console, ledger: str) -> None:
     for example, how in MADE_OF_JUDGES:
         made.add_row(example, Text(how, style="dim"))
     screen.print(made)
-    _calibrations(screen, ledger, None)
+    _calibrations(screen, known_calibrations(ledger))
     screen.print(Text("\nevalstone judges 'NAME' explains one, and says whether it can be asked.", style="dim"))
 
 
@@ -99,7 +99,12 @@ def _explain(judge: Judge, screen: Console, ledger: str) -> None:
             screen.print(Text.assemble("  " * depth, name, (f"{_price(one)}; {_ready(one)}", "dim")))
         elif depth:
             screen.print(Text(f"{'  ' * depth}{safe(one.identity, 200)}"))
-    _calibrations(screen, ledger, judge.identity)
+    # Its members as well, for what they are worth alone is what a judge of judges is held against.
+    names = {one.identity for _, one in _tree(judge)}
+    known = [one for one in known_calibrations(ledger) if one.judge in names]
+    _calibrations(screen, known)
+    if all(one.judge != judge.identity for one in known):
+        screen.print(Text("\nNot calibrated here: evalstone calibrate --judge … --labels …", style="dim"))
 
 
 def _tree(judge: Judge, depth: int = 0) -> Iterator[tuple[int, Judge]]:
@@ -125,16 +130,18 @@ def _ready(judge: Judge) -> str:
     return "can be asked"
 
 
-def _calibrations(screen: Console, ledger: str, judge: str | None) -> None:
-    """What was measured with labels of the user's own, of one judge or of all."""
-    known = [one for one in known_calibrations(ledger) if judge is None or one.judge == judge]
-    if not known:
-        if judge is not None:
-            screen.print(Text("\nNot calibrated here: evalstone calibrate --judge … --labels …", style="dim"))
-        return
+def _calibrations(screen: Console, known: Sequence[Calibration]) -> None:
+    """What was measured with labels of the user's own."""
+    if known:
+        screen.print(Text(""))
+        screen.print(calibrations_table("calibrated here", known))
+
+
+def calibrations_table(title: str, known: Sequence[Calibration]) -> Table:
+    """A line for each calibration: whose it is, on what, and how far the judge was right."""
     from evalstone.calibration.measures import measured  # noqa: PLC0415 - scipy, which only a calibration needs
 
-    table = _table("calibrated here", "scorer", "on", "accuracy [95 %]", "kappa", "AUROC")
+    table = _table(title, "scorer", "on", "accuracy [95 %]", "kappa", "AUROC")
     for one in known:
         found = measured(one)
         accuracy, kappa = found.usual.accuracy, found.usual.kappa
@@ -147,5 +154,4 @@ def _calibrations(screen: Console, ledger: str, judge: str | None) -> None:
             "-" if kappa is None else f"{kappa.mean:.3f}",
             "-" if found.auroc is None else f"{found.auroc.mean:.3f}",
         )
-    screen.print(Text(""))
-    screen.print(table)
+    return table

@@ -55,6 +55,8 @@ def task(name: str, scorer: str | None, to: str, *, ledger: str | None, data: st
         raise UsageError(
             f"the texts of run {run.id} are not at hand, and there is nothing to read: name them with --data"
         )
+    if not run[title].scored:
+        raise UsageError(f"no sample of run {run.id} has a score of {title}, which labels could be held against")
     file = LabelFile(to)
     given: Mapping[str, float] = labels_of(run, title, to) if file.exists else {}
     return Task(name, run, title, run[title].card, file, given)

@@ -68,7 +68,7 @@ def prune(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete; without, it is only said what would go.")] = False,
 ) -> None:
-    """Delete runs with their records, or answers: what you name, and nothing else."""
+    """Delete runs with their records and batches, or answers: what you name, and nothing else."""
     from evalstone.cli import ledger_commands  # noqa: PLC0415
 
     ledger_commands.prune_rows(ledger, older_than, unfinished, unused_answers, yes)

@@ -146,6 +146,7 @@ def prune_rows(ledger: str | None, older: float | None, unfinished: bool, unused
         if yes and (gone.runs or gone.answers):
             book.compact()
     told = f"runs: {gone.runs:,}, with records: {gone.records:,}; answers: {gone.answers:,}"
+    told += f"; batches that were waited for: {gone.batches:,}" if gone.batches else ""
     console().print(Text(f"Deleted {told}." if yes else f"Would delete {told}. Nothing was deleted; add --yes."))
 
 

@@ -15,6 +15,7 @@ from evalstone.cli.reporting import found_run
 from evalstone.cli.screen import console
 from evalstone.dataset.writing import json_line
 from evalstone.errors import UsageError
+from evalstone.stats.planning import Plan
 
 OK = 0
 PLAN_FORMAT = 1
@@ -55,15 +56,21 @@ def _show(plans: Sequence[ScorerPlan], wanted: Wanted, *, paired: bool) -> None:
         plan = one.plan
         table.add_row(
             Text(one.title),
-            Text(f"{plan.needed:,}", style="bold"),
-            f"{plan.needed_low:,} to {plan.needed_high:,}",
+            *_needed(plan),
             f"{plan.n:,}",
             f"{plan.deviation:.3f}",
-            "-" if plan.detectable is None else f"{plan.detectable:.3f}",
+            "-" if not plan.detectable else f"{plan.detectable:.3f}",
         )
     screen.print(table)
     for told in _notes(plans, paired=paired):
         screen.print(Text(told, style="dim"))
+
+
+def _needed(plan: Plan) -> tuple[Text, str]:
+    """How many samples and between which; a pilot that does not vary cannot say."""
+    if not plan.deviation:
+        return Text("-"), "-"
+    return Text(f"{plan.needed:,}", style="bold"), f"{plan.needed_low:,} to {plan.needed_high:,}"
 
 
 def _notes(plans: Sequence[ScorerPlan], *, paired: bool) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from rich.text import Text
+
 from evalstone.analysis.labelling import CorrectedScore, corrected, labels_of
 from evalstone.analysis.rates import CorrectedShare, corrected_share
 from evalstone.api import DEFAULT_LEDGER
@@ -24,7 +26,8 @@ from evalstone.report.html import run_page
 from evalstone.report.junit import run_junit
 from evalstone.report.markdown import run_markdown
 from evalstone.report.slices import show_slices, slices_html, slices_markdown
-from evalstone.report.terminal import show_run
+from evalstone.report.terminal import safe, show_run
+from evalstone.report.wording import ending
 
 OK, FAILED = 0, 3
 
@@ -58,6 +61,8 @@ def report(run: Run, view: View, outputs: Outputs) -> int:
         show_run(run, screen, worst=view.worst)
         show_corrected(scores, screen)
         show_slices(found, screen)
+        if told := ending(run):
+            screen.print(Text(f"\n{safe(told, 600)}", style="yellow"))
     return FAILED if run.failed or not run.complete else OK
 
 
@@ -93,7 +98,7 @@ def _made(
     return {
         "html": lambda: run_page(run, sections=(*corrected_html(scores), *slices_html(found))),
         "markdown": lambda: lines(
-            (*run_markdown(run, worst=view.worst), *corrected_markdown(scores), *slices_markdown(found))
+            run_markdown(run, worst=view.worst, sections=(*corrected_markdown(scores), *slices_markdown(found)))
         ),
         "csv": lambda: run_csv(run),
         "json": as_json,

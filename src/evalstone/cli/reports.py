@@ -75,9 +75,9 @@ def compare(
     from evalstone.cli.outputs import Outputs  # noqa: PLC0415
 
     outputs = Outputs(html, markdown, csv, as_json)
-    if anchor:
-        raise typer.Exit(comparing.drift(runs, ledger, outputs))
     way = comparing.Way(by=tuple(by or ()), anyway=anyway, adjustment=adjust, most=most)
+    if anchor:
+        raise typer.Exit(comparing.drift(runs, ledger, outputs, way))
     raise typer.Exit(comparing.compare(runs, ledger, outputs, way))
 
 

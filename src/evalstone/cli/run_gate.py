@@ -30,9 +30,9 @@ def gate_code(watch: RunGate, result: Run, screen: Console) -> int:
     from evalstone.report.gate import show_decisions  # noqa: PLC0415
 
     screen.print()
-    show_decisions(watch.decisions(), screen)
+    show_decisions(watch.decisions(), screen, planned=False)
     told = (
-        "Looked at after every sample; the chance of a wrong pass, and of a wrong fail, is at most 5% however it ends."
+        "Looked at after every sample; the chance of a wrong pass, and of a wrong fail, is at most 5 % however it ends."
     )
     screen.print(Text(told, style="dim"))
     if watch.verdict == "inconclusive":

@@ -15,7 +15,7 @@ about the whole response; the minimum and the maximum are MiniCheck's (Tang et a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -26,6 +26,7 @@ from evalstone.evaluators.scorer import ContextEvaluatorScorer
 from evalstone.evaluators.sitting import together
 from evalstone.judges.base import Judge
 from evalstone.question import Ask, Question, room_of
+from evalstone.questions.chunking import chunked
 from evalstone.questions.verdict import VERDICT_FORM, Choice, ClaimSupported, MiniCheck, Verdict
 from evalstone.scorers.base import listed
 from evalstone.text import sentences
@@ -65,39 +66,6 @@ def worst(verdicts: Sequence[Verdict]) -> float | None:
     if "no" in verdicts:
         return 0.0
     return None if "undecided" in verdicts else 1.0
-
-
-def chunks(documents: Sequence[str], longest: int) -> tuple[tuple[str, ...], ...]:
-    """Documents in as few groups as hold at most `longest` characters each, in order.
-
-    A document that is longer by itself is cut between sentences, and a sentence that is longer still, anywhere.
-    """
-    groups: list[list[str]] = []
-    room = 0
-    for piece in (piece for document in documents for piece in _pieces(document, longest)):
-        if len(piece) > room or not groups:
-            groups.append([])
-            room = longest
-        groups[-1].append(piece)
-        room -= len(piece)
-    return tuple(tuple(group) for group in groups)
-
-
-def _pieces(document: str, longest: int) -> Iterator[str]:
-    if len(document) <= longest:
-        yield document
-        return
-    piece = ""
-    for sentence in sentences(document):
-        if piece and len(piece) + 1 + len(sentence) > longest:
-            yield piece
-            piece = ""
-        piece = f"{piece} {sentence}" if piece else sentence
-        while len(piece) > longest:
-            yield piece[:longest]
-            piece = piece[longest:]
-    if piece:
-        yield piece
 
 
 @dataclass(frozen=True)
@@ -156,7 +124,7 @@ class FactCheckingEvaluator(JudgeEvaluator):
 
     async def _check(self, ask: Ask, claim: str, documents: tuple[str, ...]) -> ClaimCheck:
         at_once = self.layout == "instructed" and room_of(ask).whole
-        parts = (documents,) if at_once else chunks(documents, self.longest) or ((),)
+        parts = (documents,) if at_once else tuple(chunk.texts for chunk in chunked(documents, self.longest))
         choice = best(await together(self._ask(ask, claim, part) for part in parts))
         return ClaimCheck(claim, choice.verdict, choice.reason, choice.probability)
 

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from evalstone.errors import (
     CannotAnswerError,
     EndpointError,
-    EvalstoneError,
     JudgeDownError,
     JudgeError,
     ReplyError,
@@ -150,6 +149,12 @@ class Hearing:
         except (JudgeError, RunEndedError) as error:
             return error
 
+    def end_below(self, needed: int, members: int, silent: Mapping[str, Exception]) -> None:
+        """Raise the error of a member that is down where, for good, fewer than needed are left to answer."""
+        down = [error for error in silent.values() if isinstance(error, JudgeDownError)]
+        if members - len(down) < needed:
+            raise down[0]
+
     def answered(
         self, value: A, *, confidence: float | None, detail: Mapping[str, Any], steps: list[Step] | None = None
     ) -> Answer[A]:
@@ -167,11 +172,8 @@ class Hearing:
             detail=detail,
         )
 
-    def failure(self, told: str, errors: Sequence[Exception]) -> EvalstoneError:
-        """What the members' errors come to: what ends a run first, CannotAnswerError when all of them are."""
-        for error in errors:
-            if isinstance(error, RunEndedError):
-                return error
+    def failure(self, told: str, errors: Sequence[Exception]) -> JudgeError:
+        """What the members' errors come to: CannotAnswerError when all of them are, or another kind that all are."""
         kinds = (CannotAnswerError, EndpointError, ReplyError)
         kind = next((kind for kind in kinds if all(isinstance(error, kind) for error in errors)), JudgeError)
         replies = [error.reply for error in errors if isinstance(error, JudgeError) and error.reply is not None]

@@ -66,6 +66,7 @@ class Consistent(Composite):
         asked = self.samples if votable else 1
         answers, silent = await hearing.ask_all([(self.judge, number) for number in range(asked)], question)
         if 2 * len(answers) <= asked:
+            hearing.end_below(asked // 2 + 1, asked, silent)
             why = "; ".join(dict.fromkeys(str(error) for error in silent.values()))
             raise hearing.failure(f"{len(answers)} of {asked} repetitions were answered ({why})", list(silent.values()))
         if not votable:

@@ -22,7 +22,7 @@ from urllib.request import getproxies
 
 import aiohttp
 
-from evalstone.errors import EndpointError, UnclearError, UsageError
+from evalstone.errors import EndpointError, SilentError, UnclearError, UsageError
 from evalstone.judges.limiter import Limiter, Place
 from evalstone.judges.refusals import FORM_WORDS, Refusals
 
@@ -62,6 +62,7 @@ class Endpoint:
         self._session: aiohttp.ClientSession | None = None
         self._users = 0
         self._reached = False
+        self._last_refusal = ""
         self.met: Counter[str] = Counter()
         self._limiter = limiter
         self._refusals: dict[str, Refusals] = {}
@@ -94,7 +95,7 @@ class Endpoint:
         return self._session
 
     async def post(self, path: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The parsed answer to a request. Raises EndpointError after the deadline or for a final refusal, and
+        """The parsed answer to a request. Raises SilentError after the deadline, EndpointError for a final refusal, and
         UsageError when the key or the model's name is wrong."""
         body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
         return self.parsed(await self.exchange(Call("POST", path, body), tokens=len(body) // BYTES_A_TOKEN))
@@ -105,7 +106,7 @@ class Endpoint:
         started = time.monotonic()
         attempt = 0
         while True:
-            with await self._limiter.admit(tokens) as place:
+            with await self._admitted(tokens, started + self.deadline) as place:
                 told, asked_wait = await self._try(call, place)
             if not isinstance(told, str):
                 return told
@@ -116,8 +117,15 @@ class Endpoint:
             # A server that never spoke is more likely not there than busy: the first to ask need not wait for long.
             deadline = self.deadline if self._reached else min(self.deadline, UNREACHED)
             if time.monotonic() + wait > started + deadline:
-                raise EndpointError(f"{self.host} gave no answer in {attempt} attempts; the last: {told}")
+                raise SilentError(f"{self.host} gave no answer in {attempt} attempts; the last: {told}")
             await asyncio.sleep(wait)
+
+    async def _admitted(self, tokens: int, until: float) -> Place:
+        try:
+            return await self._limiter.admit(tokens, until=until)
+        except TimeoutError:
+            told = f"{self.host} asks everyone to wait for longer than the deadline of {self.deadline:g} s"
+            raise SilentError(f"{told} ({self._last_refusal})") from None
 
     async def _try(self, call: Call, place: Place) -> tuple[bytes | str, float | None]:
         """One attempt: the answer's content, or what went wrong and the wait that was asked for."""
@@ -151,6 +159,7 @@ class Endpoint:
         self.met[f"HTTP {status}"] += 1
         wait = _retry_after(headers)
         if status == 429:
+            self._last_refusal = told
             self._limiter.refused(place.sent_at, wait)
         return told, wait
 

@@ -43,6 +43,8 @@ class _Along:
 
     def settle(self, data: Sequence[Any], node: Mapping[str, Any], at: str) -> Settled[Any]:
         node = self._resolved(node)
+        if "anyOf" in node:
+            return self._either(data, [self._resolved(option) for option in node["anyOf"]], at)
         if "properties" in node and all(isinstance(one, dict) for one in data):
             return self._object([cast("dict[str, Any]", one) for one in data], node, at)
         if "enum" in node or node.get("type") == "boolean":
@@ -51,6 +53,25 @@ class _Along:
             scale = Scale(number=True, whole=node["type"] == "integer", ordered=False)
             return decided(data, scale, self.ballot, at, self.ballot.sure)
         return Settled(data[0], (), tuple(0.0 for _ in data))
+
+    def _either(self, data: Sequence[Any], options: Sequence[Mapping[str, Any]], at: str) -> Settled[Any]:
+        """One value of several forms: a vote on the form, such as whether there is a value at all, then one among the
+        values of that form."""
+        common = next((option for option in options if all(_fits(one, option) for one in data)), None)
+        forms = [common or next((option for option in options if _fits(one, option)), options[-1]) for one in data]
+        told = [_form_of(form, options) for form in forms]
+        vote = decided(told, _CHOICE, self.ballot, at, self.ballot.sure)
+        chosen = [place for place, name in enumerate(told) if name == vote.value]
+        among = _Along(self.defined, Ballot(self.ballot.vote, tuple(self.ballot.sure[place] for place in chosen)))
+        found = among.settle([data[place] for place in chosen], forms[chosen[0]], at)
+        agreeing = dict(zip(chosen, found.agreeing, strict=True))
+        # That all have one form is no verdict, but that there is no value is one.
+        counts = len(set(told)) > 1 or data[chosen[0]] is None
+        return Settled(
+            found.value,
+            (*(vote.verdicts if counts else ()), *found.verdicts),
+            tuple(counts * vote.agreeing[place] + agreeing.get(place, 0.0) for place in range(len(data))),
+        )
 
     def _object(self, data: Sequence[dict[str, Any]], node: Mapping[str, Any], at: str) -> Settled[Any]:
         verdicts: list[VerdictVote] = []
@@ -71,3 +92,29 @@ class _Along:
         if "$ref" in node:
             return self._resolved(self.defined[str(node["$ref"]).rpartition("/")[2]])
         return node
+
+
+def _fits(value: Any, node: Mapping[str, Any]) -> bool:
+    """Whether a value has the form of one of several nodes of a schema; told by its kind alone."""
+    if "enum" in node:
+        return value in node["enum"]
+    match node.get("type"):
+        case "object":
+            return isinstance(value, dict) and set(cast("dict[str, Any]", value)) == set(node.get("properties", ()))
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer" | "number" as kind:
+            return isinstance(value, int if kind == "integer" else int | float) and not isinstance(value, bool)
+        case "array":
+            return isinstance(value, list)
+        case "null":
+            return value is None
+        case _:
+            return isinstance(value, str)
+
+
+def _form_of(node: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -> str:
+    """What one of several forms is called in the votes: its type, or its place where another has that as well."""
+    kind = node.get("type", "words")
+    alike = sum(option.get("type", "words") == kind for option in options)
+    return "none" if kind == "null" else str(kind) if alike < 2 else f"form {options.index(node) + 1}"

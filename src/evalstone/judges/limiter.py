@@ -36,8 +36,11 @@ class Limiter:
         self._requests = Bucket(requests_a_minute)
         self._tokens = Bucket(tokens_a_minute)
 
-    async def admit(self, tokens: int) -> Place:
-        """Wait until a request of about so many tokens may go out. Enter the place for as long as it is under way."""
+    async def admit(self, tokens: int, *, until: float = math.inf) -> Place:
+        """Wait until a request of about so many tokens may go out. Enter the place for as long as it is under way.
+
+        Raises TimeoutError where everyone was asked to wait for longer than `until`, a time of the monotonic clock.
+        """
         while self.under_way >= self.at_once:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -48,7 +51,9 @@ class Limiter:
                 raise
         self.under_way += 1
         try:
-            while (wait := self._wait(tokens)) > 0:  # noqa: ASYNC110 - the moment is known, there is no event
+            while (wait := self._wait(tokens)) > 0:
+                if self._open_at > until:
+                    raise TimeoutError
                 await asyncio.sleep(wait)
             self._requests.take(1)
             self._tokens.take(tokens)

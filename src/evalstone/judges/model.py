@@ -20,7 +20,7 @@ from evalstone.judges.prices import cost_of, window_of
 from evalstone.judges.providers import PROVIDERS, split_model
 from evalstone.judges.refusals import Refusals
 from evalstone.judges.room import room_for
-from evalstone.judges.settings import check_setting
+from evalstone.judges.settings import check_setting, is_number
 from evalstone.question import Answer, Question, Room
 from evalstone.types import Usage
 
@@ -239,10 +239,11 @@ class ModelJudge(Judge):
 
     def taken(self, data: Any) -> tuple[Usage, float | None]:
         """What a response says that it took, and its price; that is unknown when it does not say."""
-        told: Any = cast("Mapping[str, Any]", data).get("usage") if isinstance(data, Mapping) else None
+        told = _object(_object(data).get("usage"))
         usage = _usage(told)
         provider, model = split_model(self.model)
-        return usage, cost_of(usage, provider=provider, model=model, price=self.price) if told else None
+        known = is_number(told.get("prompt_tokens"))
+        return usage, cost_of(usage, provider=provider, model=model, price=self.price) if known else None
 
 
 def _line(text: str) -> str:
@@ -250,12 +251,20 @@ def _line(text: str) -> str:
     return line if len(line) <= 300 else line[:299] + "…"
 
 
-def _usage(data: Mapping[str, Any] | None) -> Usage:
-    given = data or {}
-    details: Mapping[str, Any] = given.get("prompt_tokens_details") or {}
+def _usage(data: Mapping[str, Any]) -> Usage:
+    details = _object(data.get("prompt_tokens_details"))
     return Usage(
-        input=int(given.get("prompt_tokens") or 0),
-        output=int(given.get("completion_tokens") or 0),
-        cached=int(details.get("cached_tokens") or 0),
+        input=_count(data.get("prompt_tokens")),
+        output=_count(data.get("completion_tokens")),
+        cached=_count(details.get("cached_tokens")),
         requests=1,
     )
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _count(value: Any) -> int:
+    """A count of tokens; 0 for what is none. A reply may be good though it counts badly."""
+    return int(value) if is_number(value) and value > 0 else 0

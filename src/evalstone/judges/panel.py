@@ -79,6 +79,7 @@ class Panel(Composite):
             return await _first(hearing, self.judges, question)
         answers, silent = await hearing.ask_all([(judge, 0) for judge in self.judges], question)
         if len(answers) < self.needed:
+            hearing.end_below(self.needed, len(self.judges), silent)
             why = "; ".join(f"{name}: {error}" for name, error in silent.items())
             said = f"{len(answers)} of {len(self.judges)} judges answered, {self.needed} are needed ({why})"
             raise hearing.failure(said, list(silent.values()))
@@ -110,6 +111,7 @@ async def _first(hearing: Hearing, judges: Sequence[Judge], question: Question[A
                 detail["silent"] = {name: str(error) for name, error in silent.items()}
             return hearing.answered(answers[0].value, confidence=answers[0].confidence, detail=detail)
         silent.update(mute)
+    hearing.end_below(1, len(judges), silent)
     why = "; ".join(f"{name}: {error}" for name, error in silent.items())
     raise hearing.failure(f"none of {len(judges)} judges answered ({why})", list(silent.values()))
 

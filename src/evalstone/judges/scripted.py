@@ -83,8 +83,9 @@ class ReplayJudge(Judge):
 
     replies: raw replies by question fingerprint. alternatives: by fingerprint, the probabilities that came with a
     reply. answers: by fingerprint, answers as data where there was no raw reply: those of the embedded judge and of
-    judges made of judges. confidences: by fingerprint, where the judge gave any. A question that was not recorded
-    cannot be answered; the outcome is Skipped with that reason.
+    judges made of judges. confidences: by fingerprint, where the judge gave any. votes: by fingerprint, those behind
+    each verdict, where judges voted, so that a cascade divides its questions as before. A question that was not
+    recorded cannot be answered; the outcome is Skipped with that reason.
     """
 
     costly = False
@@ -95,6 +96,9 @@ class ReplayJudge(Judge):
     alternatives: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: dict[str, Mapping[str, float]]())
     answers: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
     confidences: Mapping[str, float] = field(default_factory=lambda: dict[str, float]())
+    votes: Mapping[str, Sequence[Mapping[str, Any]]] = field(
+        default_factory=lambda: dict[str, Sequence[Mapping[str, Any]]]()
+    )
     source: str = ""
 
     @classmethod
@@ -121,6 +125,7 @@ class ReplayJudge(Judge):
             alternatives={key: given for key, step in said.items() if (given := step.get("alternatives"))},
             answers={key: step["answer"] for key, step in said.items() if step["reply"] is None},
             confidences={key: sure for key, step in said.items() if (sure := step.get("confidence")) is not None},
+            votes={key: given for key, step in said.items() if (given := _votes_of(step))},
             source=str(file) if judge is None else f"{file}, {judge}",
         )
 
@@ -140,8 +145,14 @@ class ReplayJudge(Judge):
             value = answer_from(question, self.answers[key])
         else:
             raise CannotAnswerError(f"no answer to this {question.kind} question was recorded")
-        sure = self.confidences.get(key)
-        return Answer(value=value, judge=self.identity, reply=reply, alternatives=weights, confidence=sure)
+        return Answer(
+            value=value,
+            judge=self.identity,
+            reply=reply,
+            alternatives=weights,
+            confidence=self.confidences.get(key),
+            detail={"verdicts": self.votes[key]} if key in self.votes else None,
+        )
 
 
 def _steps(lines: Iterable[str], file: Path, judge: str | None) -> Iterator[Mapping[str, Any]]:
@@ -155,6 +166,11 @@ def _steps(lines: Iterable[str], file: Path, judge: str | None) -> Iterator[Mapp
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{file}, line {number}: not a line of records.jsonl ({error!r})") from None
         yield from found
+
+
+def _votes_of(step: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    detail: Mapping[str, Any] = step.get("detail") or {}
+    return detail.get("verdicts") or ()
 
 
 def _said_by(step: Mapping[str, Any], judge: str | None) -> Iterator[Mapping[str, Any]]:

@@ -14,6 +14,7 @@ The parts stand in each other, and become the tables that a file has.
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from evalstone.errors import UsageError, unknown
 _CALL = re.compile(r"\s*([^\s(),=]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 _SETTING = re.compile(r"\s*([a-z_]+)\s*=\s*(.*)", re.DOTALL)
 _WORDS: Mapping[str, Any] = {"true": True, "false": False, "True": True, "False": False, "None": None, "none": None}
+_DEEPEST = 20
 MADE_OF_JUDGES = ("panel", "cascade", "consistent")
 
 
@@ -67,6 +69,8 @@ def _parts(inside: str, spec: str) -> list[str]:
             depth += 1
         elif character in ")]":
             depth -= 1
+        if depth > _DEEPEST:
+            raise UsageError(f"judges stand in each other more than {_DEEPEST} deep in {reprlib.repr(spec.strip())}")
         if depth < 0:
             break
         if character == "," and not depth and not quote:

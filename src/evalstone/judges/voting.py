@@ -147,11 +147,13 @@ def _confidence(values: Sequence[Any], made: Mapping[str, Any], scales: Mapping[
 
 def _of_yes(choices: Sequence[Choice], vote: Vote) -> float | None:
     """The probability of a yes: of the judges' own the lower median, the mean or the lowest, so that it is on the side
-    of the verdict. A judge without one counts as sure of its yes or no; None where all are without."""
-    if all(choice.probability is None for choice in choices):
+    of the verdict. A judge without one counts as sure of its yes or no, and one that is undecided has no say where
+    another is not; None where all are without."""
+    decided = [choice for choice in choices if choice.verdict != "undecided"] or choices
+    if all(choice.probability is None for choice in decided):
         return None
-    decided = [choice for choice in choices if choice.probability is not None or choice.verdict != "undecided"]
-    each = [float(one.verdict == "yes") if one.probability is None else one.probability for one in decided]
+    known = [choice for choice in decided if choice.probability is not None or choice.verdict != "undecided"]
+    each = [float(one.verdict == "yes") if one.probability is None else one.probability for one in known]
     match vote:
         case "mean":
             return statistics.fmean(each)

@@ -156,7 +156,8 @@ class Limited(Wrapped):
     @asynccontextmanager
     async def _opened(self) -> AsyncGenerator[object]:
         seats = _seats.setdefault(asyncio.get_running_loop(), {})
-        key = (self.identity, self.at_once, self.a_minute, self.at_most)
+        # Equal limits around each other are two: a question that is within one would wait for itself at the other.
+        key = (self.identity, self.at_once, self.a_minute, self.at_most, _limits(self.judge))
         seat = seats.setdefault(key, _Seat.of(self))
         seat.users += 1
         try:
@@ -187,6 +188,11 @@ class Limited(Wrapped):
             seat.asked += 1
             with await seat.limiter.admit(0):
                 return await ask()
+
+
+def _limits(judge: Judge) -> int:
+    """How many limits stand around the innermost judge."""
+    return isinstance(judge, Limited) + _limits(judge.judge) if isinstance(judge, Wrapped) else 0
 
 
 @dataclass

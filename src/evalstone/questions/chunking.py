@@ -17,9 +17,10 @@ class Chunk:
 
 
 def chunked(passages: Sequence[str], longest: int) -> tuple[Chunk, ...]:
-    """Passages in as few chunks as hold at most `longest` characters each, in order; one empty chunk for no passages.
+    """Passages in as few chunks as hold at most `longest` characters each, in order; at least one, if an empty one.
 
-    A passage that is longer by itself is cut between sentences, and a sentence that is longer still, anywhere.
+    A passage that is longer by itself is cut between sentences, and a sentence that is longer still, anywhere. What has
+    no letter and no digit is left out of such a passage.
     """
     if sum(map(len, passages)) <= longest:
         return (Chunk(tuple(passages), tuple(range(1, len(passages) + 1))),)
@@ -32,7 +33,8 @@ def chunked(passages: Sequence[str], longest: int) -> tuple[Chunk, ...]:
                 room = longest
             groups[-1].append((piece, number))
             room -= len(piece)
-    return tuple(Chunk(tuple(text for text, _ in group), tuple(number for _, number in group)) for group in groups)
+    made = (Chunk(tuple(text for text, _ in group), tuple(number for _, number in group)) for group in groups)
+    return tuple(made) or (Chunk(),)
 
 
 def _pieces(passage: str, longest: int) -> Iterator[str]:

@@ -12,6 +12,7 @@ from evalstone.calibration import Calibration
 from evalstone.calibration.measures import Annotators, Measures, Verdicts, measured
 from evalstone.report.reliability import reliability_lines
 from evalstone.report.terminal import safe
+from evalstone.stats.discrimination import auroc
 from evalstone.stats.intervals import Interval
 
 FEW = 20
@@ -55,24 +56,35 @@ def cautions(calibration: Calibration) -> list[str]:
     truths = [truth for _, truth in calibration.decided]
     yes, no = sum(truths), len(truths) - sum(truths)
     told: list[str] = []
-    if not yes or not no:
+    if not truths:
+        told.append("annotators are evenly split on every sample: no verdict can be checked, no threshold was learned.")
+    elif not yes or not no:
         only = "yes" if yes else "no"
         told.append(f"every label says {only}: nothing can be said of the others, and no threshold was learned.")
     elif min(yes, no) < FEW:
         told.append(f"{yes} yes and {no} no are few labels: read the intervals, not the estimates.")
-    if calibration.undecided:
+    if len(truths) > 1 and len({value for value, _ in calibration.decided}) == 1:
+        told.append("the judge gave all of them one score: it tells none from another, whatever the threshold.")
+    area = auroc([value for value, _ in calibration.decided], truths)
+    if area is not None and area.high is not None and area.high < 0.5:
+        better = "lower" if calibration.lower_is_better else "higher"
+        told.append(
+            f"scores rank against the labels. Yes is what a full score of {safe(calibration.name)} says, where "
+            f"{better} is better: have labels that mean the opposite been read as yes?"
+        )
+    if truths and calibration.undecided:
         told.append(
             f"{calibration.undecided} samples on which annotators are evenly split are left out of the verdicts."
         )
     if calibration.skipped or calibration.failed:
         told.append(f"{calibration.skipped} labelled samples were skipped and {calibration.failed} failed.")
     if calibration.ended:
-        told.append(f"the run ended before its end ({calibration.ended}); the calibration was not kept.")
+        told.append(f"the run ended before its end ({safe(calibration.ended)}); the calibration was not kept.")
     return told
 
 
 def _heading(calibration: Calibration) -> Iterable[Text]:
-    what = f"{len(calibration.pairs)} labelled samples, {calibration.name} judged by "
+    what = f"{len(calibration.pairs)} labelled samples, {safe(calibration.name)} judged by "
     yield Text.assemble((safe(calibration.dataset), "bold"), f": {what}", (safe(calibration.judge), "bold"))
     columns = ", ".join(safe(column, 40) for column in calibration.columns)
     words = [f"{safe(word, 40)} = {'yes' if share else 'no'}" for word, share in calibration.words.items()]

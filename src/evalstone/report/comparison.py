@@ -10,7 +10,7 @@ from rich.text import Text
 
 from evalstone.analysis.comparison import ADJUSTMENT_NAMES, Compared, Line
 from evalstone.report.csv import csv_rows
-from evalstone.report.markdown import literal, prose, table
+from evalstone.report.markdown import literal, literal_cell, prose, table
 from evalstone.report.terminal import safe
 
 SIGNS = {"better": "▲ better", "worse": "▼ worse", "unclear": "unclear"}
@@ -62,11 +62,13 @@ def notes(compared: Compared) -> Iterator[str]:
     """What a reader must know: how the runs differ, how p-values are adjusted, what is missing or few."""
     yield from (f"{text}." for text in compared.told)
     way = ADJUSTMENT_NAMES[compared.adjustment]
-    tests = dict.fromkeys(line.result.test.name for line in compared.lines)
+    moved = [line for line in compared.lines if line.result.ties < line.result.n]
+    tests = dict.fromkeys(line.result.test.name for line in moved or compared.lines)
     yield (
-        f"Differences are B - A, paired by sample; p by {' and '.join(tests)}, adjusted by {way} over "
-        f"{len(compared.lines)} comparisons. Effect: mean difference in standard deviations of the differences."
+        f"Differences are those of each run from A, paired by sample; p by {' or '.join(tests)}, adjusted by {way}; "
+        f"comparisons: {len(compared.lines)}. Effect: mean difference in standard deviations of the differences."
     )
+    yield from (f"{line.title}, {line.a} and {line.b}: {other_tests(line)}, not adjusted." for line in moved)
     for title, found in compared.friedman.items():
         if found.friedman is not None:
             told = f"{found.friedman.name} p {p_told(found.friedman.p_value)}"
@@ -77,6 +79,15 @@ def notes(compared: Compared) -> Iterator[str]:
             yield f"{line.title}, {line.a} and {line.b}: {left}."
         if line.result.caution:
             yield f"{line.title}, {line.a} and {line.b}: {line.result.caution}."
+
+
+def other_tests(line: Line) -> str:
+    """What Wilcoxon's test says of the same differences, and McNemar's where samples pass or fail."""
+    ranks, changed = line.result.wilcoxon, line.result.mcnemar
+    told = f"{ranks.name} p {p_told(ranks.p_value)}"
+    if changed is None:
+        return told
+    return f"{told}, McNemar p {p_told(changed.p_value)} ({changed.gained} gained, {changed.lost} lost)"
 
 
 def run_lines(compared: Compared) -> Iterator[tuple[str, str]]:
@@ -134,8 +145,8 @@ def _show_changes(compared: Compared, console: Console, most: int) -> None:
             console.print(Text.assemble((safe(change.sample, 80), "cyan"), told))
 
 
-def comparison_markdown(compared: Compared) -> Iterator[str]:
-    """A comparison as lines of Markdown."""
+def comparison_markdown(compared: Compared, *, most: int = 3) -> Iterator[str]:
+    """A comparison as lines of Markdown. most: how many of the most changed samples are shown for each scorer."""
     yield "### Comparison"
     yield ""
     yield from (f"- **{name}** {prose(told)}" for name, told in run_lines(compared))
@@ -150,16 +161,24 @@ def comparison_markdown(compared: Compared) -> Iterator[str]:
             yield from ("", "</details>")
     yield ""
     yield from (f"- {prose(told)}" for told in notes(compared))
+    changed = [line for line in compared.lines if line.changes[:most]]
+    if changed:
+        yield from ("", "<details><summary>Most changed</summary>", "")
+    for line in changed:
+        yield f"- {prose(line.title)}, {line.a} to {line.b}"
+        yield from (f"  - {literal(c.sample, 80)} {c.a:.3g} to {c.b:.3g}" for c in line.changes[:most])
+    if changed:
+        yield from ("", "</details>")
 
 
 def _row(line: Line) -> Sequence[str]:
-    place = (literal(f"{line.field}={line.key}", 60), str(line.result.n)) if line.field else ()
+    place = (literal_cell(f"{line.field}={line.key}", 60), str(line.result.n)) if line.field else ()
     return (prose(line.title), *place, *cells(line), SIGNS[line.sign])
 
 
 CSV_HEADER = (
     "scorer", "a", "b", "field", "slice", "n", "mean a", "mean b", "difference", "low", "high", "p", "adjusted p",
-    "dz", "wins", "ties", "losses", "sign", "signature",
+    "dz", "wins", "ties", "losses", "sign", "signature", "wilcoxon p", "mcnemar p",
 )  # fmt: skip
 
 
@@ -174,5 +193,6 @@ def _csv_row(line: Line) -> Sequence[str | float | int | None]:
     return (
         line.title, line.a, line.b, line.field, line.key, result.n, result.mean_a, result.mean_b, difference.mean,
         difference.low, difference.high, result.p_value, line.p_value, result.dz, result.wins, result.ties,
-        result.losses, line.sign, line.card.signature,
+        result.losses, line.sign, line.card.signature, result.wilcoxon.p_value,
+        None if result.mcnemar is None else result.mcnemar.p_value,
     )  # fmt: skip

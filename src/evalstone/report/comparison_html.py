@@ -12,17 +12,16 @@ from evalstone.report.page import escaped, page
 from evalstone.report.svg import difference_plot
 from evalstone.types import Record, Sample
 
-SHOWN_CHANGES = 5
 KINDS = {"better": "good", "worse": "bad", "unclear": "plain"}
 
 
-def comparison_page(compared: Compared) -> Iterator[str]:
-    """A comparison as an HTML page, in pieces."""
+def comparison_page(compared: Compared, *, most: int = 5) -> Iterator[str]:
+    """A comparison as an HTML page, in pieces. most: how many of the most changed samples it holds for each scorer."""
     names = [run.dataset for run in compared.runs.values()]
-    return page(f"Comparison of {' and '.join(dict.fromkeys(names))} · evalstone", _body(compared))
+    return page(f"Comparison of {' and '.join(dict.fromkeys(names))} · evalstone", _body(compared, most))
 
 
-def _body(compared: Compared) -> Iterator[str]:
+def _body(compared: Compared, most: int) -> Iterator[str]:
     yield "<header><h1>Comparison</h1><dl class='facts wide'>"
     yield from (f"<div><dt>{name}</dt><dd>{escaped(told)}</dd></div>" for name, told in run_lines(compared))
     yield "</dl></header>\n<main>\n"
@@ -35,13 +34,22 @@ def _body(compared: Compared) -> Iterator[str]:
             yield from _table(sliced, name)
             yield "</section>\n"
     yield "<section class='note'>" + "".join(f"<p>{escaped(told)}</p>" for told in notes(compared)) + "</section>\n"
-    yield from _changes(compared)
+    yield from _changes(compared, most)
     yield "</main>\n<footer><p>Made by evalstone.</p></footer>\n"
 
 
 def _table(lines: Sequence[Line], name: str) -> Iterator[str]:
     sliced = any(line.field for line in lines)
-    heads = ["scorer", *(["slice", "n"] if sliced else []), "A", name, "difference", "", "p", "win/tie/loss"]
+    heads = [
+        "scorer",
+        *(["slice", "n"] if sliced else []),
+        "A",
+        name,
+        "difference",
+        "95 % interval",
+        "p",
+        "win/tie/loss",
+    ]
     numeric = {"n", "A", name, "p", "win/tie/loss"}
     row = "".join(
         f"<th scope='col' class='{'number' if head in numeric else 'word'}'>{escaped(head)}</th>"
@@ -75,9 +83,11 @@ def _row(line: Line, reach: float) -> str:
     difference = line.result.difference
     told = f"{line.title}: difference {signed(difference.mean)}, interval {spread(line)}, {line.sign}"
     plot = difference_plot(difference.mean, difference.low, difference.high, reach=reach, title=told, sign=line.sign)
-    first, second, change, interval, p_value, wins, _ = cells(line)
+    first, second, change, interval, p_value, wins, effect = cells(line)
     place = (
-        f"<td>{escaped(f'{line.field}={line.key}')}</td><td class='number'>{line.result.n}</td>" if line.field else ""
+        f"<td>{escaped(f'{line.field}={line.key}')}</td><td class='number' data-label='n'>{line.result.n}</td>"
+        if line.field
+        else ""
     )
     better = "lower is better" if line.card.lower_is_better else "higher is better"
     return (
@@ -86,14 +96,14 @@ def _row(line: Line, reach: float) -> str:
         f"<td>{plot}</td><td><span class='value'>{change}</span><span class='under'>{interval}</span></td>"
         f"<td class='number' data-label='p'>{p_value}"
         f"<span class='under'>{p_told(line.result.p_value)} alone</span></td>"
-        f"<td class='number' data-label='win/tie/loss'>{wins}</td>"
+        f"<td class='number' data-label='win/tie/loss'>{wins}<span class='under'>effect {effect}</span></td>"
         f"<td><span class='verdict {KINDS[line.sign]}'>{SIGNS[line.sign]}</span></td></tr>\n"
     )
 
 
-def _changes(compared: Compared) -> Iterator[str]:
+def _changes(compared: Compared, most: int) -> Iterator[str]:
     """The samples that changed most, with the answers and reasons of both runs."""
-    wanted = {change.sample for line in compared.lines for change in line.changes[:SHOWN_CHANGES]}
+    wanted = {change.sample for line in compared.lines for change in line.changes[:most]}
     if not wanted:
         return
     texts = {name: _texts(run, wanted) for name, run in compared.runs.items()}
@@ -103,7 +113,7 @@ def _changes(compared: Compared) -> Iterator[str]:
         if not line.changes:
             continue
         yield f"<h3>{escaped(line.title)}, {line.a} to {line.b}</h3>\n"
-        for change in line.changes[:SHOWN_CHANGES]:
+        for change in line.changes[:most]:
             yield from _change(line, change, texts, reasons)
     yield "</section>\n"
 

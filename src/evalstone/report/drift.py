@@ -19,8 +19,8 @@ STYLES = {"drifted": "red", "stable": "green", "unclear": "yellow"}
 def show_drift(before: Run, now: Run, found: Sequence[ScorerDrift], console: Console) -> None:
     """Print whether a judge's scores of the same anchors moved."""
     for name, run in (("then", before), ("now ", now)):
-        told = f"  {safe(run.dataset)}, {run.samples} samples, judged by {run.judge}, run {run.id}"
-        console.print(Text.assemble((name, "bold"), told))
+        told = f"{run.dataset}, {run.samples} samples, judged by {run.judge}, run {run.id}"
+        console.print(Text.assemble((name, "bold"), "  ", safe(told, 600)))
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     made.add_column("scorer")
     for title in ("then", "now", "change", "95 % interval", "p", "moved", "largest"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -82,20 +82,29 @@ def _from_folder(folder: Path) -> Run:
         summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
         if not isinstance(summary, dict):
             raise DataError(f"{folder / SUMMARY} must hold an object")
-        run = _told(Run.from_dict(cast("dict[str, Any]", summary), list(_records(folder / RECORDS))))
+        about = cast("dict[str, Any]", summary)
+        scorers = {scorer["signature"] for scorer in about["scorers"]}
+        run = _told(Run.from_dict(about, list(_records(folder / RECORDS, scorers))))
         stored = folder / SAMPLES
         return dataclasses.replace(run, data=StoredSamples(stored)) if stored.exists() else run
     except FileNotFoundError as error:
         raise UsageError(f"{folder} holds no results: {Path(error.filename).name} is missing") from None
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{folder / SUMMARY} cannot be read as a run: {error!r}") from None
 
 
-def _records(file: Path) -> Iterator[Record]:
+def _records(file: Path, scorers: Collection[str]) -> Iterator[Record]:
+    """The records, each of a scorer of the run and none there twice, which would count a sample twice."""
+    seen: dict[tuple[str, str], int] = {}
     with file.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                yield Record.from_dict(json.loads(line))
+                record = Record.from_dict(json.loads(line))
+                if record.scorer not in scorers:
+                    raise DataError(f"{record.scorer!r} is no scorer of {SUMMARY}")
+                if (first := seen.setdefault((record.sample, record.scorer), number)) != number:
+                    raise DataError(f"sample {record.sample!r} by {record.scorer!r} is there already, on line {first}")
+                yield record
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise DataError(f"{file}, line {number}: not a record ({error!r})") from None
             except EvalstoneError as error:

@@ -17,7 +17,7 @@ from evalstone.report.page import escaped, json_block, page
 from evalstone.report.results import SampleResult, results_of
 from evalstone.report.svg import histogram, interval_plot
 from evalstone.report.terminal import money
-from evalstone.report.wording import absences, footing, heading, notes
+from evalstone.report.wording import absences, ending, footing, heading, notes
 from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score, Step
 
 MOST_SAMPLES = 10_000
@@ -49,8 +49,8 @@ def _body(run: Run, most: int, sections: Iterable[str]) -> Iterator[str]:
 
 
 def _warnings(run: Run) -> Iterator[str]:
-    if run.ended:
-        yield f"The run ended before its end: {run.ended}. The numbers are those of the samples that were judged."
+    if told := ending(run):
+        yield told
     if run.failed:
         yield f"{run.failed} outcomes failed. They are in no mean; why is said below."
 
@@ -88,7 +88,9 @@ def _scores(run: Run) -> Iterator[str]:
     for line in run.summary:
         yield _score_row(line, run.titles[line.card.signature], values[line.card.signature])
     yield "</tbody></table>\n"
-    yield from (f"<p class='note'>{escaped(told)}</p>\n" for told in notes(run))
+    drawn = any(line.bounds is not None and line.interval is not None for line in run.summary)
+    thin = ("Thin lines with ends: where the mean would lie, whatever the missing scores are.",) if drawn else ()
+    yield from (f"<p class='note'>{escaped(told)}</p>\n" for told in (*notes(run), *thin))
     yield "</section>\n"
 
 
@@ -98,8 +100,10 @@ def _score_row(line: ScorerSummary, title: str, values: Sequence[float]) -> str:
     plots = ("", "")
     if interval is not None:
         told = f"{title}: mean {mean}, 95 % interval {spread}"
+        if line.bounds is not None:
+            told += f"; whatever is missing, between {line.bounds[0]:.3g} and {line.bounds[1]:.3g}"
         plots = (
-            interval_plot(interval.mean, interval.low, interval.high, scale=scale, title=told),
+            interval_plot(interval.mean, interval.low, interval.high, scale=scale, title=told, bounds=line.bounds),
             histogram(values, scale=scale, title=f"{title}: distribution of {scored} scores from 0 to {scale:g}"),
         )
     better = "lower is better" if line.card.lower_is_better else "higher is better"

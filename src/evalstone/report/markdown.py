@@ -13,7 +13,7 @@ from evalstone.analysis.planning import reach_told
 from evalstone.engine.run import Run, numbers
 from evalstone.report.results import results_of
 from evalstone.report.terminal import money, safe
-from evalstone.report.wording import absences, footing, heading, notes
+from evalstone.report.wording import absences, ending, footing, heading, notes
 from evalstone.types import Score
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$@:&-])")
@@ -21,10 +21,15 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$@:&-])")
 
 def literal(text: str, width: int = 160) -> str:
     """Judged text as a code span on one line."""
-    line = safe(text, width).replace("|", "\\|") or " "
+    line = safe(text, width) or " "
     ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
     pad = " " if line[0] == "`" or line[-1] == "`" else ""
     return f"{ticks}{pad}{line}{pad}{ticks}"
+
+
+def literal_cell(text: str, width: int = 160) -> str:
+    """Judged text as a code span within a table, where a bar must be escaped and nowhere else."""
+    return literal(text, width).replace("|", "\\|")
 
 
 def prose(text: str) -> str:
@@ -39,12 +44,14 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1
     yield from ("| " + " | ".join(row) + " |" for row in rows)
 
 
-def run_markdown(run: Run, *, worst: int = 3) -> Iterator[str]:
-    """A run as lines of Markdown. worst: how many of the least good samples are shown."""
+def run_markdown(run: Run, *, worst: int = 3, sections: Iterable[str] = ()) -> Iterator[str]:
+    """A run as lines of Markdown. worst: how many of the least good samples are shown. sections: further lines."""
     yield f"### {literal(run.dataset)}"
     yield ""
-    yield prose(heading(run) + (f". {run.note}" if run.note else ""))
+    yield prose(heading(run) + (f". {run.note[0].upper()}{run.note[1:].rstrip('.')}." if run.note else ""))
     yield ""
+    if told := ending(run):
+        yield from (f"**{prose(told)}**", "")
     rows = [
         (prose(run.titles[line.card.signature]), *numbers(line), "lower" if line.card.lower_is_better else "higher")
         for line in run.summary
@@ -55,6 +62,7 @@ def run_markdown(run: Run, *, worst: int = 3) -> Iterator[str]:
     for line in run.summary:
         title = prose(run.titles[line.card.signature])
         yield from (f"- {title}: {count} × {literal(reason, 240)}" for reason, count in absences(line))
+    yield from sections
     yield from _worst(run, worst)
     yield ""
     told = (f"{run.seconds:.1f} s, cost {money(run.cost)}", reach_told(run), footing(run))

@@ -22,7 +22,8 @@ def reliability_lines(bins: Sequence[Bin]) -> list[str]:
     scale = (
         "0".ljust(COLUMNS // 4) + "0.25".ljust(COLUMNS // 4) + "0.5".ljust(COLUMNS // 4) + "0.75".ljust(COLUMNS // 4)
     )
-    lines = [f"score           n   {scale}1"]
+    width = max([4, *(len(str(one.n)) for one in bins)])
+    lines = [f"{'score':<12} {'n':>{width}}   {scale}1"]
     for one in bins:
         marks = [" "] * COLUMNS
         if one.interval is not None and one.interval.low is not None and one.interval.high is not None:
@@ -30,7 +31,7 @@ def reliability_lines(bins: Sequence[Bin]) -> list[str]:
                 marks[place] = "-"
         marks[_column(one.probability)] = "|"
         marks[_column(one.share)] = "*" if _column(one.share) == _column(one.probability) else "o"
-        lines.append(f"{one.low:.2f} to {one.high:.2f} {one.n:>4}   {''.join(marks).rstrip()}")
+        lines.append(f"{one.low:.2f} to {one.high:.2f} {one.n:>{width}}   {''.join(marks).rstrip()}")
     return lines
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from evalstone.engine.slices import ScorerSlices, SliceMean
 from evalstone.report.comparison import p_told, signed
-from evalstone.report.markdown import literal, prose, table
+from evalstone.report.markdown import literal_cell, prose, table
 from evalstone.report.page import escaped
 from evalstone.report.svg import interval_plot
 from evalstone.report.terminal import safe
@@ -67,7 +67,7 @@ def slices_markdown(all_found: Iterable[ScorerSlices]) -> Iterator[str]:
     for found in all_found:
         yield from ("", f"#### Slices: {prose(found.title)}", "")
         rows = (
-            (literal(f"{part.field}={part.key}", 60), *cells, "▼ worse" if _worse(finding) else "")
+            (literal_cell(f"{part.field}={part.key}", 60), *cells, "▼ worse" if _worse(finding) else "")
             for part, finding, cells in _rows(found)
         )
         yield from table(("slice", *HEADER, "verdict"), rows)

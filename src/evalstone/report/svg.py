@@ -14,13 +14,24 @@ HISTOGRAM_HEIGHT = 56
 BINS = 20
 
 
-def interval_plot(mean: float, low: float | None, high: float | None, *, scale: float, title: str) -> str:
-    """A mean and its interval on the scale from 0 to `scale`."""
+def interval_plot(
+    mean: float,
+    low: float | None,
+    high: float | None,
+    *,
+    scale: float,
+    title: str,
+    bounds: tuple[float, float] | None = None,
+) -> str:
+    """A mean and its interval on the scale from 0 to `scale`; bounds: between which it lies whatever is missing."""
 
     def x(value: float) -> str:
         return f"{EDGE + (WIDTH - 2 * EDGE) * value / scale:.1f}"
 
     parts = [_axis(0.0, scale, HEIGHT - 14), _ticks([(x(scale * n / 4), "") for n in range(5)], HEIGHT - 14)]
+    if bounds is not None:
+        ends = "".join(f"M{x(end)} 7V15" for end in bounds)
+        parts.append(f'<path class="bounds" d="M{x(bounds[0])} 11H{x(bounds[1])}{ends}"/>')
     if low is not None and high is not None:
         parts.append(f'<line class="spread" x1="{x(low)}" x2="{x(high)}" y1="11" y2="11"/>')
     parts.append(f'<circle class="mean" cx="{x(mean)}" cy="11" r="4.5"/>')
@@ -28,7 +39,7 @@ def interval_plot(mean: float, low: float | None, high: float | None, *, scale: 
 
 
 def histogram(values: Sequence[float], *, scale: float, title: str) -> str:
-    """How many values fall into each of twenty equal parts of [0, scale]."""
+    """How many values fall into each of twenty equal parts of [0, scale]; the number stands beside the tallest bar."""
     counts = [0] * BINS
     for value in values:
         counts[min(BINS - 1, int(BINS * value / scale))] += 1
@@ -43,6 +54,11 @@ def histogram(values: Sequence[float], *, scale: float, title: str) -> str:
                 f'<rect class="bin" x="{left + 0.7:.1f}" y="{base - tall:.1f}" width="{width - 1.4:.1f}" '
                 f'height="{tall:.1f}" rx="1"><title>{_bin(number, scale)}: {count}</title></rect>'
             )
+    if top:
+        place = counts.index(top)
+        middle = EDGE + (place + 0.5) * width
+        end = ' class="tick most"' if place >= BINS // 2 else ' class="tick"'
+        parts.append(f'<text{end} x="{middle + (width if place < BINS // 2 else -width):.1f}" y="10">{top:,}</text>')
     return _svg([*parts, _axis(0.0, scale, base)], WIDTH, HISTOGRAM_HEIGHT, title, "histogram")
 
 

@@ -21,7 +21,6 @@ from rich.text import Text
 from evalstone.engine.run import Run, numbers
 from evalstone.engine.summary import ScorerCard, ScorerSummary
 from evalstone.plain import plain
-from evalstone.report.judging import judging_told
 from evalstone.report.wording import notes
 from evalstone.types import Record, Sample, Score
 
@@ -34,10 +33,8 @@ def show_run(run: Run, console: Console, *, dataset: Iterable[Sample] | None = N
     console.print(_heading(run))
     console.print(_table(run))
     for told in notes(run):
-        console.print(Text(told, style="dim"))
+        console.print(Text(safe(told, 1000), style="dim"))
     console.print(_footing(run))
-    for told in judging_told(run.judging):
-        console.print(Text(safe(told, 500), style="dim"))
     if shown := _worst(run, run.data if dataset is None else dataset, worst):
         console.print(Text("\nWorst samples", style="bold"))
         for item in shown:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from evalstone.engine.run import Run
 from evalstone.engine.summary import ScorerSummary
+from evalstone.report.judging import judging_told
 
 
 def heading(run: Run) -> str:
@@ -14,17 +15,25 @@ def heading(run: Run) -> str:
     return f"{judged}{run.samples:,} samples, judged by {run.judge}"
 
 
+def ending(run: Run) -> str:
+    """Why a run ended before its end, and what its numbers are then; empty where it did not."""
+    told = f"The run ended before its end: {run.ended}. The numbers are those of the samples that were judged."
+    return told if run.ended else ""
+
+
 def notes(run: Run) -> list[str]:
-    """What to keep in mind: what is missing and what it could change, that samples hang together, that they are few."""
+    """What to keep in mind: what is missing and what it could change, that samples hang together, that they are few,
+    and what judges made of judges did."""
     by_text: dict[str, list[str]] = {}
     for line in run.summary:
         for told in (*_missing(line), *_cautions(line)):
             by_text.setdefault(told, []).append(run.titles[line.card.signature])
     everyone = len(run.cards) > 1
-    return [
+    told_of = [
         f"all scorers: {told}" if everyone and len(titles) == len(run.cards) else f"{', '.join(titles)}: {told}"
         for told, titles in by_text.items()
     ]
+    return [*told_of, *judging_told(run.judging)]
 
 
 def _missing(line: ScorerSummary) -> Iterator[str]:
@@ -57,4 +66,4 @@ def absences(line: ScorerSummary) -> Iterator[tuple[str, int]]:
 
 def footing(run: Run) -> str:
     """Where the numbers come from."""
-    return f"Made by evalstone from run {run.id}. Everything behind these numbers is in records.jsonl."
+    return f"Made by evalstone from run {run.id}. Everything behind these numbers is in its records."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from evalstone.errors import DataError
@@ -18,6 +18,7 @@ from evalstone.stats.proportions import wilson_interval
 from evalstone.stats.recalibration import Recalibration
 
 BINS = 10
+ROUNDING = 1e-9
 Fit = Callable[[Sequence[float], Sequence[bool]], Recalibration]
 
 
@@ -92,25 +93,35 @@ def _check(probabilities: Sequence[float], truths: Sequence[bool]) -> None:
 def best_threshold(scores: Sequence[float], truths: Sequence[bool], measure: str) -> tuple[float, float] | None:
     """The threshold from which on a score counts as yes that maximises a measure of MEASURES, and the maximum.
 
-    Candidates are the lowest score, which says yes to all, and the middles between neighbouring scores. Of equals the
-    one with the widest gap around it is taken, then the lowest. None where the measure is undefined at each of them.
-    The maximum is that of the cases it was chosen on, so it flatters: see `cross_validated_threshold`.
+    Scores lie in [0, 1]; those that only rounding tells apart are one. Candidates are the lowest score, which says yes
+    to all, the middles between neighbouring scores, and that between the highest one and 1, which says no to all. Of
+    equals the one with the widest gap around it is taken, then the lowest. None where the measure is undefined at each
+    of them. The maximum is that of the cases it was chosen on, so it flatters: see `cross_validated_threshold`.
     """
     function = MEASURES[measure]
-    by_score = sorted(zip(scores, truths, strict=True), key=lambda pair: pair[0])
-    positives = sum(truth for _, truth in by_score)
-    negatives = len(by_score) - positives
     best: tuple[float, float, float] | None = None
-    missed = rejected = 0  # positives and negatives below the threshold
-    for place, (score, truth) in enumerate(by_score):
-        before = by_score[place - 1][0] if place else score
-        if place == 0 or before < score:
-            value = function(Confusion(positives - missed, negatives - rejected, missed, rejected))
-            found = None if value is None else (value, score - before, -(before + score) / 2)
-            if found is not None and (best is None or found > best):
-                best = found
-        missed, rejected = missed + bool(truth), rejected + (not truth)
+    for threshold, gap, counts in _cuts(sorted(zip(scores, truths, strict=True), key=lambda pair: pair[0])):
+        value = function(counts)
+        found = None if value is None else (value, gap, -threshold)
+        if found is not None and (best is None or found > best):
+            best = found
     return None if best is None else (-best[2], best[0])
+
+
+def _cuts(by_score: Sequence[tuple[float, bool]]) -> Iterator[tuple[float, float, Confusion]]:
+    """Each threshold that parts the sorted cases, the gap around it, and the counts of its verdicts."""
+    if not by_score:
+        return
+    positives = sum(map(bool, (truth for _, truth in by_score)))
+    negatives = len(by_score) - positives
+    before = by_score[0][0]
+    yield before, 0.0, Confusion(tp=positives, fp=negatives)
+    missed = rejected = 0  # positives and negatives below the threshold
+    for score, truth in [*by_score, (1.0, False)]:
+        if score - before > ROUNDING:
+            counts = Confusion(positives - missed, negatives - rejected, missed, rejected)
+            yield (before + score) / 2, score - before, counts
+        before, missed, rejected = score, missed + bool(truth), rejected + (not truth)
 
 
 def folds(truths: Sequence[bool], count: int, *, seed: int = 0) -> tuple[tuple[int, ...], ...]:

@@ -10,12 +10,10 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
 from evalstone.errors import DataError
-
-_STEPS = 100
-_SMALL = 1e-10
 
 
 @dataclass(frozen=True)
@@ -58,12 +56,19 @@ def recalibration_from(data: Any) -> Recalibration:
     """A mapping from its plain data. Raises DataError for anything else."""
     match data:
         case {"kind": "platt", "slope": float() | int() as slope, "intercept": float() | int() as intercept}:
-            return Platt(float(slope), float(intercept))
+            if math.isfinite(slope) and math.isfinite(intercept):
+                return Platt(float(slope), float(intercept))
         case {"kind": "isotonic", "corners": [_, *_] as corners}:
             pairs = tuple((float(x), float(y)) for x, y in cast("list[tuple[float, float]]", corners))
-            return Isotonic(pairs)
+            if all(math.isfinite(x) and 0 <= y <= 1 for x, y in pairs) and _rising(pairs):
+                return Isotonic(pairs)
         case _:
-            raise DataError(f"a mapping is platt with slope and intercept, or isotonic with corners, not {data!r}")
+            pass
+    raise DataError(f"a mapping is platt with slope and intercept, or isotonic with rising corners, not {data!r}")
+
+
+def _rising(corners: Sequence[tuple[float, float]]) -> bool:
+    return all(x0 < x1 and y0 <= y1 for (x0, y0), (x1, y1) in pairwise(corners))
 
 
 def platt(scores: Sequence[float], truths: Sequence[bool]) -> Platt:
@@ -73,52 +78,15 @@ def platt(scores: Sequence[float], truths: Sequence[bool]) -> Platt:
     Raises DataError for no case, and for sequences of different lengths. Sources: Platt 1999; Lin, Lin and Weng 2007.
     """
     _check(scores, truths)
-    positives = sum(map(bool, truths))
-    high, low = (positives + 1) / (positives + 2), 1 / (len(truths) - positives + 2)
-    cases = [(float(score), high if truth else low) for score, truth in zip(scores, truths, strict=True)]
-    slope, intercept = 0.0, math.log((positives + 1) / (len(truths) - positives + 1))
-    loss = _loss(cases, slope, intercept)
-    for _ in range(_STEPS):
-        by_slope, by_intercept = _newton(cases, slope, intercept)
-        step = 1.0
-        while step > _SMALL:
-            after = _loss(cases, slope - step * by_slope, intercept - step * by_intercept)
-            if after < loss:
-                break
-            step /= 2
-        else:
-            break
-        slope, intercept = slope - step * by_slope, intercept - step * by_intercept
-        loss = after
-    return Platt(slope, intercept)
+    import numpy as np  # noqa: PLC0415 - import evalstone is to be quick
 
+    from evalstone.stats.logistic import logistic_curve  # noqa: PLC0415 - it takes numpy
 
-def _newton(cases: Sequence[tuple[float, float]], slope: float, intercept: float) -> tuple[float, float]:
-    """Newton's step at a curve. A little is added to the diagonal, for scores that are all equal."""
-    g0 = g1 = 0.0
-    h00 = h11 = 1e-12
-    h01 = 0.0
-    for score, target in cases:
-        p = _logistic(slope * score + intercept)
-        g0 += (p - target) * score
-        g1 += p - target
-        weight = p * (1 - p)
-        h00 += weight * score * score
-        h01 += weight * score
-        h11 += weight
-    determinant = h00 * h11 - h01 * h01
-    return (h11 * g0 - h01 * g1) / determinant, (h00 * g1 - h01 * g0) / determinant
-
-
-def _loss(cases: Sequence[tuple[float, float]], slope: float, intercept: float) -> float:
-    """The negative log-likelihood."""
-    return math.fsum(
-        _softplus(slope * score + intercept) - target * (slope * score + intercept) for score, target in cases
-    )
-
-
-def _softplus(x: float) -> float:
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+    yes = np.asarray(truths, dtype=np.bool_)
+    positives, negatives = int(yes.sum()), int((~yes).sum())
+    targets = np.where(yes, (positives + 1) / (positives + 2), 1 / (negatives + 2))
+    start = math.log((positives + 1) / (negatives + 1))
+    return Platt(*logistic_curve(np.asarray(scores, dtype=np.float64), targets, start))
 
 
 def _logistic(x: float) -> float:

@@ -76,7 +76,7 @@ class Audit:
             "format": 1,
             "judge": {"identity": self.judge, "note": self.note},
             "dataset": {"name": self.dataset, "version": self.version, "samples": self.size, "taken": self.samples},
-            "scorers": [vars(one) for one in self.scorers],
+            "scorers": [dict(vars(one)) for one in self.scorers],
             "effects": [one.to_dict() for one in self.effects],
             "inapplicable": list(self.inapplicable),
             "failed": self.failed,

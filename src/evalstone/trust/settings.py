@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from evalstone.calibration.values import Method
 from evalstone.engine.limits import Stop
+from evalstone.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +31,10 @@ class Labelling:
     """How labels are read and what is learned from them.
 
     columns: the columns of labels, one an annotator; without, those called label, human_label and the like. positive:
-    words that mean yes, where they are not known ones; every other word then means no. label_range: the lowest and the
+    words that mean yes, where they are not known ones; every other label then means no. label_range: the lowest and the
     highest number that annotators could give. cut: from which label on, on the scorer's scale, the truth is yes; half
     the scale unless it is given. maximise: the measure that the threshold is to maximise. method: "platt", "isotonic",
-    or "auto", whichever does better on samples held out.
+    or "auto", whichever does better on samples held out. Raises UsageError for one text in the place of several.
     """
 
     columns: tuple[str, ...] = ()
@@ -43,6 +44,9 @@ class Labelling:
     maximise: str = "balanced_accuracy"
     method: Method = "auto"
 
+    def __post_init__(self) -> None:
+        _several(columns=self.columns, positive=self.positive)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Auditing:
@@ -51,12 +55,23 @@ class Auditing:
     edits: names of edits, or of their families; all without one. paraphrases: columns of the data with paraphrases of
     the output, each an edit of its own. samples: how many to draw at random; all without a number. threshold: from
     which score on the verdict is yes, on the scorer's scale; without, that of a calibration, else the scorer's own.
+    Raises UsageError for one text in the place of several.
     """
 
     edits: tuple[str, ...] = ()
     paraphrases: tuple[str, ...] = ()
     samples: int | None = None
     threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        _several(edits=self.edits, paraphrases=self.paraphrases)
+
+
+def _several(**settings: object) -> None:
+    """Raise UsageError for a text where several are wanted: it would be read letter by letter."""
+    for name, value in settings.items():
+        if isinstance(value, str):
+            raise UsageError(f"{name} must be a tuple of texts, such as ({value!r},), not the text {value!r}")
 
 
 ASKING = Asking()

@@ -42,14 +42,22 @@ def _swapped(text: str, old: str, new: str) -> str:
     return re.sub(rf"\b{re.escape(old.capitalize())}\b", new.capitalize(), text)
 
 
-def restructured(text: str) -> str | None:
-    """Each sentence that ends in a full stop as a subordinate clause: `It is the case that …`; None without one."""
-    changed = text
-    for sentence in dict.fromkeys(sentences(text)):
-        if sentence.endswith(".") and not sentence.startswith(LEAD) and sentence[0].isalpha():
-            small = sentence[0].lower() + sentence[1:] if _SMALL.match(sentence) else sentence
-            changed = changed.replace(sentence, LEAD + small)
-    return changed
+def restructured(text: str) -> str:
+    """Each sentence that ends in a full stop as a subordinate clause: `It is the case that …`."""
+    changed: list[str] = []
+    rest = text
+    for sentence in sentences(text):
+        before, found, behind = rest.partition(sentence)
+        if found:
+            changed += [before, _as_clause(sentence)]
+            rest = behind
+    return "".join([*changed, rest])
+
+
+def _as_clause(sentence: str) -> str:
+    if not sentence.endswith(".") or sentence.startswith(LEAD) or not sentence[0].isalpha():
+        return sentence
+    return LEAD + (sentence[0].lower() + sentence[1:] if _SMALL.match(sentence) else sentence)
 
 
 def given(column: str) -> Edit:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from evalstone.scorers import Classify, Scorer
 from evalstone.trust.edits.base import Edit, as_it_is, on_context
@@ -42,12 +43,22 @@ def options_backwards(sample: Sample) -> Sample | None:
     if sample.input is None:
         return None
     lines = sample.input.split("\n")
-    begin = next((at for at, line in enumerate(lines) if _OPTION.match(line)), len(lines))
-    end = begin
-    while end < len(lines) and _OPTION.match(lines[end]):
-        end += 1
+    runs = [(begin, end) for begin, end in _options(lines) if end - begin > 1]
+    if not runs:
+        return None
+    begin, end = runs[0]
     turned = [*lines[:begin], *lines[begin:end][::-1], *lines[end:]]
     return None if turned == lines else replace(sample, input="\n".join(turned))
+
+
+def _options(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where lines in a row that are options begin and end."""
+    at = 0
+    for is_option, run in groupby(lines, key=lambda line: _OPTION.match(line) is not None):
+        end = at + len(list(run))
+        if is_option:
+            yield at, end
+        at = end
 
 
 def choices_backwards(scorer: Scorer) -> Scorer | None:
