@@ -9,12 +9,13 @@
     ├── LedgerError            the ledger cannot be opened or written
     ├── RunEndedError          a run cannot go on; what it has stays
     │   ├── BudgetSpentError   the next question does not fit into the budget
-    │   ├── JudgeDownError     the judge fails on every question
+    │   ├── JudgeDownError     the judge fails on every question, or answers no more
     │   ├── PendingError       the question waits for a provider's batch
     │   └── BatchError         a provider did not take a batch, or cannot say what became of it
     └── JudgeError             a judge gave no usable answer
         ├── CannotAnswerError  this judge cannot answer this question; the outcome is Skipped
         ├── EndpointError      the judge's endpoint refused, failed or was out of reach
+        │   ├── SilentError    it gave no answer until the deadline
         │   └── UnclearError   whether it did what it was asked to do is not known
         └── ReplyError         the reply is not an answer: no JSON, wrong shape, wrong count, cut off
 
@@ -72,7 +73,7 @@ class BudgetSpentError(RunEndedError):
 
 
 class JudgeDownError(RunEndedError):
-    """The judge failed on each of the first questions of a run."""
+    """The judge failed on each of the first questions of a run, or its endpoint answers none of the last."""
 
 
 class PendingError(RunEndedError):
@@ -114,6 +115,10 @@ class CannotAnswerError(JudgeError):
 
 class EndpointError(JudgeError):
     """The judge's endpoint refused the request, failed, or could not be reached."""
+
+
+class SilentError(EndpointError):
+    """The judge's endpoint gave no answer to a question until the deadline, however often it was tried."""
 
 
 class UnclearError(EndpointError):

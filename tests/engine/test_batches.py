@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +22,7 @@ from evalstone import (
     Skipped,
     evaluate,
 )
+from evalstone.engine.limits import Stop
 from evalstone.judges.batch.anthropic import AnthropicBatches
 from evalstone.judges.batch.openai import OpenAIBatches
 from evalstone.question import Ask
@@ -160,6 +163,20 @@ def always(said: Any) -> Callable[[dict[str, Any]], Any]:
 
 def user_turns(request: dict[str, Any]) -> list[str]:
     return [turn["content"] for turn in request["messages"] if turn["role"] == "user"]
+
+
+def test_those_who_wait_for_a_batch_that_another_reads_go_on_and_nothing_is_asked_twice(
+    server: BatchServer, run: Call
+) -> None:
+    stop = Stop()
+    limit = threading.Timer(20, stop.request, ("it waits for ever",))
+    limit.start()
+    with ThreadPoolExecutor(3) as pool:
+        waiting = [pool.submit(run, batch=Batch(wait=True), stop=stop) for _ in range(3)]
+        done = [each.result() for each in waiting]
+    limit.cancel()
+    assert [each["faithfulness"].scored for each in done] == [len(SAMPLES)] * 3
+    assert len(server.requests) == 2 * len(SAMPLES)
 
 
 @BOTH

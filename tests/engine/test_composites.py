@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +25,20 @@ from evalstone import (
 )
 from evalstone.api import plan_for
 from evalstone.engine.asking import Asker, Transcript
+from evalstone.engine.calling import Caller
 from evalstone.engine.estimate import estimate
 from evalstone.engine.limits import Budget
-from evalstone.errors import EndpointError, JudgeDownError, UsageError
+from evalstone.errors import EndpointError, JudgeDownError, SilentError, UsageError
+from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.store import Ledger
 from evalstone.plain import plain
 from evalstone.question import Answer, Question
-from evalstone.questions import ClaimSupported, ListClaims
+from evalstone.questions import ClaimSupported, ListClaims, VerifyClaims
 from evalstone.report import read_run, write_run
 from evalstone.types import Usage
-from tests.fakes import ROOT
+from tests.fakes import ROOT, claims, verdicts
 from tests.serving import Response, completion, filled, serving
 
 YES_NO = ClaimSupported(claim="c", context=("p",))
@@ -196,6 +199,35 @@ def test_a_member_that_fails_on_each_of_the_first_questions_is_not_asked_again()
     assert "dead failed on each of the first 10 questions" in str(last)
 
 
+def test_a_member_that_is_down_says_so_anew_each_time_and_keeps_nothing() -> None:
+    caller = Caller(Paid("dead", broken=True))
+
+    async def ask() -> list[Any]:
+        return [await asyncio.gather(caller.call(YES_NO), return_exceptions=True) for _ in range(13)]
+
+    last = [errors[0] for errors in asyncio.run(ask())[-4:]]
+    assert [str(error) for error in last] == [str(last[0])] * 4
+    assert len({len(list(traceback.walk_tb(error.__traceback__))) for error in last[1:]}) == 1
+    assert len(set(map(id, last))) == 4
+
+
+def test_an_endpoint_that_falls_silent_later_or_before_a_judge_of_known_worth_could_be_asked_is_down() -> None:
+    class Silent(Paid):
+        async def answer_numbered(self, question: Question[Any], number: int) -> Answer[Any]:
+            if len(self.asked) == 2:
+                raise SilentError("gone")
+            return await super().answer_numbered(question, number)
+
+    async def errors(caller: Caller) -> list[Any]:
+        return [(await asyncio.gather(caller.call(YES_NO), return_exceptions=True))[0] for _ in range(12)]
+
+    later = asyncio.run(errors(Caller(Silent("later"), proved={"later"})))
+    assert [type(error) for error in later[2:10]] == [SilentError] * 8
+    assert "later gave no answer to the last 10 questions; the last: gone" in str(later[11])
+    failing = asyncio.run(errors(Caller(Paid("known", broken=True), proved={"known"})))
+    assert not any(isinstance(error, JudgeDownError) for error in failing)
+
+
 def test_a_budget_is_over_all_members_and_ends_the_run() -> None:
     one, two = Paid("one"), Paid("two")
     run = evaluate(SAMPLES, ["faithfulness"], judge=Panel(one, two), ledger=None, budget=3.2, concurrency=1)
@@ -280,6 +312,23 @@ def test_a_recorded_run_of_a_panel_is_scored_again_without_it_and_its_members_vo
     assert again["faithfulness"].mean == run["faithfulness"].mean
     other = evaluate(SAMPLES, ["faithfulness"], judge=Panel(*members, vote="majority"), ledger=None)
     assert other["faithfulness"].mean == 1.0
+
+
+def test_a_recorded_panel_before_a_second_judge_is_as_unsure_of_each_claim_as_it_was(tmp_path: Path) -> None:
+    def saying(name: str, *words: str) -> ScriptedJudge:
+        script = {"list_claims": claims("x", "y", "z"), "verify_claims": verdicts(*words)}
+        return ScriptedJudge(script, name=name)
+
+    panel = Panel(saying("a", *["supported"] * 3), saying("b", "supported", "contradicted", "supported"))
+    dear = saying("dear", "supported")
+    run = evaluate(SAMPLES[:1], ["faithfulness"], judge=Cascade(panel, dear), ledger=None)
+    assert run["faithfulness"].mean == 1
+    assert dear.asked[-1] == VerifyClaims(claims=("y",), context=("0 bridges.",))
+    records = write_run(run, tmp_path) / "records.jsonl"
+    first, then = (ReplayJudge.from_records(records, judge=one.identity) for one in (panel, dear))
+    again = Cascade(first, then)
+    replayed = evaluate(SAMPLES[:1], ["faithfulness"], judge=again, ledger=None)
+    assert replayed.records[0].outcome == run.records[0].outcome
 
 
 def test_one_endpoints_trouble_is_counted_once_for_all_its_models() -> None:

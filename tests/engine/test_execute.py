@@ -141,6 +141,54 @@ def test_an_unfinished_run_is_taken_up_where_it_stood(tmp_path: Path) -> None:
         assert len(server.requests) <= 12 + 2
 
 
+def test_a_budget_is_the_whole_runs_however_often_it_is_taken_up(tmp_path: Path) -> None:
+    samples = [Sample(id=str(n), output=f"answer {n}", context=["p"]) for n in range(40)]
+    price, answer = 0.002, 120 / 1e6
+    with serving() as server:
+        judge = evalstone.ModelJudge("vllm/test", base_url=server.url, price=(1.0, 1.0))
+
+        def run(budget: float) -> evalstone.Run:
+            return evaluate(
+                samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db", budget=budget, concurrency=1
+            )
+
+        first, *_, last = [run(price) for _ in range(5)]
+        assert len(server.requests) * answer <= price
+        assert 0 < len(first) <= len(last) < 40
+        assert last.ended == "the budget of $0.002 is spent"
+        assert run(1.0).complete
+
+
+def test_failures_that_are_all_that_is_left_do_not_take_the_judge_for_dead(tmp_path: Path) -> None:
+    def too_long_for_some(request: dict[str, Any], number: int) -> Any:
+        if "LONG" in json.dumps(request["messages"]):
+            return Response(400, {"error": {"message": "maximum context length exceeded"}})
+        return obliging(request, number)
+
+    samples = [Sample(id=str(n), output=f"{'LONG' if n < 12 else 'short'} {n}", context=["p"]) for n in range(16)]
+    with serving(too_long_for_some) as server:
+        judge = evalstone.ModelJudge("vllm/test", base_url=server.url)
+        good = samples[12:]
+        evaluate(good, "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
+        again = evaluate([*good, *samples[:12]], "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
+    assert (again["faithfulness"].scored, again["faithfulness"].failed) == (4, 12)
+
+
+def test_a_run_that_was_killed_before_its_end_is_taken_up_though_only_failures_are_left(tmp_path: Path) -> None:
+    def hopeless(request: dict[str, Any], number: int) -> Any:
+        return completion("no") if "odd" in json.dumps(request["messages"]) else obliging(request, number)
+
+    samples = [Sample(id=str(n), output=f"{'odd' if n else 'fine'} {n}", context=["p"]) for n in range(12)]
+    with serving(hopeless) as server:
+        judge = evalstone.ModelJudge("vllm/test", base_url=server.url, retries=0)
+        run = evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
+        with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as connection:
+            connection.exec_driver_sql("UPDATE runs SET finished = NULL")
+        again = evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
+    assert (again.id, again.resumed) == (run.id, 1)
+    assert (again["faithfulness"].scored, again["faithfulness"].failed) == (1, 11)
+
+
 def test_a_run_with_trouble_at_the_endpoint_scores_every_record(tmp_path: Path) -> None:
     def troubled(request: dict[str, Any], number: int) -> Any:
         match number % 20:

@@ -11,6 +11,7 @@ from evalstone.ledger.batch_rows import BatchedQuestion, BatchRow, Place
 from evalstone.ledger.opening import SMALL, version_of
 from evalstone.ledger.store import Ledger
 from evalstone.ledger.tables import LAYOUT
+from evalstone.ledger.upkeep import Pruned, Pruning, prune
 from evalstone.types import Usage
 from tests.ledger.rows import run
 
@@ -92,6 +93,19 @@ def test_a_finished_run_lets_go_of_its_questions_and_keeps_its_batches(url: str)
         batches.forget(ledger, "r1")
         assert set(batches.places(ledger, "j")) == {"q2", "q3"}
         assert len(batches.batches_of(ledger, "j")) == 3
+
+
+def test_the_batches_of_a_run_go_with_it_and_those_of_others_stay(url: str) -> None:
+    with Ledger(url) as ledger:
+        ledger.start_run(run("r1"))
+        ledger.free_leases()
+        for name, owner in (("1", "r1"), ("2", "r1"), ("3", "other")):
+            batches.enter(ledger, row(name, run=owner), [question(f"q{name}")])
+        batches.collect(ledger, closed(row("1")), {"q1": "told"}, missing=None)
+        for delete, left in ((False, {"q1", "q2", "q3"}), (True, {"q3"})):
+            assert prune(ledger, Pruning(unfinished=True), delete=delete) == Pruned(1, 0, 0, batches=1)
+            assert set(batches.places(ledger, "j")) == left
+        assert [each.id for each in batches.batches_of(ledger, "j")] == ["3"]
 
 
 def test_a_run_is_worked_on_while_another_holds_its_lease(url: str) -> None:

@@ -14,7 +14,7 @@ from evalstone.judges.base import Judge, NumberedFrom
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.rows import Key
 from evalstone.question import Answer, Question, Room, failed_step, step_of, unpaid, unpaid_step
-from evalstone.types import NO_USAGE, Step
+from evalstone.types import NO_USAGE, Record, Step
 
 A = TypeVar("A")
 
@@ -41,6 +41,7 @@ class Asker:
     ) -> None:
         self._judge = judge
         self._budget = budget
+        self._proved: set[str] = set()
         self._seats: dict[int, _Seat] = {}
         self.identity = judge.identity
         self._ledger = ledger
@@ -54,6 +55,13 @@ class Asker:
         """What one question to the judge may hold."""
         return self._judge.room
 
+    def went_before(self, record: Record) -> None:
+        """Take note of a record of the run that was made before it was stopped: what was paid is out of the budget, and
+        who answered can answer."""
+        if self._budget is not None:
+            self._budget.recorded(record)
+        self._proved.update(leaf.judge for step in record.steps for leaf in step.leaves() if leaf.answer is not None)
+
     async def put(self, question: Question[A]) -> tuple[Answer[A], bool]:
         """The answer, and whether it cost nothing because it was there already or another asked at the same time."""
         return await self._put(self._seat(self._judge), question, 0)
@@ -66,7 +74,8 @@ class Asker:
     def _seat(self, judge: Judge) -> _Seat:
         seat = self._seats.get(id(judge))
         if seat is None:
-            seat = self._seats[id(judge)] = _Seat(judge, judge.identity, self._ledger, self._budget)
+            caller = Caller(judge, self._budget, self._proved)
+            seat = self._seats[id(judge)] = _Seat(judge, judge.identity, self._ledger, caller)
         return seat
 
     async def _put(self, seat: _Seat, question: Question[A], number: int) -> tuple[Answer[A], bool]:
@@ -110,6 +119,9 @@ class Asker:
             return await self._ask(seat, question, key)
         found = await seat.ledger.answer_or_claim(*key)
         if isinstance(found, StoredAnswer) and (read := read_stored(question, found)) is not None:
+            self._proved.add(key.judge)
+            if self._budget is not None:
+                self._budget.reused(found)
             return read, True
         try:
             return await self._ask(seat, question, key)
@@ -147,10 +159,10 @@ class Asker:
 class _Seat:
     """One judge in a run: who it is, how it is called, and where its answers are kept, if they are worth it."""
 
-    def __init__(self, judge: Judge, identity: str, ledger: AsyncLedger | None, budget: Budget | None) -> None:
+    def __init__(self, judge: Judge, identity: str, ledger: AsyncLedger | None, caller: Caller) -> None:
         self.judge = judge
         self.identity = identity
-        self.caller = Caller(judge, budget)
+        self.caller = caller
         self.ledger = ledger if judge.costly else None
 
 

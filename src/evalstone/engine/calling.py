@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TypeVar
 
 from evalstone.engine.limits import Budget
-from evalstone.errors import BudgetSpentError, CannotAnswerError, JudgeDownError, JudgeError
+from evalstone.errors import BudgetSpentError, CannotAnswerError, JudgeDownError, JudgeError, SilentError
 from evalstone.judges.base import Judge, put_directly
 from evalstone.question import Answer, Question
 
@@ -19,20 +20,24 @@ class Caller:
 
     A question that does not fit into what is left of the budget raises BudgetSpentError and is not asked. When each of
     the first ten calls has failed and none was answered, JudgeDownError ends the run: the eleventh would fail as well,
-    and is not made where a panel goes on with its other members.
+    and is not made where a panel goes on with its other members. So it does when the endpoint has given no answer to
+    the last ten. proved: identities of judges whose earlier answers the run uses. What is left for such a one may be
+    just what it fails on, so that only its endpoint's silence counts.
     """
 
-    def __init__(self, judge: Judge, budget: Budget | None = None) -> None:
+    def __init__(self, judge: Judge, budget: Budget | None = None, proved: Collection[str] = ()) -> None:
         self._judge = judge
         self._budget = budget
+        self._proved = proved
         self._answered = 0
         self._failed = 0
-        self._down: JudgeDownError | None = None
+        self._silent = 0
+        self._down = ""
 
     async def call(self, question: Question[A], number: int = 0) -> Answer[A]:
         """The judge's answer, the `number`-th to this question. Raises what it raises, and the two errors above."""
-        if self._down is not None:
-            raise self._down
+        if self._down:
+            raise JudgeDownError(self._down)  # a new one, for an error that is raised again keeps where it was raised
         reserved = self._reserve(question)
         try:
             answer = await put_directly(self._judge, question, number)
@@ -41,18 +46,28 @@ class Caller:
             raise
         except JudgeError as error:
             self._settle(reserved, error.cost)
-            self._failed += 1
-            if self._failed >= HOPELESS and not self._answered:
-                told = f"{self._judge.identity} failed on each of the first {self._failed} questions; the last: {error}"
-                self._down = JudgeDownError(told)
-                raise self._down from error
+            if told := self._given_up(error):
+                self._down = told
+                raise JudgeDownError(told) from error
             raise
         except BaseException:
             self._settle(reserved, None)
             raise
         self._answered += 1
+        self._silent = 0
         self._settle(reserved, answer.cost)
         return answer
+
+    def _given_up(self, error: JudgeError) -> str:
+        """Why it is of no use to go on after this failure; empty where it may be of use."""
+        self._failed += 1
+        self._silent = self._silent + 1 if isinstance(error, SilentError) else 0
+        identity = self._judge.identity
+        if self._failed >= HOPELESS and not self._answered and identity not in self._proved:
+            return f"{identity} failed on each of the first {self._failed} questions; the last: {error}"
+        if self._silent >= HOPELESS:
+            return f"{identity} gave no answer to the last {self._silent} questions; the last: {error}"
+        return ""
 
     def _reserve(self, question: Question[A]) -> float:
         if self._budget is None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from typing import Any
 
 from evalstone.errors import UsageError
 from evalstone.judges.base import Judge, leaves
+from evalstone.ledger.rows import StoredAnswer
 from evalstone.question import BYTES_A_TOKEN, Question
-from evalstone.types import Usage
+from evalstone.types import Record, Usage
 
 LONGER_OUTPUT = 3
 
@@ -52,6 +54,8 @@ class Budget:
         self.spent = 0.0
         self.reserved = 0.0
         self._judge = judge
+        self._since = math.inf
+        self._counted: set[tuple[str, str]] = set()
         _check_prices(judge)
 
     def reserve(self, question: Question[Any], judge: Judge | None = None) -> float | None:
@@ -65,6 +69,24 @@ class Budget:
             return None
         self.reserved += amount
         return amount
+
+    def goes_on(self, since: float) -> None:
+        """The run began earlier, at this time in seconds since 1970; what it paid by then is told by the next two."""
+        self._since = since
+
+    def recorded(self, record: Record) -> None:
+        """Count what an outcome took that the run had before it was stopped."""
+        self.settle(0.0, record.cost)
+        steps = (leaf for step in record.steps for leaf in step.leaves())
+        self._counted.update((step.fingerprint, step.judge) for step in steps if not step.reused)
+
+    def reused(self, answer: StoredAnswer) -> None:
+        """Count what a stored answer took, if it came since the run began and is behind none of its outcomes: the run
+        was stopped after it was paid for. So is, at worst, one that another run paid for in the meantime."""
+        name = (answer.question, answer.judge)
+        if answer.written >= self._since and name not in self._counted:
+            self._counted.add(name)
+            self.settle(0.0, answer.cost)
 
     def settle(self, reserved: float, paid: float | None) -> None:
         """Put what was paid in the place of a reservation; the reservation stands where the price is not known."""

@@ -50,11 +50,12 @@ async def execute(
 
     ledger: where answers and records are kept; None keeps nothing. An unfinished run of the same plan is taken up: its
     scores and skips stand, its failures are tried again. concurrency: judge calls under way at once, at most. fresh:
-    ask again what the ledger has. budget: US dollars that the run may pay; when the next question does not fit, the run
-    ends with what it has, and samples are taken in a random order so that this is a fair part of them. batch: ask
-    through the provider's batch API; the run ends where it would have to wait, unless it is told to. stop: ends the run
-    from outside. on_record: called with each record once it is durable. Raises UsageError, LedgerError, JudgeDownError
-    and BatchError; what was recorded by then stays in the ledger.
+    ask again what the ledger has. budget: US dollars that the run may pay, those included that it paid before it was
+    stopped; when the next question does not fit, the run ends with what it has, and samples are taken in a
+    random order so that this is a fair part of them. batch: ask through the provider's batch API; the run ends where it
+    would have to wait, unless it is told to. stop: ends the run from outside. on_record: called with each record once
+    it is durable. Raises UsageError, LedgerError, JudgeDownError and BatchError; what was recorded by then stays in the
+    ledger.
     """
     _check(concurrency, ledger, batch)
     api = _batch_api(plan, ledger=ledger, fresh=fresh) if batch else None
@@ -72,7 +73,7 @@ async def execute(
             asker = Asker(plan.judge, ledger=book, concurrency=concurrency, fresh=fresh, budget=purse)
         stack.push_async_callback(asker.close)
         execution = _Execution(plan, asker, book, stop or Stop(), on_record)
-        execution.rounds = rounds
+        execution.rounds, execution.purse = rounds, purse
         shuffled = budget is not None or (stop is not None and stop.shuffled)
         return await execution.run(workers=2 * concurrency, fresh=fresh, shuffled=shuffled)
 
@@ -115,6 +116,7 @@ class _Execution:
         self.plan, self.asker, self.book, self.stop, self.on_record = plan, asker, book, stop, on_record
         self.done = RecordLog(plan.size)
         self.rounds: Rounds | None = None
+        self.purse: Budget | None = None
         self.tallies = {s.signature: Tally(ScorerCard.of(s)) for s in plan.scorers}
         self.judging = Judging() if plan.judge.members else None
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
@@ -163,9 +165,12 @@ class _Execution:
             await self.book.start_run(RunRow(self.id, self.plan.fingerprint, self.started, None, about))
             return 0
         self.id, self.started = row.id, row.started
+        if self.purse is not None:
+            self.purse.goes_on(datetime.fromisoformat(row.started).timestamp())
         # A hash for each cell, for samples may have long ids and there may be a million of them.
         places = {hash((sample.id, scorer.signature)): index for index, sample, scorer in self._cells()}
         async for record in self.book.records(row.id):
+            self.asker.went_before(record)
             index = places.get(hash((record.sample, record.scorer)))
             if index is not None and not isinstance(record.outcome, Failed):
                 self._note(index, record)

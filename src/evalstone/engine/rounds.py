@@ -59,6 +59,7 @@ class Rounds:
         self._run = ""
         self._states: dict[str, BatchState] = {}
         self._open: list[BatchRow] = []
+        self._pending: set[str] = set()
         self._told = ""
         self._ceiling: int | None = None
 
@@ -95,8 +96,8 @@ class Rounds:
             return False
         await self._submit()
         self._open = await self._open_batches()
-        while self.settings.wait and self._open and not stop.requested:
-            if await self._wait(stop):
+        while self.settings.wait and (self._open or self._pending) and not stop.requested:
+            if not self._pending <= {row.id for row in self._open} or await self._wait(stop):
                 await self._know()
                 return True
         return False
@@ -136,13 +137,17 @@ class Rounds:
         """Tell the asker what the ledger knows now."""
         identity = self.asker.identity
         rows = await self.book.work(lambda ledger: batches.batches_of(ledger, identity))
-        refused = [row.questions for row in rows if row.run == self._run and _too_large(row)]
+        refused = [row.questions for row in rows if row.run == self._run and row.too_large]
         self._ceiling = min(refused) // 2 if refused else None
-        self.asker.know(await self.book.work(lambda ledger: batches.places(ledger, identity)), rows, self._run)
+        places = await self.book.work(lambda ledger: batches.places(ledger, identity))
+        self._pending = {place.batch for place in places.values() if place.waiting}
+        self.asker.know(places, rows, self._run)
 
     async def _look(self) -> bool:
         """Ask the provider what has become of the open batches, and read those that are done; whether any was."""
+        before = {row.id for row in self._open}
         self._open = await self._open_batches()
+        before.update(row.id for row in self._open)
         done = False
         for row in self._open:
             if row.remote is None and not await self._searched(row):
@@ -154,8 +159,8 @@ class Rounds:
             with _asked(row):
                 state = self._states[row.id] = await self.api.state(row.remote)
                 done = await self._read(row, state) if state.ended else done
-        before, self._open = len(self._open), await self._open_batches()
-        return done or len(self._open) < before
+        self._open = await self._open_batches()
+        return done or not before <= {row.id for row in self._open}
 
     async def _searched(self, row: BatchRow) -> bool:
         """Find out whether the provider has a batch whose submission was cut short. False when it has not: the batch is
@@ -177,7 +182,7 @@ class Rounds:
         if state.refused:
             closed = replace(row, collected=now, ended=f"{state.ended}: {state.refused}", cost=0.0)
             await self.book.work(lambda ledger: batches.collect(ledger, closed, {}, missing=None))
-            if _too_large(closed) and row.questions > 1:
+            if closed.too_large and row.questions > 1:
                 return True
             raise BatchError(f"batch {row.name} was not worked on: {state.refused}")
         results = await self.api.results(state)
@@ -228,6 +233,7 @@ class Rounds:
         got = await self.book.work(lambda ledger: batches.enter(ledger, row, [each.known for each in chunk]))
         mine = [line for each, line in zip(chunk, lines, strict=True) if each.question.fingerprint in got]
         if not mine:
+            self._pending.add(batch)  # others have all of it in theirs, which may be read before they are seen here
             return
         try:
             with _asked(row):
@@ -273,12 +279,6 @@ class Rounds:
         return False
 
 
-def _too_large(row: BatchRow) -> bool:
-    """Whether a batch was refused because it is more than the provider lets one wait for at a time."""
-    told = (row.ended or "").lower()
-    return "enqueued token limit" in told or "token_limit_exceeded" in told
-
-
 @contextmanager
 def _asked(row: BatchRow) -> Generator[None]:
     """What goes wrong while a provider is asked about a batch, as what it means for the run."""
@@ -293,6 +293,7 @@ def _asked(row: BatchRow) -> Generator[None]:
         if row.remote is None:
             raise
         told = (
-            "It can be read only with the key it was submitted with; without --batch the questions are asked directly"
+            "It can be read only with the key it was submitted with; without --batch the questions are asked directly. "
+            "One that is gone for good is let go with its run: `evalstone ledger prune --unfinished`"
         )
         raise UsageError(f"batch {row.name}: {error}. {told}") from error

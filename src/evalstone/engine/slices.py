@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evalstone.engine.run import Run
 from evalstone.engine.scores import grouped, scored
-from evalstone.engine.slicing import By, field_name, several, slice_keys
+from evalstone.engine.slicing import ABSENT, By, field_name, in_order, several, slice_keys
 from evalstone.engine.summary import ScorerCard
 from evalstone.errors import UsageError
 from evalstone.stats.intervals import Interval
@@ -50,7 +50,7 @@ def slices(run: Run, by: By | Iterable[By], *, level: float = 0.95) -> tuple[Sco
             continue
         found = list(values.values())
         groups = grouped(values, named)
-        fields = {field: [by_sample[name] for name in values] for field, by_sample in keys.items()}
+        fields = {field: [by_sample.get(name, ABSENT) for name in values] for field, by_sample in keys.items()}
         means = [
             SliceMean(field, str(part.key), part.interval)
             for field, column in fields.items()
@@ -59,6 +59,6 @@ def slices(run: Run, by: By | Iterable[By], *, level: float = 0.95) -> tuple[Sco
         worst = worst_slices(
             found, fields, scale=card.scale, level=level, lower_is_better=card.lower_is_better, groups=groups
         )
-        ordered = sorted(means, key=lambda part: (part.field, part.key))
+        ordered = sorted(means, key=lambda part: (part.field, *in_order(part.key)))
         made.append(ScorerSlices(run.titles[card.signature], card, tuple(ordered), worst))
     return tuple(made)

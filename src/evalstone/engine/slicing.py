@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -28,8 +29,8 @@ def slice_keys(run: Run, by: By) -> Mapping[str, str]:
     """
     if run.data is None:
         raise UsageError(
-            f"the samples of run {run.id} are not at hand, and slices need their metadata: name them with --data, or "
-            "write the run with --out"
+            f"the samples of run {run.id} are not at hand, and slices need their metadata: a results folder (--out) "
+            "holds them, and evalstone report takes --data"
         )
     seen: dict[str, None] = {}
     keys: dict[str, str] = {}
@@ -56,6 +57,15 @@ def _value(sample: Sample, path: str) -> Any:
 def _text(value: Any) -> str:
     made = plain(value)
     return made if isinstance(made, str) else str(made)
+
+
+def in_order(key: str) -> tuple[bool, float, str]:
+    """What slices are sorted by: numbers by size and before words, 2 before 10."""
+    try:
+        value = float(key)
+    except ValueError:
+        return True, 0.0, key
+    return (False, value, key) if math.isfinite(value) else (True, 0.0, key)
 
 
 def several(by: By | Iterable[By] | None) -> Sequence[By]:

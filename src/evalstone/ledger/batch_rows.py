@@ -35,6 +35,12 @@ class BatchRow:
         """What people call it: the provider's id where there is one."""
         return self.remote or self.id
 
+    @property
+    def too_large(self) -> bool:
+        """Whether it was refused because it is more than the provider lets one wait for at a time."""
+        told = (self.ended or "").lower()
+        return "enqueued token limit" in told or "token_limit_exceeded" in told
+
 
 @dataclass(frozen=True, kw_only=True)
 class BatchedQuestion:

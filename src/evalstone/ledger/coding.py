@@ -57,6 +57,7 @@ def answer_of(row: Any) -> StoredAnswer:
         confidence=row.confidence,
         alternatives=json.loads(row.alternatives) if row.alternatives else None,
         number=row.number,
+        written=row.written,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from evalstone.types import Usage
@@ -22,7 +22,8 @@ class Key(NamedTuple):
 class StoredAnswer:
     """A judge's raw reply as the ledger keeps it, and what it took when it was asked for.
 
-    number: which of several answers to the same question, where a judge is asked repeatedly; else 0.
+    number: which of several answers to the same question, where a judge is asked repeatedly; else 0. written: when it
+    was written, in seconds since 1970; 0 for one that was not yet.
     """
 
     question: str
@@ -35,6 +36,7 @@ class StoredAnswer:
     confidence: float | None
     alternatives: Mapping[str, float] | None = None
     number: int = 0
+    written: float = field(default=0.0, compare=False)
 
     @property
     def key(self) -> Key:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -89,11 +89,13 @@ class Pruning:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What goes, or went: how many runs, records and answers."""
+    """What goes, or went: how many runs, records and answers; and batches of those runs that were still open, whose
+    answers are lost."""
 
     runs: int
     records: int
     answers: int
+    batches: int = 0
 
 
 def prune(ledger: Ledger, pruning: Pruning, *, delete: bool) -> Pruned:
@@ -101,11 +103,12 @@ def prune(ledger: Ledger, pruning: Pruning, *, delete: bool) -> Pruned:
     with ledger.transaction(writing=True) as connection:
         ledger.leases.bury(connection)
         gone = _runs(connection, pruning)
-        lost = 0
+        lost = waiting = 0
         for chunk in chunks(gone, 200):
             chosen = records.c.run.in_(chunk)
             lost += connection.scalar(sa.select(sa.func.count()).where(chosen)) or 0
             connection.execute(sa.delete(records).where(chosen))
+            waiting += _let_go(connection, chunk)
             connection.execute(sa.delete(runs).where(runs.c.id.in_(chunk)))
         unused = list(_unused(connection)) if pruning.unused else []
         if unused:
@@ -113,7 +116,18 @@ def prune(ledger: Ledger, pruning: Pruning, *, delete: bool) -> Pruned:
             connection.execute(query, unused)
         if not delete:
             connection.rollback()
-    return Pruned(len(gone), lost, len(unused))
+    return Pruned(len(gone), lost, len(unused), waiting)
+
+
+def _let_go(connection: sa.Connection, gone: Sequence[str]) -> int:
+    """Delete the batches of some runs with their questions; how many were open."""
+    of_runs = tables.batches.c.run.in_(gone)
+    within = sa.select(tables.batches.c.id).where(of_runs)
+    open_ = sa.select(sa.func.count()).where(of_runs, tables.batches.c.collected.is_(None))
+    count = connection.scalar(open_) or 0
+    connection.execute(sa.delete(tables.batch_questions).where(tables.batch_questions.c.batch.in_(within)))
+    connection.execute(sa.delete(tables.batches).where(of_runs))
+    return count
 
 
 def _runs(connection: sa.Connection, pruning: Pruning) -> list[str]:
