@@ -27,7 +27,7 @@ from evalstone.stats.rates import Hits, corrected_rate
 
 
 def means(replications: int) -> None:
-    """Independent samples: Student's interval, the default, and the bootstrap (a tenth of the replications)."""
+    """Independent samples: Student's interval, the default, and the bootstrap (a quarter of the replications)."""
     rows: list[list[str]] = []
     for name, (draw, truth) in POPULATIONS.items():
         source, row = np.random.default_rng(1), [name]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import statistics
 
 import numpy as np
@@ -74,3 +75,8 @@ def test_what_cannot_be_resampled_has_no_limits() -> None:
         bootstrap_interval(VALUES, resamples=10)
     with pytest.raises(DataError, match="value 1 is nan"):
         bootstrap_interval([0.5, float("nan")])
+
+
+def test_a_statistic_that_is_no_number_for_some_resample_is_refused() -> None:
+    with pytest.raises(DataError, match="the statistic must be a finite number"):
+        bootstrap_interval([0.1, 0.2, 0.3], statistic=lambda _: math.nan, resamples=100)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from evalstone.errors import DataError
+from evalstone.errors import DataError, UsageError
 from evalstone.stats.columns import codes, column, group_sums, same_length
 
 
@@ -28,3 +30,15 @@ def test_labels_become_numbers_in_order_and_groups_add_up() -> None:
     labels = codes(["b", None, "b", ("a", 1)])
     assert labels.tolist() == [0, 1, 0, 2]
     assert group_sums(np.array([1.0, 2.0, 3.0, 4.0]), labels).tolist() == [4, 2, 4]
+
+
+@pytest.mark.parametrize(("wrong", "told"), [(None, "None"), ("good", "'good'"), ([0.5], r"\[0\.5\]")])
+def test_what_is_no_number_is_named(wrong: Any, told: str) -> None:
+    with pytest.raises(DataError, match=f"scores: value 1 is {told}; a .*number is wanted"):
+        column("scores", [0.5, wrong])
+
+
+@pytest.mark.parametrize("scale", [0, -1, np.nan])
+def test_a_scale_that_is_none_is_refused(scale: float) -> None:
+    with pytest.raises(UsageError, match="scores: the range must go up"):
+        column("scores", [0.0], 0, scale)

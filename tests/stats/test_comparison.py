@@ -141,3 +141,16 @@ def test_the_biggest_changes_come_first_and_what_stayed_is_left_out() -> None:
     assert biggest_changes(A, B) == (3, 5, 0, 2, 4)
     assert biggest_changes(A, B, 2) == (3, 5)
     assert biggest_changes(A, A) == ()
+
+
+def test_a_run_may_be_called_anything() -> None:
+    found = compare_many({"groups": [0.1, 0.2], "b": [0.3, 0.4]})
+    assert found is not None
+    assert list(found.means) == ["groups", "b"]
+
+
+def test_changes_of_a_group_that_cancel_but_for_rounding_cancel() -> None:
+    found = compare_pairs([0.0, 0.0, 0.3, 0.5], [0.1, 0.2, 0.0, 0.6], groups=["a", "a", "a", "b"])
+    assert found is not None
+    assert found.wilcoxon.p_value == 1  # one group is left that changed
+    assert found.wilcoxon.statistic == 0

@@ -78,3 +78,10 @@ def test_one_sample_has_no_standard_error_and_gaps_are_named() -> None:
         variance_components([[[0.5]], [[]]])
     with pytest.raises(DataError, match="counts must be 1 or more"):
         one.standard_error(runs=0.5)
+
+
+def test_a_count_of_0_is_refused() -> None:
+    found = variance_components([[[0.5], [0.6]], [[0.7], [0.9]]])
+    assert found is not None
+    with pytest.raises(DataError, match="counts must be 1 or more: n 0"):
+        found.standard_error(n=0)

@@ -137,3 +137,18 @@ def test_impossible_criteria_are_refused_by_name() -> None:
         decide([NoWorse("a", [0.1], [float("nan")], 0.0)])
     with pytest.raises(DataError, match="a: passed must be from 0 to n, not 3 of 2"):
         decide([PassRate("a", 3, 2, 0.5)])
+
+
+def test_a_threshold_that_nothing_can_miss_passes() -> None:
+    nothing, all_ = [0.0] * 50, [1.0] * 50
+    assert verdicts(AtLeast("a", nothing, 0.0)) == ["pass"]
+    assert verdicts(AtMost("a", all_, 1.0)) == ["pass"]
+    assert verdicts(NoWorse("a", nothing, all_, 1.0)) == ["pass"]
+    assert verdicts(PassRate("a", 0, 50, 0.0)) == ["pass"]
+    assert verdicts(AtLeast("a", [], 0.0)) == ["inconclusive"]
+
+
+def test_differences_by_rounding_are_none() -> None:
+    (found,) = decide([NoWorse("a", [0.1 + 0.2, 0.5] * 5, [0.3, 0.5] * 5, 0.02)])
+    assert found == decide([NoWorse("a", [0.3, 0.5] * 5, [0.3, 0.5] * 5, 0.02)])[0]
+    assert found.verdict == "inconclusive"

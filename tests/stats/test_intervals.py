@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -271,7 +272,7 @@ def test_impossible_levels_and_groups_are_refused() -> None:
 
 
 def test_few_groups_say_so() -> None:
-    few, enough = (mean_interval([x / 30 for x in range(30)], groups=[x % k for x in range(30)]) for k in (4, 10))
+    few, enough = (mean_interval([x / 30 for x in range(30)], groups=[x % k for x in range(30)]) for k in (4, 20))
     assert few is not None
     assert enough is not None
     assert few.caution == "only 4 groups: the interval is a guide"
@@ -285,3 +286,34 @@ def test_groups_whose_sums_are_alike_are_left_out_and_said() -> None:
     assert found is not None
     assert (found.low, found.high) == (plain.low, plain.high)
     assert found.caution == "the groups' sums are all alike: groups were left out"
+
+
+@pytest.mark.parametrize("wrong", [None, "0.5"])
+def test_what_is_no_number_at_all_is_named(wrong: Any) -> None:
+    with pytest.raises(DataError, match=rf"finite numbers are wanted: value 1 is {wrong!r}"):
+        mean_interval([0.5, wrong], low=0, high=1)
+
+
+def test_values_and_ranges_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(DataError, match=r"values from 0.5 to 2.0 are not all in \[0, 1\]"):
+        mean_interval([2.0, 0.5], low=0, high=1)
+    for low, high in ((1, 0), (0, 0), (0, math.nan)):
+        with pytest.raises(UsageError, match="the range must go up"):
+            mean_interval([0.5, 0.6], low=low, high=high)
+    with pytest.raises(DataError, match="too far apart for floating point"):
+        mean_interval([1e200, -1e200, 3e200])
+
+
+def test_values_that_miss_the_end_by_rounding_stand_at_the_end() -> None:
+    short = 0.7 + 0.2 + 0.1
+    assert short < 1
+    for values in ([short] * 60, [short, 1.0] * 30):
+        found = mean_interval(values, low=0, high=1)
+        assert found is not None
+        assert (found.low, found.method) == (pytest.approx(0.025 ** (1 / 60)), "exact")
+
+
+def test_values_that_differ_by_rounding_only_are_equal() -> None:
+    found = mean_interval([0.1 + 0.2, 0.3] * 20, low=0, high=1)
+    assert found is not None
+    assert "do not tell how much others vary" in found.caution

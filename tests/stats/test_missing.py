@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import pytest
 
@@ -32,3 +33,11 @@ def test_bounds_refuse_what_cannot_be() -> None:
         bounds([math.nan], 1)
     with pytest.raises(DataError, match="the range must go up"):
         bounds([0.5], 1, 1, 0)
+
+
+def test_without_missing_values_the_bounds_are_the_mean_in_any_range() -> None:
+    found = bounds([0.5], 0, high=math.inf)
+    assert found is not None
+    assert (found.low, found.high) == (0.5, 0.5)
+    with pytest.raises(DataError, match="missing must be 0 or more, not nan"):
+        bounds([0.5], cast("int", math.nan))

@@ -108,3 +108,15 @@ def test_friedman_is_scipys_ties_included() -> None:
         pytest.approx(float(expected.pvalue)),
     )
     assert friedman(np.ones((5, 3))).p_value == 1
+
+
+def test_differences_that_are_equal_but_for_rounding_are_ties() -> None:
+    exact = np.array([3.0, 3.0, 3.0, -1.0, -3.0, 2.0])
+    rounded = np.array([0.4 - 0.1, 0.3, 0.9 - 0.6, -0.1, 0.7 - 1.0, 0.2])
+    assert signed_ranks(rounded) == signed_ranks(exact)
+    assert sign_flips(np.array([0.1, 0.2, -0.3])).p_value == 1
+    table, exact = (
+        np.array([[0.1 + 0.2, 0.3, 0.5], [0.3, 0.1 + 0.2, 0.7]]),
+        np.array([[3.0, 3.0, 5.0], [3.0, 3.0, 7.0]]),
+    )
+    assert friedman(table) == friedman(exact)

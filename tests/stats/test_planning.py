@@ -3,7 +3,9 @@ from __future__ import annotations
 import math
 from typing import Any, cast
 
+import numpy as np
 import pytest
+import scipy.stats
 import statsmodels.stats.power as reference  # pyright: ignore[reportMissingTypeStubs]
 
 from evalstone.errors import DataError, UsageError
@@ -11,6 +13,7 @@ from evalstone.stats.planning import (
     change_deviation,
     design_effect,
     detectable_difference,
+    passes_needed,
     plan_from,
     power_of,
     rate_deviation,
@@ -19,6 +22,7 @@ from evalstone.stats.planning import (
 )
 
 ttest = cast("Any", reference.TTestPower())
+binom = cast("Any", scipy.stats.binom)
 
 
 @pytest.mark.parametrize(("n", "difference", "deviation"), [(20, 0.1, 0.2), (60, 0.03, 0.1), (500, 0.01, 0.2)])
@@ -115,3 +119,25 @@ def test_impossible_settings_are_refused() -> None:
         change_deviation(0.7, 0.4)
     with pytest.raises(DataError, match="size must be 1 or more"):
         design_effect(0.5, 0.1)
+
+
+def test_what_is_no_number_has_no_power() -> None:
+    for n, difference in ((100, math.nan), (100, math.inf)):
+        with pytest.raises(UsageError, match="n and difference must be finite"):
+            power_of(n, difference, 0.1)
+
+
+@pytest.mark.parametrize(("rate", "threshold"), [(0.9, 0.85), (0.98, 0.95), (0.82, 0.85), (1.0, 0.95)])
+def test_the_exact_test_of_a_rate_has_the_power_that_was_planned(rate: float, threshold: float) -> None:
+    def power(n: int) -> float:
+        seen = np.arange(n + 1)
+        tail = binom.sf(seen - 1, n, threshold) if rate > threshold else binom.cdf(seen, n, threshold)
+        return float(np.sum(binom.pmf(seen, n, rate)[tail <= 0.05]))
+
+    n = passes_needed(rate, threshold)
+    # a test of whole counts goes up and down with n; over a stretch it has the power that was asked for
+    mean = sum(power(m) for m in range(n - 10, n + 11)) / 21
+    assert 0.77 < mean <= 1
+    assert power(round(0.75 * n)) < 0.8 or rate == 1
+    with pytest.raises(UsageError, match="told from it by no number"):
+        passes_needed(0.9, 0.9)

@@ -97,3 +97,13 @@ def test_impossible_counts_and_shares_are_named() -> None:
         stratified_rate([RateStratum(0, 0, whole, whole, 0.5), RateStratum(1, 2, whole, whole, 0.5)])
     with pytest.raises(DataError, match="shares must be 0 or more"):
         stratified_rate([RateStratum(1, 2, whole, whole, -1.0)])
+
+
+def test_a_stratum_without_samples_counts_for_nothing() -> None:
+    full, none = RateStratum(50, 80, Hits(19, 20), Hits(18, 20)), RateStratum(0, 0, Hits(0, 0), Hits(0, 0))
+    alone, beside = stratified_rate([full]), stratified_rate([none, full])
+    assert alone is not None
+    assert beside is not None
+    assert beside.rate == alone.rate
+    with pytest.raises(DataError, match="shares must be 0 or more and finite"):
+        stratified_rate([RateStratum(1, 2, Hits(5, 5), Hits(5, 5), float("nan"))])

@@ -114,3 +114,10 @@ def test_what_does_not_fit_is_refused() -> None:
         gate.add({"a": math.nan})
     with pytest.raises(DataError, match=r"value: 1.5 is no number in \[0, 1\]"):
         ConfidenceSequence().add(1.5)
+
+
+def test_a_refused_sample_counts_for_no_target() -> None:
+    gate = SequentialGate([Target("a", 0.5), Target("b", 0.5)])
+    with pytest.raises(DataError, match=r"b: 7\.0 is no number in"):
+        gate.add({"a": 1.0, "b": 7.0})
+    assert [decision.n for decision in gate.decisions()] == [0, 0]

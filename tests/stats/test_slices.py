@@ -122,3 +122,24 @@ def test_what_does_not_fit_is_refused() -> None:
         slice_by([0.5], ["a", "b"])
     with pytest.raises(DataError, match="values: value 0 is nan"):
         worst_slices([math.nan], {"k": ["a"]})
+
+
+def test_a_field_and_the_slices_of_many_documents_may_be_called_anything() -> None:
+    found = worst_slices(VALUES, {"values": TOPICS, "groups": TOPICS})
+    assert {f.field for f in found} == {"values", "groups"}
+    with pytest.raises(DataError, match="values has 120, field k has 1"):
+        worst_slices(VALUES, {"k": ["a"]})
+
+
+@pytest.mark.parametrize("groups", [None, [place // 2 for place in range(120)]])
+def test_the_rest_is_all_other_samples(groups: list[int] | None) -> None:
+    (found,) = (f for f in worst_slices(VALUES, {"topic": TOPICS}, groups=groups) if f.key == "tax")
+    others = [place for place, topic in enumerate(TOPICS) if topic != "tax"]
+    labels = None if groups is None else [groups[place] for place in others]
+    rest = mean_interval([VALUES[place] for place in others], low=0, high=1, groups=labels)
+    assert rest is not None
+    assert rest.low is not None
+    assert found.interval.high is not None
+    assert found.rest == pytest.approx(rest.mean)
+    reach = math.hypot(found.interval.high - found.interval.mean, rest.mean - rest.low)
+    assert found.difference.high == pytest.approx(found.difference.mean + reach)

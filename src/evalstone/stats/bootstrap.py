@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from evalstone.errors import UsageError
+from evalstone.errors import DataError, UsageError
 from evalstone.stats.columns import Floats, Places, codes, column, group_sums, same_length
 from evalstone.stats.intervals import Interval, check_level, few
 
@@ -34,7 +34,8 @@ def bootstrap_interval(
 
     Interval.mean is the statistic. With groups, whole groups are drawn. Without limits below two values (groups) and
     where all resamples give the same statistic. The same seed gives the same interval.
-    Raises DataError for a value that is no finite number, UsageError below 100 resamples.
+    Raises DataError for a value that is no finite number and a statistic that is none for some resample, UsageError
+    below 100 resamples.
     """
     check_level(level)
     if resamples < LEAST_RESAMPLES:
@@ -54,6 +55,10 @@ def bootstrap_interval(
         drawn, left_out = _means(x, labels, resamples, source)
     else:
         drawn, left_out = _statistics(x, labels, resamples, source, statistic)
+    if not (math.isfinite(estimate) and np.isfinite(drawn).all() and np.isfinite(left_out).all()):
+        raise DataError(
+            "the statistic must be a finite number for all values, every resample and with any one left out"
+        )
     if float(drawn.max() - drawn.min()) <= 1e-12 * max(1.0, abs(estimate)):
         return Interval(estimate, None, None, n, level, count, caution="all resamples are alike")
     low, high = _bca(estimate, drawn, left_out, level)

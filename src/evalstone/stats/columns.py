@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from evalstone.errors import DataError
+from evalstone.errors import DataError, UsageError
 
 Floats: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.intp]
@@ -16,15 +16,32 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 def column(name: str, values: Sequence[float], low: float = -np.inf, high: float = np.inf) -> Floats:
-    """Values as an array; DataError names the first one that is not a finite number in [low, high]."""
-    array = np.asarray(values, dtype=np.float64)
+    """Values as an array; DataError names the first one that is not a finite number in [low, high].
+
+    Raises UsageError for a range that does not go up, as a scale of 0 makes.
+    """
+    if not low < high:
+        raise UsageError(f"{name}: the range must go up, not from {low:g} to {high:g}; is the scale right?")
+    array = _numbers(name, values)
     slack = 1e-9 * max(1.0, min(abs(low), abs(high)))  # a share of claims may miss 1 by rounding
     wrong = ~np.isfinite(array) | (array < low - slack) | (array > high + slack)
     if wrong.any():
         place = int(np.argmax(wrong))
         wanted = "a finite number" if np.isinf(high - low) else f"a number in [{low:g}, {high:g}]"
-        raise DataError(f"{name}: value {place} is {array[place]}; {wanted} is wanted")
+        raise DataError(f"{name}: value {place} is {values[place]}; {wanted} is wanted")
     return np.clip(array, low, high)
+
+
+def _numbers(name: str, values: Sequence[object]) -> Floats:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = None
+    if array is None or array.ndim != 1:
+        wrong = ((i, x) for i, x in enumerate(values) if isinstance(x, str) or not (x is None or np.isscalar(x)))
+        place, came = next(wrong, (0, values))
+        raise DataError(f"{name}: value {place} is {came!r:.60}; a number is wanted")
+    return array
 
 
 def same_length(**columns: Sequence[object] | None) -> int:

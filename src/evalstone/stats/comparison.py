@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalstone.errors import DataError, UsageError
-from evalstone.stats.columns import Floats, codes, column, group_sums, same_length
+from evalstone.stats.columns import Floats, Places, codes, column, group_sums, same_length
 from evalstone.stats.intervals import (
     Interval,
     Spread,
@@ -37,6 +37,7 @@ __all__ = [
     "compare_many",
     "compare_pairs",
     "difference_interval",
+    "differences",
     "mcnemar",
 ]
 
@@ -118,10 +119,10 @@ def compare_pairs(
         check_level(level)
         return None
     before, after = column("a", a, 0.0, scale), column("b", b, 0.0, scale)
-    d = _differences(before, after)
+    d = differences(before, after)
     ups, downs = int(np.sum(d > 0)), int(np.sum(d < 0))
     wins, losses = (downs, ups) if lower_is_better else (ups, downs)
-    units = d if groups is None else group_sums(d, codes(groups))
+    units = d if groups is None else _group_changes(d, codes(groups))
     passes = groups is None and bool(np.all(np.isin(before, (0.0, scale))) and np.all(np.isin(after, (0.0, scale))))
     return Comparison(
         n=n,
@@ -201,7 +202,7 @@ def compare_many(
     """
     if len(runs) < 2:
         raise UsageError(f"two runs or more are wanted, not {len(runs)}")
-    n = same_length(**runs, groups=groups)
+    n = same_length(**{f"run {name}": values for name, values in runs.items()}, groups=groups)
     if n == 0:
         return None
     table = np.stack([column(name, values, 0.0, scale) for name, values in runs.items()], axis=1)
@@ -226,15 +227,21 @@ def compare_many(
 def biggest_changes(a: Sequence[float], b: Sequence[float], count: int = 10) -> tuple[int, ...]:
     """The positions of the samples that changed most, most first; samples that did not change are left out."""
     same_length(a=a, b=b)
-    d = np.abs(_differences(column("a", a), column("b", b)))
+    d = np.abs(differences(column("a", a), column("b", b)))
     order = np.argsort(-d, kind="stable")[:count]
     return tuple(int(place) for place in order if d[place] > 0)
 
 
-def _differences(a: Floats, b: Floats) -> Floats:
+def differences(a: Floats, b: Floats) -> Floats:
     """b - a, with 0 where they differ by rounding only: 0.1 + 0.2 is no worse than 0.3."""
     d = b - a
     return np.where(np.abs(d) <= 1e-12 * np.maximum(np.abs(a), np.abs(b)), 0.0, d)
+
+
+def _group_changes(d: Floats, groups: Places) -> Floats:
+    """The sum of each group's differences, 0 where they cancel but for rounding."""
+    sums = group_sums(d, groups)
+    return np.where(np.abs(sums) <= 1e-12 * group_sums(np.abs(d), groups), 0.0, sums)
 
 
 def _standardized(d: Floats, scale: float) -> float | None:

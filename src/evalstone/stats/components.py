@@ -43,8 +43,8 @@ class VarianceComponents:
         What repeating more would gain: compare with the present one. None where `samples` is.
         Raises DataError for a count below 1.
         """
-        n, runs = n or self.n, runs or self.runs_each
-        judgements = judgements or self.judgements_each
+        n, runs = self.n if n is None else n, self.runs_each if runs is None else runs
+        judgements = self.judgements_each if judgements is None else judgements
         if min(n, runs, judgements) < 1:
             raise DataError(f"counts must be 1 or more: n {n}, runs {runs}, judgements {judgements}")
         if self.samples is None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evalstone.stats.columns import Floats, Mask, Places, codes, column, group_sums, same_length
-from evalstone.stats.comparison import difference_interval
+from evalstone.stats.comparison import difference_interval, differences
 from evalstone.stats.intervals import Interval, Spread, bounded, check_level, mean_interval
 
 FEWEST = 3
@@ -139,10 +139,10 @@ def ppi_difference(
     frame = _Frame(-scale, scale, level, n, strata, groups)
     scores = [column(name, labels.judged, 0.0, scale) for name, labels in (("b", b), ("a", a))]
     marks = [_labels(name, labels.human, scale) for name, labels in (("human of b", b), ("human of a", a))]
-    raw = difference_interval((scores[0] - scores[1]).tolist(), scale=scale, level=level, groups=groups)
+    raw = difference_interval(differences(scores[1], scores[0]).tolist(), scale=scale, level=level, groups=groups)
     sides = [_side(score, *mark, frame) for score, mark in zip(scores, marks, strict=True)]
     both = marks[0][1] & marks[1][1]
-    changes = marks[0][0][both] - marks[1][0][both]
+    changes = differences(marks[1][0][both], marks[0][0][both])
     changed = changes[changes != 0]
     # As in difference_interval: two labels more, that cancel, of the size of a change.
     least = min(int(there.sum()) for _, there in marks)

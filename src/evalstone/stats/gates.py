@@ -14,9 +14,10 @@ from typing import Literal, TypeAlias
 
 from evalstone.errors import DataError, UsageError
 from evalstone.stats.columns import column, same_length
+from evalstone.stats.comparison import differences
 from evalstone.stats.evidence import Evidence, Passes, of_differences, of_scores
 from evalstone.stats.multiple import holm
-from evalstone.stats.planning import samples_needed
+from evalstone.stats.planning import passes_needed, samples_needed
 
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
 Kind: TypeAlias = Literal["at_least", "at_most", "no_worse", "pass_rate"]
@@ -100,17 +101,20 @@ class Decision:
 
 @dataclass(frozen=True)
 class _Case:
-    """A criterion ready to be tested. upward: met means above the threshold."""
+    """A criterion ready to be tested. upward: met means above the threshold. sure: no value can miss it."""
 
     name: str
     kind: Kind
     threshold: float
     evidence: Evidence | None
     upward: bool
+    sure: bool
 
     def p_pass(self) -> float:
         if self.evidence is None:
             return 1.0
+        if self.sure:
+            return 0.0
         return self.evidence.above(self.threshold) if self.upward else self.evidence.below(self.threshold)
 
     def p_fail(self) -> float:
@@ -156,21 +160,26 @@ def _case(criterion: Criterion) -> _Case:
         if not 0 <= criterion.passed <= criterion.n:
             raise DataError(f"{criterion.name}: passed must be from 0 to n, not {criterion.passed} of {criterion.n}")
         found = Passes(criterion.passed, criterion.n) if criterion.n else None
-        return _Case(criterion.name, "pass_rate", criterion.threshold, found, upward=True)
+        return _Case(
+            criterion.name, "pass_rate", criterion.threshold, found, upward=True, sure=criterion.threshold == 0
+        )
     if isinstance(criterion, NoWorse):
         if not 0 <= criterion.margin <= criterion.scale:
             raise UsageError(f"{criterion.name}: margin must be in [0, {criterion.scale:g}], not {criterion.margin}")
         same_length(values=criterion.values, baseline=criterion.baseline, groups=criterion.groups)
-        d = column(f"{criterion.name}: values", criterion.values, 0.0, criterion.scale) - column(
-            f"{criterion.name}: baseline", criterion.baseline, 0.0, criterion.scale
+        d = differences(
+            column(f"{criterion.name}: baseline", criterion.baseline, 0.0, criterion.scale),
+            column(f"{criterion.name}: values", criterion.values, 0.0, criterion.scale),
         )
         gains = (-d if criterion.lower_is_better else d).tolist()
         evidence = of_differences(gains, scale=criterion.scale, groups=criterion.groups)
-        return _Case(criterion.name, "no_worse", -criterion.margin, evidence, upward=True)
+        sure = criterion.margin == criterion.scale
+        return _Case(criterion.name, "no_worse", -criterion.margin, evidence, upward=True, sure=sure)
     _check_threshold(criterion.name, criterion.threshold, criterion.scale)
     evidence = of_scores(criterion.values, scale=criterion.scale, groups=criterion.groups)
     upward = isinstance(criterion, AtLeast)
-    return _Case(criterion.name, "at_least" if upward else "at_most", criterion.threshold, evidence, upward)
+    sure = criterion.threshold == (0 if upward else criterion.scale)
+    return _Case(criterion.name, "at_least" if upward else "at_most", criterion.threshold, evidence, upward, sure)
 
 
 def _rates(p_values: Sequence[float], error: float) -> list[float]:
@@ -218,7 +227,11 @@ def _more(case: _Case, evidence: Evidence, rates: tuple[float, float]) -> int | 
     level = 1 - (rates[0] if gap > 0 else rates[1])
     if abs(gap) / evidence.deviation < 1e-3:  # millions of samples: no such number is in sight
         return None
-    needed = samples_needed(gap, deviation=evidence.deviation, power=POWER, level=level, sided=1)
+    if isinstance(evidence, Passes):  # the exact test asks for more than Student's
+        rates_of = (evidence.mean / evidence.scale, case.threshold / evidence.scale)
+        needed = passes_needed(*rates_of, power=POWER, level=level)
+    else:
+        needed = samples_needed(gap, deviation=evidence.deviation, power=POWER, level=level, sided=1)
     return max(1, needed - evidence.n)
 
 

@@ -23,8 +23,10 @@ from statistics import NormalDist
 from evalstone.errors import DataError, UsageError
 
 FEW = 30
-FEW_GROUPS = 10
+FEW_GROUPS = 20
 ROUNDING = 1e-20
+ALIKE = 1e-12  # values this near to each other, in parts of their size, are equal but for rounding
+WIDEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -69,22 +71,25 @@ def mean_interval(
     (groups) at the high end, mean >= low + (high - low) · (a/2)^(1/n), a = 1 - level, for the probability of that is at
     most ((mean - low) / (high - low))^n; and likewise at the low end. Values that are all equal inside the range give
     no width, which says that none varied, not that the mean is certain.
-    Raises DataError for a value that is no finite number or groups of another length, UsageError for a level outside
-    (0, 1).
+    Raises DataError for a value that is no finite number in [low, high], values too far apart to be squared, or groups
+    of another length; UsageError for a level outside (0, 1) or a range that does not go up.
     """
     check_level(level)
+    if not low < high:
+        raise UsageError(f"the range must go up: low is {low}, high is {high}")
     n = len(values)
     if groups is not None and len(groups) != n:
         raise DataError(f"groups must have one entry a value: {n} values, {len(groups)} groups")
     if n == 0:
         return None
-    mean = mean_of(values)
+    mean = min(max(mean_of(values), low), high)
+    least, most = min(values), max(values)
+    _check_values(least, most, low, high)
     count = None if groups is None else len(set(groups))
     units = n if count is None else count
     if units == 1:
         return Interval(mean, None, None, n, level, count, caution="one sample" if n == 1 else "all in one group")
-    least, most = min(values), max(values)
-    if least == most:
+    if most - least <= ALIKE * max(abs(least), abs(most)):
         return _equal(Interval(mean, mean, mean, n, level, count), low, high, units)
     estimate, spread = Interval(mean, None, None, n, level, count), plain_spread(values, mean)
     if groups is None:
@@ -147,13 +152,28 @@ def mean_of(values: Sequence[float]) -> float:
     """The mean, never outside of the values by rounding. Raises DataError for a value that is no finite number."""
     try:
         total = math.fsum(values)
-    except (OverflowError, ValueError):  # inf and -inf among them, or a sum beyond all floats
+    except (OverflowError, ValueError, TypeError):  # inf and -inf among them, a sum beyond all floats, None
         total = math.nan
     if not math.isfinite(total):
-        found = next(((i, x) for i, x in enumerate(values) if not math.isfinite(x)), None)
-        told = "their sum is beyond floating point" if found is None else f"value {found[0]} is {found[1]}"
+        found = next(((i, x) for i, x in enumerate(values) if not _is_finite(x)), None)
+        told = "their sum is beyond floating point" if found is None else f"value {found[0]} is {found[1]!r:.60}"
         raise DataError(f"finite numbers are wanted: {told}")
     return min(max(total / len(values), min(values)), max(values))
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except TypeError:
+        return False
+
+
+def _check_values(least: float, most: float, low: float, high: float) -> None:
+    slack = ALIKE * max(abs(low), abs(high)) if math.isfinite(high - low) else 0.0
+    if least < low - slack or most > high + slack:
+        raise DataError(f"values from {least} to {most} are not all in [{low:g}, {high:g}]")
+    if most - least > WIDEST:
+        raise DataError(f"values from {least} to {most} are too far apart for floating point")
 
 
 def check_level(level: float) -> None:
@@ -163,7 +183,7 @@ def check_level(level: float) -> None:
 
 
 def few(units: int, grouped: bool) -> str:
-    """What to say of a small number of independent samples or groups; "" from 30 (10 groups) on."""
+    """What to say of a small number of independent samples or groups; "" from 30 (20 groups) on."""
     if grouped and units < FEW_GROUPS:
         return f"only {units} groups: the interval is a guide"
     if not grouped and units < FEW:
@@ -183,11 +203,14 @@ def t_quantile(probability: float, freedom: float) -> float:
 
 def _equal(estimate: Interval, low: float, high: float, units: int) -> Interval:
     mean, n, level = estimate.mean, estimate.n, estimate.level
-    if not (math.isfinite(high - low) and mean in (low, high)):
+    span = high - low
+    end = low if mean - low <= ALIKE * span else high if high - mean <= ALIKE * span else mean
+    if not math.isfinite(span) or end not in (low, high):
         caution = f"all {n} values are equal: they do not tell how much others vary"
         return Interval(mean, mean, mean, n, level, estimate.groups, "", caution)
-    reach = exact_reach(units, (1 - level) / 2, high - low)
-    bottom, top = max(low, mean - reach), min(high, mean + reach)
+    reach = exact_reach(units, (1 - level) / 2, span)
+    bottom, top = max(low, end - reach), min(high, end + reach)
+    mean = min(max(mean, bottom), top)
     return Interval(mean, bottom, top, n, level, estimate.groups, "exact", few(units, estimate.groups is not None))
 
 

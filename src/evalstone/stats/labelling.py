@@ -1,8 +1,10 @@
 """Which samples to label next, so that few labels say much and the corrected mean stays unbiased.
 
 Samples are put into strata by the judge's score, or its uncertainty. Each stratum gets labels by its size times the
-spread of the judge's error there (Neyman's allocation); which of its samples is left to chance. The strata go to
-`ppi_mean(strata=…)`, which weighs each by its size, so that labelling where the judge errs most does not tilt the mean.
+spread of the judge's error that is to be expected there (Neyman's allocation); which of its samples is left to chance.
+The strata go to `ppi_mean(strata=…)`, which weighs each by its size, so that labelling where the judge errs most does
+not tilt the mean. Labels seen so far do not steer the choice: a stratum whose first labels happen to be all passes
+would get no more, and keep its lucky mean.
 Source: Neyman 1934, JRSS 97(4).
 """
 
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +21,6 @@ from evalstone.errors import DataError, UsageError
 from evalstone.stats.columns import Floats, Places, column, same_length
 
 LEAST_EACH = 2
-TRUSTED = 5
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def next_to_label(
     scores: Sequence[float],
     uncertainties: Sequence[float] | None = None,
     *,
-    labelled: Mapping[int, float] | None = None,
+    labelled: Collection[int] = (),
     n: int = 20,
     scale: float = 1.0,
     seed: int = 0,
@@ -65,24 +66,23 @@ def next_to_label(
     """Choose n more samples to label, fewer if fewer are left.
 
     scores: the judge's, in [0, scale]. uncertainties: how far each is expected to be off, in the scores' unit; None:
-    √(score · (scale - score)), and a tenth of the scale at least. labelled: position → human score of earlier rounds,
-    whose errors count for more than the uncertainties once a stratum has some. Every stratum gets two labels first.
-    The same arguments give the same choice. Raises DataError for values outside [0, scale] or positions that do not
-    exist, UsageError for n below 0.
+    √(score · (scale - score)), and a tenth of the scale at least. labelled: the positions that have labels from earlier
+    rounds (or a mapping by them). Every stratum gets two labels first. The same arguments give the same choice.
+    Raises DataError for values outside [0, scale] or positions that do not exist, UsageError for n below 0.
     """
     if n < 0:
         raise UsageError(f"n must be 0 or more, not {n}")
     same_length(scores=scores, uncertainties=uncertainties)
     judged = column("scores", scores, 0.0, scale)
-    known = _known(labelled or {}, judged.size, scale)
+    known = _known(labelled, judged.size)
     strata = np.array(score_strata(scores, uncertainties), dtype=np.intp)
     expected = np.maximum(np.sqrt(judged * (scale - judged)), scale / 10)
     if uncertainties is not None:
         expected = column("uncertainties", uncertainties, 0.0)
     sizes = np.bincount(strata)
-    have = np.bincount(strata[list(known)], minlength=sizes.size)
+    have = np.bincount(strata[sorted(known)], minlength=sizes.size)
     source = np.random.default_rng([seed, len(known)])
-    more = _allocated(sizes, have, _spreads(judged, expected, strata, known), n)
+    more = _allocated(sizes, have, _spreads(expected, strata), n)
     chosen: list[int] = []
     for stratum, count in enumerate(more):
         free = [int(place) for place in np.flatnonzero(strata == stratum) if int(place) not in known]
@@ -95,26 +95,16 @@ def next_to_label(
     )
 
 
-def _known(labelled: Mapping[int, float], count: int, scale: float) -> dict[int, float]:
+def _known(labelled: Collection[int], count: int) -> set[int]:
     for place in labelled:
-        if not 0 <= place < count:
+        if place not in range(count):
             raise DataError(f"labelled: there is no sample {place}; positions go from 0 to {count - 1}")
-    marks = column("labelled", list(labelled.values()), 0.0, scale)
-    return dict(zip(labelled, marks.tolist(), strict=True))
+    return set(labelled)
 
 
-def _spreads(judged: Floats, expected: Floats, strata: Places, known: Mapping[int, float]) -> list[float]:
-    """The spread of the judge's error in each stratum: as expected, and as labels show it, weighed by their number."""
-    errors: dict[int, list[float]] = {}
-    for place, mark in known.items():
-        errors.setdefault(int(strata[place]), []).append(float(judged[place]) - mark)
-    spreads: list[float] = []
-    for stratum in range(int(strata.max()) + 1 if strata.size else 0):
-        prior = float(np.mean(expected[strata == stratum] ** 2))
-        seen = errors.get(stratum, [])
-        shown = float(np.var(seen)) * len(seen) if seen else 0.0
-        spreads.append(math.sqrt((TRUSTED * prior + shown) / (TRUSTED + len(seen))))
-    return spreads
+def _spreads(expected: Floats, strata: Places) -> list[float]:
+    """The spread of the judge's error that is to be expected in each stratum."""
+    return np.sqrt(np.bincount(strata, weights=expected**2) / np.bincount(strata)).tolist() if strata.size else []
 
 
 def _allocated(sizes: Places, have: Places, spreads: Sequence[float], n: int) -> list[int]:

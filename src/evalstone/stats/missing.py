@@ -36,7 +36,7 @@ def bounds(values: Sequence[float], missing: int, low: float = 0.0, high: float 
     These are no confidence interval: they hold for the samples at hand, whatever the missing are.
     Raises DataError for a negative count, an empty range, or a value outside of it.
     """
-    if missing < 0:
+    if not missing >= 0:
         raise DataError(f"missing must be 0 or more, not {missing}")
     if not low < high:
         raise DataError(f"the range must go up: low is {low}, high is {high}")
@@ -48,5 +48,7 @@ def bounds(values: Sequence[float], missing: int, low: float = 0.0, high: float 
     mean = mean_of(values)
     if min(values) < low or max(values) > high:
         raise DataError(f"values from {min(values)} to {max(values)} are not all in [{low}, {high}]")
+    if not missing:
+        return Bounds(mean, mean, mean, n, 0)
     share = missing / (n + missing)
     return Bounds(mean, mean + share * (low - mean), mean + share * (high - mean), n, missing)

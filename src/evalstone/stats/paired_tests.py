@@ -52,7 +52,8 @@ def sign_flips(differences: Floats, *, seed: int = 0) -> PairedTest:
         p = mcnemar(ups, moved.size - ups).p_value
         return PairedTest("sign flips", p, abs(float(moved.sum())), exact=True)
     total = abs(float(moved.sum()))
-    edge = total * (1 - 1e-12)  # sums of the same terms in another order are equal but for rounding
+    # Sums of the same terms in another order are equal but for rounding.
+    edge = total - 1e-12 * float(np.abs(moved).sum())
     if moved.size <= EXACT_FLIPS:
         sums = np.zeros(1)
         for d in moved:
@@ -91,7 +92,9 @@ def signed_ranks(differences: Floats) -> PairedTest:
     moved = differences[differences != 0]
     if not moved.size:
         return PairedTest("Wilcoxon signed ranks", 1.0, 0.0, exact=True)
-    ranks = mid_ranks(np.abs(moved))
+    sizes: Floats = np.abs(moved)
+    shares: Floats = np.round(sizes / float(sizes.max()), 12)  # 0.4 - 0.1 and 0.3 - 0 are ties
+    ranks = mid_ranks(shares)
     above, whole = float(ranks[moved > 0].sum()), float(ranks.sum())
     smaller = min(above, whole - above)
     if moved.size <= EXACT_RANKS:
@@ -131,7 +134,9 @@ def friedman(table: Floats) -> PairedTest:
     from scipy.special import gammaincc  # noqa: PLC0415 - 0.1 s of import
 
     n, k = int(table.shape[0]), int(table.shape[1])
-    one, other = table[:, :, None], table[:, None, :]
+    most = float(np.abs(table).max())
+    rounded = np.round(table / most, 12) if most > 0 else table
+    one, other = rounded[:, :, None], rounded[:, None, :]
     ranks: Floats = np.greater(one, other).sum(axis=2) + (np.equal(one, other).sum(axis=2) + 1) / 2.0
     totals: Floats = ranks.sum(axis=0)
     spread = float(np.sum(ranks**2)) - n * k * (k + 1) ** 2 / 4

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -55,6 +56,8 @@ def power_of(
     Raises UsageError for a negative deviation, a design effect not above 0, a level outside (0, 1), other sides.
     """
     _check(deviation, level, design_effect, sided)
+    if not (math.isfinite(n) and math.isfinite(difference)):
+        raise UsageError(f"n and difference must be finite numbers, not {n} and {difference}")
     size = n / design_effect
     if size < 2 or difference == 0:
         return 0.0 if size < 2 or sided == 1 else 1 - level
@@ -86,6 +89,25 @@ def samples_needed(
     if not enough(MOST):
         raise UsageError(f"a difference of {difference:g} would need more than {MOST:,} samples")
     return _first(enough)
+
+
+def passes_needed(rate: float, threshold: float, *, power: float = 0.8, level: float = 0.95) -> int:
+    """The fewest samples on which an exact one-sided test at 1 - level tells a true pass rate from the threshold.
+
+        N = ((z(level) √(t (1 - t)) + z(power) √(r (1 - r))) / |r - t|)²,   n = N / 4 · (1 + √(1 + 2 / (N |r - t|)))²
+
+    Source: Fleiss, Levin and Paik 2003, Statistical Methods for Rates and Proportions, 2.5. Raises DataError for a rate
+    outside [0, 1], UsageError for a rate at the threshold and for a power outside (1 - level, 1).
+    """
+    check_level(level)
+    _check_power(power, level)
+    gap = abs(rate - threshold)
+    if gap == 0:
+        raise UsageError(f"a pass rate of {rate:g} at its threshold is told from it by no number of samples")
+    normal = NormalDist()
+    known, true = rate_deviation(threshold), rate_deviation(rate)
+    size = ((normal.inv_cdf(level) * known + normal.inv_cdf(power) * true) / gap) ** 2
+    return max(2, math.ceil(size / 4 * (1 + math.sqrt(1 + 2 / (size * gap))) ** 2)) if size > 0 else 2
 
 
 def detectable_difference(

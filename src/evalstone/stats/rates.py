@@ -84,16 +84,17 @@ def stratified_rate(strata: Sequence[RateStratum], *, level: float = 0.95) -> Co
     n, passed = sum(s.n for s in strata), sum(s.passed for s in strata)
     raw = wilson_interval(passed, n, level)
     known = [_pooled([getattr(s, name) for s in strata], level) for name in ("sensitivity", "specificity")]
-    fewest = min((hits.of for s in strata for hits in (s.sensitivity, s.specificity)), default=0)
+    counted = [(w, s) for w, s in zip(shares, strata, strict=True) if w > 0]
+    fewest = min((hits.of for _, s in counted for hits in (s.sensitivity, s.specificity)), default=0)
     if not fewest:
         told = "labelled samples of both kinds are wanted, that people pass and that people fail"
         return CorrectedRate(None, raw, known[0], known[1], told)
-    if any(_informedness(s) <= 0 for s in strata):
+    if any(_informedness(s) <= 0 for _, s in counted):
         return CorrectedRate(None, raw, known[0], known[1], NO_BETTER)
-    estimate = sum(w * _rate(s) for w, s in zip(shares, strata, strict=True))
-    pieces = [_piece(s, z) for s in strata]
-    middle = sum(w * piece[0] for w, piece in zip(shares, pieces, strict=True))
-    half = z * math.sqrt(sum(w * w * piece[1] for w, piece in zip(shares, pieces, strict=True)))
+    estimate = sum(w * _rate(s) for w, s in counted)
+    pieces = [(w, *_piece(s, z)) for w, s in counted]
+    middle = sum(w * center for w, center, _ in pieces)
+    half = z * math.sqrt(sum(w * w * variance for w, _, variance in pieces))
     low, high = max(0.0, min(middle - half, estimate)), min(1.0, max(middle + half, estimate))
     caution = f"only {fewest} labelled samples of one kind: the interval is a guide" if fewest < FEW_LABELS else ""
     rate = Interval(estimate, low, high, n, level, method="Lang-Reiczigel", caution=caution)
@@ -150,8 +151,8 @@ def _shares(strata: Sequence[RateStratum]) -> list[float]:
     given = [stratum.share for stratum in strata if stratum.share is not None]
     if given and len(given) < len(strata):
         raise DataError(f"shares are wanted for all {len(strata)} strata or for none, not for {len(given)}")
-    if any(share < 0 for share in given) or (given and sum(given) <= 0):
-        raise DataError(f"shares must be 0 or more, and not all 0: {given}")
+    if not all(0 <= share < math.inf for share in given) or (given and sum(given) <= 0):
+        raise DataError(f"shares must be 0 or more and finite, and not all 0: {given}")
     sizes = given or [float(stratum.n) for stratum in strata]
     if any(stratum.n == 0 and size > 0 for stratum, size in zip(strata, sizes, strict=True)):
         raise DataError("a stratum with a share has no judged samples")

@@ -98,6 +98,8 @@ class SequentialGate:
             if name not in self._watches:
                 raise UsageError(f"{name!r} is no target; targets are {', '.join(self._watches)}")
         for name, value in values.items():
+            self._watches[name].check(value)  # all before any, so that a refused sample counts nowhere
+        for name, value in values.items():
             self._watches[name].add(value)
 
     @property
@@ -155,6 +157,9 @@ class _Watch:
         self._bettors = _Bettors(np.array([share]))
         self._sequence = ConfidenceSequence(target.low, target.high, level=1 - 2 * error)
         self._n, self._sum = 0, 0.0
+
+    def check(self, value: float) -> None:
+        _share(self._target.name, value, self._target.low, self._span)
 
     def add(self, value: float) -> None:
         target = self._target

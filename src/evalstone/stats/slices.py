@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -13,7 +12,7 @@ import numpy as np
 from evalstone.errors import UsageError
 from evalstone.stats.columns import Floats, Mask, Places, codes, column, group_sums, same_length
 from evalstone.stats.comparison import Comparison, compare_pairs
-from evalstone.stats.intervals import Interval, mean_interval
+from evalstone.stats.intervals import ROUNDING, Interval, Spread, bounded, mean_interval
 from evalstone.stats.multiple import benjamini_hochberg, holm
 
 LEAST = 5
@@ -110,21 +109,17 @@ def worst_slices(
     together Student's t over groups. Raises DataError for other lengths, or values that are no finite
     numbers in [0, scale].
     """
-    same_length(values=values, groups=groups, **fields)
+    same_length(values=values, groups=groups, **{f"field {name}": keys for name, keys in fields.items()})
     x = column("values", values, 0.0, scale)
-    units = np.arange(x.size) if groups is None else codes(groups)
+    whole = _Whole(x, scale, level, None if groups is None else codes(groups), -1.0 if lower_is_better else 1.0)
     found: list[SliceFinding] = []
     for field, keys in fields.items():
         looked: list[SliceFinding] = []
-        for key in (key for key, count in Counter(keys).items() if count >= LEAST):
-            half = [k == key for k in keys]
-            inside = np.array(half, dtype=np.bool_)
-            if min(np.unique(units[inside]).size, np.unique(units[~inside]).size) >= LEAST:
-                worse = _worse(x, inside, None if groups is None else units, lower_is_better)
-                parts = {
-                    part.key: part.interval for part in slice_by(values, half, scale=scale, level=level, groups=groups)
-                }
-                looked.append(_finding(field, key, parts[True], parts[False], worse))
+        for part in slice_by(values, keys, scale=scale, level=level, groups=groups):
+            inside = np.zeros(x.size, dtype=np.bool_)
+            inside[list(part.indexes)] = True
+            if min(whole.units(inside), whole.units(~inside)) >= LEAST:
+                looked.append(_finding(field, part, whole.rest(inside), whole.worse(inside)))
         found.extend(_shrunk(looked, x))
     p_values = [finding.p_value for finding in found]
     both = zip(found, holm(p_values), benjamini_hochberg(p_values), strict=True)
@@ -161,11 +156,12 @@ def drift(
     return Drift(comparison, verdict, tolerance, moved, float(change.mean()), float(change.max()))
 
 
-def _finding(field: str, key: Hashable, inner: Interval, outer: Interval, p_value: float) -> SliceFinding:
+def _finding(field: str, part: Slice, outer: Interval, p_value: float) -> SliceFinding:
     """A slice before it is shrunk and its p-value adjusted."""
+    inner = part.interval
     return SliceFinding(
         field=field,
-        key=key,
+        key=part.key,
         n=inner.n,
         interval=inner,
         rest=outer.mean,
@@ -177,31 +173,57 @@ def _finding(field: str, key: Hashable, inner: Interval, outer: Interval, p_valu
     )
 
 
-def _worse(x: Floats, inside: Mask, units: Places | None, lower_is_better: bool) -> float:
-    """The one-sided p-value of "the slice is no worse than the rest"."""
-    gap = float(x[inside].mean() - x[~inside].mean())
-    sign = -1.0 if lower_is_better else 1.0
-    if units is None:
-        return _permuted(sign * x, int(inside.sum()), sign * gap)
-    from scipy.special import stdtr  # noqa: PLC0415 - 0.1 s of import
+class _Whole:
+    """All samples, summed once, so that holding many small slices against the rest stays cheap.
 
-    size, n = int(inside.sum()), x.size
-    terms = group_sums((x - x.mean()) * np.where(inside, 1 / size, -1 / (n - size)), units)
-    variance = float(np.sum(terms**2)) * terms.size / (terms.size - 1)
-    return float(stdtr(terms.size - 2, sign * gap / math.sqrt(variance))) if variance > 0 else 1.0
+    sign: -1 where lower is better.
+    """
+
+    def __init__(self, x: Floats, scale: float, level: float, groups: Places | None, sign: float) -> None:
+        self._x, self._scale, self._level, self._groups, self._sign = x, scale, level, groups, sign
+        self._grand = min(max(float(x.mean()), float(x.min())), float(x.max())) if x.size else 0.0
+        self._d: Floats = x - self._grand
+        self._squares, self._cubes = float(np.sum(self._d**2)), float(np.sum(self._d**3))
+
+    def units(self, half: Mask) -> int:
+        """How many samples, or groups, are in a half."""
+        return int(np.count_nonzero(half)) if self._groups is None else int(np.unique(self._groups[half]).size)
+
+    def rest(self, inside: Mask) -> Interval:
+        """The mean of all other samples: `mean_interval`, from sums where samples are independent."""
+        out, n = ~inside, self._x.size - int(np.count_nonzero(inside))
+        within = self._d[inside]
+        shift = -float(within.sum()) / n
+        squares = self._squares - float(np.sum(within**2)) - n * shift**2
+        if self._groups is None and squares > ROUNDING * n * self._scale**2:
+            spread = Spread(squares / (n - 1) / n, n - 1, n)
+            return bounded(Interval(self._grand + shift, None, None, n, self._level), spread, 0.0, self._scale)
+        labels: list[int] | None = None if self._groups is None else self._groups[out].tolist()
+        found = mean_interval(self._x[out].tolist(), low=0.0, high=self._scale, level=self._level, groups=labels)
+        return found or Interval(self._grand, None, None, n, self._level)
+
+    def worse(self, inside: Mask) -> float:
+        """The one-sided p-value of "the slice is no worse than the rest"."""
+        size, n = int(np.count_nonzero(inside)), self._x.size
+        gap = self._sign * float(self._d[inside].sum()) * (1 / size + 1 / (n - size))
+        if self._groups is None:
+            return _permuted(n, size, gap, (self._squares / n, self._sign * self._cubes / n))
+        from scipy.special import stdtr  # noqa: PLC0415 - 0.1 s of import
+
+        terms = group_sums(self._d * np.where(inside, 1 / size, -1 / (n - size)), self._groups)
+        variance = float(np.sum(terms**2)) * terms.size / (terms.size - 1)
+        return float(stdtr(terms.size - 2, gap / math.sqrt(variance))) if variance > 0 else 1.0
 
 
-def _permuted(x: Floats, size: int, gap: float) -> float:
-    """P(mean of `size` values drawn from x - mean of the others <= gap), by Pearson's type III curve.
+def _permuted(n: int, size: int, gap: float, moments: tuple[float, float]) -> float:
+    """P(mean of `size` of n values - mean of the others <= gap), by Pearson's type III curve.
 
-    The curve has the mean, variance and skewness of the permutation distribution. Source: Mielke and Berry 2007,
-    Permutation Methods, chapter 2.
+    moments: the second and third about the mean. The curve has the mean, variance and skewness of the permutation
+    distribution. Source: Mielke and Berry 2007, Permutation Methods, chapter 2.
     """
     from scipy.special import gammainc, gammaincc, ndtr  # noqa: PLC0415 - 0.1 s of import
 
-    n = x.size
-    d: Floats = x - float(x.mean())
-    second, third = float(np.mean(d**2)), float(np.mean(d**3))
+    second, third = moments
     if second == 0:
         return 1.0
     z = gap / math.sqrt(second * n * n / ((n - 1) * size * (n - size)))
@@ -211,9 +233,7 @@ def _permuted(x: Floats, size: int, gap: float) -> float:
         return float(ndtr(z))
     shape = 4 / skew**2
     place = max(0.0, shape + (z if skew > 0 else -z) * math.sqrt(shape))
-    if skew > 0:
-        return float(gammainc(shape, place))
-    return float(gammaincc(shape, place))
+    return float(gammainc(shape, place) if skew > 0 else gammaincc(shape, place))
 
 
 def _apart(one: Interval, rest: Interval) -> Interval:
