@@ -41,6 +41,13 @@ def test_samples_needed_are_those_of_statsmodels_rounded_up(effect: float) -> No
     assert samples_needed(-effect * 0.2, deviation=0.2) == expected
 
 
+@pytest.mark.parametrize(("n", "expected"), [(30, 0.085736), (500, 0.020336), (3000, 0.008289), (10000, 0.004539)])
+def test_what_is_detectable_is_what_statsmodels_says_for_few_and_many(n: int, expected: float) -> None:
+    found = detectable_difference(n, 0.162)
+    assert found == pytest.approx(expected, abs=1e-6)
+    assert power_of(n, expected, 0.162) == pytest.approx(0.8, abs=1e-3)
+
+
 def test_needed_and_detectable_agree() -> None:
     needed = samples_needed(0.03, deviation=0.15)
     assert needed == 199  # Cohen 1988: n of about 7.85 / 0.2² and a little

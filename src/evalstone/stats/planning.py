@@ -214,7 +214,8 @@ def _power(size: float, effect: float, level: float, sided: int) -> float:
         edge = float(ndtri(1 - tail)) if size > NORMAL_FROM else float(stdtrit(size - 1, 1 - tail))
         return float(ndtr(center - edge) + (ndtr(-center - edge) if sided == 2 else 0.0))
     edge = float(stdtrit(size - 1, 1 - tail))
-    far = float(nctdtr(size - 1, center, -edge)) if sided == 2 else 0.0
+    # Beyond 4 the other tail is below 1e-8, and scipy's series for it fails.
+    far = float(nctdtr(size - 1, center, -edge)) if sided == 2 and center < 4 else 0.0
     return 1 - float(nctdtr(size - 1, center, edge)) + far
 
 
