@@ -7,6 +7,7 @@
     │   └── MissingExtraError  an optional library is absent; its text is the install line
     ├── OutcomeError           a scorer made no valid outcome: a value that is not finite or outside its range
     ├── LedgerError            the ledger cannot be opened or written
+    │   └── LedgerBusyError    another process writes to it, and did not end in time
     ├── RunEndedError          a run cannot go on; what it has stays
     │   ├── BudgetSpentError   the next question does not fit into the budget
     │   ├── JudgeDownError     the judge fails on every question, or answers no more
@@ -62,6 +63,10 @@ class OutcomeError(EvalstoneError):
 
 class LedgerError(EvalstoneError):
     """The ledger cannot be opened, read or written."""
+
+
+class LedgerBusyError(LedgerError):
+    """Another process has kept the ledger locked for as long as was waited."""
 
 
 class RunEndedError(EvalstoneError):

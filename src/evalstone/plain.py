@@ -20,7 +20,7 @@ def plain(value: Any) -> Any:
     if kind is dict:
         return {str(k): v if type(v) in _ATOMS else plain(v) for k, v in value.items()}
     if names := _field_names(kind):
-        return {name: plain(getattr(value, name)) for name in names}
+        return {name: v if type(v := getattr(value, name)) in _ATOMS else plain(v) for name in names}
     if isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Mapping):

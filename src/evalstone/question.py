@@ -82,9 +82,14 @@ class Question(ABC, Generic[A]):
         content = [getattr(self, name) for name in (*_material_names(type(self)), *self.settings)]
         return digest([self.kind, self.asked_with.fingerprint, content])
 
+    @functools.cached_property
+    def wanted(self) -> Mapping[str, Any] | None:
+        """The schema, made once: it is needed to ask and again to read."""
+        return self.schema()
+
     def read(self, reply: str) -> A:
         """The answer that a raw reply stands for. Raises ReplyError, or CannotAnswerError when the judge declined."""
-        return self.interpret(parse_json(reply) if self.schema() is not None else reply)
+        return self.interpret(parse_json(reply) if self.wanted is not None else reply)
 
     def read_weighed(self, reply: str, alternatives: Mapping[str, float] | None = None) -> A:
         """The answer that a raw reply stands for, weighed by the probabilities of words where the judge gave any."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -156,3 +158,67 @@ def test_an_error_of_the_ledger_reaches_everyone_who_waits(tmp_path: Path) -> No
             return told
 
     assert [type(error) for error in done_within(work())] == [LedgerError] * 3
+
+
+def test_while_another_process_writes_the_loop_goes_on_and_the_answer_is_kept_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+
+    async def work() -> None:
+        longest = 0.0
+
+        async def tick() -> None:
+            nonlocal longest
+            while True:
+                began = time.perf_counter()
+                await asyncio.sleep(0.01)
+                longest = max(longest, time.perf_counter() - began)
+
+        async with AsyncLedger(path) as ledger:
+            await ledger.keep_answer(answer(1))
+            other = sqlite3.connect(path, isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+            ticking = asyncio.ensure_future(tick())
+            keeping = asyncio.ensure_future(ledger.keep_answer(answer(2)))
+            await asyncio.sleep(0.6)
+            assert not keeping.done()
+            assert longest < 0.4
+            other.execute("COMMIT")
+            other.close()
+            await keeping
+            await ledger.keep_answer(answer(3))
+            ticking.cancel()
+            found = [await ledger.answer(answer(n).question, JUDGE) for n in (1, 2, 3)]
+            assert found == [answer(n) for n in (1, 2, 3)]
+
+    done_within(work())
+
+
+@pytest.mark.parametrize("slow", [-1.0, 1e9])
+def test_a_slow_ledger_is_the_threads_to_wait_for_and_gives_the_same(
+    url: str, slow: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstone.ledger.async_ledger.SLOW", slow)
+
+    async def work() -> None:
+        async with AsyncLedger(url) as ledger:
+            await asyncio.gather(*(ledger.keep_answer(answer(n)) for n in range(20)))
+            found = await asyncio.gather(*(ledger.answer(answer(n).question, JUDGE) for n in range(21)))
+            assert found == [*(answer(n) for n in range(20)), None]
+
+    done_within(work())
+
+
+def test_an_error_on_the_spot_reaches_all_who_wait(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+
+    async def work() -> None:
+        async with AsyncLedger(path) as ledger:
+            await ledger.keep_answer(answer(1))
+            with sqlite3.connect(path) as other:
+                other.execute("DROP TABLE answers")
+            kept = await asyncio.gather(*(ledger.keep_answer(answer(n)) for n in (2, 3)), return_exceptions=True)
+            assert all(isinstance(error, LedgerError) for error in kept)
+            with pytest.raises(LedgerError, match="no such table"):
+                ledger.check()
+
+    done_within(work())

@@ -225,7 +225,7 @@ def value_of(question: Question[A], reply: Reply) -> A:
 
 
 def _correction(question: Question[Any], error: str) -> str:
-    form = "the JSON object that was asked for, complete" if question.schema() is not None else "the answer asked for"
+    form = "the JSON object that was asked for, complete" if question.wanted is not None else "the answer asked for"
     return f"That reply cannot be used: {error}. Reply again with {form}, and nothing else."
 
 

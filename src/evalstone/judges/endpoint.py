@@ -30,6 +30,7 @@ FIRST_WAIT = 0.25
 LONGEST_WAIT = 20.0
 UNREACHED = 15.0
 BYTES_A_TOKEN = 4
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _FINAL = ("insufficient_quota", "billing", "credit balance", *FORM_WORDS)
 _UNDONE = ("HTTP 429", "ClientConnector")
@@ -89,6 +90,7 @@ class Endpoint:
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
                 timeout=self._timeout,
                 headers={"Content-Type": "application/json", **self.headers},
+                cookie_jar=aiohttp.DummyCookieJar(),  # to look for cookies that no endpoint sets takes time
                 # Reading it means looking for a .netrc file at every request: only where a proxy is asked for.
                 trust_env=bool(getproxies()),
             )
@@ -97,7 +99,7 @@ class Endpoint:
     async def post(self, path: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         """The parsed answer to a request. Raises SilentError after the deadline, EndpointError for a final refusal, and
         UsageError when the key or the model's name is wrong."""
-        body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
+        body = _JSON.encode(payload).encode()
         return self.parsed(await self.exchange(Call("POST", path, body), tokens=len(body) // BYTES_A_TOKEN))
 
     async def exchange(self, call: Call, *, tokens: int = 0) -> bytes:

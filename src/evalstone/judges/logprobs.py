@@ -34,7 +34,7 @@ def confidence_of(question: Question[Any], tokens: Sequence[Token]) -> float | N
     if not tokens:
         return None
     spelt = [_bytes(token) for token in tokens]
-    places = verdict_places(b"".join(spelt), question.schema())
+    places = verdict_places(b"".join(spelt), question.wanted)
     found = [_probability(tokens, spelt, start, end) for start, end in places]
     return min(found, default=None) if found else geometric_mean(tokens)
 

@@ -30,7 +30,7 @@ class Refusals:
 
     def response_format(self, question: Question[Any]) -> Mapping[str, Any] | None:
         """The strictest form that is left in which a reply can be asked for; None for the prompt alone."""
-        schema = question.schema()
+        schema = question.wanted
         return None if schema is None else _form(self._forms[question.kind], question.kind, schema)
 
     def learn(self, question: Question[Any], payload: Mapping[str, Any], told: str) -> bool:

@@ -44,6 +44,14 @@ class Dialect(ABC):
         """Settings that a ledger keeps, once it is known to be one."""
 
     @abstractmethod
+    def wait_for_others(self, connection: sa.Connection, seconds: float) -> None:
+        """How long a transaction that writes waits for another process's to end, from now on, where that can be set."""
+
+    @abstractmethod
+    def is_busy(self, error: sqlalchemy.exc.DBAPIError) -> bool:
+        """Whether an error says that another process writes."""
+
+    @abstractmethod
     def lock_layout(self, connection: sa.Connection) -> None:
         """Within a transaction that writes: keep other processes from changing the layout until it ends."""
 
@@ -78,7 +86,9 @@ class SQLite(Dialect):
             raise LedgerError(f"the ledger's folder {path.parent} cannot be made: {error.strerror}") from None
         url = sa.URL.create("sqlite", database=str(path))
         # Parameters by name, as psycopg has them: statements that go to the driver as text take the same rows for both.
-        settings: Any = {"connect_args": {"timeout": WAIT}, "paramstyle": "named", "poolclass": sa.pool.NullPool}
+        settings: Any = {"paramstyle": "named", "poolclass": sa.pool.NullPool}
+        # One thread at a time uses a connection, but not always the same one (async_ledger.py).
+        settings["connect_args"] = {"timeout": WAIT, "check_same_thread": False}
         engine = sa.create_engine(url, **settings)
         event.listen(engine, "connect", _explicit)
         event.listen(engine, "begin", _begin)
@@ -102,6 +112,13 @@ class SQLite(Dialect):
                 if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
             time.sleep(0.02)
+
+    def wait_for_others(self, connection: sa.Connection, seconds: float) -> None:
+        driver: Any = connection.connection.driver_connection
+        driver.execute(f"PRAGMA busy_timeout={int(1000 * seconds)}")
+
+    def is_busy(self, error: sqlalchemy.exc.DBAPIError) -> bool:
+        return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
     def lock_layout(self, connection: sa.Connection) -> None:
         """Nothing to do: whoever writes, writes alone."""
@@ -133,7 +150,7 @@ class SQLite(Dialect):
                     f"the disk is full: nothing more can be written to the ledger {self.place}. "
                     "What was written before stands; make room, and the same command goes on from there"
                 )
-            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            case _ if self.is_busy(error):
                 return f"another process has kept the ledger {self.place} locked for {WAIT} seconds"
             case _:
                 return f"the ledger {self.place} cannot be used: {error.orig}"
@@ -177,6 +194,12 @@ class PostgreSQL(Dialect):
 
     def settle(self, connection: sa.Connection) -> None:
         """Nothing to set: PostgreSQL is durable by itself."""
+
+    def wait_for_others(self, connection: sa.Connection, seconds: float) -> None:
+        """Nothing to do: rows are locked, not the database."""
+
+    def is_busy(self, error: sqlalchemy.exc.DBAPIError) -> bool:
+        return False
 
     def lock_layout(self, connection: sa.Connection) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext("evalstone ledger layout"))))

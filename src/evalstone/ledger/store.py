@@ -15,10 +15,10 @@ from typing import Any
 import sqlalchemy as sa
 import sqlalchemy.exc
 
-from evalstone.errors import LedgerError
+from evalstone.errors import LedgerBusyError, LedgerError
 from evalstone.ledger import tables
 from evalstone.ledger.coding import answer_of, answer_row, dataset_of, dataset_row, record_row, run_of, run_row
-from evalstone.ledger.dialects import dialect_of, transaction
+from evalstone.ledger.dialects import WAIT, dialect_of, transaction
 from evalstone.ledger.leases import Leases, new_owner, run_key
 from evalstone.ledger.opening import prepare
 from evalstone.ledger.rows import DatasetRow, Key, RunRow, StoredAnswer
@@ -90,7 +90,8 @@ class Ledger:
         try:
             yield
         except sqlalchemy.exc.DBAPIError as error:
-            raise LedgerError(self.dialect.explained(error)) from None
+            kind = LedgerBusyError if self.dialect.is_busy(error) else LedgerError
+            raise kind(self.dialect.explained(error)) from None
 
     @contextmanager
     def transaction(self, *, writing: bool = False) -> Generator[sa.Connection]:
@@ -225,6 +226,10 @@ class Ledger:
         with self.transaction() as connection:
             rows = connection.execute(query.limit(most)).all()
         return [(at, Record.from_dict(json.loads(body))) for at, body in rows]
+
+    def wait_for_others(self, seconds: float = WAIT) -> None:
+        """How long to wait for another process that writes, from now on, before LedgerBusyError is raised."""
+        self.dialect.wait_for_others(self.connection, seconds)
 
     def compact(self) -> None:
         """Give the room of deleted rows back to the disk."""

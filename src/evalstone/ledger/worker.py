@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from collections.abc import Callable
@@ -37,23 +38,30 @@ class Worker:
             self._started = True
             self._thread.start()
         future: Future[T] = Future()
-
-        def piece() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                result = work(*args, **kwargs)
-            except BaseException as error:  # noqa: BLE001 - it is raised where the result is waited for
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-
-        self._pieces.put(piece)
+        self._pieces.put(functools.partial(_settle, future, functools.partial(work, *args, **kwargs)))
         return future
 
     def close(self) -> None:
         """End the thread as soon as what was submitted is done; does not wait for that."""
         self._pieces.put(None)
+
+
+def done_here(work: Callable[[], T]) -> Future[T]:
+    """What a piece of work came to, done on the caller's own thread."""
+    future: Future[T] = Future()
+    _settle(future, work)
+    return future
+
+
+def _settle(future: Future[T], work: Callable[[], T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:  # noqa: BLE001 - it is raised where the result is waited for
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 def _work_off(pieces: SimpleQueue[Any]) -> None:
