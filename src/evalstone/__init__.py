@@ -3,113 +3,112 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from evalstone import checks
-from evalstone.api import aevaluate, afit_cascade, ascore, evaluate, fit_cascade, score
-from evalstone.dataset import Dataset, load
-from evalstone.engine import Batch, Run
-from evalstone.errors import (
-    BatchError,
-    BudgetSpentError,
-    CannotAnswerError,
-    DataError,
-    EndpointError,
-    EvalstoneError,
-    JudgeDownError,
-    JudgeError,
-    LedgerBusyError,
-    LedgerError,
-    MissingExtraError,
-    OutcomeError,
-    PendingError,
-    PromptError,
-    ReplyError,
-    RunEndedError,
-    SilentError,
-    UnclearError,
-    UsageError,
-)
-from evalstone.evaluators import (
-    AnswerCorrectnessEvaluator,
-    AnswerFaithfulnessEvaluator,
-    AnswerRelevancyEvaluator,
-    EvaluationRequest,
-    EvaluationResponse,
-    Evaluator,
-    FactCheckingEvaluator,
-    RelevancyEvaluator,
-)
-from evalstone.judges import (
-    Cascade,
-    CascadeFit,
-    Consistent,
-    EmbeddedJudge,
-    Judge,
-    LabelledQuestion,
-    Limited,
-    Logged,
-    ModelJudge,
-    Panel,
-    ReplayJudge,
-    ScriptedJudge,
-    judge_from,
-)
-from evalstone.prompt import Prompt
-from evalstone.question import Answer, Ask, Question
-from evalstone.scorers import (
-    AnswerRelevancy,
-    AnswerSimilarity,
-    Bias,
-    Classify,
-    Completeness,
-    ContentSimilarity,
-    ContextPosition,
-    ContextPrecision,
-    ContextRecall,
-    ContextRelevance,
-    ContextScorer,
-    ContextStatementRelevancy,
-    ContextUsage,
-    Criteria,
-    Criterion,
-    FactualCorrectness,
-    Faithfulness,
-    Hallucination,
-    InstructionAlignment,
-    KeywordCoverage,
-    MultiTurnJudge,
-    NoiseSensitivity,
-    Penalties,
-    Pipeline,
-    PromptAlignment,
-    PromptStep,
-    RougeL,
-    Rubric,
-    Scorer,
-    Summarization,
-    TextualDifference,
-    ToneConsistency,
-    ToolCallAccuracy,
-    ToolCallAppropriateness,
-    Toxicity,
-    TrajectoryAccuracy,
-    TrajectoryJudge,
-    TrajectoryQuality,
-    TrajectoryWeights,
-    not_scorable,
-)
-from evalstone.trajectory import ExpectedStep, Trajectory, TrajectoryExpectation, TrajectoryStep
-from evalstone.types import Failed, Message, Outcome, Record, Sample, Score, Skipped, Step, ToolCall, Usage
-
 if TYPE_CHECKING:
+    from evalstone import checks
     from evalstone.analysis.comparison import Compared, compare
     from evalstone.analysis.drift import ScorerDrift, judge_drift
     from evalstone.analysis.gating import Gate, GateCriteria, gate
     from evalstone.analysis.labelling import CorrectedScore, corrected, labels_of, to_label
     from evalstone.analysis.planning import ScorerPlan, plan_size
     from evalstone.analysis.rates import CorrectedShare, corrected_share
+    from evalstone.api import aevaluate, afit_cascade, ascore, evaluate, fit_cascade, score
     from evalstone.calibration import Calibration, calibration_for, known_calibrations
+    from evalstone.dataset import Dataset, load
+    from evalstone.engine import Batch, Run
+    from evalstone.errors import (
+        BatchError,
+        BudgetSpentError,
+        CannotAnswerError,
+        DataError,
+        EndpointError,
+        EvalstoneError,
+        JudgeDownError,
+        JudgeError,
+        LedgerBusyError,
+        LedgerError,
+        MissingExtraError,
+        OutcomeError,
+        PendingError,
+        PromptError,
+        ReplyError,
+        RunEndedError,
+        SilentError,
+        UnclearError,
+        UsageError,
+    )
+    from evalstone.evaluators import (
+        AnswerCorrectnessEvaluator,
+        AnswerFaithfulnessEvaluator,
+        AnswerRelevancyEvaluator,
+        EvaluationRequest,
+        EvaluationResponse,
+        Evaluator,
+        FactCheckingEvaluator,
+        RelevancyEvaluator,
+    )
+    from evalstone.judges import (
+        Cascade,
+        CascadeFit,
+        Consistent,
+        EmbeddedJudge,
+        Judge,
+        LabelledQuestion,
+        Limited,
+        Logged,
+        ModelJudge,
+        Panel,
+        ReplayJudge,
+        ScriptedJudge,
+        judge_from,
+    )
+    from evalstone.prompt import Prompt
+    from evalstone.question import Answer, Ask, Question
     from evalstone.report.files import read_run, write_run
+    from evalstone.scorers import (
+        AnswerRelevancy,
+        AnswerSimilarity,
+        Bias,
+        Classify,
+        Completeness,
+        ContentSimilarity,
+        ContextPosition,
+        ContextPrecision,
+        ContextRecall,
+        ContextRelevance,
+        ContextScorer,
+        ContextStatementRelevancy,
+        ContextUsage,
+        Criteria,
+        Criterion,
+        FactualCorrectness,
+        Faithfulness,
+        Hallucination,
+        InstructionAlignment,
+        KeywordCoverage,
+        MultiTurnJudge,
+        NoiseSensitivity,
+        Penalties,
+        Pipeline,
+        PromptAlignment,
+        PromptStep,
+        RougeL,
+        Rubric,
+        Scorer,
+        Summarization,
+        TextualDifference,
+        ToneConsistency,
+        ToolCallAccuracy,
+        ToolCallAppropriateness,
+        Toxicity,
+        TrajectoryAccuracy,
+        TrajectoryJudge,
+        TrajectoryQuality,
+        TrajectoryWeights,
+        not_scorable,
+    )
+    from evalstone.trajectory import ExpectedStep, Trajectory, TrajectoryExpectation, TrajectoryStep
     from evalstone.trust import Asking, Audit, Auditing, Edit, Labelling, aaudit, acalibrate, audit, calibrate
+    from evalstone.types import Failed, Message, Outcome, Record, Sample, Score, Skipped, Step, ToolCall, Usage
 
 __all__ = [
     "Answer",
@@ -252,42 +251,62 @@ __all__ = [
     "write_run",
 ]
 
-# What looks at runs and at judges: not every run needs it, and some of it needs numpy, which takes as long to import as
-# all the rest.
-_LATER = {
-    "Asking": "evalstone.trust",
-    "Audit": "evalstone.trust",
-    "Auditing": "evalstone.trust",
-    "Calibration": "evalstone.calibration",
-    "Compared": "evalstone.analysis.comparison",
-    "CorrectedScore": "evalstone.analysis.labelling",
-    "CorrectedShare": "evalstone.analysis.rates",
-    "Edit": "evalstone.trust",
-    "Gate": "evalstone.analysis.gating",
-    "GateCriteria": "evalstone.analysis.gating",
-    "Labelling": "evalstone.trust",
-    "ScorerDrift": "evalstone.analysis.drift",
-    "ScorerPlan": "evalstone.analysis.planning",
-    "aaudit": "evalstone.trust",
-    "acalibrate": "evalstone.trust",
-    "audit": "evalstone.trust",
-    "calibrate": "evalstone.trust",
-    "calibration_for": "evalstone.calibration",
-    "compare": "evalstone.analysis.comparison",
-    "corrected": "evalstone.analysis.labelling",
-    "corrected_share": "evalstone.analysis.rates",
-    "gate": "evalstone.analysis.gating",
-    "judge_drift": "evalstone.analysis.drift",
-    "known_calibrations": "evalstone.calibration",
-    "labels_of": "evalstone.analysis.labelling",
-    "plan_size": "evalstone.analysis.planning",
-    "read_run": "evalstone.report.files",
-    "to_label": "evalstone.analysis.labelling",
-    "write_run": "evalstone.report.files",
+# Each name is imported when it is first used: nobody uses all of them, and some need numpy.
+_HOMES = {
+    name: home
+    for home, names in {
+        "evalstone": "checks",
+        "evalstone.analysis.comparison": "Compared compare",
+        "evalstone.analysis.drift": "ScorerDrift judge_drift",
+        "evalstone.analysis.gating": "Gate GateCriteria gate",
+        "evalstone.analysis.labelling": "CorrectedScore corrected labels_of to_label",
+        "evalstone.analysis.planning": "ScorerPlan plan_size",
+        "evalstone.analysis.rates": "CorrectedShare corrected_share",
+        "evalstone.api": "aevaluate afit_cascade ascore evaluate fit_cascade score",
+        "evalstone.calibration": "Calibration calibration_for known_calibrations",
+        "evalstone.dataset": "Dataset load",
+        "evalstone.engine": "Batch Run",
+        "evalstone.errors": (
+            "BatchError BudgetSpentError CannotAnswerError DataError EndpointError EvalstoneError "
+            "JudgeDownError JudgeError LedgerBusyError LedgerError MissingExtraError OutcomeError "
+            "PendingError PromptError ReplyError RunEndedError SilentError UnclearError UsageError"
+        ),
+        "evalstone.evaluators": (
+            "AnswerCorrectnessEvaluator AnswerFaithfulnessEvaluator AnswerRelevancyEvaluator "
+            "EvaluationRequest EvaluationResponse Evaluator FactCheckingEvaluator RelevancyEvaluator"
+        ),
+        "evalstone.judges": (
+            "Cascade CascadeFit Consistent EmbeddedJudge Judge LabelledQuestion Limited Logged ModelJudge "
+            "Panel ReplayJudge ScriptedJudge judge_from"
+        ),
+        "evalstone.prompt": "Prompt",
+        "evalstone.question": "Answer Ask Question",
+        "evalstone.report.files": "read_run write_run",
+        "evalstone.scorers": (
+            "AnswerRelevancy AnswerSimilarity Bias Classify Completeness ContentSimilarity ContextPosition "
+            "ContextPrecision ContextRecall ContextRelevance ContextScorer ContextStatementRelevancy "
+            "ContextUsage Criteria Criterion FactualCorrectness Faithfulness Hallucination "
+            "InstructionAlignment KeywordCoverage MultiTurnJudge NoiseSensitivity Penalties Pipeline "
+            "PromptAlignment PromptStep RougeL Rubric Scorer Summarization TextualDifference ToneConsistency "
+            "ToolCallAccuracy ToolCallAppropriateness Toxicity TrajectoryAccuracy TrajectoryJudge "
+            "TrajectoryQuality TrajectoryWeights not_scorable"
+        ),
+        "evalstone.trajectory": "ExpectedStep Trajectory TrajectoryExpectation TrajectoryStep",
+        "evalstone.trust": "Asking Audit Auditing Edit Labelling aaudit acalibrate audit calibrate",
+        "evalstone.types": "Failed Message Outcome Record Sample Score Skipped Step ToolCall Usage",
+    }.items()
+    for name in names.split()
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(importlib.import_module(_LATER[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = importlib.import_module(_HOMES[name])
+    found = importlib.import_module(f"evalstone.{name}") if home.__name__ == __name__ else getattr(home, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
