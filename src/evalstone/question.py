@@ -88,7 +88,7 @@ class Question(ABC, Generic[A]):
         return self.schema()
 
     def read(self, reply: str) -> A:
-        """The answer that a raw reply stands for. Raises ReplyError, or CannotAnswerError when the judge declined."""
+        """The answer that a raw reply stands for. Raises ReplyError when it is not one."""
         return self.interpret(parse_json(reply) if self.wanted is not None else reply)
 
     def read_weighed(self, reply: str, alternatives: Mapping[str, float] | None = None) -> A:

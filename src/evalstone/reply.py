@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from evalstone.errors import CannotAnswerError, ReplyError
+from evalstone.errors import ReplyError
 
 T = TypeVar("T")
 
@@ -108,8 +108,8 @@ def validated(kind: type[T], data: Any, where: str = "") -> T:
 def numbered(kind: type[T], data: Any, count: int, *, of: str, what: str = "verdict") -> tuple[T, ...]:
     """The members of `{"1": …, "2": …}` in order: exactly one for each of `count` items.
 
-    A list of exactly `count` is read as if it were numbered. An empty object or list means that the judge declined:
-    CannotAnswerError. Any other count, or a number that names no item, raises ReplyError, as in `3 claims, 2 verdicts`.
+    A list of exactly `count` is read as if it were numbered. Any other count, zero included, or a number that names no
+    item raises ReplyError, as in `3 claims, 2 verdicts`.
     """
     if isinstance(data, list):
         items = cast("list[Any]", data)
@@ -117,8 +117,6 @@ def numbered(kind: type[T], data: Any, count: int, *, of: str, what: str = "verd
     if not isinstance(data, Mapping):
         raise ReplyError(f"an object with the keys 1 to {count} was expected, one for each {of}")
     given = cast("Mapping[str, Any]", data)
-    if not given and count:
-        raise CannotAnswerError(f"the judge gave no {what} for {_plural(count, of)}")
     wanted = dict.fromkeys(str(number) for number in range(1, count + 1))
     missing = [key for key in wanted if key not in given]
     extra = [key for key in given if key not in wanted]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstone.errors import CannotAnswerError, EndpointError, JudgeError, ReplyError, UsageError
+from evalstone.errors import EndpointError, JudgeError, ReplyError, UsageError
 from evalstone.judges import ModelJudge, judge_from
 from evalstone.questions import ListClaims, VerifyClaims
 from tests.serving import Behaviour, Response, Server, completion, serving
@@ -97,11 +97,11 @@ def test_a_miscounted_reply_is_refused_with_both_counts() -> None:
         asked(server, question, retries=0)
 
 
-def test_no_verdict_at_all_to_the_end_is_a_question_that_cannot_be_answered() -> None:
+def test_no_verdict_at_all_to_the_end_is_an_error_of_the_reply() -> None:
     question = VerifyClaims(claims=("a",), context=("p",))
     with (
         serving(one_after_another(completion('{"verdicts": {}}'))) as server,
-        pytest.raises(CannotAnswerError, match="no verdict for 1 claim"),
+        pytest.raises(ReplyError, match="1 claim, 0 verdicts"),
     ):
         asked(server, question, retries=1)
 

@@ -76,8 +76,8 @@ def test_retries_end_and_the_last_error_tells_why():
     assert raised.value.reply == "second"
 
 
-def test_a_judge_that_declines_to_the_end_cannot_answer():
-    with pytest.raises(CannotAnswerError, match="no verdict for 1 claim"):
+def test_no_verdict_at_all_to_the_end_is_an_error_of_the_reply():
+    with pytest.raises(ReplyError, match="1 claim, 0 verdicts"):
         asked(ScriptedJudge(lambda _: {"verdicts": {}}, retries=2), VERIFY)
 
 

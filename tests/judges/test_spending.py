@@ -63,10 +63,10 @@ def test_an_error_has_taken_nothing_unless_it_says_so_and_keeps_what_it_says_whe
     assert (str(copy), copy.reply, copy.usage, copy.cost, copy.seconds) == ("no", "raw", TOOK, None, 2.0)
 
 
-def test_a_judge_that_declines_to_the_end_is_paid_for_every_attempt():
+def test_a_judge_that_gives_no_verdict_to_the_end_is_paid_for_every_attempt():
     empty = Reply('{"verdicts": {}}', TOOK, 0.5)
     error = ended(empty, empty, empty, question=VERIFY, retries=2)
-    assert isinstance(error, CannotAnswerError)
+    assert isinstance(error, ReplyError)
     assert (error.usage, error.cost, error.reply) == (TOOK + TOOK + TOOK, 1.5, empty.text)
     assert error.seconds > 0
 

@@ -35,8 +35,10 @@ def test_an_answer_without_opinions_is_skipped_and_not_unbiased():
     assert outcome_of(Bias(), SAMPLE, [{"opinions": [" "]}]) == Skipped("the answer holds no opinion")
 
 
-def test_a_judge_that_gives_no_verdict_makes_it_skipped():
-    assert outcome_of(Bias(), SAMPLE, [SAID, {"verdicts": {}}]) == Skipped("the judge gave no verdict for 3 opinions")
+def test_no_verdict_at_all_fails():
+    outcome = outcome_of(Bias(), SAMPLE, [SAID, {"verdicts": {}}])
+    assert isinstance(outcome, Failed)
+    assert outcome.error == "3 opinions, 0 verdicts; missing: 1, 2, 3"
 
 
 def test_a_miscount_fails():

@@ -76,10 +76,10 @@ def test_any_other_word_than_yes_and_no_fails_instead_of_counting_as_no(word: st
     assert isinstance(outcome_of(ContextPrecision(), SAMPLE, [verdicts("yes", word, "no", "no")]), Failed)
 
 
-def test_a_judge_that_declines_makes_it_skipped():
-    assert outcome_of(ContextPrecision(), SAMPLE, [{"verdicts": {}}]) == Skipped(
-        "the judge gave no verdict for 4 passages"
-    )
+def test_no_verdict_at_all_fails():
+    outcome = outcome_of(ContextPrecision(), SAMPLE, [{"verdicts": {}}])
+    assert isinstance(outcome, Failed)
+    assert outcome.error == "4 passages, 0 verdicts; missing: 1, 2, 3, 4"
 
 
 def test_without_passages_it_is_skipped_and_nothing_is_asked():

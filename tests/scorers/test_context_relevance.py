@@ -11,7 +11,7 @@ from evalstone.questions import PassageRating, PassageRatings, RatePassages
 from evalstone.questions.relevance import LEVELS, Level
 from evalstone.scorers import ContextRelevance, Penalties
 from evalstone.scorers.context_relevance import WEIGHTS, relevance
-from evalstone.types import Failed, Sample, Skipped
+from evalstone.types import Failed, Sample
 from tests.fakes import outcome_of, ratings, record_of, score_of
 
 SAMPLE = Sample(input="q", output="a", context=["p1", "p2", "p3", "p4", "p5"])
@@ -115,9 +115,10 @@ def test_an_empty_list_of_passages_has_the_full_scale_and_says_why_and_nothing_i
     assert judge.asked == []
 
 
-def test_a_judge_that_rates_no_passage_makes_it_skipped():
+def test_a_reply_that_rates_no_passage_fails():
     outcome = outcome_of(ContextRelevance(), SAMPLE, [{"passages": {}, "missing": ["all"]}])
-    assert outcome == Skipped("the judge gave no rating for 5 passages")
+    assert isinstance(outcome, Failed)
+    assert outcome.error == "5 passages, 0 ratings; missing: 1, 2, 3, 4, 5"
 
 
 def test_a_miscount_fails():

@@ -38,6 +38,6 @@ def test_no_passages_are_skipped_and_nothing_is_asked():
     assert judge.asked == []
 
 
-def test_no_rating_is_skipped_and_a_miscount_fails():
-    assert isinstance(outcome_of(ContextUsage(), SAMPLE, [ratings()]), Skipped)
+def test_a_miscount_fails_none_at_all_included():
+    assert isinstance(outcome_of(ContextUsage(), SAMPLE, [ratings()]), Failed)
     assert isinstance(outcome_of(ContextUsage(), SAMPLE, [ratings(("high", True))]), Failed)

@@ -97,9 +97,10 @@ def test_a_citation_of_a_passage_that_does_not_exist_fails():
     assert outcome == Failed("verdict 1 cites passage 3; there are 2 passages", outcome.reply)  # pyright: ignore
 
 
-def test_a_judge_that_gives_no_verdict_at_all_makes_it_skipped():
+def test_no_verdict_at_all_fails():
     outcome = outcome_of(Faithfulness(), SAMPLE, [SAID, {"verdicts": {}}])
-    assert outcome == Skipped("the judge gave no verdict for 3 claims")
+    assert isinstance(outcome, Failed)
+    assert outcome.error == "3 claims, 0 verdicts; missing: 1, 2, 3"
 
 
 def test_with_an_empty_list_of_passages_nothing_is_supported():

@@ -71,8 +71,8 @@ def test_without_instructions_it_is_skipped_and_nothing_is_asked():
         assert outcome_of(InstructionAlignment(), sample, []) == Skipped("instruction_alignment needs instructions")
 
 
-def test_no_verdict_is_skipped_and_a_miscount_fails():
-    assert outcome_of(SCORER, SAMPLE, [verdicts()]) == Skipped("the judge gave no verdict for 3 instructions")
+def test_a_miscount_fails_none_at_all_included():
+    assert isinstance(outcome_of(SCORER, SAMPLE, [verdicts()]), Failed)
     outcome = outcome_of(SCORER, SAMPLE, [verdicts("yes", "no")])
     assert isinstance(outcome, Failed)
     assert outcome.error == "3 instructions, 2 verdicts; missing: 3"

@@ -181,4 +181,6 @@ def test_a_list_may_have_other_dimensions_but_none_twice():
 
 def test_an_object_without_any_dimension_is_no_answer():
     reply: dict[str, Any] = {"dimensions": {}, "issues": [], "robustness": 1}
-    assert outcome_of(SCORER, SAMPLE, [reply]) == Skipped("the judge gave no impact for any dimension")
+    outcome = outcome_of(SCORER, SAMPLE, [reply])
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith("dimensions: missing: content_accuracy, ")

@@ -82,9 +82,9 @@ def test_a_rubric_in_metadata_that_cannot_be_read_fails_this_sample_only():
     )
 
 
-def test_a_judge_that_gives_no_verdict_makes_it_skipped_and_a_miscount_fails():
+def test_a_miscount_fails_none_at_all_included():
     scorer = Rubric(criteria=CRITERIA)
-    assert outcome_of(scorer, SAMPLE, [{"verdicts": {}}]) == Skipped("the judge gave no verdict for 3 checklist items")
+    assert isinstance(outcome_of(scorer, SAMPLE, [{"verdicts": {}}]), Failed)
     assert isinstance(outcome_of(scorer, SAMPLE, [verdicts("yes", "yes")]), Failed)
 
 

@@ -7,7 +7,7 @@ import pytest
 from evalstone.errors import UsageError
 from evalstone.questions.agents import JudgeToolCalls
 from evalstone.scorers import ToolCallAppropriateness
-from evalstone.types import Failed, Message, Sample, Skipped, ToolCall
+from evalstone.types import Failed, Message, Sample, ToolCall
 from tests.fakes import outcome_of, record_of, score_of
 
 CALLS = [
@@ -69,8 +69,8 @@ def test_a_verdict_too_few_or_too_many_fails(said: Any):
     assert isinstance(outcome_of(ToolCallAppropriateness(), QUIET, [reply(True)]), Failed)
 
 
-def test_no_verdict_at_all_leaves_the_score_undefined():
-    assert isinstance(outcome_of(ToolCallAppropriateness(), SAMPLE, [reply()]), Skipped)
+def test_no_verdict_at_all_fails():
+    assert isinstance(outcome_of(ToolCallAppropriateness(), SAMPLE, [reply()]), Failed)
 
 
 def test_a_conversation_without_one_of_its_sides_is_broken():

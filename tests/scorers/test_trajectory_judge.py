@@ -9,7 +9,7 @@ from evalstone.questions.agents import JudgeSteps, StepVerdict, StepVerdicts
 from evalstone.scorers import TrajectoryJudge
 from evalstone.scorers.trajectory_judge import judged_value
 from evalstone.trajectory import Trajectory, TrajectoryExpectation
-from evalstone.types import Failed, Sample, Skipped
+from evalstone.types import Failed, Sample
 from tests.fakes import outcome_of, record_of, score_of
 
 STEPS = [
@@ -84,10 +84,10 @@ def test_the_scorer_s_expectation_wins_over_the_sample_s():
         assert asked.expected == wanted
 
 
-def test_a_verdict_too_few_or_too_many_fails_and_none_is_undefined():
+def test_a_verdict_too_few_or_too_many_fails_none_at_all_included():
     assert isinstance(outcome_of(TrajectoryJudge(), SAMPLE, [reply((True, True))]), Failed)
     assert isinstance(outcome_of(TrajectoryJudge(), EMPTY, [reply((True, True))]), Failed)
-    assert isinstance(outcome_of(TrajectoryJudge(), SAMPLE, [reply()]), Skipped)
+    assert isinstance(outcome_of(TrajectoryJudge(), SAMPLE, [reply()]), Failed)
 
 
 @pytest.mark.parametrize("weight", ["necessary", "in_order", "missing"])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
-from evalstone.errors import CannotAnswerError, ReplyError
+from evalstone.errors import ReplyError
 from evalstone.prompt import Prompt
 from evalstone.question import Question
 from evalstone.questions.number import number_in, number_schema
@@ -120,12 +120,10 @@ def _impacts(given: Any) -> tuple[NoiseImpact, ...]:
     """The impacts in `{"relevance": {…}, …}`, one for each dimension, or in a list whose entries name theirs."""
     if isinstance(given, Mapping):
         named = cast("Mapping[str, Any]", given)
-        if not named:
-            raise CannotAnswerError("the judge gave no impact for any dimension")
         strange = [name[:40] for name in named if name not in DIMENSIONS]
         absent = [name for name in DIMENSIONS if name not in named]
         if strange or absent:
-            told = [f"missing: {', '.join(absent)}"] * bool(absent) + [f"unknown: {strange[0]!r}"] * bool(strange)
+            told = [f"missing: {', '.join(absent)}"] * bool(absent) + [f"unknown: {name!r}" for name in strange[:1]]
             raise ReplyError(f"dimensions: {'; '.join(told)} (wanted are {', '.join(DIMENSIONS)})")
         read = [(name, validated(_ImpactReply, named[name], f"dimensions.{name}")) for name in DIMENSIONS]
         return tuple(NoiseImpact(reply.reason, name, reply.impact) for name, reply in read)

@@ -209,9 +209,9 @@ def multi_turn_judge(case: Case) -> Adapted:
 
 def as_many(texts: Sequence[str], count: int) -> list[str]:
     """As many texts as there are verdicts. The older package never compares the numbers: what it got verdicts on is
-    what it divides by. No verdict at all is no verdict on these texts."""
+    what it divides by, and without a verdict there is nothing to judge."""
     more = [f"not recorded ({number})" for number in range(len(texts) + 1, count + 1)]
-    return [*texts, *more][:count] if count else list(texts)
+    return [*texts, *more][:count]
 
 
 def instruction_alignment(case: Case) -> Adapted:
