@@ -8,7 +8,7 @@ RUN := $(UV) run --quiet --frozen --no-sync
 LLAMA_BUILD := -DLLAVA_BUILD=OFF -DGGML_LLAMAFILE=OFF -DGGML_OPENMP=OFF -DGGML_CPU_REPACK=OFF -DGGML_METAL=OFF \
 	-DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_CXX_FLAGS_RELEASE=-O1
 
-.PHONY: demo test test-llama check format bench docs train-embedded clean
+.PHONY: demo test test-llama check format bench docs train-lexical clean
 
 demo: .venv/ready
 	$(RUN) evalstone demo
@@ -42,13 +42,13 @@ bench: .venv/ready
 docs: .venv/ready
 	$(RUN) python tools/make_docs.py
 
-# The labelled data are not in this repository: see docs/embedded-judge.md for their sources.
+# The labelled data are not in this repository: see docs/lexical-judge.md for their sources.
 GROUNDING := ../shared/data/grounding
 
-train-embedded: .venv/ready
-	@test -d $(GROUNDING) || { echo "$(GROUNDING) is not there: the embedded judge is trained on labelled data that are" \
-		"not in this repository; name their folder: make train-embedded GROUNDING=DIR"; exit 2; }
-	OMP_NUM_THREADS=1 $(RUN) python tools/train_embedded.py --data $(GROUNDING)
+train-lexical: .venv/ready
+	@test -d $(GROUNDING) || { echo "$(GROUNDING) is not there: the lexical judge is trained on labelled data that are" \
+		"not in this repository; name their folder: make train-lexical GROUNDING=DIR"; exit 2; }
+	OMP_NUM_THREADS=1 $(RUN) python tools/train_lexical.py --data $(GROUNDING)
 
 clean:
 	rm -rf .venv .tools .pytest_cache .ruff_cache .hypothesis .import_linter_cache results

@@ -13,8 +13,8 @@ import json
 from typing import Any, TypeVar
 
 from evalstone import Sample, Scorer
-from evalstone.engine import ALL_SCORERS
-from evalstone.question import Question
+from evalstone.questions.base import Question
+from evalstone.run.plan import ALL_SCORERS
 
 A = TypeVar("A")
 

@@ -38,7 +38,7 @@ SCORERS: tuple[CodeScorer, ...] = (
     ContentSimilarity(method="edits"),
     TextualDifference(),
     KeywordCoverage(),
-    RougeL(against="input"),
+    RougeL(compare_to="input"),
     ContentSimilarity(),
     Completeness(),
     ToneConsistency(),
@@ -49,7 +49,7 @@ MANY_WORDS: tuple[CodeScorer, ...] = (
     ContentSimilarity(method="edits"),
     TextualDifference(),
     KeywordCoverage(),
-    RougeL(against="input"),
+    RougeL(compare_to="input"),
 )
 SLOW = {"textual_difference(method=blocks)@1"}
 

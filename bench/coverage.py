@@ -20,10 +20,10 @@ from tables import holds, percent, table, width
 
 from evalstone.stats.bootstrap import bootstrap_interval
 from evalstone.stats.comparison import compare_pairs, difference_interval
-from evalstone.stats.correction import Labels, ppi_difference, ppi_mean
 from evalstone.stats.intervals import Interval, mean_interval
-from evalstone.stats.labelling import next_to_label
-from evalstone.stats.rates import Hits, corrected_rate
+from evalstone.stats.ppi import Labels, ppi_difference, ppi_mean
+from evalstone.stats.rogan_gladen import Hits, corrected_rate
+from evalstone.stats.stratified_sampling import next_to_label
 
 
 def means(replications: int) -> None:

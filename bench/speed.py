@@ -30,8 +30,8 @@ import others
 
 from evalstone import ModelJudge, Sample, evaluate, score
 from evalstone.ledger.store import Ledger
-from evalstone.question import Question
 from evalstone.questions import ListClaims, VerifyClaims
+from evalstone.questions.base import Question
 
 AT_ONCE = 32
 RECORDS = 500

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import evalstone.questions
-from evalstone.engine.apply import apply
-from evalstone.engine.asking import Asker
+from evalstone._core.prompts import Material
 from evalstone.judges.scripted import Script, ScriptedJudge
-from evalstone.prompt import Material
-from evalstone.question import Question
+from evalstone.questions.base import Question
+from evalstone.run.apply import apply
+from evalstone.run.session import Asker
 from evalstone.scorers import Scorer
 from evalstone.types import Outcome, Record, Sample, Score
 

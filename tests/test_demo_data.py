@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from evalstone.demo import DEMO_DATA
+from evalstone.datasets.demo import DEMO_DATA
 from evalstone.types import Sample
 
 

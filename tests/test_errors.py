@@ -9,12 +9,12 @@ import pytest
 
 from evalstone import errors
 from evalstone.errors import (
-    CannotAnswerError,
+    ConfigError,
     EvalstoneError,
+    JudgeDeclined,
     JudgeError,
-    MissingExtraError,
+    MissingDependency,
     ReplyError,
-    UsageError,
     unknown,
 )
 
@@ -26,7 +26,7 @@ def drawn_tree() -> dict[str, str]:
     parents: dict[str, str] = {}
     path: list[str] = []
     for line in (errors.__doc__ or "").splitlines():
-        if found := re.match(r"    ((?:│   |    )*(?:[├└]── )?)([A-Z]\w+Error)\b", line):
+        if found := re.match(r"    ((?:│   |    )*(?:[├└]── )?)([A-Z]\w+)\b", line):
             depth = len(found[1]) // 4
             path = [*path[:depth], found[2]]
             parents[found[2]] = path[depth - 1] if depth else "Exception"
@@ -43,7 +43,7 @@ def test_every_error_is_exported_at_the_top():
     assert {kind.__name__ for kind in CLASSES} <= set(evalstone.__all__)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not MissingExtraError], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not MissingDependency], ids=lambda k: k.__name__)
 def test_every_error_survives_pickling(kind: type[EvalstoneError]):
     copy = pickle.loads(pickle.dumps(kind("what came")))
     assert type(copy) is kind
@@ -51,9 +51,9 @@ def test_every_error_survives_pickling(kind: type[EvalstoneError]):
 
 
 def test_a_missing_extra_survives_pickling_with_its_install_line():
-    copy = pickle.loads(pickle.dumps(MissingExtraError("pyarrow", "parquet")))
+    copy = pickle.loads(pickle.dumps(MissingDependency("pyarrow", "parquet")))
     assert str(copy) == 'pyarrow is not installed; install it with: pip install "evalstone[parquet]"'
-    assert isinstance(copy, UsageError)
+    assert isinstance(copy, ConfigError)
 
 
 def test_a_judge_error_keeps_the_raw_reply_also_when_pickled():
@@ -64,7 +64,7 @@ def test_a_judge_error_keeps_the_raw_reply_also_when_pickled():
 
 
 def test_a_judge_that_declines_is_no_broken_reply():
-    assert not issubclass(CannotAnswerError, ReplyError)
+    assert not issubclass(JudgeDeclined, ReplyError)
 
 
 def test_an_unknown_name_is_told_with_the_nearest_known_ones():

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
-
-import pytest
 
 import evalstone
 
@@ -50,10 +47,3 @@ print("quiet")
 def test_every_public_name_is_there() -> None:
     for name in evalstone.__all__:
         assert getattr(evalstone, name) is not None
-
-
-@pytest.mark.parametrize("part", ["src", "tests"])
-def test_no_file_is_longer_than_it_should_be(part: str) -> None:
-    root = Path(__file__).parents[1] / part
-    long = {str(f): n for f in root.rglob("*.py") if (n := len(f.read_text(encoding="utf-8").splitlines())) > 400}
-    assert long == {}

@@ -10,22 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import OutcomeError, UsageError
+from evalstone._core.json import content_hash, to_jsonable
+from evalstone.errors import ConfigError, OutcomeError
 from evalstone.types import (
     SAMPLE_FIELDS,
     Failed,
+    JudgeCall,
     Message,
     Outcome,
     Record,
     Sample,
     Score,
     Skipped,
-    Step,
     ToolCall,
     Usage,
-    digest,
     passages,
-    plain,
     total_cost,
 )
 from tests.fakes import python
@@ -50,7 +49,7 @@ OTHER: dict[str, Any] = {
     "trajectory": [{"step_type": "tool_call", "name": "search"}],
     "expected_trajectory": [{"name": "search"}],
 }
-STEP = Step(question="list_claims", fingerprint="f", judge="j", answer=["a"], usage=Usage(1, 2, 3, 4), cost=0.25)
+STEP = JudgeCall(question="list_claims", fingerprint="f", judge="j", answer=["a"], usage=Usage(1, 2, 3, 4), cost=0.25)
 
 json_data: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -141,23 +140,23 @@ def test_an_empty_list_of_context_is_present_and_none_is_absent():
     ],
 )
 def test_a_field_of_the_wrong_type_is_refused_and_named(fields: dict[str, Any], told: str):
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(ConfigError, match=told):
         Sample(**fields)
 
 
 def test_a_long_wrong_value_is_told_in_short():
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(ConfigError) as raised:
         Sample(input=["x" * 10_000])  # pyright: ignore[reportArgumentType]
     assert len(str(raised.value)) < 150
 
 
 def test_a_message_with_an_unknown_role_is_refused():
-    with pytest.raises(UsageError, match="one of system, user, assistant, tool, not 'bot'"):
+    with pytest.raises(ConfigError, match="one of system, user, assistant, tool, not 'bot'"):
         Message(role="bot")  # pyright: ignore[reportArgumentType]
 
 
 def test_a_message_whose_content_is_no_text_is_refused():
-    with pytest.raises(UsageError, match="message content must be text, not NoneType"):
+    with pytest.raises(ConfigError, match="message content must be text, not NoneType"):
         Message(role="assistant", content=None)  # pyright: ignore[reportArgumentType]
 
 
@@ -224,20 +223,20 @@ def test_a_record_of_any_text_and_evidence_survives_a_line_of_json(text: str, ev
 
 def test_a_record_of_another_format_is_refused():
     data = Record(sample="s", scorer="f@1", outcome=Skipped("x")).to_dict()
-    with pytest.raises(UsageError, match="record format 99 is not 1"):
+    with pytest.raises(ConfigError, match="record format 99 is not 1"):
         Record.from_dict({**data, "format": 99})
-    with pytest.raises(UsageError, match="not 'passed'"):
+    with pytest.raises(ConfigError, match="not 'passed'"):
         Record.from_dict({**data, "outcome": "passed"})
 
 
 @given(json_data)
 def test_json_data_is_plain_already(data: Any):
-    assert plain(data) == data
+    assert to_jsonable(data) == data
 
 
 def test_plain_data_has_objects_lists_and_text_keys_only():
     value = {1: (Usage(1), {"b", "a"}), "when": frozenset({3}), "what": object}
-    assert plain(value) == {
+    assert to_jsonable(value) == {
         "1": [{"input": 1, "output": 0, "cached": 0, "requests": 0}, ["a", "b"]],
         "when": [3],
         "what": "<class 'object'>",
@@ -247,10 +246,10 @@ def test_plain_data_has_objects_lists_and_text_keys_only():
 @given(json_data, json_data)
 def test_two_digests_are_equal_exactly_when_the_json_is(one: Any, other: Any):
     same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-    assert (digest(one) == digest(other)) == same
+    assert (content_hash(one) == content_hash(other)) == same
 
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_text_has_a_digest(text: str):
-    assert len(digest(text)) == 32
-    int(digest(text), 16)
+    assert len(content_hash(text)) == 32
+    int(content_hash(text), 16)

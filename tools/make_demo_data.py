@@ -4,7 +4,7 @@
 
 DIR holds `ragtruth_qa.jsonl.gz`, gzipped JSON lines with `id`, `group`, `query`, `context`, `response`, `label` (1: the
 response says something that the passages do not) and `model`. One answer is taken per question, ungrounded ones first
-and the models in turn, and the result goes to src/evalstone/demo/ragtruth_qa.jsonl.
+and the models in turn, and the result goes to src/evalstone/datasets/demo/ragtruth_qa.jsonl.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).resolve().parents[1] / "src" / "evalstone" / "demo" / "ragtruth_qa.jsonl"
+TARGET = Path(__file__).resolve().parents[1] / "src" / "evalstone" / "datasets" / "demo" / "ragtruth_qa.jsonl"
 ANSWERS = 60
 UNGROUNDED = 24
 SHORTEST, LONGEST = 80, 1200

@@ -15,8 +15,8 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from evalstone.engine import ALL_SCORERS
-from evalstone.question import Question
+from evalstone.questions.base import Question
+from evalstone.run.plan import ALL_SCORERS
 from evalstone.scorers.base import Scorer, summary
 from evalstone.types import Message, Sample, ToolCall
 

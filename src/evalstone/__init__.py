@@ -4,39 +4,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evalstone import checks
-    from evalstone.analysis.comparison import Compared, compare
-    from evalstone.analysis.drift import ScorerDrift, judge_drift
-    from evalstone.analysis.gating import Gate, GateCriteria, gate
-    from evalstone.analysis.labelling import CorrectedScore, corrected, labels_of, to_label
-    from evalstone.analysis.planning import ScorerPlan, plan_size
-    from evalstone.analysis.rates import CorrectedShare, corrected_share
+    from evalstone._core.prompts import Prompt
     from evalstone.api import aevaluate, afit_cascade, ascore, evaluate, fit_cascade, score
-    from evalstone.calibration import Calibration, calibration_for, known_calibrations
-    from evalstone.dataset import Dataset, load
-    from evalstone.engine import Batch, Run
-    from evalstone.errors import (
-        BatchError,
-        BudgetSpentError,
-        CannotAnswerError,
-        DataError,
-        EndpointError,
-        EvalstoneError,
-        JudgeDownError,
-        JudgeError,
-        LedgerBusyError,
-        LedgerError,
-        MissingExtraError,
-        OutcomeError,
-        PendingError,
-        PromptError,
-        ReplyError,
-        RunEndedError,
-        SilentError,
-        UnclearError,
-        UsageError,
-    )
-    from evalstone.evaluators import (
+    from evalstone.compat.spring import (
         AnswerCorrectnessEvaluator,
         AnswerFaithfulnessEvaluator,
         AnswerRelevancyEvaluator,
@@ -46,29 +16,59 @@ if TYPE_CHECKING:
         FactCheckingEvaluator,
         RelevancyEvaluator,
     )
+    from evalstone.datasets import Dataset, load
+    from evalstone.errors import (
+        AnswerPending,
+        BatchError,
+        BudgetExceeded,
+        ConfigError,
+        DataError,
+        DeliveryUnknown,
+        EvalstoneError,
+        JudgeDeclined,
+        JudgeError,
+        JudgeUnavailable,
+        LedgerBusyError,
+        LedgerError,
+        MissingDependency,
+        OutcomeError,
+        PromptError,
+        ProviderError,
+        ProviderTimeout,
+        ReplyError,
+        RunAborted,
+    )
+    from evalstone.judge_quality import Asking, Audit, Auditing, Edit, Labelling, aaudit, acalibrate, audit, calibrate
     from evalstone.judges import (
         Cascade,
         CascadeFit,
-        Consistent,
-        EmbeddedJudge,
         Judge,
         LabelledQuestion,
+        LexicalJudge,
         Limited,
         Logged,
         ModelJudge,
         Panel,
         ReplayJudge,
         ScriptedJudge,
-        judge_from,
+        SelfConsistency,
+        parse_judge,
     )
-    from evalstone.prompt import Prompt
-    from evalstone.question import Answer, Ask, Question
+    from evalstone.questions.base import Answer, Ask, Question
     from evalstone.report.files import read_run, write_run
+    from evalstone.results.calibration import Calibration, calibration_for, list_calibrations
+    from evalstone.results.compare import Compared, compare
+    from evalstone.results.corrected_rates import RoganGladenResult, corrected_share
+    from evalstone.results.drift import ScorerDrift, judge_drift
+    from evalstone.results.gate import Gate, GateCriteria, gate
+    from evalstone.results.human_labels import PPIResult, corrected, load_labels, select_for_labeling
+    from evalstone.results.run import Run
+    from evalstone.results.sample_size import ScorerPlan, sample_size
+    from evalstone.run.batch.options import Batch
     from evalstone.scorers import (
         AnswerRelevancy,
         AnswerSimilarity,
         Bias,
-        Classify,
         Completeness,
         ContentSimilarity,
         ContextPosition,
@@ -78,13 +78,14 @@ if TYPE_CHECKING:
         ContextScorer,
         ContextStatementRelevancy,
         ContextUsage,
-        Criteria,
         Criterion,
         FactualCorrectness,
         Faithfulness,
+        GEval,
         Hallucination,
         InstructionAlignment,
         KeywordCoverage,
+        LLMClassifier,
         MultiTurnJudge,
         NoiseSensitivity,
         Penalties,
@@ -104,16 +105,31 @@ if TYPE_CHECKING:
         TrajectoryJudge,
         TrajectoryQuality,
         TrajectoryWeights,
+        checks,
         not_scorable,
     )
-    from evalstone.trajectory import ExpectedStep, Trajectory, TrajectoryExpectation, TrajectoryStep
-    from evalstone.trust import Asking, Audit, Auditing, Edit, Labelling, aaudit, acalibrate, audit, calibrate
-    from evalstone.types import Failed, Message, Outcome, Record, Sample, Score, Skipped, Step, ToolCall, Usage
+    from evalstone.types import (
+        ExpectedStep,
+        Failed,
+        JudgeCall,
+        Message,
+        Outcome,
+        Record,
+        Sample,
+        Score,
+        Skipped,
+        ToolCall,
+        Trajectory,
+        TrajectoryExpectation,
+        TrajectoryStep,
+        Usage,
+    )
 
 __all__ = [
     "Answer",
     "AnswerCorrectnessEvaluator",
     "AnswerFaithfulnessEvaluator",
+    "AnswerPending",
     "AnswerRelevancy",
     "AnswerRelevancyEvaluator",
     "AnswerSimilarity",
@@ -124,15 +140,13 @@ __all__ = [
     "Batch",
     "BatchError",
     "Bias",
-    "BudgetSpentError",
+    "BudgetExceeded",
     "Calibration",
-    "CannotAnswerError",
     "Cascade",
     "CascadeFit",
-    "Classify",
     "Compared",
     "Completeness",
-    "Consistent",
+    "ConfigError",
     "ContentSimilarity",
     "ContextPosition",
     "ContextPrecision",
@@ -141,15 +155,11 @@ __all__ = [
     "ContextScorer",
     "ContextStatementRelevancy",
     "ContextUsage",
-    "CorrectedScore",
-    "CorrectedShare",
-    "Criteria",
     "Criterion",
     "DataError",
     "Dataset",
+    "DeliveryUnknown",
     "Edit",
-    "EmbeddedJudge",
-    "EndpointError",
     "EvalstoneError",
     "EvaluationRequest",
     "EvaluationResponse",
@@ -159,53 +169,60 @@ __all__ = [
     "FactualCorrectness",
     "Failed",
     "Faithfulness",
+    "GEval",
     "Gate",
     "GateCriteria",
     "Hallucination",
     "InstructionAlignment",
     "Judge",
-    "JudgeDownError",
+    "JudgeCall",
+    "JudgeDeclined",
     "JudgeError",
+    "JudgeUnavailable",
     "KeywordCoverage",
+    "LLMClassifier",
     "LabelledQuestion",
     "Labelling",
     "LedgerBusyError",
     "LedgerError",
+    "LexicalJudge",
     "Limited",
     "Logged",
     "Message",
-    "MissingExtraError",
+    "MissingDependency",
     "ModelJudge",
     "MultiTurnJudge",
     "NoiseSensitivity",
     "Outcome",
     "OutcomeError",
+    "PPIResult",
     "Panel",
     "Penalties",
-    "PendingError",
     "Pipeline",
     "Prompt",
     "PromptAlignment",
     "PromptError",
     "PromptStep",
+    "ProviderError",
+    "ProviderTimeout",
     "Question",
     "Record",
     "RelevancyEvaluator",
     "ReplayJudge",
     "ReplyError",
+    "RoganGladenResult",
     "RougeL",
     "Rubric",
     "Run",
-    "RunEndedError",
+    "RunAborted",
     "Sample",
     "Score",
     "Scorer",
     "ScorerDrift",
     "ScorerPlan",
     "ScriptedJudge",
-    "SilentError",
+    "SelfConsistency",
     "Skipped",
-    "Step",
     "Summarization",
     "TextualDifference",
     "ToneConsistency",
@@ -220,9 +237,7 @@ __all__ = [
     "TrajectoryQuality",
     "TrajectoryStep",
     "TrajectoryWeights",
-    "UnclearError",
     "Usage",
-    "UsageError",
     "aaudit",
     "acalibrate",
     "aevaluate",
@@ -239,15 +254,15 @@ __all__ = [
     "fit_cascade",
     "gate",
     "judge_drift",
-    "judge_from",
-    "known_calibrations",
-    "labels_of",
+    "list_calibrations",
     "load",
+    "load_labels",
     "not_scorable",
-    "plan_size",
+    "parse_judge",
     "read_run",
+    "sample_size",
     "score",
-    "to_label",
+    "select_for_labeling",
     "write_run",
 ]
 
@@ -255,45 +270,48 @@ __all__ = [
 _HOMES = {
     name: home
     for home, names in {
-        "evalstone": "checks",
-        "evalstone.analysis.comparison": "Compared compare",
-        "evalstone.analysis.drift": "ScorerDrift judge_drift",
-        "evalstone.analysis.gating": "Gate GateCriteria gate",
-        "evalstone.analysis.labelling": "CorrectedScore corrected labels_of to_label",
-        "evalstone.analysis.planning": "ScorerPlan plan_size",
-        "evalstone.analysis.rates": "CorrectedShare corrected_share",
+        "evalstone.scorers.checks": "checks",
+        "evalstone.results.compare": "Compared compare",
+        "evalstone.results.drift": "ScorerDrift judge_drift",
+        "evalstone.results.gate": "Gate GateCriteria gate",
+        "evalstone.results.human_labels": "PPIResult corrected load_labels select_for_labeling",
+        "evalstone.results.sample_size": "ScorerPlan sample_size",
+        "evalstone.results.corrected_rates": "RoganGladenResult corrected_share",
         "evalstone.api": "aevaluate afit_cascade ascore evaluate fit_cascade score",
-        "evalstone.calibration": "Calibration calibration_for known_calibrations",
-        "evalstone.dataset": "Dataset load",
-        "evalstone.engine": "Batch Run",
+        "evalstone.results.calibration": "Calibration calibration_for list_calibrations",
+        "evalstone.datasets": "Dataset load",
+        "evalstone.results.run": "Run",
+        "evalstone.run.batch.options": "Batch",
         "evalstone.errors": (
-            "BatchError BudgetSpentError CannotAnswerError DataError EndpointError EvalstoneError "
-            "JudgeDownError JudgeError LedgerBusyError LedgerError MissingExtraError OutcomeError "
-            "PendingError PromptError ReplyError RunEndedError SilentError UnclearError UsageError"
+            "BatchError BudgetExceeded JudgeDeclined DataError ProviderError EvalstoneError "
+            "JudgeUnavailable JudgeError LedgerBusyError LedgerError MissingDependency OutcomeError "
+            "AnswerPending PromptError ReplyError RunAborted ProviderTimeout DeliveryUnknown ConfigError"
         ),
-        "evalstone.evaluators": (
+        "evalstone.compat.spring": (
             "AnswerCorrectnessEvaluator AnswerFaithfulnessEvaluator AnswerRelevancyEvaluator "
             "EvaluationRequest EvaluationResponse Evaluator FactCheckingEvaluator RelevancyEvaluator"
         ),
         "evalstone.judges": (
-            "Cascade CascadeFit Consistent EmbeddedJudge Judge LabelledQuestion Limited Logged ModelJudge "
-            "Panel ReplayJudge ScriptedJudge judge_from"
+            "Cascade CascadeFit SelfConsistency LexicalJudge Judge LabelledQuestion Limited Logged ModelJudge "
+            "Panel ReplayJudge ScriptedJudge parse_judge"
         ),
-        "evalstone.prompt": "Prompt",
-        "evalstone.question": "Answer Ask Question",
+        "evalstone._core.prompts": "Prompt",
+        "evalstone.questions.base": "Answer Ask Question",
         "evalstone.report.files": "read_run write_run",
         "evalstone.scorers": (
-            "AnswerRelevancy AnswerSimilarity Bias Classify Completeness ContentSimilarity ContextPosition "
+            "AnswerRelevancy AnswerSimilarity Bias LLMClassifier Completeness ContentSimilarity ContextPosition "
             "ContextPrecision ContextRecall ContextRelevance ContextScorer ContextStatementRelevancy "
-            "ContextUsage Criteria Criterion FactualCorrectness Faithfulness Hallucination "
+            "ContextUsage GEval Criterion FactualCorrectness Faithfulness Hallucination "
             "InstructionAlignment KeywordCoverage MultiTurnJudge NoiseSensitivity Penalties Pipeline "
             "PromptAlignment PromptStep RougeL Rubric Scorer Summarization TextualDifference ToneConsistency "
             "ToolCallAccuracy ToolCallAppropriateness Toxicity TrajectoryAccuracy TrajectoryJudge "
             "TrajectoryQuality TrajectoryWeights not_scorable"
         ),
-        "evalstone.trajectory": "ExpectedStep Trajectory TrajectoryExpectation TrajectoryStep",
-        "evalstone.trust": "Asking Audit Auditing Edit Labelling aaudit acalibrate audit calibrate",
-        "evalstone.types": "Failed Message Outcome Record Sample Score Skipped Step ToolCall Usage",
+        "evalstone.judge_quality": "Asking Audit Auditing Edit Labelling aaudit acalibrate audit calibrate",
+        "evalstone.types": (
+            "ExpectedStep Failed JudgeCall Message Outcome Record Sample Score Skipped ToolCall Trajectory "
+            "TrajectoryExpectation TrajectoryStep Usage"
+        ),
     }.items()
     for name in names.split()
 }
@@ -303,7 +321,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = importlib.import_module(_HOMES[name])
-    found = importlib.import_module(f"evalstone.{name}") if home.__name__ == __name__ else getattr(home, name)
+    found = home if name == "checks" else getattr(home, name)
     globals()[name] = found
     return found
 

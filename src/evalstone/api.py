@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evalstone import bridge
-from evalstone.dataset import Dataset, load
-from evalstone.engine.apply import apply
-from evalstone.engine.asking import Asker
-from evalstone.engine.batch import Batch
-from evalstone.engine.limits import Budget, Stop
-from evalstone.engine.local import execute
-from evalstone.engine.plan import Plan, scorers_from
-from evalstone.engine.run import Run
-from evalstone.errors import UsageError, unknown
+from evalstone._core import sync
+from evalstone.datasets import Dataset, load
+from evalstone.errors import ConfigError, unknown
 from evalstone.judges.cascade import Cascade
 from evalstone.judges.fitting import CascadeFit, LabelledQuestion
-from evalstone.judges.named import judge_from
+from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
+from evalstone.results.run import Run
+from evalstone.run.apply import apply
+from evalstone.run.batch.options import Batch
+from evalstone.run.budget import Budget, Stop
+from evalstone.run.plan import Plan, scorers_from
+from evalstone.run.runner import execute
+from evalstone.run.session import Asker
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
 DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
@@ -30,19 +30,19 @@ def plan_for(
     samples: Any,
     scorers: Any,
     *,
-    judge: Any = "embedded",
+    judge: Any = "lexical",
     mapping: Mapping[str, str] | None = None,
 ) -> Plan:
     """The plan of an evaluation, not yet checked. Arguments as for `evaluate`."""
     dataset = samples if isinstance(samples, Dataset) else load(samples, mapping=mapping)
-    return Plan(dataset, scorers_from(scorers), judge_from(judge))
+    return Plan(dataset, scorers_from(scorers), parse_judge(judge))
 
 
 async def aevaluate(
     samples: Any,
     scorers: Any,
     *,
-    judge: Any = "embedded",
+    judge: Any = "lexical",
     concurrency: int = 32,
     ledger: str | Path | None = DEFAULT_LEDGER,
     progress: bool = False,
@@ -56,14 +56,14 @@ async def aevaluate(
     """Evaluate samples with scorers, and return the run.
 
     samples: Sample values, dictionaries, a path (JSON, JSONL, CSV, Parquet), a table, or a Dataset. scorers: names such
-    as "faithfulness" or "context_relevance(scale=10)", Scorer values, evaluators. judge: "embedded" (no key, no
+    as "faithfulness" or "context_relevance(scale=10)", Scorer values, evaluators. judge: "lexical" (no key, no
     network), "openai/gpt-5.1" and the like, a table of settings, or a Judge. concurrency: judge calls under way at
     once, at most. ledger: where answers and records are kept, so that nothing is paid for twice and the same call takes
     up an unfinished run; None keeps nothing. progress: show a progress bar. mapping: sample field to column, where the
     columns have names of your own. fresh: ask again what the ledger has. budget: US dollars that the run may pay at
     most; it then ends with what it has. batch: ask through the provider's batch API, at half the price; the run ends
     when everything is submitted, and the same call later goes on; `Batch(wait=True)` waits. stop: ends the run from
-    outside. on_record: called with each record. Raises UsageError, before anything is asked, for whatever the caller
+    outside. on_record: called with each record. Raises ConfigError, before anything is asked, for whatever the caller
     can mend.
     """
     plan = plan_for(samples, scorers, judge=judge, mapping=mapping)
@@ -94,22 +94,22 @@ async def ascore(
     scorer: Any,
     sample: Sample | Mapping[str, Any] | None = None,
     *,
-    judge: Any = "embedded",
+    judge: Any = "lexical",
     ledger: str | Path | None = None,
     **fields: Any,
 ) -> Record:
     """Score one sample: `await ascore("faithfulness", output="…", context=["…"])`.
 
     The sample is given whole, or by its fields. The record holds the outcome (Score, Skipped or Failed) and the steps
-    behind it. Raises UsageError for an unknown scorer, judge or field.
+    behind it. Raises ConfigError for an unknown scorer, judge or field.
     """
     for name in fields:
         if name not in ("id", *SAMPLE_FIELDS):
-            raise UsageError(unknown("sample field", name, ("id", *SAMPLE_FIELDS)))
+            raise ConfigError(unknown("sample field", name, ("id", *SAMPLE_FIELDS)))
     if sample is None:
         sample = fields
     elif fields:
-        raise UsageError(f"give the sample whole or by its fields, not both (fields: {', '.join(fields)})")
+        raise ConfigError(f"give the sample whole or by its fields, not both (fields: {', '.join(fields)})")
     plan = plan_for([sample], [scorer], judge=judge)
     if any(s.asks for s in plan.scorers):
         plan.judge.check()
@@ -134,7 +134,7 @@ async def afit_cascade(
     """Choose a cascade's threshold on labelled questions, and say what it comes to: see `Cascade.afit`.
 
     Both judges' answers are kept in the ledger, so that trying another wish asks nothing again, and neither does a run
-    with this cascade. Raises what `Cascade.afit` raises, and BudgetSpentError when the budget does not reach.
+    with this cascade. Raises what `Cascade.afit` raises, and BudgetExceeded when the budget does not reach.
     """
     cascade.check()
     purse = None if budget is None else Budget(budget, cascade)
@@ -146,6 +146,6 @@ async def afit_cascade(
         return await cascade.afit(labels, accuracy=accuracy, escalated=escalated, put=asker.through)
 
 
-evaluate = bridge.blocking(aevaluate)
-score = bridge.blocking(ascore)
-fit_cascade = bridge.blocking(afit_cascade)
+evaluate = sync.blocking(aevaluate)
+score = sync.blocking(ascore)
+fit_cascade = sync.blocking(afit_cascade)

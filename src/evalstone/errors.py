@@ -1,26 +1,26 @@
 """The errors that evalstone raises.
 
     EvalstoneError
-    ├── UsageError             the caller's to mend: an unknown name, a missing key, a bad option
-    │   ├── DataError          a data file or a sample that cannot be read; names file, line and field
-    │   ├── PromptError        a template with an unknown or a missing hole
-    │   └── MissingExtraError  an optional library is absent; its text is the install line
-    ├── OutcomeError           a scorer made no valid outcome: a value that is not finite or outside its range
+    ├── ConfigError            the caller can fix it: an unknown name, a missing key, a bad option
+    │   ├── DataError          a data file or a sample cannot be read; names file, line and field
+    │   ├── PromptError        a template has an unknown or a missing placeholder
+    │   └── MissingDependency  an optional library is absent; its text is the install line
+    ├── OutcomeError           a scorer returned no valid outcome: not finite, or outside its range
     ├── LedgerError            the ledger cannot be opened or written
-    │   └── LedgerBusyError    another process writes to it, and did not end in time
-    ├── RunEndedError          a run cannot go on; what it has stays
-    │   ├── BudgetSpentError   the next question does not fit into the budget
-    │   ├── JudgeDownError     the judge fails on every question, or answers no more
-    │   ├── PendingError       the question waits for a provider's batch
-    │   └── BatchError         a provider did not take a batch, or cannot say what became of it
+    │   └── LedgerBusyError    another process holds the lock and did not release it in time
+    ├── RunAborted             the run cannot continue; what it has is kept
+    │   ├── BudgetExceeded     the next call does not fit into the budget
+    │   ├── JudgeUnavailable   the judge fails on every question, or has stopped answering
+    │   ├── AnswerPending      the answer will come from a provider's batch
+    │   └── BatchError         a provider did not accept a batch, or cannot report its state
     └── JudgeError             a judge gave no usable answer
-        ├── CannotAnswerError  this judge cannot answer this question; the outcome is Skipped
-        ├── EndpointError      the judge's endpoint refused, failed or was out of reach
-        │   ├── SilentError    it gave no answer until the deadline
-        │   └── UnclearError   whether it did what it was asked to do is not known
+        ├── JudgeDeclined      this judge cannot answer this question; the outcome is Skipped
+        ├── ProviderError      the endpoint refused, failed or could not be reached
+        │   ├── ProviderTimeout    no answer before the timeout
+        │   └── DeliveryUnknown    it is not known whether the request was carried out
         └── ReplyError         the reply is not an answer: no JSON, wrong shape, wrong count, cut off
 
-A UsageError always reaches the caller. A JudgeError becomes a Failed or Skipped outcome of one sample and scorer.
+A ConfigError always reaches the caller. A JudgeError becomes a Failed or Skipped outcome of one sample and scorer.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ class EvalstoneError(Exception):
     """The root of all errors raised by evalstone."""
 
 
-class UsageError(EvalstoneError):
+class ConfigError(EvalstoneError):
     """Something the caller can mend. Its text says what came and what was expected."""
 
 
-class DataError(UsageError):
+class DataError(ConfigError):
     """A data file, or one of its rows, cannot be read as samples."""
 
 
-class PromptError(UsageError):
+class PromptError(ConfigError):
     """A prompt template lacks a hole that it must have, or has one that nothing fills."""
 
 
-class MissingExtraError(UsageError):
+class MissingDependency(ConfigError):
     """An optional library is needed and absent."""
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(f'{library} is not installed; install it with: pip install "evalstone[{extra}]"')
         self.library, self.extra = library, extra
 
-    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type[MissingDependency], tuple[str, str]]:
         return type(self), (self.library, self.extra)
 
 
@@ -69,23 +69,23 @@ class LedgerBusyError(LedgerError):
     """Another process has kept the ledger locked for as long as was waited."""
 
 
-class RunEndedError(EvalstoneError):
+class RunAborted(EvalstoneError):
     """A run cannot go on. What was judged by then is in the ledger."""
 
 
-class BudgetSpentError(RunEndedError):
+class BudgetExceeded(RunAborted):
     """The next question does not fit into what is left of the run's budget."""
 
 
-class JudgeDownError(RunEndedError):
+class JudgeUnavailable(RunAborted):
     """The judge failed on each of the first questions of a run, or its endpoint answers none of the last."""
 
 
-class PendingError(RunEndedError):
+class AnswerPending(RunAborted):
     """A question's answer is to come from a provider's batch. The outcome stays open; the run goes on with others."""
 
 
-class BatchError(RunEndedError):
+class BatchError(RunAborted):
     """A provider did not take a batch, or could not be asked what became of it."""
 
 
@@ -114,19 +114,19 @@ class JudgeError(EvalstoneError):
         self.members = members
 
 
-class CannotAnswerError(JudgeError):
+class JudgeDeclined(JudgeError):
     """This judge cannot answer this question, or declined to; the outcome is undefined, not broken."""
 
 
-class EndpointError(JudgeError):
+class ProviderError(JudgeError):
     """The judge's endpoint refused the request, failed, or could not be reached."""
 
 
-class SilentError(EndpointError):
+class ProviderTimeout(ProviderError):
     """The judge's endpoint gave no answer to a question until the deadline, however often it was tried."""
 
 
-class UnclearError(EndpointError):
+class DeliveryUnknown(ProviderError):
     """The judge's endpoint gave no answer to a request that must not be sent twice; it may have carried it out."""
 
 

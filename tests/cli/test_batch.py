@@ -71,7 +71,7 @@ def test_a_run_submits_and_leaves_and_the_same_command_goes_on_until_it_is_compl
         server.finish()
     code, out, _ = ended(start("--out", "res"))
     assert code == 0
-    assert "6 questions asked, 0 reused" in out
+    assert "6 questions asked, 0 cached" in out
     assert "cost $0.0012" in out
     assert len((tmp_path / "res" / "records.jsonl").read_text().splitlines()) == SAMPLES
 

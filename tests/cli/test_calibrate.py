@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from evalstone.calibration import calibration_for
 from evalstone.cli.app import app
-from evalstone.demo import DEMO_DATA
+from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import EvalstoneError
+from evalstone.results.calibration import calibration_for
 
 
 def evalstone(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -52,7 +52,7 @@ def labels(tmp_path: Path) -> Path:
     return file
 
 
-def test_labels_in_a_file_of_their_own_calibrate_the_embedded_judge(tmp_path: Path, labels: Path) -> None:
+def test_labels_in_a_file_of_their_own_calibrate_the_lexical_judge(tmp_path: Path, labels: Path) -> None:
     files = ("--out", "copy.json", "--svg", "diagram.svg")
     done = evalstone(tmp_path, "calibrate", "--labels", labels.name, "--data", str(DEMO_DATA), *files)
     assert done.returncode == 0, done.stderr
@@ -124,7 +124,7 @@ def test_the_cost_of_an_audit_is_known_before_and_its_edits_are_listed() -> None
         (["calibrate", "--labels", "{demo}", "-s", "fathfulness"], "did you mean faithfulness"),
         (["calibrate", "--labels", "{demo}", "--map", "x"], "FIELD=COLUMN"),
         (["audit", "--edit", "canry"], "did you mean canary"),
-        (["audit", "--judge", "embeded"], "did you mean embedded"),
+        (["audit", "--judge", "lexcal"], "did you mean lexical"),
         (["audit", "--threshold", "3"], "must be above 0 and at most 1, not 3"),
     ],
 )

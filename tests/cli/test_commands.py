@@ -73,7 +73,7 @@ def test_a_run_shows_a_table_and_writes_records_and_summary(tmp_path: Path, data
         "scored",
         "skipped",
         "failed",
-        "embedded@2",
+        "lexical@2",
         "Rome is on Mars",
         "Next:",
     ):
@@ -84,7 +84,7 @@ def test_a_run_shows_a_table_and_writes_records_and_summary(tmp_path: Path, data
     assert Record.from_dict(rows[0]).value == 1.0
     summary = json.loads((tmp_path / "res" / "summary.json").read_text())
     assert [line["scored"] for line in summary["scorers"]] == [2, 2]
-    assert summary["judge"]["identity"] == "embedded@2"
+    assert summary["judge"]["identity"] == "lexical@2"
 
 
 def test_a_run_can_be_shown_again_from_its_folder_and_from_the_ledger(tmp_path: Path, data: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_toml_file_holds_what_does_not_fit_a_line(tmp_path: Path, data: Path) 
         ledger = "runs.db"
 
         [judge]
-        model = "embedded"
+        model = "lexical"
 
         [min]
         faithfulness = 0.1
@@ -206,7 +206,7 @@ def test_scorers_are_listed_and_explained(tmp_path: Path) -> None:
     ("arguments", "told"),
     [
         (["run", "data.jsonl", "-s", "fathfulness"], "did you mean faithfulness"),
-        (["run", "data.jsonl", "-s", "faithfulness", "-j", "embeded"], "did you mean embedded?"),
+        (["run", "data.jsonl", "-s", "faithfulness", "-j", "lexcal"], "did you mean lexical?"),
         (["run", "data.jsonl", "-s", "faithfulness", "-j", "opnai/gpt"], "did you mean openai"),
         (["run", "data.jsonl", "-s", "faithfulness", "-j", "openai/gpt-5.1"], "OPENAI_API_KEY"),
         (["run", "daat.jsonl", "-s", "faithfulness"], "data.jsonl"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from evalstone import Sample, ScriptedJudge, evaluate
-from evalstone.dataset import load
+from evalstone.datasets import load
 from evalstone.report import read_run, show_run, write_run
 from tests.serving import obliging, serving
 
@@ -36,7 +36,7 @@ def hostile_samples() -> list[Sample]:
     ]
 
 
-def shown(samples: list[Sample], folder: Path, scorers: list[str], judge: Any = "embedded") -> tuple[str, list[str]]:
+def shown(samples: list[Sample], folder: Path, scorers: list[str], judge: Any = "lexical") -> tuple[str, list[str]]:
     """What the terminal shows of a run, and the lines of its records."""
     run = evaluate(samples, scorers, judge=judge, ledger=folder / "l.db")
     write_run(run, folder / "res")

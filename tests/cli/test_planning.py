@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalstone.cli.planning import configured, judge_spec, planned
-from evalstone.errors import DataError, UsageError
+from evalstone.errors import ConfigError, DataError
 from evalstone.report import read_run
 from tests.cli.test_commands import at, evalstone
 from tests.serving import serving
@@ -26,8 +26,8 @@ def test_a_base_url_goes_into_the_judge_of_the_file(tmp_path: Path, data: str) -
     (tmp_path / "eval.toml").write_text('data = "data.jsonl"\n[judge]\nmodel = "vllm/x"\ntemperature = 0.5\n')
     config = configured(str(tmp_path / "eval.toml"), judge=None, base_url="http://h/v1", mapping=[], minimum=[])
     assert config.judge == {"model": "vllm/x", "temperature": 0.5, "base_url": "http://h/v1"}
-    with pytest.raises(UsageError, match="--base-url goes with a model"):
-        judge_spec("embedded", "http://h/v1")
+    with pytest.raises(ConfigError, match="--base-url goes with a model"):
+        judge_spec("lexical", "http://h/v1")
 
 
 def test_budget_fresh_and_worst_stand_in_a_file_too(tmp_path: Path, data: str) -> None:
@@ -44,7 +44,7 @@ def test_an_empty_column_leaves_a_field_out(data: str) -> None:
 @pytest.mark.parametrize("floor", ["nan", "1.5", "-0.1", "inf"])
 def test_a_minimum_that_cannot_be_met_is_refused(data: str, floor: str) -> None:
     config = configured(data, judge=None, base_url=None, mapping=[], minimum=[f"faithfulness={floor}"])
-    with pytest.raises(UsageError, match=r"must lie in \[0, 1\]"):
+    with pytest.raises(ConfigError, match=r"must lie in \[0, 1\]"):
         planned(config)
 
 
@@ -71,13 +71,13 @@ def test_an_empty_judge_is_no_judge(tmp_path: Path, data: str) -> None:
 
 def test_a_question_that_was_refused_is_not_said_to_be_answered(tmp_path: Path) -> None:
     done = evalstone(tmp_path, "score", "-s", "toxicity", "--output", "x")
-    assert "find_toxicity, not answered by embedded@2" in done.stdout
+    assert "find_toxicity, not answered by lexical@2" in done.stdout
 
 
 def test_results_with_missing_records_are_said_to_be_unfinished(tmp_path: Path, data: str) -> None:
     evalstone(tmp_path, "run", data, "-s", "faithfulness", "--out", "res")
     (tmp_path / "res" / "records.jsonl").write_text("")
-    assert read_run(tmp_path / "res").ended == "unfinished"
+    assert read_run(tmp_path / "res").stop_reason == "unfinished"
     shown = evalstone(tmp_path, "report", "res")
     assert shown.returncode == 3
     assert "0 of 1 samples" in shown.stdout

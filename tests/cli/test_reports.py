@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner, Result
 
-from evalstone import Calibration, UsageError, write_run
-from evalstone.calibration import LabelledScore, keep
+from evalstone import Calibration, ConfigError, write_run
 from evalstone.cli.app import app
+from evalstone.results.calibration import LabelledScore, keep
 from tests.runs import Given, Harm, run_of
 
 ANSWERS = ["1.0", "0.8", "0.4", "skip"] * 10
@@ -34,9 +34,9 @@ def call(*arguments: str, typed: str = "") -> Result:
 
 
 def told(*arguments: str) -> str:
-    """The text of the UsageError that a call ends with."""
+    """The text of the ConfigError that a call ends with."""
     found = call(*arguments).exception
-    assert isinstance(found, UsageError), found
+    assert isinstance(found, ConfigError), found
     return str(found)
 
 

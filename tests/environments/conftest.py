@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from evalstone import ModelJudge, Run, evaluate
-from evalstone.bridge import run
+from evalstone._core.sync import run
 from tests.serving import Response, Server, obliging, serving
 
 PATIENCE = 5.0

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and signa
 OPENING = """
 import asyncio, gc, logging, multiprocessing, os, signal, sys, threading, time
 from evalstone import ModelJudge, aevaluate, evaluate
-from evalstone.bridge import run
+from evalstone._core.sync import run
 
 # In debug mode asyncio tells of callbacks that took long, as on a busy machine any does.
 logging.getLogger("asyncio").addFilter(lambda record: not record.getMessage().startswith("Executing"))

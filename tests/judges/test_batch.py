@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 import pytest
 
-from evalstone.errors import CannotAnswerError, EndpointError, UnclearError, UsageError
-from evalstone.judges import EmbeddedJudge, ModelJudge
+from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError
+from evalstone.judges import LexicalJudge, ModelJudge
 from evalstone.judges.base import opened_with
-from evalstone.judges.batch import BatchApi, BatchState, Finding, batch_api
-from evalstone.judges.batch.base import segment
-from evalstone.judges.refusals import Refusals
-from evalstone.question import Question
+from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
+from evalstone.judges.providers.batch.base import segment
+from evalstone.judges.providers.capabilities import ModelCapabilities
 from evalstone.questions import ListClaims
+from evalstone.questions.base import Question
 from evalstone.types import Usage
 from tests.batch_serving import Made, serving_batches
 from tests.fakes import QUESTION_KINDS, question_of
@@ -45,7 +45,7 @@ def test_a_request_to_openai_is_what_is_sent_directly_with_an_id_around_it() -> 
         "custom_id": "b-1",
         "method": "POST",
         "url": "/v1/chat/completions",
-        "body": json.loads(json.dumps(OPENAI.payload(QUESTION, turns, Refusals()))),
+        "body": json.loads(json.dumps(OPENAI.payload(QUESTION, turns, ModelCapabilities()))),
     }
     assert sent["body"]["seed"] == 7
 
@@ -65,7 +65,7 @@ def test_a_request_to_anthropic_has_the_system_text_apart() -> None:
 @pytest.mark.parametrize("kind", QUESTION_KINDS, ids=lambda kind: kind.__name__)
 def test_no_schema_that_anthropic_is_sent_has_bounds_which_it_refuses(kind: type[Question[Any]]) -> None:
     question = question_of(kind, "text")
-    sent = batch_api(ANTHROPIC).payload(question, opened_with(question), Refusals())
+    sent = batch_api(ANTHROPIC).payload(question, opened_with(question), ModelCapabilities())
     schema = json.dumps(sent.get("output_config", {}))
     assert not any(
         f'"{bound}": {value}' in schema for bound in ("minimum", "maximum", "maxItems") for value in (0, 1, 5)
@@ -108,12 +108,12 @@ def test_a_message_is_read_with_all_its_tokens_at_half_the_price() -> None:
 def test_a_message_that_was_cut_off_declined_or_is_none_is_told_apart() -> None:
     api = batch_api(ANTHROPIC)
     assert not api.reply(QUESTION, {"status": 200, "body": {**MESSAGE, "stop_reason": "max_tokens"}}).complete
-    with pytest.raises(CannotAnswerError, match="declined") as declined:
+    with pytest.raises(JudgeDeclined, match="declined") as declined:
         api.reply(QUESTION, {"status": 200, "body": {**MESSAGE, "stop_reason": "refusal"}})
     assert declined.value.cost == pytest.approx(0.5 * (60 * 3 + 40 * 0.3 + 20 * 15) / 1e6)
-    with pytest.raises(EndpointError, match="sent no message"):
+    with pytest.raises(ProviderError, match="sent no message"):
         api.reply(QUESTION, {"status": 200, "body": {"content": None}})
-    with pytest.raises(EndpointError, match="the batch ended without an answer: expired"):
+    with pytest.raises(ProviderError, match="the batch ended without an answer: expired"):
         api.reply(QUESTION, {"status": 0, "error": "expired"})
 
 
@@ -181,7 +181,7 @@ def test_an_answer_without_an_id_leaves_it_unclear_whether_there_is_a_batch() ->
         return batch_api(OPENAI).made_by(content)
 
     for content in (b"{}", b"<html>", b'{"id": 3}'):
-        with pytest.raises(UnclearError):
+        with pytest.raises(DeliveryUnknown):
             asyncio.run(made(content))
 
 
@@ -189,7 +189,7 @@ def test_what_a_provider_calls_a_batch_leads_to_no_other_path() -> None:
     assert segment("../../files?x=1#y") == "..%2F..%2Ffiles%3Fx%3D1%23y"
 
 
-@pytest.mark.parametrize("judge", [EmbeddedJudge(), ModelJudge("groq/x"), ModelJudge("google/x")])
+@pytest.mark.parametrize("judge", [LexicalJudge(), ModelJudge("groq/x"), ModelJudge("google/x")])
 def test_a_judge_without_a_batch_api_is_refused_with_those_that_have_one(judge: Any) -> None:
-    with pytest.raises(UsageError, match=r"models of openai/… and anthropic/… have one"):
+    with pytest.raises(ConfigError, match=r"models of openai/… and anthropic/… have one"):
         batch_api(judge)

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone import Cascade, CascadeFit, EmbeddedJudge, LabelledQuestion, Panel, fit_cascade
-from evalstone.errors import CannotAnswerError, DataError, EndpointError, JudgeDownError, JudgeError, UsageError
+from evalstone import Cascade, CascadeFit, LabelledQuestion, LexicalJudge, Panel, fit_cascade
+from evalstone._core.prompts import Prompt
+from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError, JudgeUnavailable, ProviderError
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge, Reply
 from evalstone.judges.fitting import Case, Threshold, fit_threshold, thresholds
-from evalstone.prompt import Prompt
-from evalstone.question import Answer, Question
 from evalstone.questions import ClaimSupported, ClaimVerdict, GradeGrounding, VerifyClaims
+from evalstone.questions.base import Answer, Question
 from evalstone.questions.custom import Choose
 from tests.fakes import verdicts
 
@@ -68,7 +68,7 @@ def test_the_second_is_asked_where_the_first_is_less_sure_than_wanted(
 
 
 def test_what_the_first_cannot_answer_goes_to_the_second() -> None:
-    for error in (CannotAnswerError("not mine"), EndpointError("gone", cost=0.5)):
+    for error in (JudgeDeclined("not mine"), ProviderError("gone", cost=0.5)):
         answer = asked(Cascade(Raising(error), sure("no", None, "dear")))
         detail: Any = answer.detail
         assert answer.value.verdict == "no"
@@ -77,10 +77,10 @@ def test_what_the_first_cannot_answer_goes_to_the_second() -> None:
 
 
 def test_what_ends_a_run_is_not_escalated_and_the_seconds_error_is_the_cascades() -> None:
-    with pytest.raises(JudgeDownError):
-        asked(Cascade(Raising(JudgeDownError("down")), sure("no", None, "dear")))
-    with pytest.raises(EndpointError, match="gone") as error:
-        asked(Cascade(sure("yes", 0.1), Raising(EndpointError("gone", cost=0.5))))
+    with pytest.raises(JudgeUnavailable):
+        asked(Cascade(Raising(JudgeUnavailable("down")), sure("no", None, "dear")))
+    with pytest.raises(ProviderError, match="gone") as error:
+        asked(Cascade(sure("yes", 0.1), Raising(ProviderError("gone", cost=0.5))))
     assert error.value.cost == 0.5
     assert [step.judge for step in error.value.members] == ["cheap", "raising"]
 
@@ -117,15 +117,15 @@ def test_a_question_of_which_all_is_unsure_is_put_whole() -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: Cascade(EmbeddedJudge(), EmbeddedJudge()), "twice"),
-        (lambda: Cascade(EmbeddedJudge(), sure("yes", 1), below=1.5), "from 0 to 1, not 1.5"),
-        (lambda: Cascade(EmbeddedJudge(), sure("yes", 1), below=True), "from 0 to 1"),
-        (lambda: Cascade(EmbeddedJudge(), sure("yes", 1), below=float("nan")), "from 0 to 1"),
-        (lambda: Cascade(EmbeddedJudge(), "x"), "must be a Judge, not str"),  # pyright: ignore[reportArgumentType]
+        (lambda: Cascade(LexicalJudge(), LexicalJudge()), "twice"),
+        (lambda: Cascade(LexicalJudge(), sure("yes", 1), below=1.5), "from 0 to 1, not 1.5"),
+        (lambda: Cascade(LexicalJudge(), sure("yes", 1), below=True), "from 0 to 1"),
+        (lambda: Cascade(LexicalJudge(), sure("yes", 1), below=float("nan")), "from 0 to 1"),
+        (lambda: Cascade(LexicalJudge(), "x"), "must be a Judge, not str"),  # pyright: ignore[reportArgumentType]
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make: Any, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(ConfigError, match=told):
         make()
 
 
@@ -163,13 +163,13 @@ def test_the_most_accurate_threshold_within_a_share_that_may_be_escalated() -> N
 
 
 def test_wishes_that_cannot_be_met_say_how_far_it_goes() -> None:
-    with pytest.raises(UsageError, match=r"no threshold reaches an accuracy of 0.9; the best is 0.800 at below=0.6"):
+    with pytest.raises(ConfigError, match=r"no threshold reaches an accuracy of 0.9; the best is 0.800 at below=0.6"):
         fit_threshold(CASES, accuracy=0.9, escalated=0.5)
-    with pytest.raises(UsageError, match=r"20.0% have no confidence"):
+    with pytest.raises(ConfigError, match=r"20.0% have no confidence"):
         fit_threshold(CASES, escalated=0.1)
-    with pytest.raises(UsageError, match="there is none"):
+    with pytest.raises(ConfigError, match="there is none"):
         fit_threshold([])
-    with pytest.raises(UsageError, match="accuracy must be a number from 0 to 1, not 80"):
+    with pytest.raises(ConfigError, match="accuracy must be a number from 0 to 1, not 80"):
         fit_threshold(CASES, accuracy=80)
 
 
@@ -280,7 +280,7 @@ def test_questions_that_the_second_cannot_answer_are_counted_apart() -> None:
     dear = sure("yes", None, "dear")
     fit = Cascade(silent, dear).fit([LabelledQuestion(YES_NO, "yes")])
     assert (fit.verdicts, fit.first, fit.escalated) == (1, 0.0, 1.0)
-    with pytest.raises(UsageError, match="there is none"):
+    with pytest.raises(ConfigError, match="there is none"):
         Cascade(dear, silent).fit([LabelledQuestion(YES_NO, "yes")])
 
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from evalstone import Cascade, Consistent, EmbeddedJudge, Limited, Logged, ModelJudge, Panel, ReplayJudge
+from evalstone import Cascade, LexicalJudge, Limited, Logged, ModelJudge, Panel, ReplayJudge, SelfConsistency
+from evalstone._core.json import to_jsonable
 from evalstone.api import evaluate, plan_for
-from evalstone.engine.estimate import estimate
-from evalstone.engine.limits import Budget
-from evalstone.errors import CannotAnswerError, UsageError
+from evalstone.errors import ConfigError, JudgeDeclined
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge, leaves, put_directly
-from evalstone.plain import plain
-from evalstone.question import Answer, Question
 from evalstone.questions import Explain, ListClaims, VerifyClaims
+from evalstone.questions.base import Answer, Question
+from evalstone.run.budget import Budget
+from evalstone.run.dry_run import estimate
 from evalstone.types import Usage
 from tests.fakes import claims, verdicts
 from tests.serving import obliging, serving
@@ -51,28 +51,28 @@ def replay() -> ReplayJudge:
 
 Make = Callable[[str, Path], Judge]
 JUDGES: dict[str, Make] = {
-    "embedded": lambda _, __: EmbeddedJudge(),
+    "lexical": lambda _, __: LexicalJudge(),
     "model": lambda url, _: model(url),
     "scripted": lambda _, __: scripted(),
     "replay": lambda _, __: replay(),
-    "panel": lambda url, _: Panel(EmbeddedJudge(), model(url), scripted(), vote="mean"),
-    "cascade": lambda url, _: Cascade(EmbeddedJudge(), model(url), below=0.99),
-    "consistent": lambda url, _: Consistent(model(url, seed=1), samples=3),
+    "panel": lambda url, _: Panel(LexicalJudge(), model(url), scripted(), vote="mean"),
+    "cascade": lambda url, _: Cascade(LexicalJudge(), model(url), below=0.99),
+    "self_consistency": lambda url, _: SelfConsistency(model(url, seed=1), samples=3),
     "logged": lambda url, folder: Logged(model(url), folder / "log.jsonl"),
     "limited": lambda url, _: Limited(model(url), at_once=2, a_minute=6000, at_most=100),
-    "logged panel": lambda url, folder: Logged(Panel(EmbeddedJudge(), model(url)), str(folder / "log.jsonl")),
+    "logged panel": lambda url, folder: Logged(Panel(LexicalJudge(), model(url)), str(folder / "log.jsonl")),
     "limited panel": lambda url, _: Limited(Panel(scripted("a"), scripted("b")), at_once=1),
     "cascade of panels": lambda url, _: Cascade(
-        Panel(scripted("a"), scripted("b")), Consistent(Limited(model(url), at_once=1), samples=2), below=1.0
+        Panel(scripted("a"), scripted("b")), SelfConsistency(Limited(model(url), at_once=1), samples=2), below=1.0
     ),
 }
 OTHERS: dict[str, Make] = {
     "model": lambda url, _: model(url, temperature=0.5),
     "scripted": lambda _, __: scripted("another"),
     "replay": lambda _, __: ReplayJudge({}, source="b"),
-    "panel": lambda url, _: Panel(EmbeddedJudge(), model(url), scripted(), vote="majority"),
-    "cascade": lambda url, _: Cascade(EmbeddedJudge(), model(url), below=0.98),
-    "consistent": lambda url, _: Consistent(model(url, seed=1), samples=4),
+    "panel": lambda url, _: Panel(LexicalJudge(), model(url), scripted(), vote="majority"),
+    "cascade": lambda url, _: Cascade(LexicalJudge(), model(url), below=0.98),
+    "self_consistency": lambda url, _: SelfConsistency(model(url, seed=1), samples=4),
 }
 every_judge = pytest.mark.parametrize("kind", list(JUDGES))
 # The recording has one answer and no more.
@@ -124,10 +124,12 @@ def test_a_judge_prints_as_what_it_is(judge: Judge) -> None:
     assert "object at" not in repr(judge)
 
 
-@pytest.mark.parametrize("kind", ["embedded", "model", "cascade", "consistent", "logged", "limited", "logged panel"])
+@pytest.mark.parametrize(
+    "kind", ["lexical", "model", "cascade", "self_consistency", "logged", "limited", "logged panel"]
+)
 def test_what_a_judge_prints_reads_back(judge: Judge) -> None:
     names: dict[str, Any] = {"PosixPath": Path}
-    for known in (Cascade, Consistent, EmbeddedJudge, Limited, Logged, ModelJudge, Panel):
+    for known in (Cascade, SelfConsistency, LexicalJudge, Limited, Logged, ModelJudge, Panel):
         names[known.__name__] = known
     read = eval(repr(judge), names)
     assert (repr(read), read.identity) == (repr(judge), judge.identity)
@@ -174,18 +176,18 @@ def test_an_answer_through_put_is_the_same(judge: Judge) -> None:
     assert asyncio.run(work()).value == answered(judge).value
 
 
-@pytest.mark.parametrize("kind", ["embedded", "scripted", "replay", "limited panel"])
+@pytest.mark.parametrize("kind", ["lexical", "scripted", "replay", "limited panel"])
 def test_what_a_judge_cannot_answer_it_says(kind: str, judge: Judge) -> None:
     # A script without a reply is broken, not unable; the others decline.
-    error = CannotAnswerError if kind in ("embedded", "replay") else Exception
+    error = JudgeDeclined if kind in ("lexical", "replay") else Exception
     with pytest.raises(error):
         answered(judge, OTHER)
 
 
 def test_judges_of_judges_cannot_answer_what_no_member_can() -> None:
     other = ReplayJudge({}, source="empty")
-    for judge in (Panel(EmbeddedJudge(), other), Cascade(EmbeddedJudge(), other), Consistent(EmbeddedJudge())):
-        with pytest.raises(CannotAnswerError) as error:
+    for judge in (Panel(LexicalJudge(), other), Cascade(LexicalJudge(), other), SelfConsistency(LexicalJudge())):
+        with pytest.raises(JudgeDeclined) as error:
             answered(judge, OTHER)
         assert error.value.members
 
@@ -218,7 +220,7 @@ def test_a_run_scores_with_and_without_a_ledger_and_asks_nothing_again(judge: Ju
         for ledger in (None, tmp_path / "l.db", tmp_path / "l.db")
     )
     outcomes = [run.records[0].outcome for run in (without, first, again)]
-    assert plain(outcomes[0]) == plain(outcomes[1]) == plain(outcomes[2])
+    assert to_jsonable(outcomes[0]) == to_jsonable(outcomes[1]) == to_jsonable(outcomes[2])
     assert first.judge == again.judge == judge.identity
     assert again.cost == 0
     if judge.costly:
@@ -246,5 +248,5 @@ def test_a_dry_run_counts_the_calls_of_the_run_and_knows_their_price(judge: Judg
 def test_a_budget_needs_every_price(judge: Judge) -> None:
     assert Budget(1.0, judge).spent == 0
     unpriced = Panel(judge, ModelJudge("vllm/unpriced")) if judge.identity != "vllm/unpriced" else judge
-    with pytest.raises(UsageError, match="vllm/unpriced"):
+    with pytest.raises(ConfigError, match="vllm/unpriced"):
         Budget(1.0, unpriced)

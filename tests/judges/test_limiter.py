@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.judges import ModelJudge
-from evalstone.judges.limiter import Bucket, Limiter
+from evalstone.judges.providers.limits import Limiter, TokenBucket
 
 
 async def work(limiter: Limiter, *, seconds: float = 0.01, refused: bool = False) -> None:
@@ -101,7 +101,7 @@ def test_one_who_gives_up_waiting_leaves_the_place_to_the_next() -> None:
 
 def test_requests_a_minute_are_kept_to() -> None:
     async def hurry() -> float:
-        limiter = Limiter(requests_a_minute=600)
+        limiter = Limiter(requests_per_minute=600)
         began = time.monotonic()
         await asyncio.gather(*(work(limiter, seconds=0) for _ in range(14)))
         return time.monotonic() - began
@@ -110,12 +110,12 @@ def test_requests_a_minute_are_kept_to() -> None:
 
 
 def test_an_amount_above_the_minutes_share_waits_for_a_full_bucket_and_leaves_a_debt() -> None:
-    bucket = Bucket(600)
+    bucket = TokenBucket(600)
     assert bucket.wait(1000) == 0
     bucket.take(20)
     assert 0.9 < bucket.wait(0) < 1.1
 
 
 def test_limits_below_one_are_refused() -> None:
-    with pytest.raises(UsageError, match="requests_a_minute"):
-        ModelJudge("openai/x", requests_a_minute=0)
+    with pytest.raises(ConfigError, match="requests_per_minute"):
+        ModelJudge("openai/x", requests_per_minute=0)

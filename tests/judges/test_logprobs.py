@@ -12,21 +12,21 @@ from typing import Any
 
 import pytest
 
+from evalstone._core.prompts import Prompt
 from evalstone.api import evaluate
-from evalstone.engine.asking import Asker
 from evalstone.judges import Cascade, ModelJudge, ReplayJudge, ScriptedJudge
 from evalstone.judges.base import Reply
-from evalstone.judges.logprobs import alternatives, confidence_of, geometric_mean
+from evalstone.judges.providers.logprobs import alternatives, confidence_of, geometric_mean
 from evalstone.ledger import AsyncLedger
-from evalstone.prompt import Prompt
-from evalstone.question import Answer, Weighed
 from evalstone.questions import ClaimSupported, GradeGrounding, JudgeToolCalls, ListClaims, MiniCheck, VerifyClaims
-from evalstone.questions.mark import Mark, MarkByCriterion
-from evalstone.scorers import Criteria
+from evalstone.questions.base import Answer, LabelProbabilities
+from evalstone.questions.rating import Mark, MarkByCriterion
+from evalstone.run.session import Asker
+from evalstone.scorers import GEval
 from tests.serving import Response, Server, completion, serving
 
-FIVE = Weighed("score", ("1", "2", "3", "4", "5"))
-TEN = Weighed("score", tuple(str(mark) for mark in range(1, 11)))
+FIVE = LabelProbabilities("score", ("1", "2", "3", "4", "5"))
+TEN = LabelProbabilities("score", tuple(str(mark) for mark in range(1, 11)))
 
 
 def token(text: str, probability: float = 0.9, others: Mapping[str, float] | None = None) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def test_probabilities_are_kept_in_the_ledger(tmp_path: Path) -> None:
 
 def test_a_recorded_run_repeats_the_weighted_score(tmp_path: Path) -> None:
     said = Reply('{"reason": "r", "score": 4}', alternatives={"4": 0.6, "5": 0.3})
-    scorer = Criteria("Plain.", steps=(), weighted=True, fields=("output",))
+    scorer = GEval("Plain.", steps=(), weighted=True, fields=("output",))
     samples = [{"id": "one", "output": "x"}]
     run = evaluate(samples, scorer, judge=ScriptedJudge([said]), ledger=None)
     file = tmp_path / "records.jsonl"

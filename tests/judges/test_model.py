@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from evalstone.errors import EndpointError, JudgeError, ReplyError, UsageError
-from evalstone.judges import ModelJudge, judge_from
+from evalstone.errors import ConfigError, JudgeError, ProviderError, ReplyError
+from evalstone.judges import ModelJudge, parse_judge
 from evalstone.questions import ListClaims, VerifyClaims
 from tests.serving import Behaviour, Response, Server, completion, serving
 
@@ -122,14 +122,14 @@ def test_every_form_of_retry_after_is_understood(headers: dict[str, str]) -> Non
 
 def test_a_final_refusal_is_not_tried_again() -> None:
     refusal = Response(400, {"error": {"message": "the prompt is too long", "code": "context_length_exceeded"}})
-    with serving(one_after_another(refusal)) as server, pytest.raises(EndpointError, match="too long"):
+    with serving(one_after_another(refusal)) as server, pytest.raises(ProviderError, match="too long"):
         asked(server)
     assert len(server.requests) == 1
 
 
 def test_a_spent_quota_is_not_tried_again_although_it_is_a_429() -> None:
     spent = Response(429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}})
-    with serving(one_after_another(spent)) as server, pytest.raises(EndpointError, match="insufficient_quota"):
+    with serving(one_after_another(spent)) as server, pytest.raises(ProviderError, match="insufficient_quota"):
         asked(server)
     assert len(server.requests) == 1
 
@@ -137,7 +137,7 @@ def test_a_spent_quota_is_not_tried_again_although_it_is_a_429() -> None:
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_wrong_key_or_model_is_the_callers_to_mend(status: int) -> None:
     refusal = Response(status, {"error": {"message": "no"}})
-    with serving(one_after_another(refusal)) as server, pytest.raises(UsageError, match=f"HTTP {status}"):
+    with serving(one_after_another(refusal)) as server, pytest.raises(ConfigError, match=f"HTTP {status}"):
         asked(server)
 
 
@@ -162,13 +162,13 @@ def test_a_wait_beyond_the_deadline_that_one_was_asked_for_is_waited_for_by_nobo
 
 def test_a_deadline_ends_the_attempts_and_names_the_last_trouble() -> None:
     trouble = Response(503, {"error": {"message": "overloaded"}})
-    with serving(one_after_another(trouble)) as server, pytest.raises(EndpointError, match="overloaded"):
+    with serving(one_after_another(trouble)) as server, pytest.raises(ProviderError, match="overloaded"):
         asked(server, deadline=0.5)
 
 
 def test_an_endpoint_that_is_not_there_is_an_error_of_the_endpoint() -> None:
     judge = ModelJudge("openai/x", base_url="http://127.0.0.1:9/v1", deadline=0.3)
-    with pytest.raises(EndpointError, match="gave no answer"):
+    with pytest.raises(ProviderError, match="gave no answer"):
         asyncio.run(judge.answer(QUESTION))
 
 
@@ -181,7 +181,7 @@ def test_a_slow_answer_is_given_up_and_asked_again() -> None:
 def test_what_is_no_json_or_has_no_choices_is_an_error_of_the_endpoint() -> None:
     bodies: list[Any] = ["<html>", {"object": "error"}, {"choices": []}]
     for body in bodies:
-        with serving(one_after_another(Response(body=body))) as server, pytest.raises(EndpointError):
+        with serving(one_after_another(Response(body=body))) as server, pytest.raises(ProviderError):
             asked(server)
 
 
@@ -310,9 +310,9 @@ def test_an_unknown_price_is_unknown_and_not_nothing() -> None:
 def test_a_missing_key_is_said_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
         ModelJudge("openai/gpt-5.1").check()
-    with pytest.raises(UsageError, match="ANTHROPIC_API_KEY"):
+    with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
         ModelJudge("anthropic/claude-sonnet-4-5").check()
     ModelJudge("ollama/llama3").check()
 
@@ -335,14 +335,14 @@ def test_identity_names_what_changes_answers_and_no_secret(monkeypatch: pytest.M
 
 
 def test_unknown_names_get_the_nearest() -> None:
-    with pytest.raises(UsageError, match="did you mean openai"):
+    with pytest.raises(ConfigError, match="did you mean openai"):
         ModelJudge("opneai/gpt-5.1")
-    with pytest.raises(UsageError, match="provider/model"):
-        judge_from("gpt-5.1")
-    with pytest.raises(UsageError, match="did you mean embedded"):
-        judge_from("embeded")
-    with pytest.raises(UsageError, match="did you mean temperature"):
-        judge_from({"model": "openai/gpt-5.1", "temprature": 1})
+    with pytest.raises(ConfigError, match="provider/model"):
+        parse_judge("gpt-5.1")
+    with pytest.raises(ConfigError, match="did you mean lexical"):
+        parse_judge("lexcal")
+    with pytest.raises(ConfigError, match="did you mean temperature"):
+        parse_judge({"model": "openai/gpt-5.1", "temprature": 1})
 
 
 def test_one_retry_after_holds_back_all_callers() -> None:
@@ -367,5 +367,5 @@ def test_one_retry_after_holds_back_all_callers() -> None:
 
 
 def test_errors_of_a_judge_are_one_family() -> None:
-    assert issubclass(EndpointError, JudgeError)
+    assert issubclass(ProviderError, JudgeError)
     assert issubclass(ReplyError, JudgeError)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from evalstone import Cascade, Consistent, EmbeddedJudge, Limited, Logged, ModelJudge, Panel, judge_from
-from evalstone.errors import UsageError
+from evalstone import Cascade, LexicalJudge, Limited, Logged, ModelJudge, Panel, SelfConsistency, parse_judge
+from evalstone.errors import ConfigError
 
 A, B = ModelJudge("vllm/a"), ModelJudge("vllm/b")
 
@@ -16,7 +16,7 @@ A, B = ModelJudge("vllm/a"), ModelJudge("vllm/b")
 @pytest.mark.parametrize(
     ("spec", "judge"),
     [
-        ("embedded", EmbeddedJudge()),
+        ("lexical", LexicalJudge()),
         ("vllm/a", A),
         ("vllm/a()", A),
         ("vllm/a(temperature=0.7, seed=1)", ModelJudge("vllm/a", temperature=0.7, seed=1)),
@@ -24,44 +24,50 @@ A, B = ModelJudge("vllm/a"), ModelJudge("vllm/b")
         ("vllm/a(base_url=http://h:1/v1)", ModelJudge("vllm/a", base_url="http://h:1/v1")),
         ("vllm/a(price=[1, 2.5])", ModelJudge("vllm/a", price=(1, 2.5))),
         ('vllm/a(language="Old, (very) English")', ModelJudge("vllm/a", language="Old, (very) English")),
-        ("panel(vllm/a, embedded)", Panel(A, EmbeddedJudge())),
+        ("panel(vllm/a, lexical)", Panel(A, LexicalJudge())),
         (" panel( vllm/a ,vllm/b, vote = mean,quorum=1 ) ", Panel(A, B, vote="mean", quorum=1)),
-        ("cascade(embedded, vllm/a, below=0.7)", Cascade(EmbeddedJudge(), A, below=0.7)),
-        ("consistent(vllm/a(temperature=1.0), samples=3)", Consistent(ModelJudge("vllm/a", temperature=1.0), 3)),
-        ("vllm/a(samples=3)", Consistent(A, 3)),
+        ("cascade(lexical, vllm/a, below=0.7)", Cascade(LexicalJudge(), A, below=0.7)),
+        (
+            "self_consistency(vllm/a(temperature=1.0), samples=3)",
+            SelfConsistency(ModelJudge("vllm/a", temperature=1.0), 3),
+        ),
+        ("vllm/a(samples=3)", SelfConsistency(A, 3)),
         ("vllm/a(at_once=2)", Limited(A, at_once=2)),
         ("panel(vllm/a, vllm/b, log=l.jsonl)", Logged(Panel(A, B), "l.jsonl")),
-        ("cascade(panel(embedded, vllm/a), consistent(vllm/b))", Cascade(Panel(EmbeddedJudge(), A), Consistent(B))),
+        (
+            "cascade(panel(lexical, vllm/a), self_consistency(vllm/b))",
+            Cascade(Panel(LexicalJudge(), A), SelfConsistency(B)),
+        ),
     ],
 )
 def test_a_judge_on_one_line(spec: str, judge: Any) -> None:
-    assert judge_from(spec) == judge
+    assert parse_judge(spec) == judge
 
 
 @pytest.mark.parametrize(
     "judge",
     [
-        EmbeddedJudge(),
+        LexicalJudge(),
         ModelJudge("vllm/a", temperature=0.5, seed=3, max_tokens=10, logprobs=True),
         ModelJudge("vllm/a", base_url="http://h:1/v1", seed=3),
-        Cascade(EmbeddedJudge(), A, below=0.123456789),
+        Cascade(LexicalJudge(), A, below=0.123456789),
         Panel(A, B, vote="mean", quorum=1),
-        Panel(EmbeddedJudge(), Consistent(ModelJudge("vllm/a", temperature=None), samples=2), vote="unanimous"),
+        Panel(LexicalJudge(), SelfConsistency(ModelJudge("vllm/a", temperature=None), samples=2), vote="unanimous"),
         Cascade(Panel(A, B), ModelJudge("openai/gpt-5.1", reasoning_effort="low"), below=0.75),
     ],
     ids=lambda judge: judge.identity,
 )
 def test_an_identity_reads_back_as_the_judge(judge: Any) -> None:
-    assert judge_from(judge.identity) == judge
+    assert parse_judge(judge.identity) == judge
 
 
 @pytest.mark.parametrize(
     ("toml", "judge"),
     [
-        ('judge = {panel = ["vllm/a", "embedded"], vote = "unanimous"}', Panel(A, EmbeddedJudge(), vote="unanimous")),
-        ('judge = {cascade = ["embedded", {model = "vllm/a"}], below = 0.8}', Cascade(EmbeddedJudge(), A, below=0.8)),
-        ('judge = {model = "vllm/a", samples = 2}', Consistent(A, 2)),
-        ('[judge]\nconsistent = {model = "vllm/a"}\nsamples = 2', Consistent(A, 2)),
+        ('judge = {panel = ["vllm/a", "lexical"], vote = "unanimous"}', Panel(A, LexicalJudge(), vote="unanimous")),
+        ('judge = {cascade = ["lexical", {model = "vllm/a"}], below = 0.8}', Cascade(LexicalJudge(), A, below=0.8)),
+        ('judge = {model = "vllm/a", samples = 2}', SelfConsistency(A, 2)),
+        ('[judge]\nself_consistency = {model = "vllm/a"}\nsamples = 2', SelfConsistency(A, 2)),
         (
             'judge = {panel = ["vllm/a", "vllm/b"], at_most = 9, log = "x"}',
             Logged(Limited(Panel(A, B), at_most=9), "x"),
@@ -69,7 +75,7 @@ def test_an_identity_reads_back_as_the_judge(judge: Any) -> None:
     ],
 )
 def test_a_judge_in_a_table(toml: str, judge: Any) -> None:
-    assert judge_from(tomllib.loads(toml)["judge"]) == judge
+    assert parse_judge(tomllib.loads(toml)["judge"]) == judge
 
 
 @pytest.mark.parametrize(
@@ -87,19 +93,19 @@ def test_a_judge_in_a_table(toml: str, judge: Any) -> None:
         ("panel(vllm/a(, vllm/b)", "do not match"),
         ("vllm/a(vllm/b)", "takes settings"),
         ("vllm/a(temprature=1)", "did you mean temperature"),
-        ("embedded(temperature=1)", "has no settings"),
-        ("cascade(embedded, vllm/a, vllm/b)", "two judges"),
-        ("cascade(embedded, vllm/a, below=high)", "from 0 to 1, not 'high'"),
-        ("consistent(vllm/a, vllm/b)", "asks one judge several times"),
-        ("consistent(vllm/a, samples=x)", "whole number"),
+        ("lexical(temperature=1)", "has no settings"),
+        ("cascade(lexical, vllm/a, vllm/b)", "two judges"),
+        ("cascade(lexical, vllm/a, below=high)", "from 0 to 1, not 'high'"),
+        ("self_consistency(vllm/a, vllm/b)", "asks one judge several times"),
+        ("self_consistency(vllm/a, samples=x)", "whole number"),
         ({"panel": ["vllm/a", "vllm/b"], "cascade": []}, "is all of panel, cascade"),
         ({"panel": "vllm/a"}, "takes a list of judges"),
         ({"panel": ["vllm/a", 5]}, "not 5"),
         ({}, "needs a model"),
-        ("panel(" * 3000 + "embedded" + ")" * 3000, "more than 20 deep in 'panel(panel("),
+        ("panel(" * 3000 + "lexical" + ")" * 3000, "more than 20 deep in 'panel(panel("),
         ({"model": "vllm/a", "log": 5}, "log must be the path"),
     ],
 )
 def test_what_is_no_judge_is_refused_with_the_reason(spec: Any, told: str) -> None:
-    with pytest.raises(UsageError, match=told.replace("(", r"\(")):
-        judge_from(spec)
+    with pytest.raises(ConfigError, match=told.replace("(", r"\(")):
+        parse_judge(spec)

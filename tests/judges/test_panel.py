@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from evalstone import Consistent, EmbeddedJudge, Limited, ModelJudge, Panel, Step
-from evalstone.errors import CannotAnswerError, EndpointError, JudgeDownError, JudgeError, ReplyError, UsageError
+from evalstone import JudgeCall, LexicalJudge, Limited, ModelJudge, Panel, SelfConsistency
+from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, JudgeUnavailable, ProviderError, ReplyError
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge, Reply
-from evalstone.question import Answer, Question
 from evalstone.questions import ClaimSupported, Grade, GradeGrounding, ListClaims, VerifyClaims
+from evalstone.questions.base import Answer, Question
 from evalstone.types import Usage
 from tests.fakes import claims, verdicts
 
@@ -71,7 +71,7 @@ def test_lists_are_asked_of_the_first_member_alone_and_of_the_next_when_it_is_si
     answer = asked(Panel(first, second), LIST)
     assert answer.value == ("one",)
     assert second.asked == []
-    answer = asked(Panel(Broken(EndpointError("out of reach")), second), LIST)
+    answer = asked(Panel(Broken(ProviderError("out of reach")), second), LIST)
     detail: Any = answer.detail
     assert answer.value == ("two",)
     assert (detail["spoke"], detail["silent"]) == ("b", {"broken": "out of reach"})
@@ -98,12 +98,12 @@ def test_a_panel_below_its_quorum_fails_with_what_it_took() -> None:
 
 
 def test_a_panel_whose_members_declined_cannot_answer() -> None:
-    declining = Broken(CannotAnswerError("declined"))
-    with pytest.raises(CannotAnswerError, match="2 are needed"):
+    declining = Broken(JudgeDeclined("declined"))
+    with pytest.raises(JudgeDeclined, match="2 are needed"):
         asked(Panel(yes("a", "yes"), declining), YES_NO)
     with pytest.raises(JudgeError) as error:
-        asked(Panel(declining, Broken(EndpointError("gone"), "other")), YES_NO)
-    assert not isinstance(error.value, CannotAnswerError)
+        asked(Panel(declining, Broken(ProviderError("gone"), "other")), YES_NO)
+    assert not isinstance(error.value, JudgeDeclined)
 
 
 def test_a_favourable_verdict_needs_all_members_where_the_vote_is_unanimous() -> None:
@@ -129,49 +129,49 @@ def test_grades_are_averaged() -> None:
 
 
 def test_what_ends_a_run_ends_a_panel_but_a_member_that_is_down_is_only_silent() -> None:
-    with pytest.raises(UsageError, match="wrong key"):
-        asked(Panel(yes("a", "yes"), Broken(UsageError("wrong key")), yes("c", "yes")), YES_NO)
-    down = Broken(JudgeDownError("down"))
+    with pytest.raises(ConfigError, match="wrong key"):
+        asked(Panel(yes("a", "yes"), Broken(ConfigError("wrong key")), yes("c", "yes")), YES_NO)
+    down = Broken(JudgeUnavailable("down"))
     assert asked(Panel(yes("a", "yes"), down, yes("c", "yes")), YES_NO).value.verdict == "yes"
-    with pytest.raises(JudgeDownError):
+    with pytest.raises(JudgeUnavailable):
         asked(Panel(yes("a", "yes"), down), YES_NO)
 
 
 def test_one_failed_question_beside_a_member_that_is_down_does_not_end_the_run() -> None:
-    down, gone = Broken(JudgeDownError("down")), Broken(EndpointError("gone", cost=0.5), "gone")
+    down, gone = Broken(JudgeUnavailable("down")), Broken(ProviderError("gone", cost=0.5), "gone")
     for question in (YES_NO, LIST):
         with pytest.raises(JudgeError, match="broken: down; gone: gone") as error:
-            asked(Panel(down, gone, Broken(EndpointError("busy", cost=0.25), "busy")), question)
+            asked(Panel(down, gone, Broken(ProviderError("busy", cost=0.25), "busy")), question)
         assert error.value.cost == 0.75
-    with pytest.raises(JudgeDownError):
-        asked(Panel(down, gone, Broken(JudgeDownError("down too"), "other")), YES_NO)
+    with pytest.raises(JudgeUnavailable):
+        asked(Panel(down, gone, Broken(JudgeUnavailable("down too"), "other")), YES_NO)
 
 
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: Panel(EmbeddedJudge()), "two judges or more"),
+        (lambda: Panel(LexicalJudge()), "two judges or more"),
         (lambda: Panel(), "two judges or more"),
-        (lambda: Panel(EmbeddedJudge(), EmbeddedJudge()), "twice in the panel"),
-        (lambda: Panel(EmbeddedJudge(), judge("a"), vote="most"), "vote must be"),  # pyright: ignore[reportArgumentType]
-        (lambda: Panel(EmbeddedJudge(), judge("a"), quorum=3), "from 1 to 2"),
-        (lambda: Panel(EmbeddedJudge(), judge("a"), quorum=0), "from 1 to 2"),
-        (lambda: Panel(EmbeddedJudge(), judge("a"), quorum=True), "whole number"),
-        (lambda: Panel(EmbeddedJudge(), "openai/x"), "judge_from"),  # pyright: ignore[reportArgumentType]
-        (lambda: Consistent(EmbeddedJudge(), samples=1), "from 2 to 1000"),
-        (lambda: Consistent(Consistent(EmbeddedJudge())), "repeats its questions already"),
-        (lambda: Consistent(Panel(EmbeddedJudge(), Consistent(judge("a")))), "repeats"),
-        (lambda: Consistent("embedded"), "needs a Judge"),  # pyright: ignore[reportArgumentType]
+        (lambda: Panel(LexicalJudge(), LexicalJudge()), "twice in the panel"),
+        (lambda: Panel(LexicalJudge(), judge("a"), vote="most"), "vote must be"),  # pyright: ignore[reportArgumentType]
+        (lambda: Panel(LexicalJudge(), judge("a"), quorum=3), "from 1 to 2"),
+        (lambda: Panel(LexicalJudge(), judge("a"), quorum=0), "from 1 to 2"),
+        (lambda: Panel(LexicalJudge(), judge("a"), quorum=True), "whole number"),
+        (lambda: Panel(LexicalJudge(), "openai/x"), "parse_judge"),  # pyright: ignore[reportArgumentType]
+        (lambda: SelfConsistency(LexicalJudge(), samples=1), "from 2 to 1000"),
+        (lambda: SelfConsistency(SelfConsistency(LexicalJudge())), "repeats its questions already"),
+        (lambda: SelfConsistency(Panel(LexicalJudge(), SelfConsistency(judge("a")))), "repeats"),
+        (lambda: SelfConsistency("lexical"), "needs a Judge"),  # pyright: ignore[reportArgumentType]
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make: Any, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(ConfigError, match=told):
         make()
 
 
 def test_a_judge_asked_repeatedly_outvotes_itself_and_tells_how_often_it_flips() -> None:
     words = ["yes", "no", "yes", "yes", "no"]
-    answer = asked(Consistent(judge("a", *[{"reason": "r", "verdict": word} for word in words])), YES_NO)
+    answer = asked(SelfConsistency(judge("a", *[{"reason": "r", "verdict": word} for word in words])), YES_NO)
     assert answer.value.verdict == "yes"
     detail: Any = answer.detail
     assert detail["flip_rate"] == pytest.approx(0.4)
@@ -181,17 +181,17 @@ def test_a_judge_asked_repeatedly_outvotes_itself_and_tells_how_often_it_flips()
 
 def test_repetitions_that_fail_leave_the_others_unless_half_are_gone() -> None:
     good = {"reason": "r", "verdict": "yes"}
-    answer = asked(Consistent(judge("a", good, "?{", good), samples=3), YES_NO)
+    answer = asked(SelfConsistency(judge("a", good, "?{", good), samples=3), YES_NO)
     detail: Any = answer.detail
     assert detail["samples"] == 2
     assert list(detail["silent"]) == ["a #1"]
     with pytest.raises(JudgeError, match="1 of 2 repetitions"):
-        asked(Consistent(judge("a", good), samples=2), YES_NO)
+        asked(SelfConsistency(judge("a", good), samples=2), YES_NO)
 
 
 def test_lists_are_asked_once_of_a_judge_that_is_asked_repeatedly() -> None:
     one = judge("a", claims("c"), claims("d"))
-    assert asked(Consistent(one), LIST).value == ("c",)
+    assert asked(SelfConsistency(one), LIST).value == ("c",)
     assert len(one.asked) == 1
 
 
@@ -203,24 +203,24 @@ def test_repetitions_of_a_model_with_a_seed_take_other_seeds_under_one_name() ->
             seeds.append(self.seed)
             return Answer(value=question.read('{"reason": "", "verdict": "yes"}'), judge=self.identity)
 
-    answer = asked(Consistent(Seeded("vllm/x", seed=7), samples=3), YES_NO)
+    answer = asked(SelfConsistency(Seeded("vllm/x", seed=7), samples=3), YES_NO)
     assert seeds == [7, 8, 9]
     assert {step.judge for step in answer.members} == {"vllm/x(seed=7)"}
 
 
 def test_a_judge_that_cannot_give_another_answer_is_noted() -> None:
     told = "the same answer each time"
-    assert told in Consistent(EmbeddedJudge()).note
-    assert told in Consistent(Limited(ModelJudge("vllm/x"), at_once=1)).note
-    assert told not in Consistent(ModelJudge("vllm/x", temperature=0.7)).note
-    assert told not in Consistent(ModelJudge("vllm/x", seed=1)).note
-    assert told not in Consistent(Panel(EmbeddedJudge(), ModelJudge("vllm/x", temperature=None))).note
+    assert told in SelfConsistency(LexicalJudge()).note
+    assert told in SelfConsistency(Limited(ModelJudge("vllm/x"), at_once=1)).note
+    assert told not in SelfConsistency(ModelJudge("vllm/x", temperature=0.7)).note
+    assert told not in SelfConsistency(ModelJudge("vllm/x", seed=1)).note
+    assert told not in SelfConsistency(Panel(LexicalJudge(), ModelJudge("vllm/x", temperature=None))).note
 
 
 def test_a_panel_that_is_asked_repeatedly_numbers_its_members_questions() -> None:
-    answer = asked(Consistent(Panel(yes("a", "yes"), yes("b", "no")), samples=2), YES_NO)
+    answer = asked(SelfConsistency(Panel(yes("a", "yes"), yes("b", "no")), samples=2), YES_NO)
     (first, second) = answer.members
-    assert isinstance(first, Step)
+    assert isinstance(first, JudgeCall)
     assert [(step.judge, step.number) for step in (*first.members, *second.members)] == [
         ("a", 0),
         ("b", 0),

@@ -14,10 +14,10 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from evalstone.errors import CannotAnswerError, EndpointError, UsageError
+from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
 from evalstone.judges import ModelJudge
 from evalstone.judges.base import Turn
-from evalstone.judges.pydantic_ai import send
+from evalstone.judges.providers.pydantic_ai import send
 from evalstone.questions import ListClaims
 
 QUESTION = ListClaims(text="Ada was born in 1815.")
@@ -61,16 +61,16 @@ def test_a_reply_that_was_cut_off_is_marked_as_such() -> None:
 
 
 def test_a_filtered_reply_is_a_decline() -> None:
-    with pytest.raises(CannotAnswerError, match="declined"):
+    with pytest.raises(JudgeDeclined, match="declined"):
         sent(ModelResponse(parts=[TextPart("")], finish_reason="content_filter"))
 
 
 def test_an_error_of_the_provider_is_an_error_of_the_endpoint() -> None:
-    with pytest.raises(EndpointError, match="529"):
+    with pytest.raises(ProviderError, match="529"):
         sent(ModelHTTPError(529, "claude", {"error": "overloaded"}))
 
 
 def test_a_missing_key_is_the_callers_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    with pytest.raises(UsageError, match="ANTHROPIC_API_KEY"):
+    with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
         asyncio.run(ModelJudge("anthropic/claude-sonnet-4-5").answer(QUESTION))

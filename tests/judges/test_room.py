@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone import ModelJudge, UsageError
-from evalstone.judges.room import room_for
-from evalstone.question import ROOM, Room
+from evalstone import ConfigError, ModelJudge
+from evalstone.judges.providers.context_limits import room_for
+from evalstone.questions.base import ROOM, ContextLimits
 
 
 def test_a_large_or_unknown_window_leaves_the_usual_room() -> None:
@@ -12,13 +12,13 @@ def test_a_large_or_unknown_window_leaves_the_usual_room() -> None:
 
 
 def test_a_small_window_leaves_room_beside_the_reply_and_the_instructions() -> None:
-    assert room_for(8_192) == Room(tokens=int(0.75 * (8_192 - 2_048 - 1_500)), items=25)
-    assert room_for(2_000) == Room(tokens=1, items=6)
+    assert room_for(8_192) == ContextLimits(tokens=int(0.75 * (8_192 - 2_048 - 1_500)), items=25)
+    assert room_for(2_000) == ContextLimits(tokens=1, items=6)
 
 
 def test_a_short_reply_takes_fewer_items() -> None:
-    assert room_for(None, max_tokens=400) == Room(items=5)
-    assert room_for(None, max_tokens=10) == Room(items=1)
+    assert room_for(None, max_tokens=400) == ContextLimits(items=5)
+    assert room_for(None, max_tokens=10) == ContextLimits(items=1)
 
 
 def test_a_model_has_the_room_of_its_listed_window_or_of_the_one_it_is_given() -> None:
@@ -32,5 +32,5 @@ def test_the_window_changes_no_answer_and_so_is_no_part_of_the_identity() -> Non
 
 
 def test_a_window_that_is_no_number_is_refused() -> None:
-    with pytest.raises(UsageError, match="context_window must be None or a whole number"):
+    with pytest.raises(ConfigError, match="context_window must be None or a whole number"):
         ModelJudge("vllm/mine", context_window=0)

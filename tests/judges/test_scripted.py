@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from evalstone.bridge import run
-from evalstone.errors import CannotAnswerError, DataError, JudgeError, ReplyError, UsageError
+from evalstone._core.sync import run
+from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError, ReplyError
 from evalstone.judges import ReplayJudge, ScriptedJudge
 from evalstone.judges.base import Judge
-from evalstone.question import Answer, Question
 from evalstone.questions import ListClaims, VerifyClaims
+from evalstone.questions.base import Answer, Question
 from evalstone.scorers import Faithfulness, Hallucination
 from evalstone.types import Record, Sample
 from tests.fakes import claims, outcome_of, record_of, verdicts
@@ -100,7 +100,7 @@ def test_a_script_without_a_reply_has_no_answer(script: Any):
 
 
 def test_a_text_is_no_list_of_replies():
-    with pytest.raises(UsageError, match="one reply is a list of one"):
+    with pytest.raises(ConfigError, match="one reply is a list of one"):
         ScriptedJudge('{"claims": []}')
 
 
@@ -134,7 +134,7 @@ def test_a_recorded_run_is_scored_again_without_the_judge(tmp_path: Path):
 
 def test_a_question_that_was_not_recorded_cannot_be_answered(tmp_path: Path):
     replay = ReplayJudge.from_records(written(tmp_path, record_of(Faithfulness(), SAMPLE, REPLIES)[0]))
-    with pytest.raises(CannotAnswerError, match="no answer to this list_claims question was recorded"):
+    with pytest.raises(JudgeDeclined, match="no answer to this list_claims question was recorded"):
         asked(replay, TWO)
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from evalstone.errors import UsageError
-from evalstone.judges import EmbeddedJudge, ModelJudge, judge_from
-from evalstone.judges.settings import SETTINGS
+from evalstone.errors import ConfigError
+from evalstone.judges import LexicalJudge, ModelJudge, parse_judge
+from evalstone.judges.providers.settings import SETTINGS
 
 MODEL = "openai/gpt-5.1"
 TEXTS = ("base_url", "api_key", "language", "reasoning_effort")
-POSITIVE = ("requests_a_minute", "tokens_a_minute", "max_tokens")
+POSITIVE = ("requests_per_minute", "tokens_per_minute", "max_tokens")
 
 
 def made(**settings: Any) -> ModelJudge:
@@ -45,10 +45,10 @@ def test_every_setting_is_checked():
     ],
 )
 def test_a_setting_of_the_wrong_kind_or_out_of_range_is_refused_by_name(name: str, value: Any):
-    with pytest.raises(UsageError, match=f"^{name} must be .+, not .+"):
+    with pytest.raises(ConfigError, match=f"^{name} must be .+, not .+"):
         made(**{name: value})
-    with pytest.raises(UsageError, match=f"^{name} must be"):
-        judge_from({"model": MODEL, name: value})
+    with pytest.raises(ConfigError, match=f"^{name} must be"):
+        parse_judge({"model": MODEL, name: value})
 
 
 @pytest.mark.parametrize(
@@ -85,23 +85,23 @@ def test_a_setting_within_its_range_is_taken(name: str, value: Any):
     ],
 )
 def test_a_refusal_says_what_was_expected_and_what_came(settings: dict[str, Any], told: str):
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(ConfigError) as raised:
         made(**settings)
     assert str(raised.value) == told
 
 
 def test_a_refusal_shows_no_secret_and_no_long_value():
     for settings in ({"api_key": b"hidden"}, {"headers": {"X-Key": "hidden", "n": 1}}):
-        with pytest.raises(UsageError) as raised:
+        with pytest.raises(ConfigError) as raised:
             made(**settings)
         assert "hidden" not in str(raised.value)
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(ConfigError) as raised:
         made(retries="x" * 100_000)
     assert len(str(raised.value)) < 200
 
 
 def test_a_price_from_a_file_is_a_value():
-    judge = judge_from({"model": MODEL, "price": [1, 10]})
+    judge = parse_judge({"model": MODEL, "price": [1, 10]})
     assert isinstance(judge, ModelJudge)
     assert judge.price == (1, 10)
     assert made(price=[1, 10]).price == (1, 10)
@@ -110,21 +110,21 @@ def test_a_price_from_a_file_is_a_value():
 
 @pytest.mark.parametrize("model", [3, None, b"openai/x", ["openai/x"]])
 def test_a_model_that_is_no_text_is_refused(model: Any):
-    with pytest.raises(UsageError, match="model must be text"):
+    with pytest.raises(ConfigError, match="model must be text"):
         ModelJudge(model)
 
 
-@pytest.mark.parametrize("spec", [3, None, "", [MODEL], b"embedded", ModelJudge, EmbeddedJudge])
+@pytest.mark.parametrize("spec", [3, None, "", [MODEL], b"lexical", ModelJudge, LexicalJudge])
 def test_what_is_no_judge_is_told_what_a_judge_is(spec: Any):
-    with pytest.raises(UsageError, match=r"a judge is `embedded`, a language model named provider/model.*, not "):
-        judge_from(spec)
+    with pytest.raises(ConfigError, match=r"a judge is `lexical`, a language model named provider/model.*, not "):
+        parse_judge(spec)
 
 
 def test_a_table_with_odd_names_is_refused_and_not_stumbled_over():
     odd: Any = {3: 1, "seed": 1}
-    with pytest.raises(UsageError, match="needs a model"):
-        judge_from(odd)
-    with pytest.raises(UsageError, match="the embedded judge has no settings; it was given 3, seed"):
-        judge_from({"model": "embedded", **odd})
-    with pytest.raises(UsageError, match="unknown setting '3'"):
-        judge_from({"model": MODEL, **odd})
+    with pytest.raises(ConfigError, match="needs a model"):
+        parse_judge(odd)
+    with pytest.raises(ConfigError, match="the lexical judge has no settings; it was given 3, seed"):
+        parse_judge({"model": "lexical", **odd})
+    with pytest.raises(ConfigError, match="unknown setting '3'"):
+        parse_judge({"model": MODEL, **odd})

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from evalstone.engine.asking import Asker, Transcript
-from evalstone.engine.calling import Caller
-from evalstone.engine.limits import Budget
-from evalstone.errors import CannotAnswerError, EndpointError, JudgeError, ReplyError
+from evalstone.errors import JudgeDeclined, JudgeError, ProviderError, ReplyError
 from evalstone.judges import ModelJudge
 from evalstone.judges.base import Reply, Turn, converse
 from evalstone.questions import ListClaims, VerifyClaims
-from evalstone.types import NO_USAGE, Step, Usage
+from evalstone.run.budget import Budget
+from evalstone.run.calling import Caller
+from evalstone.run.session import Asker, Transcript
+from evalstone.types import NO_USAGE, JudgeCall, Usage
 from tests.serving import Behaviour, Response, Server, completion, serving
 
 QUESTION = ListClaims(text="Ada was born in 1815.")
@@ -58,7 +58,7 @@ def saying(*answers: Any) -> Behaviour:
 def test_an_error_has_taken_nothing_unless_it_says_so_and_keeps_what_it_says_when_pickled():
     plain = JudgeError("no")
     assert (plain.reply, plain.usage, plain.cost, plain.seconds) == (None, None, 0.0, 0.0)
-    told = CannotAnswerError("no", reply="raw", usage=TOOK, cost=None, seconds=2.0)
+    told = JudgeDeclined("no", reply="raw", usage=TOOK, cost=None, seconds=2.0)
     copy = pickle.loads(pickle.dumps(told))
     assert (str(copy), copy.reply, copy.usage, copy.cost, copy.seconds) == ("no", "raw", TOOK, None, 2.0)
 
@@ -72,24 +72,24 @@ def test_a_judge_that_gives_no_verdict_to_the_end_is_paid_for_every_attempt():
 
 
 def test_a_conversation_that_breaks_off_has_cost_what_was_said_by_then():
-    error = ended(Reply("one", TOOK, 0.5), Reply("two", TOOK, 0.25), EndpointError("gone"))
-    assert isinstance(error, EndpointError)
+    error = ended(Reply("one", TOOK, 0.5), Reply("two", TOOK, 0.25), ProviderError("gone"))
+    assert isinstance(error, ProviderError)
     assert (str(error), error.usage, error.cost, error.reply) == ("gone", TOOK + TOOK, 0.75, "two")
     assert error.seconds > 0
 
 
 def test_what_the_last_attempt_took_and_said_is_added():
-    error = ended(Reply("one", TOOK, 0.5), CannotAnswerError("I won't", reply="no", usage=TOOK, cost=0.25))
+    error = ended(Reply("one", TOOK, 0.5), JudgeDeclined("I won't", reply="no", usage=TOOK, cost=0.25))
     assert (error.usage, error.cost, error.reply) == (TOOK + TOOK, 0.75, "no")
 
 
 def test_a_conversation_that_never_began_cost_nothing():
-    for error in (ended(EndpointError("gone")), ended(None)):
+    for error in (ended(ProviderError("gone")), ended(None)):
         assert (error.usage, error.cost, error.reply) == (NO_USAGE, 0.0, None)
 
 
 def test_one_unknown_price_makes_the_whole_unknown():
-    assert ended(Reply("one", TOOK, None), EndpointError("gone")).cost is None
+    assert ended(Reply("one", TOOK, None), ProviderError("gone")).cost is None
     assert ended(Reply("one", TOOK, 0.5), Reply("two", TOOK, None), retries=1).cost is None
 
 
@@ -114,7 +114,7 @@ def test_a_judge_with_nothing_more_to_say_has_the_error_and_the_cost_of_what_it_
     ],
 )
 def test_a_model_that_declines_is_asked_once_and_paid(reply: Any, told: str, raw: str):
-    with serving(saying(reply)) as server, pytest.raises(CannotAnswerError, match=told) as raised:
+    with serving(saying(reply)) as server, pytest.raises(JudgeDeclined, match=told) as raised:
         asyncio.run(judge_at(server, retries=3).answer(QUESTION))
     assert len(server.requests) == 1
     assert raised.value.usage == Usage(100, 20, 40, 1)
@@ -124,7 +124,7 @@ def test_a_model_that_declines_is_asked_once_and_paid(reply: Any, told: str, raw
 
 
 def test_a_long_refusal_is_shortened_in_the_reason_and_whole_in_the_reply():
-    with serving(saying(refusing("no " * 1000))) as server, pytest.raises(CannotAnswerError) as raised:
+    with serving(saying(refusing("no " * 1000))) as server, pytest.raises(JudgeDeclined) as raised:
         asyncio.run(judge_at(server).answer(QUESTION))
     assert len(str(raised.value)) < 350
     assert raised.value.reply == "no " * 1000
@@ -142,14 +142,14 @@ def test_an_answer_beside_an_empty_refusal_is_an_answer():
 
 
 def test_a_response_without_choices_is_paid_for_too():
-    with serving(saying({"choices": [], "usage": CUT["usage"]})) as server, pytest.raises(EndpointError) as raised:
+    with serving(saying({"choices": [], "usage": CUT["usage"]})) as server, pytest.raises(ProviderError) as raised:
         asyncio.run(judge_at(server).answer(QUESTION))
     assert raised.value.cost == pytest.approx(ONE)
 
 
 @pytest.mark.parametrize("body", ["[]", "3", "null", '"a text"'])
 def test_a_response_that_is_no_object_has_an_unknown_price(body: str):
-    with serving(saying(Response(body=body))) as server, pytest.raises(EndpointError, match="no JSON object") as raised:
+    with serving(saying(Response(body=body))) as server, pytest.raises(ProviderError, match="no JSON object") as raised:
         asyncio.run(judge_at(server).answer(QUESTION))
     assert raised.value.cost is None
 
@@ -165,7 +165,7 @@ def test_a_response_that_is_no_object_has_an_unknown_price(body: str):
     ids=["cut off", "broken off", "refused", "declined"],
 )
 def test_the_step_and_the_budget_have_what_was_really_paid(answers: Any, question: Any, calls: int, raw: str):
-    async def ask(server: Server) -> tuple[Step, Budget]:
+    async def ask(server: Server) -> tuple[JudgeCall, Budget]:
         judge = judge_at(server)
         budget = Budget(1.0, judge)
         transcript = Transcript(Asker(judge, budget=budget))
@@ -191,7 +191,7 @@ def test_a_failure_of_unknown_price_leaves_the_reservation_standing():
         budget = Budget(1.0, judge)
         expected = Budget(1.0, judge).reserve(QUESTION)
         assert expected is not None
-        with pytest.raises(CannotAnswerError):
+        with pytest.raises(JudgeDeclined):
             await Caller(judge, budget).call(QUESTION)
         return budget, expected
 

@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import CannotAnswerError
-from evalstone.judges.forms import settle_form
+from evalstone._core.json import to_jsonable
+from evalstone._core.prompts import Prompt
+from evalstone.errors import JudgeDeclined
+from evalstone.judges.providers.forms import settle_form
 from evalstone.judges.typed import answer_from
 from evalstone.judges.verdicts import KNOWN, is_votable, verdict_of
-from evalstone.judges.voting import VOTES, Ballot, Settled, Vote, entropy, settle, weighted_together
-from evalstone.plain import plain
-from evalstone.prompt import Prompt
+from evalstone.judges.voting import VOTES, Vote, VoteConfig, VoteResult, entropy, settle, weighted_together
 from evalstone.questions import Choice, ClaimVerdict, Grade
 from evalstone.questions.alignment import Alignment, AlignmentPart
 from evalstone.questions.answer_form import AnswerForm
 from evalstone.questions.custom import AnswerAs, Choose, Chosen, GiveNumber, Number
 from evalstone.questions.harm import ToxicityVerdict
-from evalstone.questions.mark import Mark, MarkByCriterion
+from evalstone.questions.rating import Mark, MarkByCriterion
 from evalstone.questions.relevance import PassageRating, PassageRatings
 from evalstone.questions.similarity import Comparison, Contradiction, StatementMatch
 from tests.fakes import QUESTION_KINDS, question_of
@@ -40,8 +40,8 @@ OWN = (
 )
 
 
-def voted(*values: Any, vote: Vote = "majority", sure: tuple[float | None, ...] | None = None) -> Settled[Any]:
-    return settle(values, Ballot(vote, sure or (None,) * len(values)))
+def voted(*values: Any, vote: Vote = "majority", sure: tuple[float | None, ...] | None = None) -> VoteResult[Any]:
+    return settle(values, VoteConfig(vote, sure or (None,) * len(values)))
 
 
 def said(*words: str) -> tuple[ClaimVerdict, ...]:
@@ -51,7 +51,7 @@ def said(*words: str) -> tuple[ClaimVerdict, ...]:
     )
 
 
-def words(settled: Settled[Any]) -> list[str]:
+def words(settled: VoteResult[Any]) -> list[str]:
     return [verdict.verdict for verdict in settled.value]
 
 
@@ -197,7 +197,7 @@ def test_lists_that_judges_made_themselves_are_taken_whole_from_the_first() -> N
 def test_words_without_an_order_go_to_the_first_of_a_tie_and_must_agree_to_be_unanimous() -> None:
     assert voted(Chosen("b", "r"), Chosen("a")).value == Chosen("b", "r")
     assert voted(Chosen("b"), Chosen("a", "s"), Chosen("a")).value == Chosen("a", "s")
-    with pytest.raises(CannotAnswerError, match="not unanimous on choice: b, a"):
+    with pytest.raises(JudgeDeclined, match="not unanimous on choice: b, a"):
         voted(Chosen("b"), Chosen("a"), vote="unanimous")
     assert voted(Chosen("a"), Chosen("a"), vote="unanimous").value == Chosen("a")
 
@@ -206,7 +206,7 @@ def test_types_of_ones_own_are_voted_on_by_their_literals_truth_values_and_numbe
     assert verdict_of(Own).scales.keys() == {"colour", "round", "size"}
     found = voted(Own("red", True, 1.0, "a"), Own("blue", True, 2.0, "b"), Own("blue", False, 6.0, "c"))
     assert found.value == Own("blue", True, 2.0, "b")
-    with pytest.raises(CannotAnswerError):
+    with pytest.raises(JudgeDeclined):
         voted(Own("red", True, 1.0, "a"), Own("blue", True, 1.0, "b"), vote="unanimous")
 
 
@@ -225,14 +225,14 @@ class Own:
 def test_judges_that_agree_are_taken_at_their_word_whatever_was_asked(question: Any, vote: Vote) -> None:
     example = question.example()
     value = question.read(example if isinstance(example, str) else json.dumps(example))
-    ballot = Ballot(vote, (None,) * 3)
+    ballot = VoteConfig(vote, (None,) * 3)
     found = (
         settle_form(question, [value] * 3, ballot) if isinstance(question, AnswerAs) else settle([value] * 3, ballot)
     )
     assert found.value == value
     assert all(one.agreement in (None, 1.0) and one.entropy in (None, 0.0) for one in found.verdicts)
     assert found.verdicts or not is_votable(question)
-    assert answer_from(question, json.loads(json.dumps(plain(value)))) == value
+    assert answer_from(question, json.loads(json.dumps(to_jsonable(value)))) == value
 
 
 def test_what_a_judge_lists_by_itself_is_not_voted_on() -> None:

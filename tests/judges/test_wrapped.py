@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from evalstone import Limited, Logged, ModelJudge, Panel, ReplayJudge, evaluate
-from evalstone.errors import BudgetSpentError, EndpointError, UsageError
+from evalstone.errors import BudgetExceeded, ConfigError, ProviderError
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge
-from evalstone.question import Answer, Question
 from evalstone.questions import ListClaims
+from evalstone.questions.base import Answer, Question
 from tests.fakes import claims
 from tests.serving import Response, serving
 
@@ -93,7 +93,7 @@ def test_a_key_is_never_written(tmp_path: Path) -> None:
     with serving(lambda _, __: refusal) as server:
         model = ModelJudge("vllm/x", base_url=server.url, api_key=KEY, headers={"X-Key": "s3cret"}, deadline=2)
         (error,) = asked(Logged(model, path, texts=True), ONE)
-    assert isinstance(error, EndpointError)
+    assert isinstance(error, ProviderError)
     assert KEY in str(error)
     text = path.read_text("utf-8")
     assert "secret" not in text.replace("[secret]", "")
@@ -108,7 +108,7 @@ def test_text_of_a_judge_cannot_begin_a_line_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be written"):
+    with pytest.raises(ConfigError, match="cannot be written"):
         Logged(Slow(), tmp_path / "none" / "log.jsonl").check()
 
 
@@ -140,14 +140,14 @@ def test_the_limit_of_a_run_ends_it_and_the_next_run_has_its_own(tmp_path: Path)
     slow = Slow()
     limited = Limited(slow, at_most=3)
     answers = asked(limited, *(ListClaims(text=str(number)) for number in range(5)))
-    assert sum(isinstance(answer, BudgetSpentError) for answer in answers) == 2
+    assert sum(isinstance(answer, BudgetExceeded) for answer in answers) == 2
     assert slow.count == 3
     samples = [{"id": str(number), "output": str(number), "context": ["p"]} for number in range(6)]
     runs = [
         evaluate(samples, ["faithfulness"], judge=Limited(ScriptedJudge(lambda _: claims()), at_most=2), ledger=None)
         for _ in range(2)
     ]
-    assert all(run.ended == "the limit of 2 questions to scripted is reached" for run in runs)
+    assert all(run.stop_reason == "the limit of 2 questions to scripted is reached" for run in runs)
     assert all(len(run.records) == 2 for run in runs)
 
 
@@ -155,12 +155,12 @@ def test_the_limit_of_a_run_ends_it_and_the_next_run_has_its_own(tmp_path: Path)
     "limit", [{"at_once": 0}, {"a_minute": 0}, {"at_most": -1}, {"at_once": True}, {"at_most": 1.5}]
 )
 def test_limits_are_whole_numbers(limit: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="must be a whole number"):
+    with pytest.raises(ConfigError, match="must be a whole number"):
         Limited(Slow(), **limit)
 
 
 def test_a_wrapper_answers_under_the_name_of_its_judge() -> None:
     judge = Logged(Limited(ModelJudge("vllm/x", seed=1), at_once=1), "l.jsonl")
     assert judge.identity == ModelJudge("vllm/x", seed=1).identity
-    with pytest.raises(UsageError, match="Logged needs a Judge, not str"):
+    with pytest.raises(ConfigError, match="Logged needs a Judge, not str"):
         Logged("vllm/x")  # pyright: ignore[reportArgumentType]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evalstone.ledger import RunRow, StoredAnswer
-from evalstone.types import Record, Score, Step, Usage
+from evalstone.types import JudgeCall, Record, Score, Usage
 
 JUDGE = "openai/x"
 
@@ -17,7 +17,7 @@ def answer(number: int = 0, *, reply: str = '{"claims": []}', judge: str = JUDGE
 def record(sample: str, value: float = 0.5, *, question: int = 0, scorer: str = "s@1") -> Record:
     """A record with one step, which asked the question of this number."""
     asked = answer(question)
-    step = Step(
+    step = JudgeCall(
         question="list_claims",
         fingerprint=asked.question,
         judge=JUDGE,

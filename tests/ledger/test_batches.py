@@ -8,10 +8,10 @@ from typing import Any
 
 from evalstone.ledger import batches
 from evalstone.ledger.batch_rows import BatchedQuestion, BatchRow, Place
-from evalstone.ledger.opening import SMALL, version_of
+from evalstone.ledger.maintenance import Pruned, Pruning, prune
+from evalstone.ledger.schema import SMALL, version_of
 from evalstone.ledger.store import Ledger
 from evalstone.ledger.tables import LAYOUT
-from evalstone.ledger.upkeep import Pruned, Pruning, prune
 from evalstone.types import Usage
 from tests.ledger.rows import run
 

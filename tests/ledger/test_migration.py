@@ -16,10 +16,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from evalstone.errors import LedgerError
-from evalstone.ledger import DatasetRow, opening
+from evalstone.ledger import DatasetRow, schema
 from evalstone.ledger.dialects import dialect_of
 from evalstone.ledger.migration import STEPS, upgrade
-from evalstone.ledger.opening import version_of
+from evalstone.ledger.schema import version_of
 from evalstone.ledger.store import Ledger
 from evalstone.ledger.tables import LAYOUT, metadata
 from evalstone.types import Record
@@ -96,7 +96,7 @@ def test_a_ledger_of_the_first_layout_is_migrated_when_it_is_opened(tmp_path: Pa
 def test_a_large_ledger_of_an_older_layout_is_refused_with_the_command_and_migrated_by_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "SMALL", 2)
+    monkeypatch.setattr(schema, "SMALL", 2)
     version_1(tmp_path / "l.db")
     before = (tmp_path / "l.db").read_bytes()
     with pytest.raises(LedgerError, match=f"evalstone ledger migrate --ledger {tmp_path}/l.db"):

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from evalstone.ledger.maintenance import info
 from evalstone.ledger.store import Ledger
-from evalstone.ledger.upkeep import info
 from tests.postgres import PASSWORD
 from tests.serving import Response, Server, obliging, serving
 

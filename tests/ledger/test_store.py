@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstone.errors import LedgerError, UsageError
+from evalstone.errors import ConfigError, LedgerError
 from evalstone.ledger.location import is_there, shown
 from evalstone.ledger.store import Ledger
 from tests.ledger.rows import JUDGE, answer, record, run
@@ -46,7 +46,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["mysql://user:secret@host/db", "sqlite://", "nonsense://", "sqlite:///"])
 def test_another_kind_of_url_is_refused_without_showing_a_password(url: str) -> None:
-    with pytest.raises(UsageError, match="sqlite:///") as raised:
+    with pytest.raises(ConfigError, match="sqlite:///") as raised:
         Ledger(url)
     assert "secret" not in str(raised.value)
 

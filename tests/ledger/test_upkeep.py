@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from evalstone.errors import DataError, LedgerError, UsageError
-from evalstone.ledger.moving import bring_in, lines, record_lines
-from evalstone.ledger.salvage import salvage
+from evalstone.errors import ConfigError, DataError, LedgerError
+from evalstone.ledger.copy import bring_in, lines, record_lines
+from evalstone.ledger.maintenance import Pruned, Pruning, info, prune, verify
+from evalstone.ledger.recover import salvage
 from evalstone.ledger.store import Ledger, Turn
 from evalstone.ledger.tables import answers as answers_table
-from evalstone.ledger.upkeep import Pruned, Pruning, info, prune, verify
 from evalstone.types import Record
 from tests.ledger.rows import JUDGE, answer, record, run
 
@@ -75,7 +75,7 @@ def test_the_records_of_a_run_are_lines_of_records_jsonl_and_bring_their_answers
         assert [Record.from_dict(row) for row in rows] == ledger.records("r1")
         assert bring_in(other, placed(rows))["answer"] == 1
         assert other.answers(JUDGE, [answer(0).question])[answer(0).question].reply == answer(0).reply
-        with pytest.raises(UsageError, match="no run r9"):
+        with pytest.raises(ConfigError, match="no run r9"):
             list(record_lines(ledger, "r9"))
 
 
@@ -212,10 +212,10 @@ def test_what_cannot_be_salvaged_at_all_is_said(tmp_path: Path) -> None:
     assert not verify(tmp_path / "bad.db").sound
     with pytest.raises(LedgerError, match="nothing of"):
         salvage(tmp_path / "bad.db", tmp_path / "good.db")
-    with pytest.raises(UsageError, match="no file"):
+    with pytest.raises(ConfigError, match="no file"):
         salvage(tmp_path / "nowhere.db", tmp_path / "good.db")
-    with pytest.raises(UsageError, match="another file"):
+    with pytest.raises(ConfigError, match="another file"):
         salvage(tmp_path / "bad.db", tmp_path / "bad.db")
-    with pytest.raises(UsageError, match="its own tools"):
+    with pytest.raises(ConfigError, match="its own tools"):
         salvage("postgresql://host/db", tmp_path / "good.db")
     assert not (tmp_path / "good.db").exists()

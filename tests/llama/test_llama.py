@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 import pytest
 
 from evalstone import Failed, ModelJudge, Score, evaluate
-from evalstone.errors import EndpointError, ReplyError
-from evalstone.prompt import Prompt
-from evalstone.question import Answer, Question, Weighed
+from evalstone._core.parsing import choice_schema, member, numbered, numbered_schema, object_schema
+from evalstone._core.prompts import Prompt
+from evalstone.errors import ProviderError, ReplyError
 from evalstone.questions import VerifyClaims
-from evalstone.reply import choice_schema, member, numbered, numbered_schema, object_schema
+from evalstone.questions.base import Answer, LabelProbabilities, Question
 from tests.fakes import fits
 from tests.llama.conftest import Llama
 
@@ -35,7 +35,7 @@ class PickWords(Question[tuple[str, ...]]):
     statements: tuple[str, ...]
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return ASKED
 
     def schema(self) -> Mapping[str, Any]:
@@ -57,12 +57,12 @@ class PickMark(Question[str]):
     text: str
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return Prompt("Give the text a mark from 1 to 5.", "{{text}}")
 
     @property
-    def weighed(self) -> Weighed:
-        return Weighed("mark", ("1", "2", "3", "4", "5"))
+    def weighed(self) -> LabelProbabilities:
+        return LabelProbabilities("mark", ("1", "2", "3", "4", "5"))
 
     def schema(self) -> Mapping[str, Any]:
         return object_schema({"mark": choice_schema(self.weighed.words)})
@@ -139,7 +139,7 @@ def test_a_number_comes_from_whole_replies_only_and_noise_fails_or_is_skipped(ll
 
 def test_a_prompt_that_is_too_long_is_refused_once_and_says_so(llama: Llama) -> None:
     refused = llama.answered(400)
-    with pytest.raises(EndpointError, match="context_length_exceeded"):
+    with pytest.raises(ProviderError, match="context_length_exceeded"):
         answered(judge(llama), VerifyClaims(claims=("a",), context=("long " * 3000,)))
     assert llama.answered(400) == refused + 1
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalstone.engine.apply import apply
-from evalstone.engine.asking import Asker
 from evalstone.errors import EvalstoneError
 from evalstone.judges import ScriptedJudge
+from evalstone.run.apply import apply
+from evalstone.run.session import Asker
 from evalstone.types import OUTCOME_NAMES, Failed, Outcome, Score
 from tests.parity.adapters import ADAPTERS
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.question import Question, Room
 from evalstone.questions import VerifyClaims
+from evalstone.questions.base import ContextLimits, Question
 from evalstone.questions.chunking import Chunk, chunked
 from evalstone.questions.claims import ClaimVerdict, Support, verified
 
@@ -18,7 +18,7 @@ A = TypeVar("A")
 class Reader:
     """An ask with little room: supports a claim that a passage holds word for word, and contradicts "not" before it."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: ContextLimits) -> None:
         self.room = room
         self.asked: list[VerifyClaims] = []
 
@@ -37,7 +37,9 @@ class Reader:
         return ClaimVerdict(claim, "not_mentioned")
 
 
-def read(claims: list[str], context: list[str], room: Room) -> tuple[tuple[ClaimVerdict, ...], list[VerifyClaims]]:
+def read(
+    claims: list[str], context: list[str], room: ContextLimits
+) -> tuple[tuple[ClaimVerdict, ...], list[VerifyClaims]]:
     ask = Reader(room)
     return asyncio.run(verified(ask, claims, context)), ask.asked
 
@@ -75,30 +77,30 @@ def test_no_chunk_is_longer_than_allowed_and_no_word_is_lost(passages: list[str]
 
 
 def test_a_claim_is_supported_when_a_later_chunk_supports_it_and_cites_the_whole_context() -> None:
-    found, asked = read(["x", "y"], ["aaaa aaaa", "not x bbbb", "x cccc cc"], Room(tokens=3))
+    found, asked = read(["x", "y"], ["aaaa aaaa", "not x bbbb", "x cccc cc"], ContextLimits(tokens=3))
     assert [(v.claim, v.verdict, v.passages) for v in found] == [("x", "supported", (3,)), ("y", "not_mentioned", ())]
     assert [question.context for question in asked] == [("aaaa aaaa",), ("not x bbbb",), ("x cccc cc",)]
 
 
 def test_a_contradiction_stands_where_no_chunk_supports() -> None:
-    found, _ = read(["x"], ["not x here", "nothing"], Room(tokens=3))
+    found, _ = read(["x"], ["not x here", "nothing"], ContextLimits(tokens=3))
     assert (found[0].verdict, found[0].passages) == ("contradicted", (1,))
 
 
 def test_a_later_chunk_is_not_asked_about_what_is_supported_already() -> None:
-    _, asked = read(["x", "y"], ["x here now", "y here now", "z here now"], Room(tokens=3))
+    _, asked = read(["x", "y"], ["x here now", "y here now", "z here now"], ContextLimits(tokens=3))
     assert [question.claims for question in asked] == [("x", "y"), ("y",)]
 
 
 def test_a_long_passage_without_a_word_supports_nothing() -> None:
-    found, asked = read(["x"], ["." * 100], Room(tokens=3))
+    found, asked = read(["x"], ["." * 100], ContextLimits(tokens=3))
     assert [v.verdict for v in found] == ["not_mentioned"]
     assert asked[0].context == ()
 
 
 def test_claims_are_verified_so_many_at_a_time_as_the_judge_has_room_for() -> None:
     claims = [str(n) for n in range(7)]
-    found, asked = read(claims, ["0 1 2 3 4 5"], Room(items=3))
+    found, asked = read(claims, ["0 1 2 3 4 5"], ContextLimits(items=3))
     assert [len(question.claims) for question in asked] == [3, 3, 1]
     assert [v.verdict for v in found] == ["supported"] * 6 + ["not_mentioned"]
     assert [v.claim for v in found] == claims
@@ -108,4 +110,4 @@ def test_claims_are_verified_so_many_at_a_time_as_the_judge_has_room_for() -> No
     ("passages", "expected"), [(["a" * 400], 400), (["é" * 400], 200), (["日本" * 200], 133), ([""], 100), ([], 100)]
 )
 def test_room_in_characters_follows_the_bytes_that_they_take(passages: list[str], expected: int) -> None:
-    assert Room(tokens=100).characters(passages) == expected
+    assert ContextLimits(tokens=100).characters(passages) == expected

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalstone.errors import CannotAnswerError, ReplyError
-from evalstone.prompt import Prompt
-from evalstone.question import Question
+from evalstone._core.prompts import Prompt
+from evalstone.errors import JudgeDeclined, ReplyError
 from evalstone.questions import (
     Explain,
     FindUsefulPassages,
@@ -26,6 +25,7 @@ from evalstone.questions import (
     RatePassages,
     VerifyClaims,
 )
+from evalstone.questions.base import Question
 from tests.fakes import (
     QUESTION_KINDS,
     claims,
@@ -102,7 +102,7 @@ def test_the_fingerprint_changes_with_every_field(kind: Kind):
         )
         for other in others:
             seen.add(dataclasses.replace(question, **{name: other}).fingerprint)
-    prompt = question.asked_with
+    prompt = question.prompt_used
     for changed in (
         dataclasses.replace(prompt, instructions=prompt.instructions + " "),
         dataclasses.replace(prompt, template=prompt.template + " "),
@@ -158,13 +158,13 @@ def test_the_example_reads_to_a_value_that_can_be_pickled_and_hashed(kind: Kind)
 @every
 def test_the_prompt_has_a_hole_for_each_material_and_no_other(kind: Kind):
     question = question_of(kind, "Ada.")
-    assert set(question.asked_with.holes) == set(question.materials()) == set(material_fields(kind))
+    assert set(question.prompt_used.holes) == set(question.inputs()) == set(material_fields(kind))
 
 
 @every
 def test_the_prompt_is_that_of_the_question_unless_another_is_given(kind: Kind):
     question = question_of(kind, "Ada.")
-    other = dataclasses.replace(question.asked_with, instructions="Other.")
+    other = dataclasses.replace(question.prompt_used, instructions="Other.")
     assert dataclasses.replace(question, prompt=other).render()[0].startswith("Other.")
 
 
@@ -174,7 +174,7 @@ def test_the_reason_stands_before_what_it_is_a_reason_for(kind: Kind):
     schema = question.schema()
     if schema is None:
         return
-    shown = re.search(r"\{\"(?:.|\n)*", question.asked_with.instructions)
+    shown = re.search(r"\{\"(?:.|\n)*", question.prompt_used.instructions)
     assert shown is not None, "the instructions show no example of the reply"
     for inner in objects(schema):
         if "reason" in inner["properties"]:
@@ -191,9 +191,9 @@ def test_the_instructions_name_every_key_and_every_choice_of_the_reply(kind: Kin
         return
     for inner in objects(schema):
         for key, member in inner["properties"].items():
-            assert f'"{key}"' in question.asked_with.instructions or key == "2"
+            assert f'"{key}"' in question.prompt_used.instructions or key == "2"
             for choice in member.get("enum", []):
-                assert f'"{choice}"' in question.asked_with.instructions
+                assert f'"{choice}"' in question.prompt_used.instructions
 
 
 @every
@@ -215,7 +215,7 @@ def test_the_instructions_name_every_key_and_every_choice_of_the_reply(kind: Kin
 )
 @settings(max_examples=25)
 def test_any_reply_gives_an_answer_or_an_error_of_the_judge(kind: Kind, data: Any):
-    with contextlib.suppress(ReplyError, CannotAnswerError):
+    with contextlib.suppress(ReplyError, JudgeDeclined):
         question_of(kind, "Ada.").read(json.dumps(data))
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from evalstone._core.prompts import Prompt
 from evalstone.errors import PromptError, ReplyError
-from evalstone.prompt import Prompt
-from evalstone.question import Question
+from evalstone.questions.base import Question
 from evalstone.questions.grade import Grade, GradeAgainstReference, GradeGrounding, GradeRelevance
 from evalstone.questions.verdict import (
     AgreesWithContext,
@@ -172,7 +172,7 @@ def test_the_example_of_a_question_is_read_by_it(question: Question[Any]) -> Non
 def test_a_json_question_shows_every_material_and_the_form_of_the_reply(question: Question[Any]) -> None:
     system, user = question.render()
     assert "Reply with a JSON object, the reason first" in system
-    for material in question.materials().values():
+    for material in question.inputs().values():
         for text in [material] if isinstance(material, str) else material:
             assert f"\n{text}\n" in user
 

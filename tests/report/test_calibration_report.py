@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Console
 
 from evalstone import calibrate
-from evalstone.calibration import Calibration
 from evalstone.report.calibration import cautions, show_calibration
+from evalstone.results.calibration import Calibration
 
 
 def rows(*labels: Any) -> list[dict[str, Any]]:
@@ -30,7 +30,7 @@ def shown(made: Calibration) -> str:
 def test_it_shows_the_table_the_measures_and_the_diagram():
     told = shown(calibrate(rows("yes", "no", "yes", "yes"), ledger=None))
     for text in (
-        "4 labelled samples, faithfulness judged by embedded@",
+        "4 labelled samples, faithfulness judged by lexical@",
         "Labels: label; yes = yes, no = no; yes from 0.5 on",
         "judge: yes 2 0",
         "judge: no 1 1",

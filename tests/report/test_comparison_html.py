@@ -16,7 +16,7 @@ def hostile_run(score: str) -> Run:
         Sample(id=f"{number} {text}", input=text, output=score, instructions=text, metadata={"kind": text})
         for number, text in enumerate(HOSTILE)
     ]
-    return replace(evaluate(samples, [Given()], ledger=None), dataset=HOSTILE[0])
+    return replace(evaluate(samples, [Given()], ledger=None), dataset_name=HOSTILE[0])
 
 
 def test_hostile_samples_bring_nothing_into_the_page_of_a_comparison() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstone import DataError, Sample, UsageError, load
+from evalstone import ConfigError, DataError, Sample, load
 from evalstone.report.files import read_run, with_data, write_run
 from tests.runs import run_of, samples_of
 
@@ -16,14 +16,14 @@ from tests.runs import run_of, samples_of
 def test_a_run_comes_back_with_its_samples(tmp_path: Path) -> None:
     run = run_of(["0.5", "skip"], metadata=[{"group": "a"}, {"n": 1}])
     back = read_run(write_run(run, tmp_path / "r"))
-    assert list(back.data or ()) == samples_of(["0.5", "skip"], metadata=[{"group": "a"}, {"n": 1}])
+    assert list(back.dataset or ()) == samples_of(["0.5", "skip"], metadata=[{"group": "a"}, {"n": 1}])
     assert [record.group for record in back] == ["a", None]
 
 
 def test_a_run_without_its_texts_leaves_none_of_another_run_in_the_folder(tmp_path: Path) -> None:
     write_run(run_of(["0.5"]), tmp_path)
-    write_run(replace(run_of(["0.25"]), data=None), tmp_path)
-    assert read_run(tmp_path).data is None
+    write_run(replace(run_of(["0.25"]), dataset=None), tmp_path)
+    assert read_run(tmp_path).dataset is None
 
 
 def test_records_are_there_even_where_the_samples_can_no_longer_be_read(tmp_path: Path) -> None:
@@ -36,14 +36,14 @@ def test_records_are_there_even_where_the_samples_can_no_longer_be_read(tmp_path
             return broken()
 
     with pytest.raises(DataError, match="changed meanwhile"):
-        write_run(replace(run_of(["0.5"]), data=Changed()), tmp_path)
+        write_run(replace(run_of(["0.5"]), dataset=Changed()), tmp_path)
     assert read_run(tmp_path)["given"].mean == 0.5
 
 
 def test_texts_are_taken_from_the_data_set_of_the_run_and_from_no_other() -> None:
-    run = replace(run_of(["0.5"]), data=None)
-    assert list(with_data(run, load(samples_of(["0.5"]))).data or ()) == samples_of(["0.5"])
-    with pytest.raises(UsageError, match="other samples than the run's"):
+    run = replace(run_of(["0.5"]), dataset=None)
+    assert list(with_data(run, load(samples_of(["0.5"]))).dataset or ()) == samples_of(["0.5"])
+    with pytest.raises(ConfigError, match="other samples than the run's"):
         with_data(run, load(samples_of(["0.75"])))
 
 
@@ -52,7 +52,7 @@ def test_a_broken_line_of_samples_is_named(tmp_path: Path) -> None:
     file = tmp_path / "samples.jsonl"
     file.write_text(file.read_text().splitlines()[0] + '\n{"id": "x", "color": 1}\n')
     with pytest.raises(DataError, match=r"samples\.jsonl, line 2: not a sample.*color"):
-        list(read_run(tmp_path).data or ())
+        list(read_run(tmp_path).dataset or ())
 
 
 @pytest.mark.parametrize(

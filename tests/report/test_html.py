@@ -96,7 +96,9 @@ def test_hostile_samples_bring_no_element_and_no_event_handler_into_the_page(hos
 
 def test_hostile_names_of_data_set_and_trouble_are_text() -> None:
     run = run_of(["0.5", "fail"])
-    named = replace(run, dataset=HOSTILE[0], note=HOSTILE[1], ended=HOSTILE[2], met={HOSTILE[10]: 2})
+    named = replace(
+        run, dataset_name=HOSTILE[0], judge_note=HOSTILE[1], stop_reason=HOSTILE[2], warnings={HOSTILE[10]: 2}
+    )
     seen = Seen("".join(run_page(named)))
     tags = [tag for tag, _ in seen.elements]
     assert (tags.count("script"), tags.count("style"), tags.count("img")) == (4, 1, 0)
@@ -172,7 +174,7 @@ def test_samples_come_in_chunks_that_are_read_when_they_are_shown() -> None:
 
 def test_a_run_without_its_texts_has_a_page_too() -> None:
     run = run_of(["0.5"])
-    seen = Seen("".join(run_page(replace(run, data=None))))
+    seen = Seen("".join(run_page(replace(run, dataset=None))))
     assert seen.block("chunk0")[0]["sample"] is None
     assert seen.block("chunk0")[0]["outcomes"][0]["reason"] == "says 0.5"
 

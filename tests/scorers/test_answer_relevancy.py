@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.questions import JudgeStatements, ListStatements, StatementVerdict
 from evalstone.scorers import AnswerRelevancy
-from evalstone.scorers.answer_relevancy import addressing_share
+from evalstone.scorers.rag.answer_relevancy import addressing_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, statements, verdicts
 
@@ -83,5 +83,5 @@ def test_an_unknown_word_fails_instead_of_counting_as_no(word: str):
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_0_to_1_is_refused(weight: float):
-    with pytest.raises(UsageError, match="uncertainty_weight must be in"):
+    with pytest.raises(ConfigError, match="uncertainty_weight must be in"):
         AnswerRelevancy(uncertainty_weight=weight)

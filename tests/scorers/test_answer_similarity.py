@@ -4,11 +4,11 @@ from typing import Any, cast
 
 import pytest
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.questions import CompareStatements, Comparison, Contradiction, ListStatements, StatementMatch
 from evalstone.questions.similarity import Match
 from evalstone.scorers import AnswerSimilarity
-from evalstone.scorers.answer_similarity import similarity
+from evalstone.scorers.rag.answer_similarity import similarity
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, statements
 
@@ -113,11 +113,11 @@ def test_an_unknown_match_fails():
 @pytest.mark.parametrize("name", ["exact_bonus", "missing", "contradiction", "extra"])
 @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
 def test_a_figure_that_is_no_number_from_0_is_refused(name: str, value: float):
-    with pytest.raises(UsageError, match=f"{name} must be a number from 0"):
+    with pytest.raises(ConfigError, match=f"{name} must be a number from 0"):
         AnswerSimilarity(**cast(Any, {name: value}))
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_semantic_credit_outside_0_to_1_is_refused(value: float):
-    with pytest.raises(UsageError, match="semantic must be in"):
+    with pytest.raises(ConfigError, match="semantic must be in"):
         AnswerSimilarity(semantic=value)

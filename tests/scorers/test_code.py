@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstone import checks
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.scorers import (
     CodeScorer,
     Completeness,
@@ -22,7 +22,7 @@ from evalstone.scorers import (
     TextualDifference,
     ToneConsistency,
 )
-from evalstone.scorers.units import collapsed, is_blank, pieces, units, unspaced
+from evalstone.scorers.text.units import collapsed, is_blank, pieces, units, unspaced
 from evalstone.types import Message, Sample, Score, Skipped
 from tests.fakes import outcome_of, python
 
@@ -39,7 +39,7 @@ TEXTS = [None, "", " ", "Paris", "paris is in France.", "It is not good. It is b
 
 
 def sample(scorer: PairScorer, text: str | None, output: str | None) -> Sample:
-    fields: dict[str, Any] = {scorer.against: text, "output": output}
+    fields: dict[str, Any] = {scorer.compare_to: text, "output": output}
     return Sample(**fields)
 
 
@@ -47,7 +47,7 @@ def sample(scorer: PairScorer, text: str | None, output: str | None) -> Sample:
 def test_columns_give_what_the_samples_give_one_by_one(scorer: PairScorer):
     pairs = [(left, right) for left in TEXTS for right in TEXTS]
     columns: dict[str, list[str | None]] = {
-        scorer.against: [left for left, _ in pairs],
+        scorer.compare_to: [left for left, _ in pairs],
         "output": [right for _, right in pairs],
     }
     alone = [outcome_of(scorer, sample(scorer, left, right), []) for left, right in pairs]
@@ -88,7 +88,7 @@ def test_empty_columns_give_no_scores():
     ],
 )
 def test_columns_that_do_not_fit_are_refused(columns: dict[str, Any], told: str):
-    with pytest.raises(UsageError, match=f"textual_difference:? {told}"):
+    with pytest.raises(ConfigError, match=f"textual_difference:? {told}"):
         TextualDifference().score_columns(**columns)
 
 
@@ -161,12 +161,12 @@ def test_a_missing_cell_is_an_absent_field(missing: object):
 )
 @pytest.mark.parametrize("scorer", [TextualDifference(), KeywordCoverage(), ContentSimilarity(), Completeness()])
 def test_what_is_no_column_of_texts_is_refused_by_column_and_row(scorer: CodeScorer, column: Any, told: str):
-    with pytest.raises(UsageError, match=f"{scorer.name}: {re.escape(told)}"):
+    with pytest.raises(ConfigError, match=f"{scorer.name}: {re.escape(told)}"):
         scorer.score_columns(input=column, output=["a", "b"])
 
 
 def test_cells_of_other_columns_are_those_of_a_sample_too():
-    with pytest.raises(UsageError, match="used_no_tools: column messages, row 2: messages must be"):
+    with pytest.raises(ConfigError, match="used_no_tools: column messages, row 2: messages must be"):
         checks.used_no_tools().score_columns(messages=[[Message(role="user")], "hello"])
-    with pytest.raises(UsageError, match="column messages, row 1: messages must be Message values, not dict"):
+    with pytest.raises(ConfigError, match="column messages, row 1: messages must be Message values, not dict"):
         checks.used_no_tools().score_columns(messages=[[{"role": "user"}]])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.scorers import Completeness
-from evalstone.scorers.completeness import Coverage, content_words, covers, uncovered
+from evalstone.scorers.text.completeness import Coverage, content_words, covers, uncovered
 from evalstone.types import Sample, Skipped
 from tests.fakes import outcome_of, score_of
 
@@ -80,13 +80,13 @@ def test_blank_texts_are_skipped():
 
 def test_the_reference_may_be_what_is_to_be_taken_up():
     sample = Sample(input="x", output="Paris", reference="Paris")
-    assert score_of(Completeness(against="reference"), sample, []).value == 1
+    assert score_of(Completeness(compare_to="reference"), sample, []).value == 1
 
 
 def test_elements_must_be_a_function_and_the_rest_a_known_word():
-    with pytest.raises(UsageError, match="elements must be a function of a text, not 'words'"):
+    with pytest.raises(ConfigError, match="elements must be a function of a text, not 'words'"):
         Completeness(elements=cast(Any, "words"))
-    with pytest.raises(UsageError, match="without_elements must be 'skip' or 'compare', not 1"):
+    with pytest.raises(ConfigError, match="without_elements must be 'skip' or 'compare', not 1"):
         Completeness(without_elements=cast(Any, 1))
 
 

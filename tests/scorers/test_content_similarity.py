@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.scorers import ContentSimilarity
-from evalstone.scorers.content_similarity import dice, edit_similarity
+from evalstone.scorers.text.content_similarity import dice, edit_similarity
 from evalstone.types import Sample, Score, Skipped
 from tests.fakes import outcome_of, score_of
 
@@ -69,7 +69,7 @@ def test_a_blank_text_is_skipped():
 
 
 def test_it_compares_with_the_reference_where_that_is_asked_for():
-    scorer = ContentSimilarity(against="reference")
+    scorer = ContentSimilarity(compare_to="reference")
     assert scorer.needs == ("reference", "output")
     assert score_of(scorer, Sample(input="x", output="abc", reference="abc"), []).value == 1
     assert outcome_of(scorer, Sample(input="x", output="abc"), []) == Skipped("content_similarity needs reference")
@@ -91,9 +91,9 @@ def test_the_score_stands_on_its_scale():
         ({"method": "dice"}, "method must be 'bigrams' or 'edits', not 'dice'"),
         ({"ignore_case": "no"}, "ignore_case must be True or False, not 'no'"),
         ({"ignore_whitespace": 1}, "ignore_whitespace must be True or False, not 1"),
-        ({"against": "context"}, "against must be 'input' or 'reference', not 'context'"),
+        ({"compare_to": "context"}, "compare_to must be 'input' or 'reference', not 'context'"),
     ],
 )
 def test_an_unknown_option_is_refused(options: dict[str, Any], told: str):
-    with pytest.raises(UsageError, match=f"content_similarity: {told}"):
+    with pytest.raises(ConfigError, match=f"content_similarity: {told}"):
         ContentSimilarity(**options)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.questions import FindUsefulPassages
 from evalstone.scorers import ContextPrecision
-from evalstone.scorers.context_precision import average_precision
+from evalstone.scorers.rag.context_precision import average_precision
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, verdicts
 
@@ -89,7 +89,7 @@ def test_without_passages_it_is_skipped_and_nothing_is_asked():
 
 
 def test_an_empty_list_of_passages_on_the_scorer_is_refused():
-    with pytest.raises(UsageError, match="context_precision: context is an empty list"):
+    with pytest.raises(ConfigError, match="context_precision: context is an empty list"):
         ContextPrecision(context=[])
 
 

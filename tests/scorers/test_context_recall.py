@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.scorers import ContextRecall
 from evalstone.types import Failed, Sample, Skipped
@@ -53,5 +53,5 @@ def test_a_sample_for_which_nothing_was_retrieved_has_a_recall_of_zero():
 
 
 def test_an_empty_list_of_passages_on_the_scorer_is_refused():
-    with pytest.raises(UsageError, match="context_recall: context is an empty list"):
+    with pytest.raises(ConfigError, match="context_recall: context is an empty list"):
         ContextRecall(context=[])

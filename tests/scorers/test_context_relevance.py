@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.questions import PassageRating, PassageRatings, RatePassages
 from evalstone.questions.relevance import LEVELS, Level
 from evalstone.scorers import ContextRelevance, Penalties
-from evalstone.scorers.context_relevance import WEIGHTS, relevance
+from evalstone.scorers.rag.context_relevance import WEIGHTS, relevance
 from evalstone.types import Failed, Sample
 from tests.fakes import outcome_of, ratings, record_of, score_of
 
@@ -135,22 +135,22 @@ def test_it_asks_one_question():
 @pytest.mark.parametrize("name", ["unused", "missing", "missing_limit"])
 @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
 def test_a_penalty_that_is_no_number_from_0_is_refused(name: str, value: float):
-    with pytest.raises(UsageError, match=f"penalty {name} must be a number from 0"):
+    with pytest.raises(ConfigError, match=f"penalty {name} must be a number from 0"):
         Penalties(**{name: value})
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_0_to_1_is_refused(level: Level, value: float):
-    with pytest.raises(UsageError, match=f"the weight of level {level} must be in"):
+    with pytest.raises(ConfigError, match=f"the weight of level {level} must be in"):
         ContextRelevance(**cast(Any, {level: value}))
 
 
 def test_penalties_that_are_none_are_refused_when_the_scorer_is_made():
-    with pytest.raises(UsageError, match="penalties must be Penalties"):
+    with pytest.raises(ConfigError, match="penalties must be Penalties"):
         ContextRelevance(penalties={"unused": 0.1})  # pyright: ignore[reportArgumentType]
 
 
 def test_an_empty_list_of_passages_on_the_scorer_is_refused():
-    with pytest.raises(UsageError, match="context_relevance: context is an empty list"):
+    with pytest.raises(ConfigError, match="context_relevance: context is an empty list"):
         ContextRelevance(context=())

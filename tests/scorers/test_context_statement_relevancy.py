@@ -6,7 +6,7 @@ import pytest
 
 from evalstone.questions import JudgePassageStatements, PassageStatement
 from evalstone.scorers import ContextStatementRelevancy
-from evalstone.scorers.context_statement_relevancy import relevant_share
+from evalstone.scorers.rag.context_statement_relevancy import relevant_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 

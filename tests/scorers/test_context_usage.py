@@ -4,7 +4,7 @@ import pytest
 
 from evalstone.questions import PassageRating, RatePassages
 from evalstone.scorers import ContextRelevance, ContextUsage
-from evalstone.scorers.context_usage import used_share
+from evalstone.scorers.rag.context_usage import used_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, ratings, record_of, score_of
 

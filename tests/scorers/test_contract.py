@@ -15,20 +15,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evalstone.checks import CHECKS
-from evalstone.engine import ALL_SCORERS
-from evalstone.errors import UsageError
-from evalstone.evaluators.base import JudgeEvaluator
-from evalstone.question import Ask, Question
+from evalstone.compat.spring.base import JudgeEvaluator
+from evalstone.errors import ConfigError
+from evalstone.questions.base import Ask, Question
 from evalstone.questions.robustness import DIMENSIONS
+from evalstone.run.plan import ALL_SCORERS
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
 from evalstone.scorers.base import summary
+from evalstone.scorers.checks import CHECKS
 from evalstone.types import Failed, Sample, Score, Skipped
 from tests.fakes import outcome_of, python, record_of
 from tests.scorers.variants import FULL, OTHERS, STANDS_IN, other_passages_of, passages_of
 
 MADE_ALONE = {name: kind for name, kind in ALL_SCORERS.items() if name not in CHECKS}
-"""The scorers that need no parameters; the checks, which do, have a contract of their own in tests/checks."""
+"""The scorers that need no parameters; the checks, which do, have a contract of their own in tests/scorers/checks."""
 
 every = pytest.mark.parametrize("kind", MADE_ALONE.values(), ids=MADE_ALONE)
 ours = pytest.mark.parametrize("kind", SCORERS.values(), ids=SCORERS)
@@ -91,7 +91,8 @@ def test_a_scorer_is_listed_under_its_name_and_can_be_made_without_parameters(ki
 
 @ours
 def test_the_file_of_a_scorer_has_its_name_and_the_class_too(kind: type[Scorer]):
-    assert kind.__module__ == f"evalstone.scorers.{kind.name}"
+    parts = kind.__module__.split(".")
+    assert (parts[:2], parts[-1]) == (["evalstone", "scorers"], kind.name)
     assert kind.__name__ == "".join(part.capitalize() for part in kind.name.split("_"))
 
 
@@ -148,8 +149,8 @@ def test_a_signature_names_the_prompts_that_are_asked(kind: type[Scorer]):
 
 def test_signatures_are_the_same_in_every_process():
     code = (
-        "from evalstone.checks import CHECKS\n"
-        "from evalstone.engine import ALL_SCORERS\n"
+        "from evalstone.scorers.checks import CHECKS\n"
+        "from evalstone.run.plan import ALL_SCORERS\n"
         "print(*(kind(scale=0.3).signature for name, kind in ALL_SCORERS.items() if name not in CHECKS), sep='|')"
     )
     here = "|".join(kind(scale=0.3).signature for kind in MADE_ALONE.values())
@@ -286,13 +287,13 @@ def test_the_documentation_states_formula_range_direction_and_where_it_is_undefi
 @every
 @pytest.mark.parametrize("scale", [0, -1, float("nan"), float("inf"), 10**400, True, "1", None])
 def test_a_scale_that_is_no_positive_number_is_refused(kind: type[Scorer], scale: Any):
-    with pytest.raises(UsageError, match=f"{kind.name}: scale must be a positive number"):
+    with pytest.raises(ConfigError, match=f"{kind.name}: scale must be a positive number"):
         kind(scale=scale)
 
 
 @every
 def test_explain_is_true_or_false_and_no_word(kind: type[Scorer]):
-    with pytest.raises(UsageError, match="explain must be True or False, not 'no'"):
+    with pytest.raises(ConfigError, match="explain must be True or False, not 'no'"):
         kind(explain=cast(Any, "no"))
 
 
@@ -309,9 +310,9 @@ def test_the_passages_come_from_the_function_then_the_scorer_then_the_sample(kin
 @with_context
 def test_what_is_no_list_of_passages_is_refused(kind: type[ContextScorer]):
     assert kind(context=cast(Any, "one")).context == ("one",)
-    with pytest.raises(UsageError, match="context must be a list of passages"):
+    with pytest.raises(ConfigError, match="context must be a list of passages"):
         kind(context=cast(Any, 5))
-    with pytest.raises(UsageError, match="context_from must be a function"):
+    with pytest.raises(ConfigError, match="context_from must be a function"):
         kind(context_from=cast(Any, "my_function"))
 
 
@@ -325,7 +326,7 @@ def test_a_scorer_without_a_score_method_cannot_be_made():
 
 
 def test_a_misspelt_field_is_refused_when_the_class_is_defined():
-    with pytest.raises(UsageError, match=r"Typo\.score: unknown sample field 'contxt'; did you mean context"):
+    with pytest.raises(ConfigError, match=r"Typo\.score: unknown sample field 'contxt'; did you mean context"):
 
         class Typo(Scorer):  # pyright: ignore[reportUnusedClass]
             name = "typo"
@@ -335,7 +336,7 @@ def test_a_misspelt_field_is_refused_when_the_class_is_defined():
 
 
 def test_a_field_that_is_not_keyword_only_is_refused_when_the_class_is_defined():
-    with pytest.raises(UsageError, match="keyword-only"):
+    with pytest.raises(ConfigError, match="keyword-only"):
 
         class Positional(Scorer):  # pyright: ignore[reportUnusedClass]
             name = "positional"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalstone.api import evaluate
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.judges import ScriptedJudge
 from evalstone.scorers import AnswerRelevancy, ContextPrecision, ContextRecall, Faithfulness, Hallucination, Scorer
 from evalstone.scorers.definitions import Defined
@@ -93,7 +93,7 @@ def test_answer_relevancy_weighs_what_is_partly_relevant(definition: str, expect
 
 def test_a_weight_goes_with_no_definition_that_has_none() -> None:
     assert AnswerRelevancy(definition="mastra", uncertainty_weight=0.5).uncertainty_weight == 0.5
-    with pytest.raises(UsageError, match="has no uncertainty_weight"):
+    with pytest.raises(ConfigError, match="has no uncertainty_weight"):
         AnswerRelevancy(definition="deepeval", uncertainty_weight=0.5)
 
 
@@ -126,7 +126,7 @@ def test_no_passages_are_skipped_in_context_precision() -> None:
 
 @pytest.mark.parametrize("kind", DEFINED)
 def test_an_unknown_definition_is_refused_with_the_nearest(kind: type[Defined]) -> None:
-    with pytest.raises(UsageError, match="unknown definition 'depeval'; did you mean deepeval"):
+    with pytest.raises(ConfigError, match="unknown definition 'depeval'; did you mean deepeval"):
         kind(definition="depeval")
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from evalstone import FactualCorrectness, ScriptedJudge, evaluate, score
-from evalstone.errors import UsageError
-from evalstone.scorers.factual_correctness import f_measure
+from evalstone.errors import ConfigError
+from evalstone.scorers.rag.factual_correctness import f_measure
 from evalstone.types import Score, Skipped
 
 CLAIMS = {"answer": ["a", "b", "c"], "reference": ["a", "b", "d", "e"]}
@@ -53,11 +53,11 @@ def test_the_claims_are_listed_once_beside_faithfulness_and_context_recall() -> 
     assert sorted(question.kind for question in scripted.asked) == ["list_claims"] * 2 + ["verify_claims"] * 3
 
 
-def test_the_embedded_judge_can_answer_it() -> None:
+def test_the_lexical_judge_can_answer_it() -> None:
     assert score("factual_correctness", output="Ada was born in 1815.", reference="Ada was born in 1815.").value == 1.0
 
 
 @pytest.mark.parametrize("beta", [0, -1, float("nan"), True])
 def test_a_beta_that_is_no_positive_number_is_refused(beta: float) -> None:
-    with pytest.raises(UsageError, match="beta"):
+    with pytest.raises(ConfigError, match="beta"):
         FactualCorrectness(beta=beta)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.scorers import KeywordCoverage
-from evalstone.scorers.keyword_coverage import Keywords, keywords
-from evalstone.scorers.units import pieces
+from evalstone.scorers.text.keyword_coverage import Keywords, keywords
+from evalstone.scorers.text.units import pieces
 from evalstone.types import Sample, Score, Skipped
 from tests.fakes import ROOT, outcome_of, score_of
 
@@ -67,7 +67,7 @@ def test_a_blank_text_is_skipped_whatever_an_input_without_keywords_counts_as():
 
 
 def test_an_unknown_word_for_inputs_without_keywords_is_refused():
-    with pytest.raises(UsageError, match="without_keywords must be 'skip' or 'covered' or 'missed', not 'one'"):
+    with pytest.raises(ConfigError, match="without_keywords must be 'skip' or 'covered' or 'missed', not 'one'"):
         KeywordCoverage(without_keywords=cast(Any, "one"))
 
 
@@ -79,7 +79,7 @@ def test_a_text_made_to_be_slow_is_not(text: str):
 
 
 SIGNS = re.compile(r"""^'|'\Z|[.,;!?():"“”‘’]""")
-STOPWORDS = frozenset(json.loads((ROOT / "src/evalstone/scorers/data/keyword_stopwords.json").read_text("utf-8")))
+STOPWORDS = frozenset(json.loads((ROOT / "src/evalstone/scorers/text/data/keyword_stopwords.json").read_text("utf-8")))
 
 
 def word_by_word(text: str) -> tuple[str, ...]:

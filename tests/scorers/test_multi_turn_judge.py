@@ -4,10 +4,10 @@ from typing import Any, cast
 
 import pytest
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.questions import CheckConversation, CriterionVerdict
 from evalstone.scorers import MultiTurnJudge
-from evalstone.scorers.multi_turn_judge import verdict_value
+from evalstone.scorers.agents.multi_turn_judge import verdict_value
 from evalstone.types import Failed, Message, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
@@ -73,5 +73,5 @@ def test_a_reply_that_does_not_decide_fails(reply: Any):
 
 @pytest.mark.parametrize("criterion", ["", "  ", 5])
 def test_a_blank_criterion_is_refused(criterion: Any):
-    with pytest.raises(UsageError, match="criterion must be a text that is not blank"):
+    with pytest.raises(ConfigError, match="criterion must be a text that is not blank"):
         MultiTurnJudge(criterion=criterion)

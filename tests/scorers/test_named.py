@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from evalstone.checks import CHECKS
-from evalstone.engine import ALL_SCORERS
-from evalstone.errors import UsageError
-from evalstone.evaluators import FactCheckingEvaluator, RelevancyEvaluator
+from evalstone.compat.spring import FactCheckingEvaluator, RelevancyEvaluator
+from evalstone.errors import ConfigError
+from evalstone.run.plan import ALL_SCORERS
 from evalstone.scorers import AnswerRelevancy, ContextRelevance, Faithfulness, Hallucination, Penalties, Scorer
-from evalstone.scorers.named import scorer_from
+from evalstone.scorers.checks import CHECKS
+from evalstone.scorers.parse import scorer_from
 
 OWN = "{{question}} {{answer}} {{context}}"
 Spec = str | Mapping[str, Any]
@@ -116,12 +116,12 @@ def test_every_scorer_can_be_named(name: str):
     ],
 )
 def test_what_names_no_scorer_is_refused_with_what_is_wrong(spec: Spec, told: str):
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(ConfigError, match=told):
         scorer_from(spec, ALL_SCORERS)
 
 
 def test_an_evaluator_is_nowhere_named_as_a_parameter():
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(ConfigError) as refused:
         scorer_from("fact_check(zzzz=1)", ALL_SCORERS)
     known = str(refused.value).partition("known: ")[2].split(", ")
     assert {"threshold", "by_sentence", "scale"} <= set(known)

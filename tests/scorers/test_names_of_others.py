@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone.engine import ALL_SCORERS
-from evalstone.scorers.named import KINDS, scorer_from
-from evalstone.scorers.names_of_others import SYSTEMS, Counterpart
+from evalstone.compat.names import SYSTEMS, Counterpart
+from evalstone.run.plan import ALL_SCORERS
+from evalstone.scorers.parse import KINDS, scorer_from
 from tests.parity.adapters import ADAPTERS
 
 ROWS = [(system, row) for system, rows in SYSTEMS.items() for row in rows]

@@ -4,10 +4,10 @@ from typing import Any, cast
 
 import pytest
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.questions import Alignment, AlignmentPart, JudgeAlignment
 from evalstone.scorers import PromptAlignment
-from evalstone.scorers.prompt_alignment import Mode, aligned
+from evalstone.scorers.text.prompt_alignment import Mode, aligned
 from evalstone.types import Failed, Message, Sample, Score, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
@@ -117,10 +117,10 @@ def test_unbounded_numbers_count_as_they_are_while_the_score_stays_on_its_scale(
 
 
 def test_options_that_make_no_sense_are_refused():
-    with pytest.raises(UsageError, match="unknown mode 'usr'; did you mean user"):
+    with pytest.raises(ConfigError, match="unknown mode 'usr'; did you mean user"):
         PromptAlignment(mode=cast(Any, "usr"))
     for history in (-1, 1.5, True):
-        with pytest.raises(UsageError, match="history must be a whole number from 0"):
+        with pytest.raises(ConfigError, match="history must be a whole number from 0"):
             PromptAlignment(history=cast(Any, history))
 
 

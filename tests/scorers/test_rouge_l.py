@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evalstone.scorers import RougeL
-from evalstone.scorers.rouge_l import Overlap
+from evalstone.scorers.text.rouge_l import Overlap
 from evalstone.types import Sample, Skipped
 from tests.fakes import outcome_of, score_of
 
@@ -40,4 +40,4 @@ def test_a_text_without_words_is_skipped():
 
 def test_it_compares_with_the_input_where_that_is_asked_for():
     assert RougeL.required() == ("reference", "output")
-    assert score_of(RougeL(against="input"), Sample(input="a b", output="a b"), []).value == 1
+    assert score_of(RougeL(compare_to="input"), Sample(input="a b", output="a b"), []).value == 1

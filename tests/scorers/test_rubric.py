@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.questions import CheckCriteria
 from evalstone.scorers import Criterion, Rubric
-from evalstone.scorers.rubric import meets
+from evalstone.scorers.custom.rubric import meets
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, verdicts
 
@@ -100,5 +100,5 @@ def test_a_miscount_fails_none_at_all_included():
     ],
 )
 def test_criteria_that_are_none_are_refused(given: Any, told: str):
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(ConfigError, match=told):
         Rubric(criteria=given)

@@ -4,10 +4,10 @@ from typing import Any, cast
 
 import pytest
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.questions import ClaimVerdict, FindAnswers, ListClaims, ListQuestions, QuestionVerdict, VerifyClaims
 from evalstone.scorers import Summarization
-from evalstone.scorers.summarization import alignment, coverage
+from evalstone.scorers.text.summarization import alignment, coverage
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import claims, outcome_of, record_of, score_of, verdicts
 
@@ -110,12 +110,12 @@ def test_more_questions_than_the_limit_are_all_answered_and_the_first_count():
 
 @pytest.mark.parametrize("value", [0, 0.5, -1, float("nan"), float("inf")])
 def test_fewer_than_one_question_is_refused(value: float):
-    with pytest.raises(UsageError, match="max_questions must be a number from 1"):
+    with pytest.raises(ConfigError, match="max_questions must be a number from 1"):
         Summarization(max_questions=value)
 
 
 def test_a_source_that_is_none_is_refused():
-    with pytest.raises(UsageError, match="source must be text, not int"):
+    with pytest.raises(ConfigError, match="source must be text, not int"):
         Summarization(source=cast(Any, 5))
-    with pytest.raises(UsageError, match="source_from must be a function"):
+    with pytest.raises(ConfigError, match="source_from must be a function"):
         Summarization(source_from=cast(Any, "f"))

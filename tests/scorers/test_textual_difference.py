@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.scorers import TextualDifference
-from evalstone.scorers.textual_difference import agreement
+from evalstone.scorers.text.textual_difference import agreement
 from evalstone.types import Sample, Skipped
 from tests.fakes import outcome_of, score_of
 
@@ -55,11 +55,11 @@ def test_agreement_lies_between_zero_and_one(left: str, right: str):
 
 def test_blank_texts_are_skipped():
     assert outcome_of(TextualDifference(), Sample(input="", output="a"), []) == Skipped("the input is blank")
-    assert outcome_of(TextualDifference(against="reference"), Sample(reference="a", output="\u3000"), []) == Skipped(
+    assert outcome_of(TextualDifference(compare_to="reference"), Sample(reference="a", output="\u3000"), []) == Skipped(
         "the answer is blank"
     )
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(UsageError, match="method must be 'subsequence' or 'blocks', not 'words'"):
+    with pytest.raises(ConfigError, match="method must be 'subsequence' or 'blocks', not 'words'"):
         TextualDifference(method=cast(Any, "words"))

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.scorers import ToneConsistency
-from evalstone.scorers.tone_consistency import sentence_tones, tone, toned_words, weights
+from evalstone.scorers.text.tone_consistency import sentence_tones, tone, toned_words, weights
 from evalstone.types import Sample, Skipped
 from tests.fakes import outcome_of, score_of
 
@@ -65,12 +65,12 @@ def test_the_distance_to_a_reference_tone_is_taken_off():
 
 def test_the_reference_may_be_the_samples_input_or_reference():
     sample = Sample(input="a good day", output="a day", reference="a day")
-    assert score_of(ToneConsistency(against="input"), sample, []).value == 0
-    assert score_of(ToneConsistency(against="reference"), sample, []).value == 1
-    assert outcome_of(ToneConsistency(against="input"), Sample(output="a"), []) == Skipped(
+    assert score_of(ToneConsistency(compare_to="input"), sample, []).value == 0
+    assert score_of(ToneConsistency(compare_to="reference"), sample, []).value == 1
+    assert outcome_of(ToneConsistency(compare_to="input"), Sample(output="a"), []) == Skipped(
         "tone_consistency needs input"
     )
-    assert ToneConsistency(against="input").score(output="a") == Skipped("tone_consistency needs input")
+    assert ToneConsistency(compare_to="input").score(output="a") == Skipped("tone_consistency needs input")
 
 
 def test_an_empty_answer_is_even():
@@ -80,13 +80,13 @@ def test_an_empty_answer_is_even():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"against": "context"}, "against must be None or 'input' or 'reference'"),
+        ({"compare_to": "context"}, "compare_to must be None or 'input' or 'reference'"),
         ({"reference_tone": 3}, "reference_tone must be text, not 3"),
-        ({"reference_tone": "good", "against": "input"}, "give reference_tone or against, not both"),
+        ({"reference_tone": "good", "compare_to": "input"}, "give reference_tone or compare_to, not both"),
     ],
 )
 def test_options_that_say_nothing_or_two_things_are_refused(options: dict[str, Any], told: str):
-    with pytest.raises(UsageError, match=f"tone_consistency: {told}"):
+    with pytest.raises(ConfigError, match=f"tone_consistency: {told}"):
         ToneConsistency(**cast(Any, options))
 
 

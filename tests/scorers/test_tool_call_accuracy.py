@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.scorers import ToolCallAccuracy
-from evalstone.trajectory import TrajectoryExpectation
-from evalstone.types import Failed, Message, Sample, Skipped, ToolCall
+from evalstone.types import Failed, Message, Sample, Skipped, ToolCall, TrajectoryExpectation
 from tests.fakes import outcome_of, score_of
 
 
@@ -120,5 +119,5 @@ def test_without_messages_nothing_is_known_of_calls():
     ],
 )
 def test_parameters_that_mean_nothing_are_refused(options: dict[str, Any], told: str):
-    with pytest.raises(UsageError, match=f"tool_call_accuracy: {told}"):
+    with pytest.raises(ConfigError, match=f"tool_call_accuracy: {told}"):
         ToolCallAccuracy(**options)

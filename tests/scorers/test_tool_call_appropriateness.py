@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from evalstone.errors import UsageError
-from evalstone.questions.agents import JudgeToolCalls
+from evalstone.errors import ConfigError
+from evalstone.questions.tool_use import JudgeToolCalls
 from evalstone.scorers import ToolCallAppropriateness
 from evalstone.types import Failed, Message, Sample, ToolCall
 from tests.fakes import outcome_of, record_of, score_of
@@ -80,5 +80,5 @@ def test_a_conversation_without_one_of_its_sides_is_broken():
 
 @pytest.mark.parametrize("tools", ["search", 5, [5], [""], [{"description": "nameless"}]])
 def test_tools_that_have_no_name_are_refused(tools: Any):
-    with pytest.raises(UsageError, match=r"tool_call_appropriateness: (a tool must be|tools must be)"):
+    with pytest.raises(ConfigError, match=r"tool_call_appropriateness: (a tool must be|tools must be)"):
         ToolCallAppropriateness(tools=tools)

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.scorers import TrajectoryAccuracy
-from evalstone.trajectory import Trajectory, TrajectoryExpectation
-from evalstone.types import Message, Sample, Skipped, ToolCall
+from evalstone.types import Message, Sample, Skipped, ToolCall, Trajectory, TrajectoryExpectation
 from tests.fakes import outcome_of, score_of
 
 
@@ -74,5 +73,5 @@ def test_the_tool_calls_of_the_messages_stand_in_for_a_trajectory():
     ],
 )
 def test_parameters_that_mean_nothing_are_refused(options: dict[str, Any], told: str):
-    with pytest.raises(UsageError, match=f"trajectory_accuracy: {told}"):
+    with pytest.raises(ConfigError, match=f"trajectory_accuracy: {told}"):
         TrajectoryAccuracy(**options)

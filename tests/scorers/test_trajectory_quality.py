@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.scorers import TrajectoryQuality, TrajectoryWeights
-from evalstone.scorers.named import scorer_from
-from evalstone.scorers.trajectory_quality import weighed
-from evalstone.trajectory import Trajectory, TrajectoryExpectation
-from evalstone.types import Failed, Sample, Skipped
+from evalstone.scorers.agents.trajectory_quality import weighed
+from evalstone.scorers.parse import scorer_from
+from evalstone.types import Failed, Sample, Skipped, Trajectory, TrajectoryExpectation
 from tests.fakes import outcome_of, score_of
 
 
@@ -115,13 +114,13 @@ def test_a_budget_without_measurements_is_an_error_and_neither_0_nor_1():
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), "1", True, None])
 def test_a_weight_that_is_no_number_is_refused(weight: Any):
-    with pytest.raises(UsageError, match="the weight accuracy must be a number"):
+    with pytest.raises(ConfigError, match="the weight accuracy must be a number"):
         TrajectoryWeights(accuracy=weight)
 
 
 def test_defaults_and_weights_of_another_kind_are_refused():
     odd: Any = 5
-    with pytest.raises(UsageError, match="trajectory_quality: defaults: expected steps must be a list"):
+    with pytest.raises(ConfigError, match="trajectory_quality: defaults: expected steps must be a list"):
         TrajectoryQuality(defaults=odd)
-    with pytest.raises(UsageError, match="weights must be TrajectoryWeights or a table of them, not 5"):
+    with pytest.raises(ConfigError, match="weights must be TrajectoryWeights or a table of them, not 5"):
         TrajectoryQuality(weights=odd)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evalstone._core.text import sentences, words
 from evalstone.scorers import Criterion, Penalties, TrajectoryWeights
-from evalstone.text import sentences, words
-from evalstone.trajectory import Trajectory, TrajectoryExpectation
-from evalstone.types import Message, Sample, ToolCall
+from evalstone.types import Message, Sample, ToolCall, Trajectory, TrajectoryExpectation
 
 FULL: dict[str, Any] = {
     "input": "When was Ada born?",
@@ -99,7 +98,7 @@ OTHERS: Mapping[str, list[Any]] = {
     "source": ["Ada was born in 1815."],
     "source_from": [text_of, other_text_of],
     "max_questions": [5, 2.5],
-    "against": ["input", "reference"],
+    "compare_to": ["input", "reference"],
     "content_similarity.method": ["edits"],
     "textual_difference.method": ["blocks"],
     "ignore_case": [False],

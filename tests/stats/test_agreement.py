@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import DataError, UsageError
+from evalstone.errors import ConfigError, DataError
 from evalstone.stats.agreement import LEVELS, cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
 
 N = None
@@ -61,7 +61,7 @@ def test_alpha_is_undefined_without_pairs_and_without_a_difference(ratings: Any)
 
 
 def test_alpha_refuses_an_unknown_level_and_ratings_without_an_order():
-    with pytest.raises(UsageError, match="did you mean nominal"):
+    with pytest.raises(ConfigError, match="did you mean nominal"):
         krippendorff_alpha([(1, 2)], level="nomnal")  # pyright: ignore[reportArgumentType]
     with pytest.raises(DataError, match="ordinal ratings must be finite numbers, not 'a'"):
         krippendorff_alpha([("a", "b")], level="ordinal")

@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from evalstone.errors import DataError, UsageError
+from evalstone.errors import ConfigError, DataError
 from evalstone.stats.bootstrap import bootstrap_interval
 
 VALUES = np.random.default_rng(5).beta(6, 1, 40).tolist()
@@ -71,7 +71,7 @@ def test_what_cannot_be_resampled_has_no_limits() -> None:
     assert same is not None
     assert (one.low, one.high, one.caution) == (None, None, "one sample")
     assert (same.low, same.high, same.caution) == (None, None, "all resamples are alike")
-    with pytest.raises(UsageError, match="resamples must be 100 or more, not 10"):
+    with pytest.raises(ConfigError, match="resamples must be 100 or more, not 10"):
         bootstrap_interval(VALUES, resamples=10)
     with pytest.raises(DataError, match="value 1 is nan"):
         bootstrap_interval([0.5, float("nan")])

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalstone.errors import DataError, UsageError
-from evalstone.stats.columns import codes, column, group_sums, same_length
+from evalstone.errors import ConfigError, DataError
+from evalstone.stats._arrays import codes, column, group_sums, same_length
 
 
 def test_a_column_names_the_first_value_that_does_not_fit() -> None:
@@ -40,5 +40,5 @@ def test_what_is_no_number_is_named(wrong: Any, told: str) -> None:
 
 @pytest.mark.parametrize("scale", [0, -1, np.nan])
 def test_a_scale_that_is_none_is_refused(scale: float) -> None:
-    with pytest.raises(UsageError, match="scores: the range must go up"):
+    with pytest.raises(ConfigError, match="scores: the range must go up"):
         column("scores", [0.0], 0, scale)

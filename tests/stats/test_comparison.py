@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalstone.errors import DataError, UsageError
+from evalstone.errors import ConfigError, DataError
 from evalstone.stats.comparison import biggest_changes, compare_many, compare_pairs, difference_interval
 
 A = [0.5, 1.0, 0.8, 0.2, 0.9, 0.6]
@@ -103,7 +103,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         compare_pairs([0.5], [1.5])
     with pytest.raises(DataError, match="one difference or more"):
         difference_interval([])
-    with pytest.raises(UsageError, match="level"):
+    with pytest.raises(ConfigError, match="level"):
         compare_pairs([0.5], [0.5], level=2)
 
 
@@ -133,7 +133,7 @@ def test_several_runs_are_compared_in_pairs_and_adjusted() -> None:
     assert two is not None
     assert two.friedman is None
     assert compare_many({"a": [], "b": []}) is None
-    with pytest.raises(UsageError, match="two runs or more are wanted, not 1"):
+    with pytest.raises(ConfigError, match="two runs or more are wanted, not 1"):
         compare_many({"a": A})
 
 

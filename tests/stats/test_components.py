@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evalstone.errors import DataError
-from evalstone.stats.components import variance_components
+from evalstone.stats.variance_components import variance_components
 
 
 def test_components_worked_by_hand() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone.stats.confusion import MEASURES, Confusion
+from evalstone.stats.classification import MEASURES, Confusion
 
 TABLE = Confusion(tp=30, fp=10, fn=20, tn=40)
 

@@ -9,8 +9,8 @@ import pytest
 from evalstone.errors import DataError
 from evalstone.stats import mean_interval
 from evalstone.stats.comparison import difference_interval
-from evalstone.stats.correction import Corrected, Labels, ppi_difference, ppi_mean
 from evalstone.stats.intervals import limits, t_quantile
+from evalstone.stats.ppi import Corrected, Labels, ppi_difference, ppi_mean
 
 
 def run(seed: int, n: int, labels: int) -> tuple[list[float], list[float | None]]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstone.errors import DataError
-from evalstone.stats.discrimination import auroc
+from evalstone.stats.roc import auroc
 
 CASES = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2, max_size=30)
 

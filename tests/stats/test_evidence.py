@@ -9,7 +9,7 @@ from scipy.stats import binomtest, ttest_1samp
 from evalstone.errors import DataError
 from evalstone.stats import mean_interval
 from evalstone.stats.comparison import difference_interval
-from evalstone.stats.evidence import Evidence, of_differences, of_scores
+from evalstone.stats.thresholds import Evidence, of_differences, of_scores
 
 SCORES = np.random.default_rng(1).beta(5, 1, 50).tolist()
 

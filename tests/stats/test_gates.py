@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evalstone.errors import DataError, UsageError
+from evalstone.errors import ConfigError, DataError
 from evalstone.stats.gates import AtLeast, AtMost, Criterion, NoWorse, PassRate, decide, overall
 from evalstone.stats.proportions import lower_limit
 
@@ -125,11 +125,11 @@ def test_a_gate_as_a_whole_is_its_worst_criterion() -> None:
 
 
 def test_impossible_criteria_are_refused_by_name() -> None:
-    with pytest.raises(UsageError, match=r"a: the threshold must be in \[0, 1\], not 85"):
+    with pytest.raises(ConfigError, match=r"a: the threshold must be in \[0, 1\], not 85"):
         decide([AtLeast("a", GOOD, 85)])
-    with pytest.raises(UsageError, match=r"a: margin must be in \[0, 1\], not -0.1"):
+    with pytest.raises(ConfigError, match=r"a: margin must be in \[0, 1\], not -0.1"):
         decide([NoWorse("a", GOOD, GOOD, -0.1)])
-    with pytest.raises(UsageError, match="error must be above 0 and below"):
+    with pytest.raises(ConfigError, match="error must be above 0 and below"):
         decide([], error=0.9)
     with pytest.raises(DataError, match="values has 2, baseline has 1"):
         decide([NoWorse("a", [0.1, 0.2], [0.1], 0.0)])

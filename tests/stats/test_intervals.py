@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import DataError, UsageError
+from evalstone.errors import ConfigError, DataError
 from evalstone.stats import Interval, mean_interval, student_t_quantile
 from evalstone.stats.intervals import cluster_spread, t_quantile
 
@@ -263,7 +263,7 @@ def test_a_value_that_is_no_number_is_named(wrong: float) -> None:
 
 def test_impossible_levels_and_groups_are_refused() -> None:
     for level in (0, 1, 95, math.nan):
-        with pytest.raises(UsageError, match="level must be between 0 and 1"):
+        with pytest.raises(ConfigError, match="level must be between 0 and 1"):
             mean_interval([0.5, 0.6], level=level)
     with pytest.raises(DataError, match="2 values, 1 groups"):
         mean_interval([0.5, 0.6], groups=["a"])
@@ -298,7 +298,7 @@ def test_values_and_ranges_that_do_not_fit_are_refused() -> None:
     with pytest.raises(DataError, match=r"values from 0.5 to 2.0 are not all in \[0, 1\]"):
         mean_interval([2.0, 0.5], low=0, high=1)
     for low, high in ((1, 0), (0, 0), (0, math.nan)):
-        with pytest.raises(UsageError, match="the range must go up"):
+        with pytest.raises(ConfigError, match="the range must go up"):
             mean_interval([0.5, 0.6], low=low, high=high)
     with pytest.raises(DataError, match="too far apart for floating point"):
         mean_interval([1e200, -1e200, 3e200])

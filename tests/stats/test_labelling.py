@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from evalstone.errors import DataError, UsageError
-from evalstone.stats.correction import ppi_mean
-from evalstone.stats.labelling import next_to_label, score_strata
+from evalstone.errors import ConfigError, DataError
+from evalstone.stats.ppi import ppi_mean
+from evalstone.stats.stratified_sampling import next_to_label, score_strata
 
 SCORES = np.random.default_rng(1).beta(5, 1, 200).tolist()
 
@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_refused() -> None:
         next_to_label([0.1, 0.2, 0.3], labelled={3: 0.5})
     with pytest.raises(DataError, match="uncertainties: value 0 is -1"):
         next_to_label([0.1], [-1.0])
-    with pytest.raises(UsageError, match="n must be 0 or more"):
+    with pytest.raises(ConfigError, match="n must be 0 or more"):
         next_to_label([0.1], n=-1)
-    with pytest.raises(UsageError, match="most must be 1 or more"):
+    with pytest.raises(ConfigError, match="most must be 1 or more"):
         score_strata([0.1], most=0)

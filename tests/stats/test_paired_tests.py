@@ -9,7 +9,7 @@ import scipy.stats
 import statsmodels.stats.contingency_tables as tables  # pyright: ignore[reportMissingTypeStubs]
 
 from evalstone.errors import DataError
-from evalstone.stats.columns import Floats
+from evalstone.stats._arrays import Floats
 from evalstone.stats.paired_tests import friedman, mcnemar, mid_ranks, sign_flips, signed_ranks, student
 
 

@@ -8,8 +8,8 @@ import pytest
 import scipy.stats
 import statsmodels.stats.power as reference  # pyright: ignore[reportMissingTypeStubs]
 
-from evalstone.errors import DataError, UsageError
-from evalstone.stats.planning import (
+from evalstone.errors import ConfigError, DataError
+from evalstone.stats.power import (
     change_deviation,
     design_effect,
     detectable_difference,
@@ -105,20 +105,20 @@ def test_nothing_can_be_seen_with_one_sample_and_no_difference_ever() -> None:
     assert power_of(50, 0, 0.1) == pytest.approx(0.05)
     assert power_of(50, 0.1, 0) == 1
     assert detectable_difference(1, 0.1) is None
-    with pytest.raises(UsageError, match="difference must be a finite number other than 0"):
+    with pytest.raises(ConfigError, match="difference must be a finite number other than 0"):
         samples_needed(0, deviation=0.1)
-    with pytest.raises(UsageError, match="would need more than 1,000,000,000 samples"):
+    with pytest.raises(ConfigError, match="would need more than 1,000,000,000 samples"):
         samples_needed(1e-9, deviation=1)
 
 
 def test_impossible_settings_are_refused() -> None:
-    with pytest.raises(UsageError, match="power must be above 1 - level and below 1"):
+    with pytest.raises(ConfigError, match="power must be above 1 - level and below 1"):
         samples_needed(0.1, deviation=0.1, power=0.01)
-    with pytest.raises(UsageError, match="deviation must be a finite number of 0 or more"):
+    with pytest.raises(ConfigError, match="deviation must be a finite number of 0 or more"):
         power_of(10, 0.1, -1)
-    with pytest.raises(UsageError, match="sided must be 1 or 2, not 3"):
+    with pytest.raises(ConfigError, match="sided must be 1 or 2, not 3"):
         power_of(10, 0.1, 1, sided=3)
-    with pytest.raises(UsageError, match="design_effect must be above 0"):
+    with pytest.raises(ConfigError, match="design_effect must be above 0"):
         detectable_difference(10, 1, design_effect=0)
     with pytest.raises(DataError, match=r"a rate must be in \[0, 1\]"):
         rate_deviation(1.2)
@@ -130,7 +130,7 @@ def test_impossible_settings_are_refused() -> None:
 
 def test_what_is_no_number_has_no_power() -> None:
     for n, difference in ((100, math.nan), (100, math.inf)):
-        with pytest.raises(UsageError, match="n and difference must be finite"):
+        with pytest.raises(ConfigError, match="n and difference must be finite"):
             power_of(n, difference, 0.1)
 
 
@@ -146,5 +146,5 @@ def test_the_exact_test_of_a_rate_has_the_power_that_was_planned(rate: float, th
     mean = sum(power(m) for m in range(n - 10, n + 11)) / 21
     assert 0.77 < mean <= 1
     assert power(round(0.75 * n)) < 0.8 or rate == 1
-    with pytest.raises(UsageError, match="told from it by no number"):
+    with pytest.raises(ConfigError, match="told from it by no number"):
         passes_needed(0.9, 0.9)

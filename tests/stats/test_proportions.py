@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 import statsmodels.stats.proportion as reference  # pyright: ignore[reportMissingTypeStubs]
 
-from evalstone.errors import DataError, UsageError
+from evalstone.errors import ConfigError, DataError
 from evalstone.stats import mean_interval, wilson_interval
 from evalstone.stats.proportions import lower_limit, rate_interval, upper_limit
 
@@ -56,5 +56,5 @@ def test_impossible_counts_and_levels_are_refused() -> None:
             wilson_interval(successes, n)
         with pytest.raises(DataError, match=rf"from 0 to n: {successes} of {n}"):
             lower_limit(successes, n)
-    with pytest.raises(UsageError, match="level"):
+    with pytest.raises(ConfigError, match="level"):
         upper_limit(1, 2, 1.5)

@@ -6,7 +6,7 @@ import pytest
 
 from evalstone.errors import DataError
 from evalstone.stats import wilson_interval
-from evalstone.stats.rates import Hits, RateStratum, corrected_rate, hits, stratified_rate
+from evalstone.stats.rogan_gladen import Hits, RateStratum, corrected_rate, hits, stratified_rate
 
 
 def test_a_rate_worked_by_hand() -> None:

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from evalstone.errors import DataError, UsageError
+from evalstone.errors import ConfigError, DataError
 from evalstone.stats.sequential import ConfidenceSequence, SequentialGate, Target
 
 
@@ -99,16 +99,16 @@ def test_a_confidence_sequence_closes_in() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"a: the threshold must be inside \(0, 1\), not 1"):
+    with pytest.raises(ConfigError, match=r"a: the threshold must be inside \(0, 1\), not 1"):
         SequentialGate([Target("a", 1.0)])
-    with pytest.raises(UsageError, match="targets must have names of their own"):
+    with pytest.raises(ConfigError, match="targets must have names of their own"):
         SequentialGate([Target("a", 0.5), Target("a", 0.6)])
-    with pytest.raises(UsageError, match="error must be above 0"):
+    with pytest.raises(ConfigError, match="error must be above 0"):
         SequentialGate([Target("a", 0.5)], error=0)
-    with pytest.raises(UsageError, match="low and high must be finite and go up"):
+    with pytest.raises(ConfigError, match="low and high must be finite and go up"):
         ConfidenceSequence(0, math.inf)
     gate = SequentialGate([Target("a", 0.5)])
-    with pytest.raises(UsageError, match="'b' is no target; targets are a"):
+    with pytest.raises(ConfigError, match="'b' is no target; targets are a"):
         gate.add({"b": 0.5})
     with pytest.raises(DataError, match=r"a: nan is no number in \[0, 1\]"):
         gate.add({"a": math.nan})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from evalstone.errors import DataError, UsageError
+from evalstone.errors import ConfigError, DataError
 from evalstone.stats import mean_interval
 from evalstone.stats.slices import drift, slice_by, worst_slices
 
@@ -116,7 +116,7 @@ def test_a_judge_that_stays_is_stable_if_there_are_enough_anchors_to_say() -> No
 
 def test_what_does_not_fit_is_refused() -> None:
     assert drift([], []) is None
-    with pytest.raises(UsageError, match="tolerance must be above 0"):
+    with pytest.raises(ConfigError, match="tolerance must be above 0"):
         drift([0.5], [0.5], tolerance=0)
     with pytest.raises(DataError, match="values has 1, keys has 2"):
         slice_by([0.5], ["a", "b"])

@@ -14,7 +14,7 @@ from evalstone.cli.audit import audit
 from evalstone.cli.calibrate import calibrate
 from evalstone.cli.judges import judges
 from evalstone.cli.ledger import ledger_app
-from evalstone.errors import EvalstoneError, RunEndedError
+from evalstone.errors import EvalstoneError, RunAborted
 
 USAGE, ENDED = 2, 3
 
@@ -43,8 +43,8 @@ JudgeOption = Annotated[
     typer.Option(
         "--judge",
         "-j",
-        help="embedded (no key, no network), a model such as openai/gpt-5.1, or judges made of judges: "
-        "'cascade(embedded, openai/gpt-5.1, below=0.9)'. See evalstone judges.",
+        help="lexical (no key, no network), a model such as openai/gpt-5.1, or judges made of judges: "
+        "'cascade(lexical, openai/gpt-5.1, below=0.9)'. See evalstone judges.",
     ),
 ]
 BaseUrlOption = Annotated[
@@ -121,7 +121,7 @@ def demo(
     out: Annotated[str, typer.Option("--out", "-o", help="Folder for the results.")] = "results/demo",
     ledger: LedgerOption = None,
 ) -> None:
-    """Judge the bundled real RAG answers with the embedded judge: no key, no network."""
+    """Judge the bundled real RAG answers with the lexical judge: no key, no network."""
     from evalstone.cli import commands  # noqa: PLC0415
 
     raise typer.Exit(commands.demo(out, ledger))
@@ -153,7 +153,7 @@ def score(
     given = {name: value for name, value in fields.items() if value is not None}
     raise typer.Exit(
         commands.score(
-            scorer, given, planning.judge_spec("embedded" if judge is None else judge, base_url), ledger, as_json
+            scorer, given, planning.judge_spec("lexical" if judge is None else judge, base_url), ledger, as_json
         )
     )
 
@@ -197,7 +197,7 @@ def main() -> None:
     sys.path.append(str(Path.cwd()))  # where a scorer named module:scorer lies; last, so that it hides no other module
     try:
         app()
-    except RunEndedError as error:
+    except RunAborted as error:
         typer.echo(
             f"evalstone: {error}\nWhat was judged is in the ledger: the same command goes on from there.", err=True
         )

@@ -23,7 +23,7 @@ def audit(
     data: Annotated[
         str | None, typer.Argument(help="Samples (JSON, JSONL, CSV, Parquet); without, the bundled answers.")
     ] = None,
-    judge: JudgeOption = "embedded",
+    judge: JudgeOption = "lexical",
     scorer: Annotated[
         list[str] | None, typer.Option("--scorer", "-s", help="Repeatable; without it, faithfulness.")
     ] = None,

@@ -11,18 +11,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evalstone import bridge
+from evalstone._core import sync
 from evalstone.api import DEFAULT_LEDGER
 from evalstone.cli.commands import FAILED, GO_ON, INTERRUPTED, INTERRUPTION, OK
 from evalstone.cli.screen import console
-from evalstone.dataset.writing import json_line
-from evalstone.demo import DEMO_DATA
+from evalstone.datasets.demo import DEMO_DATA
+from evalstone.datasets.writing import json_line
+from evalstone.judge_quality import auditing as auditor
+from evalstone.judge_quality.auditing import Audit, Audited
+from evalstone.judge_quality.effects import ERROR_RATE, Effect
+from evalstone.judge_quality.perturbations import EDITS
+from evalstone.judge_quality.settings import Asking, Auditing
 from evalstone.report.terminal import money, safe
-from evalstone.trust import auditing as auditor
-from evalstone.trust.auditing import Audit, Audited
-from evalstone.trust.edits import EDITS
-from evalstone.trust.effects import ERROR_RATE, Effect
-from evalstone.trust.settings import Asking, Auditing
 from evalstone.types import NO_USAGE, total_cost
 
 COUNTED = "an instruction to the judge, which it seems to count as a part of the text"
@@ -70,7 +70,7 @@ def dry_run(subject: Subject, how: Auditing, ask: Asking) -> None:
     work = auditor.estimated(
         subject.data or DEMO_DATA, subject.scorers, judge=subject.judge, ledger=ledger, auditing=how, asking=ask
     )
-    found = bridge.run(work)
+    found = sync.run(work)
     first, again = found[:2]
     price = total_cost(one.cost for one in found)
     usage = sum((one.usage for one in found), NO_USAGE)

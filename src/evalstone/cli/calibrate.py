@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 JudgeOption = Annotated[
-    str, typer.Option("--judge", "-j", help="embedded (no key, no network), or a model such as openai/gpt-5.1.")
+    str, typer.Option("--judge", "-j", help="lexical (no key, no network), or a model such as openai/gpt-5.1.")
 ]
 BaseUrlOption = Annotated[
     str | None, typer.Option("--base-url", help="Of any OpenAI-compatible server, for the judge's model.")
@@ -29,7 +29,7 @@ def calibrate(
         str, typer.Option("--labels", help="Samples with columns of labels; with --data, their ids and labels.")
     ],
     data: Annotated[str | None, typer.Option("--data", help="The samples, where the labels are a file beside.")] = None,
-    judge: JudgeOption = "embedded",
+    judge: JudgeOption = "lexical",
     scorer: Annotated[str, typer.Option("--scorer", "-s", help="The scorer whose score is compared.")] = "faithfulness",
     label: Annotated[
         list[str] | None, typer.Option("--label", help="A column of labels. Repeatable, one an annotator.")

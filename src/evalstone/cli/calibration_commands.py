@@ -11,23 +11,23 @@ from typing import Any, cast
 from rich.text import Text
 
 from evalstone.api import DEFAULT_LEDGER
-from evalstone.calibration import Calibration, calibrations_folder
-from evalstone.calibration.measures import measured
-from evalstone.calibration.store import file_for, stored
-from evalstone.calibration.values import Method
 from evalstone.cli.commands import FAILED, GO_ON, INTERRUPTED, INTERRUPTION, OK, interruptible
+from evalstone.cli.config_file import pairs
 from evalstone.cli.judge_list import calibrations_table
 from evalstone.cli.planning import judge_spec
 from evalstone.cli.screen import console
-from evalstone.config import pairs
-from evalstone.dataset.writing import json_line, write_jsonl, write_text
-from evalstone.errors import UsageError
+from evalstone.datasets.writing import json_line, write_jsonl, write_text
+from evalstone.errors import ConfigError
+from evalstone.judge_quality import calibrating
+from evalstone.judge_quality.settings import Asking, Labelling
 from evalstone.judges.base import Judge
-from evalstone.judges.named import judge_from
+from evalstone.judges.parse import parse_judge
 from evalstone.report.calibration import show_calibration
 from evalstone.report.reliability import reliability_svg
-from evalstone.trust import calibrating
-from evalstone.trust.settings import Asking, Labelling
+from evalstone.results.calibration import Calibration, calibrations_folder
+from evalstone.results.calibration.measures import measured
+from evalstone.results.calibration.store import file_for, stored
+from evalstone.results.calibration.values import Method
 
 __all__ = ["Files", "Subject", "asking", "calibrate", "judge_spec", "labelling"]
 
@@ -57,7 +57,7 @@ class Files:
 def asking(
     mapping: list[str], *, concurrency: int, fresh: bool, budget: float | None, quiet: bool
 ) -> Generator[Asking]:
-    """How the judge is asked, within a block that Ctrl-C ends in good order. Raises UsageError for a bad mapping."""
+    """How the judge is asked, within a block that Ctrl-C ends in good order. Raises ConfigError for a bad mapping."""
     fields = pairs(mapping, "--map", "FIELD=COLUMN", blank=True)
     with interruptible() as stop:
         yield Asking(
@@ -73,7 +73,7 @@ def asking(
 def labelling(
     columns: list[str], positive: list[str], label_range: str | None, cut: float | None, maximise: str, fit: str
 ) -> Labelling:
-    """How labels are read. Raises UsageError for a range that is not LOW:HIGH."""
+    """How labels are read. Raises ConfigError for a range that is not LOW:HIGH."""
     return Labelling(
         columns=tuple(columns),
         positive=tuple(positive),
@@ -89,15 +89,15 @@ def _range(text: str) -> tuple[float, float]:
     try:
         return float(low), float(high)
     except ValueError:
-        raise UsageError(f"--label-range takes LOW:HIGH, such as 1:5, not {text!r}") from None
+        raise ConfigError(f"--label-range takes LOW:HIGH, such as 1:5, not {text!r}") from None
 
 
 def calibrate(subject: Subject, how: Labelling, ask: Asking, files: Files) -> int:
     """Calibrate, show, write; the exit code."""
     ledger = subject.ledger or DEFAULT_LEDGER
-    judge = judge_from(subject.judge)
+    judge = parse_judge(subject.judge)
     if subject.alone and ask.budget is not None:
-        raise UsageError("--alone calibrates several judges and --budget is for one; calibrate them one by one")
+        raise ConfigError("--alone calibrates several judges and --budget is for one; calibrate them one by one")
     found: list[Calibration] = []
     for one in (judge, *(judge.members if subject.alone else ())):
         made = calibrating.calibrate(

@@ -8,12 +8,12 @@ from dataclasses import MISSING, fields
 from rich.table import Table
 from rich.text import Text
 
-from evalstone.checks import Check
 from evalstone.cli.others import show_definitions, show_names
 from evalstone.cli.screen import console
-from evalstone.engine import ALL_SCORERS
-from evalstone.errors import UsageError, unknown
+from evalstone.errors import ConfigError, unknown
+from evalstone.run.plan import ALL_SCORERS
 from evalstone.scorers.base import Scorer, summary
+from evalstone.scorers.checks import Check
 
 
 def scorers(name: str | None, system: str | None = None) -> None:
@@ -26,7 +26,7 @@ def scorers(name: str | None, system: str | None = None) -> None:
         return
     key = name.replace("-", "_")
     if key not in ALL_SCORERS:
-        raise UsageError(unknown("scorer", name, ALL_SCORERS))
+        raise ConfigError(unknown("scorer", name, ALL_SCORERS))
     _explain(ALL_SCORERS[key])
 
 

@@ -14,19 +14,20 @@ from rich.text import Text
 
 from evalstone.api import DEFAULT_LEDGER, evaluate
 from evalstone.api import score as score_one
+from evalstone.cli.config_file import RunConfig
 from evalstone.cli.planning import planned
 from evalstone.cli.run_gate import gate_code, run_gate
 from evalstone.cli.screen import console
-from evalstone.config import RunConfig
-from evalstone.dataset.writing import json_line
-from evalstone.demo import DEMO_DATA
-from evalstone.engine import ALL_SCORERS, Run
-from evalstone.engine.batch import WAITING, Batch
-from evalstone.engine.limits import Stop
+from evalstone.datasets.demo import DEMO_DATA
+from evalstone.datasets.writing import json_line
 from evalstone.ledger.location import shown
 from evalstone.report.files import write_run
 from evalstone.report.terminal import money, safe, show_run
-from evalstone.types import Failed, Score, Skipped, Step
+from evalstone.results.run import Run
+from evalstone.run.batch.options import WAITING, Batch
+from evalstone.run.budget import Stop
+from evalstone.run.plan import ALL_SCORERS
+from evalstone.types import Failed, JudgeCall, Score, Skipped
 
 OK, BELOW, FAILED, INTERRUPTED = 0, 1, 3, 130
 INTERRUPTION = "interrupted"
@@ -52,9 +53,9 @@ def run(config: RunConfig, *, quiet: bool, hint: str = "") -> int:
             stop=stop,
             on_record=watch.add if watch else None,
         )
-    if result.batches and (result.ended == INTERRUPTION or WAITING in result.ended):
+    if result.batches and (result.stop_reason == INTERRUPTION or WAITING in result.stop_reason):
         return _waits(result, config, plan.size)
-    if result.ended == INTERRUPTION:
+    if result.stop_reason == INTERRUPTION:
         sys.stderr.write(f"{len(result)} of {plan.size} outcomes are in {shown(config.ledger)}: {GO_ON}\n")
         return INTERRUPTED
     screen = console()
@@ -69,13 +70,13 @@ def _say(told: str) -> None:
 
 def _waits(result: Run, config: RunConfig, size: int) -> int:
     """Say what a run waits for, which a run through batches does until they are done; the exit code."""
-    waits = result.ended if result.ended != INTERRUPTION else f"{WAITING}{', '.join(result.batches)}"
+    waits = result.stop_reason if result.stop_reason != INTERRUPTION else f"{WAITING}{', '.join(result.batches)}"
     screen = console()
-    screen.print(Text(f"{safe(result.dataset)}: {safe(waits, 1000)}"))
+    screen.print(Text(f"{safe(result.dataset_name)}: {safe(waits, 1000)}"))
     screen.print(Text(f"{len(result)} of {size} outcomes are in {shown(config.ledger)}, run {result.id}."))
     screen.print(Text("The same command reads the answers when they are there, and goes on:"))
     _show_command(screen)
-    return INTERRUPTED if result.ended == INTERRUPTION else FAILED
+    return INTERRUPTED if result.stop_reason == INTERRUPTION else FAILED
 
 
 def _show_command(screen: Console) -> None:
@@ -109,7 +110,7 @@ def _where(result: Run, config: RunConfig, screen: Console, hint: str) -> None:
         folder = write_run(result, config.out)
         screen.print(Text(f"Results: {folder / 'records.jsonl'} and {folder / 'summary.json'}"))
     screen.print(Text(f"Ledger:  {shown(config.ledger)}, run {result.id}"))
-    name = result.cards[0].name
+    name = result.scorers[0].name
     screen.print(Text("\nNext:", style="bold"))
     again = f"  evalstone report {config.out or result.id}     show this again; with --html FILE as a page"
     screen.print(Text(hint or again))
@@ -121,24 +122,24 @@ def _exit_code(result: Run, config: RunConfig, screen: Console) -> int:
     below = False
     for name, floor in config.minimum.items():
         line = result[name]
-        met = line.mean is not None and (line.mean <= floor if line.card.lower_is_better else line.mean >= floor)
+        met = line.mean is not None and (line.mean <= floor if line.info.lower_is_better else line.mean >= floor)
         if not met:
             told = "has no score" if line.mean is None else f"has a mean of {line.mean:.3f}"
-            bound = "at most" if line.card.lower_is_better else "at least"
+            bound = "at most" if line.info.lower_is_better else "at least"
             screen.print(Text(f"{name} {told}; {bound} {floor:g} was asked for", style="red"))
             below = True
     if below:
         return BELOW
     if not result.complete:
         higher = "" if config.budget is None else ", with a higher --budget"
-        told = f"The run ended before its end: {result.ended}. {GO_ON.capitalize()}{higher}:"
+        told = f"The run ended before its end: {result.stop_reason}. {GO_ON.capitalize()}{higher}:"
         screen.print(Text(told, style="yellow"))
         _show_command(screen)
     return FAILED if result.failed or not result.complete else OK
 
 
 def demo(out: str, ledger: str | None) -> int:
-    """Judge the bundled data with the embedded judge."""
+    """Judge the bundled data with the lexical judge."""
     config = RunConfig(data=str(DEMO_DATA), scorers=DEMO_SCORERS, out=out, ledger=ledger or DEFAULT_LEDGER)
     hint = (
         f"  evalstone run YOUR.jsonl --scorer faithfulness     your own data (JSON, JSONL, CSV)\n"
@@ -172,12 +173,12 @@ def score(scorer: str, fields: Mapping[str, Any], judge: Any, ledger: str | None
     return FAILED if isinstance(record.outcome, Failed) else OK
 
 
-def _nested(step: Step, depth: int = 1) -> Iterator[tuple[int, Step]]:
+def _nested(step: JudgeCall, depth: int = 1) -> Iterator[tuple[int, JudgeCall]]:
     """A step and those of its members, each with its depth."""
     yield depth, step
     for member in step.members:
         yield from _nested(member, depth + 1)
 
 
-def _told(step: Step) -> str:
+def _told(step: JudgeCall) -> str:
     return f"{step.question}, {'not answered' if step.answer is None else 'answered'} by"

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from evalstone.analysis.comparison import Adjustment
-from evalstone.analysis.comparison import compare as compare_runs
-from evalstone.analysis.drift import judge_drift
 from evalstone.cli.outputs import Outputs, deliver, lines
 from evalstone.cli.reporting import found_run
 from evalstone.cli.screen import console
-from evalstone.dataset.writing import json_line
-from evalstone.errors import UsageError
+from evalstone.datasets.writing import json_line
+from evalstone.errors import ConfigError
 from evalstone.report.comparison import comparison_csv, comparison_markdown, show_comparison
 from evalstone.report.comparison_html import comparison_page
 from evalstone.report.drift import show_drift
+from evalstone.results.compare import Adjustment
+from evalstone.results.compare import compare as compare_runs
+from evalstone.results.drift import judge_drift
 
 OK, DRIFTED = 0, 1
 
@@ -34,7 +34,7 @@ class Way:
 def compare(names: Sequence[str], ledger: str | None, outputs: Outputs, way: Way) -> int:
     """Compare runs and show or write the result; the exit code."""
     if len(names) < 2:
-        raise UsageError(f"a comparison takes two runs or more, not {len(names)}")
+        raise ConfigError(f"a comparison takes two runs or more, not {len(names)}")
     runs = [found_run(name, ledger) for name in names]
     made = compare_runs(*runs, by=way.by, anyway=way.anyway, adjustment=cast("Adjustment", way.adjustment))
     compared = replace(made, names=dict(zip(made.runs, names, strict=True)))
@@ -55,9 +55,9 @@ def compare(names: Sequence[str], ledger: str | None, outputs: Outputs, way: Way
 def drift(names: Sequence[str], ledger: str | None, outputs: Outputs, way: Way) -> int:
     """Hold the same anchors, judged then and now, against each other; the exit code."""
     if way.by or way.anyway or way.adjustment != "holm":
-        raise UsageError("--anchor goes without --by, --anyway and --adjust: it looks at the same samples as a whole")
+        raise ConfigError("--anchor goes without --by, --anyway and --adjust: it looks at the same samples as a whole")
     if len(names) != 2:
-        raise UsageError(f"--anchor takes two runs, the earlier one first, not {len(names)}")
+        raise ConfigError(f"--anchor takes two runs, the earlier one first, not {len(names)}")
     before, now = (found_run(name, ledger) for name in names)
     found = judge_drift(before, now)
     deliver(outputs, {"json": lambda: lines([json_line({"format": 1, "scorers": found})])})

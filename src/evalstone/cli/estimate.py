@@ -5,20 +5,19 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from evalstone import bridge
+from evalstone._core import sync
+from evalstone.cli.config_file import RunConfig
 from evalstone.cli.planning import planned
 from evalstone.cli.screen import console
-from evalstone.config import RunConfig
-from evalstone.engine import estimate
-from evalstone.engine.estimate import SECONDS_A_CALL
-from evalstone.judges.prices import at_batch_price
+from evalstone.judges.providers.pricing import at_batch_price
 from evalstone.report.terminal import money, safe
+from evalstone.run.dry_run import SECONDS_A_CALL, estimate
 
 
 def dry_run(config: RunConfig) -> None:
     """Print what a run would ask and cost."""
     plan = planned(config, asking=False)
-    found = bridge.run(estimate(plan, ledger=None if config.fresh else config.ledger))
+    found = sync.run(estimate(plan, ledger=None if config.fresh else config.ledger))
     screen = console()
     screen.print(
         Text(f"{safe(plan.dataset.name)}: {found.samples} samples, judged by {found.judge}. Nothing was asked.")

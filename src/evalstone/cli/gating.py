@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from evalstone.analysis.gating import Gate, GateCriteria
-from evalstone.analysis.gating import gate as gate_run
 from evalstone.cli.outputs import Outputs, deliver, lines
 from evalstone.cli.reporting import found_run
 from evalstone.cli.screen import console
-from evalstone.dataset.writing import json_line
-from evalstone.errors import UsageError
+from evalstone.datasets.writing import json_line
+from evalstone.errors import ConfigError
 from evalstone.report.gate import gate_junit, gate_markdown, show_gate
+from evalstone.results.gate import Gate, GateCriteria
+from evalstone.results.gate import gate as gate_run
 
 OK, FAIL, FAILED, INCONCLUSIVE = 0, 1, 3, 4
 CODES = {"own": INCONCLUSIVE, "pass": OK, "fail": FAIL}
@@ -21,14 +21,14 @@ CODES = {"own": INCONCLUSIVE, "pass": OK, "fail": FAIL}
 def criteria_from(
     minimum: Sequence[str], maximum: Sequence[str], no_worse: Sequence[str], pass_rate: Sequence[str]
 ) -> GateCriteria:
-    """Criteria from the texts of options. Raises UsageError for one that cannot be read."""
+    """Criteria from the texts of options. Raises ConfigError for one that cannot be read."""
     rates: dict[str, tuple[float, float]] = {}
     for text, share in _pairs(pass_rate, "--pass-rate", "SCORER@SCORE=SHARE").items():
         name, at, bar = text.rpartition("@")
         if not (name and at):
-            raise UsageError(f"--pass-rate takes SCORER@SCORE=SHARE, such as faithfulness@0.8=0.9, not {text!r}")
+            raise ConfigError(f"--pass-rate takes SCORER@SCORE=SHARE, such as faithfulness@0.8=0.9, not {text!r}")
         if _scorer(name) in rates:
-            raise UsageError(f"--pass-rate {name} is asked for twice; one gate takes one score and share of a scorer")
+            raise ConfigError(f"--pass-rate {name} is asked for twice; one gate takes one score and share of a scorer")
         rates[_scorer(name)] = (_number(bar, "--pass-rate", name), _number(share, "--pass-rate", name))
     return GateCriteria(
         minimum=_numbers(minimum, "--min", "SCORER=MEAN"),
@@ -45,15 +45,15 @@ def _numbers(texts: Sequence[str], option: str, form: str) -> dict[str, float]:
 def _pairs(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
     """What stands before and behind the last equals sign, for a scorer may be named with its parameters.
 
-    Raises UsageError for what is named twice, for one of the two would be lost.
+    Raises ConfigError for what is named twice, for one of the two would be lost.
     """
     found: dict[str, str] = {}
     for text in texts:
         name, _, value = text.rpartition("=")
         if not (name and value):
-            raise UsageError(f"{option} takes {form}, not {text!r}")
+            raise ConfigError(f"{option} takes {form}, not {text!r}")
         if (scorer := _scorer(name.strip())) in found:
-            raise UsageError(f"{option} {scorer} is asked for twice: {found[scorer]} and {value.strip()}")
+            raise ConfigError(f"{option} {scorer} is asked for twice: {found[scorer]} and {value.strip()}")
         found[scorer] = value.strip()
     return found
 
@@ -66,9 +66,9 @@ def _number(text: str, option: str, name: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise UsageError(f"{option} {name} takes a number, not {text!r}") from None
+        raise ConfigError(f"{option} {name} takes a number, not {text!r}") from None
     if not math.isfinite(value):
-        raise UsageError(f"{option} {name} takes a finite number, not {text!r}")
+        raise ConfigError(f"{option} {name} takes a finite number, not {text!r}")
     return value
 
 
@@ -83,7 +83,7 @@ def held(
 def gate(made: Gate, outputs: Outputs, inconclusive: str) -> int:
     """Show or write a gate; the exit code."""
     if inconclusive not in CODES:
-        raise UsageError(f"--inconclusive takes {', '.join(CODES)}, not {inconclusive!r}")
+        raise ConfigError(f"--inconclusive takes {', '.join(CODES)}, not {inconclusive!r}")
     to_screen = deliver(
         outputs,
         {

@@ -10,38 +10,38 @@ from rich.table import Table
 from rich.text import Text
 
 from evalstone.api import DEFAULT_LEDGER
-from evalstone.calibration import Calibration, known_calibrations
 from evalstone.cli.screen import console
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
-from evalstone.judges.embedded import EmbeddedJudge
-from evalstone.judges.named import judge_from
-from evalstone.judges.providers import PROVIDERS, Provider
+from evalstone.judges.lexical import LexicalJudge
+from evalstone.judges.parse import parse_judge
+from evalstone.judges.providers.catalog import PROVIDERS, Provider
 from evalstone.report.terminal import safe
+from evalstone.results.calibration import Calibration, list_calibrations
 from evalstone.types import Usage
 
 THOUSAND = 1000
 MADE_OF_JUDGES = (
-    ("panel(openai/gpt-5.1, google/gemini-2.5-pro, embedded)", "several vote: majority, mean or unanimous"),
-    ("cascade(embedded, openai/gpt-5.1, below=0.9)", "the second is asked where the first is unsure"),
-    ("consistent(openai/gpt-5.1(temperature=0.7), samples=5)", "one is asked several times, and outvotes itself"),
+    ("panel(openai/gpt-5.1, google/gemini-2.5-pro, lexical)", "several vote: majority, mean or unanimous"),
+    ("cascade(lexical, openai/gpt-5.1, below=0.9)", "the second is asked where the first is unsure"),
+    ("self_consistency(openai/gpt-5.1(temperature=0.7), samples=5)", "one is asked several times, and outvotes itself"),
 )
 
 
 def judges(name: str | None, ledger: str | None) -> None:
-    """List all judges, or explain one. Raises UsageError for a name that is no judge's."""
+    """List all judges, or explain one. Raises ConfigError for a name that is no judge's."""
     screen = console()
     if name is None:
         _list(screen, ledger or DEFAULT_LEDGER)
     else:
-        _explain(judge_from(name), screen, ledger or DEFAULT_LEDGER)
+        _explain(parse_judge(name), screen, ledger or DEFAULT_LEDGER)
 
 
 def _list(screen: Console, ledger: str) -> None:
-    embedded = EmbeddedJudge()
-    screen.print(Text.assemble(("embedded", "bold"), f"  {embedded.identity}, no key, no network, no cost"))
-    screen.print(Text(f"  {embedded.note}", style="dim"))
-    _measured(screen, embedded)
+    lexical = LexicalJudge()
+    screen.print(Text.assemble(("lexical", "bold"), f"  {lexical.identity}, no key, no network, no cost"))
+    screen.print(Text(f"  {lexical.note}", style="dim"))
+    _measured(screen, lexical)
     table = _table("language models", "key", "reached at")
     for provider, how in PROVIDERS.items():
         table.add_row(f"{provider}/MODEL", _key(how), Text(_place(how), style="dim"))
@@ -51,12 +51,12 @@ def _list(screen: Console, ledger: str) -> None:
     for example, how in MADE_OF_JUDGES:
         made.add_row(example, Text(how, style="dim"))
     screen.print(made)
-    _calibrations(screen, known_calibrations(ledger))
+    _calibrations(screen, list_calibrations(ledger))
     screen.print(Text("\nevalstone judges 'NAME' explains one, and says whether it can be asked.", style="dim"))
 
 
-def _measured(screen: Console, judge: EmbeddedJudge) -> None:
-    """What was measured of the embedded judge: can it tell supported responses from others?"""
+def _measured(screen: Console, judge: LexicalJudge) -> None:
+    """What was measured of the lexical judge: can it tell supported responses from others?"""
     table = _table("  measured on", "responses", "unsupported", "AUROC [95 %]", "left out of training", "word overlap")
     for one in judge.card.data_sets:
         low, high = one.auroc_interval
@@ -64,7 +64,7 @@ def _measured(screen: Console, judge: EmbeddedJudge) -> None:
         counts = f"{one.rows:,}", f"{one.positive:,}"
         table.add_row(f"  {one.name}", *counts, auroc, f"{one.left_out.auroc:.3f}", f"{one.word_overlap_auroc:.3f}")
     screen.print(table)
-    screen.print(Text("  0.5 is a coin's, 1 is perfect. docs/embedded-judge.md has the rest.\n", style="dim"))
+    screen.print(Text("  0.5 is a coin's, 1 is perfect. docs/lexical-judge.md has the rest.\n", style="dim"))
 
 
 def _table(*columns: str) -> Table:
@@ -101,7 +101,7 @@ def _explain(judge: Judge, screen: Console, ledger: str) -> None:
             screen.print(Text(f"{'  ' * depth}{safe(one.identity, 200)}"))
     # Its members as well, for what they are worth alone is what a judge of judges is held against.
     names = {one.identity for _, one in _tree(judge)}
-    known = [one for one in known_calibrations(ledger) if one.judge in names]
+    known = [one for one in list_calibrations(ledger) if one.judge in names]
     _calibrations(screen, known)
     if all(one.judge != judge.identity for one in known):
         screen.print(Text("\nNot calibrated here: evalstone calibrate --judge … --labels …", style="dim"))
@@ -125,7 +125,7 @@ def _price(judge: Judge) -> str:
 def _ready(judge: Judge) -> str:
     try:
         judge.check()
-    except UsageError as error:
+    except ConfigError as error:
         return f"cannot be asked: {error}"
     return "can be asked"
 
@@ -139,7 +139,7 @@ def _calibrations(screen: Console, known: Sequence[Calibration]) -> None:
 
 def calibrations_table(title: str, known: Sequence[Calibration]) -> Table:
     """A line for each calibration: whose it is, on what, and how far the judge was right."""
-    from evalstone.calibration.measures import measured  # noqa: PLC0415 - scipy, which only a calibration needs
+    from evalstone.results.calibration.measures import measured  # noqa: PLC0415 - scipy, which only a calibration needs
 
     table = _table(title, "scorer", "on", "accuracy [95 %]", "kappa", "AUROC")
     for one in known:

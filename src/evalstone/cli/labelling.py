@@ -16,14 +16,15 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from evalstone.analysis.labelling import labels_of, to_label
 from evalstone.cli.reporting import found_run
 from evalstone.cli.screen import console
-from evalstone.dataset.labels import LabelFile
-from evalstone.engine import ALL_SCORERS, Run
-from evalstone.engine.summary import ScorerCard
-from evalstone.errors import UsageError
+from evalstone.datasets.labels import LabelFile
+from evalstone.errors import ConfigError
 from evalstone.report.terminal import safe
+from evalstone.results.human_labels import load_labels, select_for_labeling
+from evalstone.results.run import Run
+from evalstone.results.summary import ScorerInfo
+from evalstone.run.plan import ALL_SCORERS
 from evalstone.types import Sample
 
 OK = 0
@@ -42,31 +43,31 @@ class Task:
     name: str
     run: Run
     title: str
-    card: ScorerCard
+    info: ScorerInfo
     file: LabelFile
     given: Mapping[str, float]
 
 
 def task(name: str, scorer: str | None, to: str, *, ledger: str | None, data: str | None) -> Task:
-    """What is to be labelled, checked. Raises UsageError when the texts of the run are not at hand."""
+    """What is to be labelled, checked. Raises ConfigError when the texts of the run are not at hand."""
     run = found_run(name, ledger, data)
-    title = run.titles[run.cards[0].signature] if scorer is None else scorer
-    if run.data is None:
-        raise UsageError(
+    title = run.titles[run.scorers[0].signature] if scorer is None else scorer
+    if run.dataset is None:
+        raise ConfigError(
             f"the texts of run {run.id} are not at hand, and there is nothing to read: name them with --data"
         )
     if not run[title].scored:
-        raise UsageError(f"no sample of run {run.id} has a score of {title}, which labels could be held against")
+        raise ConfigError(f"no sample of run {run.id} has a score of {title}, which labels could be held against")
     file = LabelFile(to)
-    given: Mapping[str, float] = labels_of(run, title, to) if file.exists else {}
-    return Task(name, run, title, run[title].card, file, given)
+    given: Mapping[str, float] = load_labels(run, title, to) if file.exists else {}
+    return Task(name, run, title, run[title].info, file, given)
 
 
 def label(work: Task, *, count: int, seed: int) -> int:
     """Ask for labels until all are given or the person quits; the exit code."""
     screen = console()
-    chosen = to_label(work.run, work.title, work.given, count=count, seed=seed)
-    samples = {sample.id: sample for sample in work.run.data or () if sample.id in set(chosen)}
+    chosen = select_for_labeling(work.run, work.title, work.given, count=count, seed=seed)
+    samples = {sample.id: sample for sample in work.run.dataset or () if sample.id in set(chosen)}
     ready = [samples[name] for name in chosen if name in samples]
     if not ready:
         screen.print("Every sample that has a score is labelled.")
@@ -81,11 +82,11 @@ def label(work: Task, *, count: int, seed: int) -> int:
 
 
 def _introduce(screen: Console, work: Task, count: int) -> None:
-    kind = ALL_SCORERS.get(work.card.name)
+    kind = ALL_SCORERS.get(work.info.name)
     about = (kind.__doc__ or "").strip().split("\n")[0] if kind is not None else ""
     screen.print(Text.assemble((work.title, "bold"), f"  {about}"))
-    full = f"{work.card.scale:g}"
-    better = "lower is better" if work.card.lower_is_better else "higher is better"
+    full = f"{work.info.scale:g}"
+    better = "lower is better" if work.info.lower_is_better else "higher is better"
     screen.print(
         Text(
             f"{count} samples. y is the full score of {full}, n is 0, or type a number from 0 to {full} ({better}); "
@@ -99,7 +100,7 @@ def _loop(screen: Console, work: Task, samples: Sequence[Sample]) -> int:
     labelled = 0
     for number, sample in enumerate(samples, start=1):
         _show(screen, sample, f"{number} of {len(samples)}")
-        reply = _reply(screen, work.card)
+        reply = _reply(screen, work.info)
         if reply in (None, "quit"):
             break
         if reply != "skip":
@@ -129,7 +130,7 @@ def _block(screen: Console, name: str, text: str) -> None:
     screen.print(Padding(Text("\n".join(lines)), (0, 0, 0, 2)))
 
 
-def _reply(screen: Console, card: ScorerCard) -> Reply:
+def _reply(screen: Console, info: ScorerInfo) -> Reply:
     """The label as it goes into the file, "skip" or "quit"; None when the input has ended."""
     while True:
         screen.print(Text("label> ", style="bold"), end="")
@@ -145,9 +146,9 @@ def _reply(screen: Console, card: ScorerCard) -> Reply:
             return "skip"
         if word in QUIT:
             return "quit"
-        if (number := _number(word)) is not None and 0 <= number <= card.scale:
+        if (number := _number(word)) is not None and 0 <= number <= info.scale:
             return f"{number:g}"
-        screen.print(Text(f"y, n, a number from 0 to {card.scale:g}, s or q is wanted, not {safe(word, 40)}"))
+        screen.print(Text(f"y, n, a number from 0 to {info.scale:g}, s or q is wanted, not {safe(word, 40)}"))
 
 
 def _number(text: str) -> float | None:

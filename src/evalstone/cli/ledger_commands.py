@@ -13,15 +13,15 @@ from rich.text import Text
 
 from evalstone.api import DEFAULT_LEDGER
 from evalstone.cli.screen import console
-from evalstone.dataset.writing import write_jsonl
-from evalstone.errors import DataError, UsageError
+from evalstone.datasets.writing import write_jsonl
+from evalstone.errors import ConfigError, DataError
+from evalstone.ledger.copy import bring_in, lines, record_lines
 from evalstone.ledger.location import is_there, shown
-from evalstone.ledger.moving import bring_in, lines, record_lines
+from evalstone.ledger.maintenance import Info, Pruning, info, prune, verify
 from evalstone.ledger.parquet import COLUMNS, write_parquet
-from evalstone.ledger.salvage import salvage
+from evalstone.ledger.recover import salvage
 from evalstone.ledger.store import Ledger
 from evalstone.ledger.tables import LAYOUT
-from evalstone.ledger.upkeep import Info, Pruning, info, prune, verify
 from evalstone.report.terminal import money, safe
 
 OK, UNSOUND = 0, 1
@@ -29,10 +29,10 @@ LAST_RUNS = 10
 
 
 def _there(ledger: str | None) -> str:
-    """The ledger that is meant. Raises UsageError when there is none, rather than making one."""
+    """The ledger that is meant. Raises ConfigError when there is none, rather than making one."""
     url = ledger or DEFAULT_LEDGER
     if not is_there(url):
-        raise UsageError(f"there is no ledger {shown(url)}; name one with --ledger")
+        raise ConfigError(f"there is no ledger {shown(url)}; name one with --ledger")
     return url
 
 
@@ -83,12 +83,12 @@ def _show_judges(found: Info) -> None:
 def export_rows(ledger: str | None, to: str, what: str, run: str) -> None:
     """Write rows into a file."""
     if what not in ("all", *COLUMNS):
-        raise UsageError(f"--what takes all, {' or '.join(COLUMNS)}, not {what!r}")
+        raise ConfigError(f"--what takes all, {' or '.join(COLUMNS)}, not {what!r}")
     ending = Path(to).suffix.lower()
     if ending not in (".jsonl", ".parquet"):
-        raise UsageError(f"the file's name must end in .jsonl or .parquet, not {to!r}")
+        raise ConfigError(f"the file's name must end in .jsonl or .parquet, not {to!r}")
     if ending == ".parquet" and what == "all":
-        raise UsageError("a Parquet file holds one kind of row: add --what answers or --what records")
+        raise ConfigError("a Parquet file holds one kind of row: add --what answers or --what records")
     with Ledger(_there(ledger)) as book:
         rows = record_lines(book, run) if what == "records" else lines(book, *(["answer"] if what == "answers" else []))
         if ending == ".parquet":
@@ -139,7 +139,7 @@ def _read(file: Path) -> Iterator[tuple[str, Any]]:
 def prune_rows(ledger: str | None, older: float | None, unfinished: bool, unused: bool, yes: bool) -> None:
     """Delete what is named, or say what would go."""
     if older is None and not unfinished and not unused:
-        raise UsageError("name what is to go: --older-than DAYS, --unfinished, --unused-answers")
+        raise ConfigError("name what is to go: --older-than DAYS, --unfinished, --unused-answers")
     pruning = Pruning(None if older is None else timedelta(days=older), unfinished, unused)
     with Ledger(_there(ledger)) as book:
         gone = prune(book, pruning, delete=yes)

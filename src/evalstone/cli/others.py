@@ -8,14 +8,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evalstone.errors import UsageError, unknown
-from evalstone.scorers.names_of_others import SYSTEMS
+from evalstone.compat.names import SYSTEMS
+from evalstone.errors import ConfigError, unknown
 
 
 def show_names(system: str, screen: Console) -> None:
-    """Print what a system's names are here, and how they differ. Raises UsageError for an unknown system."""
+    """Print what a system's names are here, and how they differ. Raises ConfigError for an unknown system."""
     if system.lower() not in SYSTEMS:
-        raise UsageError(unknown("system", system, SYSTEMS))
+        raise ConfigError(unknown("system", system, SYSTEMS))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column(system.lower(), no_wrap=True)
     table.add_column("evalstone", no_wrap=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from rich.text import Text
 
 from evalstone.cli.screen import console
-from evalstone.dataset.writing import write_text
-from evalstone.errors import UsageError
+from evalstone.datasets.writing import write_text
+from evalstone.errors import ConfigError
 
 STANDARD_OUTPUT = "-"
 
@@ -39,15 +39,15 @@ class Outputs:
 def deliver(outputs: Outputs, made: Mapping[str, Callable[[], Iterable[str]]]) -> bool:
     """Write what was asked for; whether something went to standard output, where nothing else may go then.
 
-    made: what makes each format. Raises UsageError for a format that is not made here, and for a file that cannot be
+    made: what makes each format. Raises ConfigError for a format that is not made here, and for a file that cannot be
     written.
     """
     to_screen = [name for name, place in outputs.wanted.items() if place == STANDARD_OUTPUT]
     if len(to_screen) > 1:
-        raise UsageError(f"only one of --{' and --'.join(to_screen)} can go to standard output")
+        raise ConfigError(f"only one of --{' and --'.join(to_screen)} can go to standard output")
     for name in outputs.wanted:
         if name not in made:
-            raise UsageError(f"--{name} is not made here; made are {', '.join('--' + known for known in made)}")
+            raise ConfigError(f"--{name} is not made here; made are {', '.join('--' + known for known in made)}")
     for name, place in outputs.wanted.items():
         if place == STANDARD_OUTPUT:
             sys.stdout.reconfigure(encoding="utf-8", newline="")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]

@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from evalstone.analysis.labelling import CorrectedScore, corrected, labels_of
-from evalstone.analysis.rates import CorrectedShare, corrected_share
+from evalstone._core.json import to_jsonable
 from evalstone.api import DEFAULT_LEDGER
-from evalstone.calibration import calibration_for
 from evalstone.cli.outputs import Outputs, deliver, lines
 from evalstone.cli.screen import console
-from evalstone.dataset import load
-from evalstone.dataset.writing import json_line
-from evalstone.engine import Run
-from evalstone.engine.slices import ScorerSlices, slices
-from evalstone.errors import UsageError
-from evalstone.plain import plain
+from evalstone.datasets import load
+from evalstone.datasets.writing import json_line
+from evalstone.errors import ConfigError
 from evalstone.report.corrected import corrected_html, corrected_markdown, show_corrected
 from evalstone.report.csv import run_csv
 from evalstone.report.files import read_run, with_data
 from evalstone.report.html import run_page
 from evalstone.report.junit import run_junit
 from evalstone.report.markdown import run_markdown
+from evalstone.report.phrases import ending
 from evalstone.report.slices import show_slices, slices_html, slices_markdown
 from evalstone.report.terminal import safe, show_run
-from evalstone.report.wording import ending
+from evalstone.results.calibration import calibration_for
+from evalstone.results.corrected_rates import RoganGladenResult, corrected_share
+from evalstone.results.human_labels import PPIResult, corrected, load_labels
+from evalstone.results.run import Run
+from evalstone.results.slices import ScorerSlices, slices
 
 OK, FAILED = 0, 3
 
@@ -66,33 +66,33 @@ def report(run: Run, view: View, outputs: Outputs) -> int:
     return FAILED if run.failed or not run.complete else OK
 
 
-def _corrected(run: Run, text: str) -> CorrectedScore:
+def _corrected(run: Run, text: str) -> PPIResult:
     """What `--labels SCORER=FILE` asks for; without a scorer it is the only one of the run."""
     scorer, equals, file = text.rpartition("=")
-    if not equals and len(run.cards) != 1:
+    if not equals and len(run.scorers) != 1:
         known = ", ".join(run.titles.values())
-        raise UsageError(f"--labels takes SCORER=FILE in a run of several scorers ({known}), not {text!r}")
+        raise ConfigError(f"--labels takes SCORER=FILE in a run of several scorers ({known}), not {text!r}")
     name = scorer or next(iter(run.titles.values()))
-    return corrected(run, name, labels_of(run, name, file))
+    return corrected(run, name, load_labels(run, name, file))
 
 
-def _shares(run: Run, place: str | None) -> list[CorrectedShare]:
+def _shares(run: Run, place: str | None) -> list[RoganGladenResult]:
     """The shares of those scorers that the judge has a calibration with."""
     if place is None:
         return []
-    known = [(card, calibration_for(run.judge, card.signature, place)) for card in run.cards]
-    found = [corrected_share(run, card.signature, one) for card, one in known if one is not None]
+    known = [(info, calibration_for(run.judge, info.signature, place)) for info in run.scorers]
+    found = [corrected_share(run, info.signature, one) for info, one in known if one is not None]
     if not found:
-        raise UsageError(f"{run.judge} has no calibration with a scorer of this run; evalstone calibrate makes one")
+        raise ConfigError(f"{run.judge} has no calibration with a scorer of this run; evalstone calibrate makes one")
     return found
 
 
 def _made(
-    run: Run, view: View, scores: Iterable[CorrectedScore | CorrectedShare], found: Iterable[ScorerSlices]
+    run: Run, view: View, scores: Iterable[PPIResult | RoganGladenResult], found: Iterable[ScorerSlices]
 ) -> Mapping[str, Callable[[], Iterable[str]]]:
     def as_json() -> Iterable[str]:
-        more = {"corrected": plain(list(scores))} if view.labels or view.calibrations else {}
-        sliced = {"slices": plain(list(found))} if view.by else {}
+        more = {"corrected": to_jsonable(list(scores))} if view.labels or view.calibrations else {}
+        sliced = {"slices": to_jsonable(list(found))} if view.by else {}
         return lines([json_line({**run.to_dict(), **more, **sliced})])
 
     return {

@@ -133,11 +133,11 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Say how many samples show a difference, from a pilot run, and what that run itself can and cannot tell."""
-    from evalstone.cli import plan_size  # noqa: PLC0415
+    from evalstone.cli import sample_size  # noqa: PLC0415
     from evalstone.cli.outputs import Outputs  # noqa: PLC0415
 
-    wanted = plan_size.Wanted(difference, power, level)
-    raise typer.Exit(plan_size.plan(run, baseline, wanted, Outputs(json=as_json), ledger=ledger, anyway=anyway))
+    wanted = sample_size.Wanted(difference, power, level)
+    raise typer.Exit(sample_size.plan(run, baseline, wanted, Outputs(json=as_json), ledger=ledger, anyway=anyway))
 
 
 def label(

@@ -8,26 +8,27 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from evalstone.engine import Plan, Run
-from evalstone.engine.limits import Stop
+from evalstone.results.run import Run
+from evalstone.run.budget import Stop
+from evalstone.run.plan import Plan
 
 if TYPE_CHECKING:
-    from evalstone.analysis.sequential import RunGate
+    from evalstone.run.sequential import RunGate
 
 OK, FAIL, FAILED, INCONCLUSIVE = 0, 1, 3, 4
 
 
 def run_gate(plan: Plan, bars: Mapping[str, float], stop: Stop) -> RunGate:
     """The gate that watches a run."""
-    from evalstone.analysis.sequential import RunGate  # noqa: PLC0415 - numpy, which only a gate needs
+    from evalstone.run.sequential import RunGate  # noqa: PLC0415 - numpy, which only a gate needs
 
     return RunGate(plan, bars, stop)
 
 
 def gate_code(watch: RunGate, result: Run, screen: Console) -> int:
     """Show where the gate of a run stands; the exit code."""
-    from evalstone.analysis.sequential import DECIDED  # noqa: PLC0415
     from evalstone.report.gate import show_decisions  # noqa: PLC0415
+    from evalstone.run.sequential import DECIDED  # noqa: PLC0415
 
     screen.print()
     show_decisions(watch.decisions(), screen, planned=False)
@@ -37,5 +38,5 @@ def gate_code(watch: RunGate, result: Run, screen: Console) -> int:
     screen.print(Text(told, style="dim"))
     if watch.verdict == "inconclusive":
         return INCONCLUSIVE
-    whole = result.complete or result.ended == DECIDED
+    whole = result.complete or result.stop_reason == DECIDED
     return FAIL if watch.verdict == "fail" else OK if whole and not result.failed else FAILED

@@ -2,27 +2,27 @@
 
 from evalstone.judges.base import Judge
 from evalstone.judges.cascade import Cascade
-from evalstone.judges.consistent import Consistent
-from evalstone.judges.embedded import EmbeddedJudge
 from evalstone.judges.fitting import CascadeFit, LabelledQuestion
+from evalstone.judges.lexical import LexicalJudge
+from evalstone.judges.logging import Limited, Logged
 from evalstone.judges.model import ModelJudge
-from evalstone.judges.named import judge_from
 from evalstone.judges.panel import Panel
+from evalstone.judges.parse import parse_judge
 from evalstone.judges.scripted import ReplayJudge, ScriptedJudge
-from evalstone.judges.wrapped import Limited, Logged
+from evalstone.judges.self_consistency import SelfConsistency
 
 __all__ = [
     "Cascade",
     "CascadeFit",
-    "Consistent",
-    "EmbeddedJudge",
     "Judge",
     "LabelledQuestion",
+    "LexicalJudge",
     "Limited",
     "Logged",
     "ModelJudge",
     "Panel",
     "ReplayJudge",
     "ScriptedJudge",
-    "judge_from",
+    "SelfConsistency",
+    "parse_judge",
 ]

@@ -7,17 +7,17 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from evalstone.judges.forms import settle_form
-from evalstone.judges.voting import Ballot, Settled, VerdictVote, Vote, settle
-from evalstone.question import Answer, Question
+from evalstone.judges.providers.forms import settle_form
+from evalstone.judges.voting import VerdictVote, Vote, VoteConfig, VoteResult, settle
+from evalstone.questions.base import Answer, Question
 from evalstone.questions.custom import AnswerAs
 
 A = TypeVar("A")
 
 
-def settled(question: Question[A], answers: Sequence[Answer[A]], vote: Vote) -> Settled[A]:
-    """One answer out of one or more. Raises CannotAnswerError as `voting.settle` does."""
-    ballot = Ballot(vote, tuple(answer.confidence for answer in answers))
+def settled(question: Question[A], answers: Sequence[Answer[A]], vote: Vote) -> VoteResult[A]:
+    """One answer out of one or more. Raises JudgeDeclined as `voting.settle` does."""
+    ballot = VoteConfig(vote, tuple(answer.confidence for answer in answers))
     values = [answer.value for answer in answers]
     if isinstance(question, AnswerAs):
         return settle_form(question, values, ballot)

@@ -10,8 +10,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-from evalstone.errors import CannotAnswerError, JudgeError, ReplyError
-from evalstone.question import ROOM, Answer, Question, Room
+from evalstone.errors import JudgeDeclined, JudgeError, ReplyError
+from evalstone.questions.base import ROOM, Answer, ContextLimits, Question
 from evalstone.types import NO_USAGE, Usage, total_cost
 
 A = TypeVar("A")
@@ -34,7 +34,7 @@ class Judge(ABC):
 
     @abstractmethod
     async def answer(self, question: Question[A]) -> Answer[A]:
-        """Answer a question. Raises CannotAnswerError when this judge cannot, JudgeError when it should have."""
+        """Answer a question. Raises JudgeDeclined when this judge cannot, JudgeError when it should have."""
 
     @property
     def members(self) -> tuple[Judge, ...]:
@@ -73,12 +73,12 @@ class Judge(ABC):
         return {}
 
     @property
-    def room(self) -> Room:
+    def room(self) -> ContextLimits:
         """What one question to this judge may hold; longer ones are put in parts, where a question can be."""
         return ROOM
 
     def check(self) -> None:  # noqa: B027 - most judges have nothing to check
-        """Raise UsageError for what can be known to be wrong before anything is asked, such as a missing key."""
+        """Raise ConfigError for what can be known to be wrong before anything is asked, such as a missing key."""
 
 
 class Put(Protocol):
@@ -168,7 +168,7 @@ async def converse(question: Question[A], send: Send, *, judge: str, retries: in
 
     send: puts the turns to the model; None means that it has nothing more to say, and a JudgeError that it raises ends
     the conversation. retries: corrections at most. manner: a sentence on style, added to the instructions. Raises the
-    last reply's error when no attempt gave an answer: CannotAnswerError when the model declined to the end, else
+    last reply's error when no attempt gave an answer: JudgeDeclined when the model declined to the end, else
     ReplyError. Every JudgeError that leaves has what all attempts took, and the last raw reply. A reply that was cut
     off is an error even where it can be read.
     """
@@ -186,7 +186,7 @@ async def converse(question: Question[A], send: Send, *, judge: str, retries: in
         spent.add(reply)
         try:
             value = value_of(question, reply)
-        except (ReplyError, CannotAnswerError) as raised:
+        except (ReplyError, JudgeDeclined) as raised:
             error = raised
             turns = corrected(opening, question, reply.text, str(raised))
             continue
@@ -218,10 +218,10 @@ def corrected(opening: list[Turn], question: Question[Any], reply: str, error: s
 
 
 def value_of(question: Question[A], reply: Reply) -> A:
-    """The answer that a reply is. Raises ReplyError, for one that was cut off as well, and CannotAnswerError."""
+    """The answer that a reply is. Raises ReplyError, for one that was cut off as well, and JudgeDeclined."""
     if not reply.complete:
         raise ReplyError("the reply was cut off before its end")
-    return question.read_weighed(reply.text, reply.alternatives)
+    return question.parse_with_probabilities(reply.text, reply.alternatives)
 
 
 def _correction(question: Question[Any], error: str) -> str:

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from evalstone.bridge import blocking
-from evalstone.errors import JudgeError, UsageError
+from evalstone._core.sync import blocking
+from evalstone.errors import ConfigError, JudgeError
 from evalstone.judges.base import Judge, Put, put_directly
 from evalstone.judges.composite import Composite, Hearing
 from evalstone.judges.fitting import CascadeFit, LabelledQuestion, fit_threshold, judged_cases
 from evalstone.judges.items import ITEMS, item_confidences
-from evalstone.judges.settings import is_number
-from evalstone.question import Answer, Question
+from evalstone.judges.providers.settings import is_number
+from evalstone.questions.base import Answer, Question
 
 A = TypeVar("A")
 
@@ -31,7 +31,7 @@ class Cascade(Composite):
     Confidence: the first's where it was kept, else that of `then`; the lower of both where items were divided.
     `Answer.detail` has `escalated`, the share of the question that went to `then`, in [0, 1], `items`, their numbers
     from 1 where they were divided, the first's `confidence`, and `why`. A run's summary says what share was escalated
-    and what it saved. Raises UsageError for two equal judges, or a threshold outside [0, 1].
+    and what it saved. Raises ConfigError for two equal judges, or a threshold outside [0, 1].
     """
 
     first: Judge
@@ -41,11 +41,11 @@ class Cascade(Composite):
     def __post_init__(self) -> None:
         for name, judge in (("first", self.first), ("then", self.then)):
             if not isinstance(judge, Judge):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise UsageError(f"a cascade's {name} must be a Judge, not {type(judge).__name__}")
+                raise ConfigError(f"a cascade's {name} must be a Judge, not {type(judge).__name__}")
         if self.first.identity == self.then.identity:
-            raise UsageError(f"{self.first.identity} is twice in the cascade")
+            raise ConfigError(f"{self.first.identity} is twice in the cascade")
         if not is_number(self.below) or not 0 <= self.below <= 1:
-            raise UsageError(f"below must be a number from 0 to 1, not {self.below!r}")
+            raise ConfigError(f"below must be a number from 0 to 1, not {self.below!r}")
         object.__setattr__(self, "below", float(self.below))
         self.settled()
 
@@ -131,7 +131,7 @@ class Cascade(Composite):
         `fit_cascade`). accuracy: the share of right verdicts that is wanted, in [0, 1]; the threshold that escalates
         least and reaches it is taken. escalated: the share of verdicts that may be escalated at most; the most accurate
         threshold within is taken. Without either: the most accurate one; of equals the one that escalates least.
-        Raises UsageError when nothing reaches what is wanted, saying how far it goes, and DataError for labels that do
+        Raises ConfigError when nothing reaches what is wanted, saying how far it goes, and DataError for labels that do
         not fit their questions.
         """
         async with self.opened():

@@ -12,16 +12,16 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from evalstone.errors import (
-    CannotAnswerError,
-    EndpointError,
-    JudgeDownError,
+    JudgeDeclined,
     JudgeError,
+    JudgeUnavailable,
+    ProviderError,
     ReplyError,
-    RunEndedError,
+    RunAborted,
 )
 from evalstone.judges.base import Judge, NumberedFrom, Put, leaves, put_directly
-from evalstone.question import Answer, Question, Room, failed_step, step_of
-from evalstone.types import Step, Usage, total_cost
+from evalstone.questions.base import Answer, ContextLimits, Question, failed_step, step_of
+from evalstone.types import JudgeCall, Usage, total_cost
 
 A = TypeVar("A")
 
@@ -72,10 +72,12 @@ class Composite(Judge):
         return dict(met)
 
     @property
-    def room(self) -> Room:
+    def room(self) -> ContextLimits:
         """What each member has room for."""
         rooms = [member.room for member in self.members]
-        return Room(**{field.name: min(getattr(room, field.name) for room in rooms) for field in fields(Room)})
+        return ContextLimits(
+            **{field.name: min(getattr(room, field.name) for room in rooms) for field in fields(ContextLimits)}
+        )
 
     def check(self) -> None:
         for member in self.members:
@@ -103,7 +105,7 @@ class Hearing:
 
     def __init__(self, judge: Judge, put: Put) -> None:
         self.judge = judge
-        self.steps: list[Step] = []
+        self.steps: list[JudgeCall] = []
         self._put = put
         self._start = put.start if isinstance(put, NumberedFrom) else 0
         self._started = time.perf_counter()
@@ -120,10 +122,10 @@ class Hearing:
 
     async def ask_all(
         self, asked: Sequence[tuple[Judge, int]], question: Question[A]
-    ) -> tuple[list[Answer[A]], dict[str, JudgeError | JudgeDownError]]:
+    ) -> tuple[list[Answer[A]], dict[str, JudgeError | JudgeUnavailable]]:
         """What several answer at the same time, in order, and why the others do not, by who they are.
 
-        Raises what ends a run and UsageError; a judge that is down is one that does not answer.
+        Raises what ends a run and ConfigError; a judge that is down is one that does not answer.
         """
         tasks = [asyncio.ensure_future(self.tried(judge, question, number)) for judge, number in asked]
         try:
@@ -134,9 +136,9 @@ class Hearing:
         order = {(judge.identity, self._start + number): place for place, (judge, number) in enumerate(asked)}
         self.steps.sort(key=lambda step: order.get((step.judge, step.number), -1))
         answers = [one for one in results if isinstance(one, Answer)]
-        silent: dict[str, JudgeError | JudgeDownError] = {}
+        silent: dict[str, JudgeError | JudgeUnavailable] = {}
         for (judge, number), one in zip(asked, results, strict=True):
-            if isinstance(one, JudgeError | JudgeDownError):
+            if isinstance(one, JudgeError | JudgeUnavailable):
                 silent[f"{judge.identity} #{number}" if number else judge.identity] = one
             elif isinstance(one, Exception):
                 raise one
@@ -146,17 +148,17 @@ class Hearing:
         """A member's answer, or why there is none: a JudgeError, or the error that ends a run, not yet raised."""
         try:
             return await self.ask(member, question, number)
-        except (JudgeError, RunEndedError) as error:
+        except (JudgeError, RunAborted) as error:
             return error
 
     def end_below(self, needed: int, members: int, silent: Mapping[str, Exception]) -> None:
         """Raise the error of a member that is down where, for good, fewer than needed are left to answer."""
-        down = [error for error in silent.values() if isinstance(error, JudgeDownError)]
+        down = [error for error in silent.values() if isinstance(error, JudgeUnavailable)]
         if members - len(down) < needed:
             raise down[0]
 
     def answered(
-        self, value: A, *, confidence: float | None, detail: Mapping[str, Any], steps: list[Step] | None = None
+        self, value: A, *, confidence: float | None, detail: Mapping[str, Any], steps: list[JudgeCall] | None = None
     ) -> Answer[A]:
         """The members' answers as one. steps: in the order in which they are to be shown."""
         members = tuple(self.steps if steps is None else steps)
@@ -167,14 +169,14 @@ class Hearing:
             cost=total_cost(step.cost for step in members),
             seconds=time.perf_counter() - self._started,
             confidence=confidence,
-            reused=all(step.reused for step in members),
+            cached=all(step.cached for step in members),
             members=members,
             detail=detail,
         )
 
     def failure(self, told: str, errors: Sequence[Exception]) -> JudgeError:
-        """What the members' errors come to: CannotAnswerError when all of them are, or another kind that all are."""
-        kinds = (CannotAnswerError, EndpointError, ReplyError)
+        """What the members' errors come to: JudgeDeclined when all of them are, or another kind that all are."""
+        kinds = (JudgeDeclined, ProviderError, ReplyError)
         kind = next((kind for kind in kinds if all(isinstance(error, kind) for error in errors)), JudgeError)
         replies = [error.reply for error in errors if isinstance(error, JudgeError) and error.reply is not None]
         return kind(

@@ -20,13 +20,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from evalstone.errors import DataError, JudgeError, UsageError
+from evalstone.errors import ConfigError, DataError, JudgeError
 from evalstone.judges.base import Judge, Put, put_directly
 from evalstone.judges.items import ITEMS, item_confidences
-from evalstone.judges.settings import is_number
+from evalstone.judges.providers.settings import is_number
 from evalstone.judges.typed import answer_type
 from evalstone.judges.verdicts import Scale, verdict_of
-from evalstone.question import Answer, Question
+from evalstone.questions.base import Answer, Question
 
 AT_ONCE = 16
 FOLDS = 10
@@ -107,21 +107,21 @@ def fit_threshold(
 ) -> CascadeFit:
     """The threshold for a wanted accuracy, or for a share that may be escalated at most, or the most accurate one.
 
-    Raises UsageError without cases, for a wish outside [0, 1], and when no threshold meets it.
+    Raises ConfigError without cases, for a wish outside [0, 1], and when no threshold meets it.
     """
     for name, wish in (("accuracy", accuracy), ("escalated", escalated)):
         if wish is not None and (not is_number(wish) or not 0 <= wish <= 1):
-            raise UsageError(f"{name} must be a number from 0 to 1, not {wish!r}")
+            raise ConfigError(f"{name} must be a number from 0 to 1, not {wish!r}")
     if not cases:
-        raise UsageError("a threshold needs labelled verdicts that both judges answered, and there is none")
+        raise ConfigError("a threshold needs labelled verdicts that both judges answered, and there is none")
     curve = thresholds(cases)
     within = [one for one in curve if escalated is None or one.escalated <= escalated]
     if not within:
         least = min(one.escalated for one in curve)
-        raise UsageError(f"no threshold escalates {escalated:.1%} or less; {least:.1%} have no confidence at all")
+        raise ConfigError(f"no threshold escalates {escalated:.1%} or less; {least:.1%} have no confidence at all")
     best = max(within, key=lambda one: one.accuracy)
     if accuracy is not None and best.accuracy < accuracy:
-        raise UsageError(
+        raise ConfigError(
             f"no threshold reaches an accuracy of {accuracy:g}; the best is {best.accuracy:.3f} at below={best.below:g}"
         )
     chosen = _chosen(curve, accuracy, escalated)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from evalstone.question import Answer, Question
+from evalstone.questions.base import Answer, Question
 
 ITEMS: Mapping[str, str] = {
     "check_criteria": "criteria",

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-from evalstone.errors import CannotAnswerError, EndpointError, UsageError
+from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
 from evalstone.judges.base import Judge, Reply, Turn, converse
-from evalstone.judges.logprobs import Token, alternatives, confidence_of
-from evalstone.judges.prices import cost_of, window_of
-from evalstone.judges.providers import PROVIDERS, split_model
-from evalstone.judges.refusals import Refusals
-from evalstone.judges.room import room_for
-from evalstone.judges.settings import check_setting, is_number
-from evalstone.question import Answer, Question, Room
+from evalstone.judges.providers.capabilities import ModelCapabilities
+from evalstone.judges.providers.catalog import PROVIDERS, split_model
+from evalstone.judges.providers.context_limits import room_for
+from evalstone.judges.providers.logprobs import Token, alternatives, confidence_of
+from evalstone.judges.providers.pricing import cost_of, window_of
+from evalstone.judges.providers.settings import check_setting, is_number
+from evalstone.questions.base import Answer, ContextLimits, Question
 from evalstone.types import Usage
 
 A = TypeVar("A")
@@ -38,10 +38,10 @@ class ModelJudge(Judge):
     endpoint refuses is left out from then on. language: of the reasons; None for the language of the judged text.
     logprobs: ask for token probabilities, from which the answer's confidence is taken (logprobs.py). retries:
     corrections of a reply that is no answer. timeout: seconds for one request. deadline: seconds for one question,
-    waiting included. requests_a_minute, tokens_a_minute: not to be exceeded; without them the endpoint's refusals teach
+    waiting included. requests_per_minute, tokens_per_minute: not to be exceeded; without them the endpoint's refusals teach
     how much it takes. context_window: tokens that the model takes in, where the listed number is missing or not yours;
     longer passages are read in parts. price: US dollars for a million input and output tokens, where the listed price
-    is not yours. Raises UsageError for an unknown provider, or a setting of the wrong kind or out of range.
+    is not yours. Raises ConfigError for an unknown provider, or a setting of the wrong kind or out of range.
     """
 
     model: str
@@ -56,8 +56,8 @@ class ModelJudge(Judge):
     retries: int = field(default=3, compare=False)
     timeout: float = field(default=120.0, compare=False)
     deadline: float = field(default=600.0, compare=False)
-    requests_a_minute: int | None = field(default=None, compare=False)
-    tokens_a_minute: int | None = field(default=None, compare=False)
+    requests_per_minute: int | None = field(default=None, compare=False)
+    tokens_per_minute: int | None = field(default=None, compare=False)
     context_window: int | None = field(default=None, compare=False)
     price: tuple[float, float] | None = field(default=None, compare=False)
     headers: Mapping[str, str] = field(default_factory=lambda: dict[str, str](), repr=False, compare=False)
@@ -92,7 +92,7 @@ class ModelJudge(Judge):
         return f"{self.model}({', '.join(told)})" if told else self.model
 
     @property
-    def room(self) -> Room:
+    def room(self) -> ContextLimits:
         provider, model = split_model(self.model)
         window = window_of(provider, model) if self.context_window is None else self.context_window
         return room_for(window, self.max_tokens)
@@ -119,12 +119,12 @@ class ModelJudge(Judge):
     def check(self) -> None:
         provider = PROVIDERS[self._provider]
         if self._url() and urlsplit(self._url()).scheme not in ("http", "https"):
-            raise UsageError(f"base_url must start with http:// or https://, not {self._url()!r}")
+            raise ConfigError(f"base_url must start with http:// or https://, not {self._url()!r}")
         own = not provider.base_url or self._url() == provider.base_url
         if provider.key and own and not self.key():
-            raise UsageError(f"{self.model} needs a key: set the environment variable {provider.key}")
+            raise ConfigError(f"{self.model} needs a key: set the environment variable {provider.key}")
         if not self._url():
-            from evalstone.judges.pydantic_ai import require  # noqa: PLC0415 - an extra
+            from evalstone.judges.providers.pydantic_ai import require  # noqa: PLC0415 - an extra
 
             require()
 
@@ -153,7 +153,7 @@ class ModelJudge(Judge):
 
     def endpoint(self) -> Any:
         """The OpenAI-compatible endpoint on the running loop."""
-        from evalstone.judges.endpoint import endpoint  # noqa: PLC0415 - aiohttp, which only model judges need
+        from evalstone.judges.providers.openai_compatible import endpoint  # noqa: PLC0415 - aiohttp, which only model judges need
 
         key = self.key()
         headers = {**({"Authorization": f"Bearer {key}"} if key else {}), **self.headers}
@@ -162,8 +162,8 @@ class ModelJudge(Judge):
             headers,
             timeout=self.timeout,
             deadline=self.deadline,
-            requests_a_minute=self.requests_a_minute,
-            tokens_a_minute=self.tokens_a_minute,
+            requests_per_minute=self.requests_per_minute,
+            tokens_per_minute=self.tokens_per_minute,
         )
 
     async def answer(self, question: Question[A]) -> Answer[A]:
@@ -172,7 +172,7 @@ class ModelJudge(Judge):
             async def send(turns: list[Turn]) -> Reply:
                 if endpoint is not None:
                     return await self._send(endpoint, question, turns)
-                from evalstone.judges.pydantic_ai import send as through_library  # noqa: PLC0415 - an extra
+                from evalstone.judges.providers.pydantic_ai import send as through_library  # noqa: PLC0415 - an extra
 
                 return await through_library(self, question, turns)
 
@@ -184,11 +184,11 @@ class ModelJudge(Judge):
             payload = self.payload(question, turns, refusals)
             try:
                 return self.reply_of(question, await endpoint.post("/chat/completions", payload))
-            except EndpointError as error:
+            except ProviderError as error:
                 if not refusals.learn(question, payload, str(error)):
                     raise
 
-    def payload(self, question: Question[Any], turns: list[Turn], refusals: Refusals) -> dict[str, Any]:
+    def payload(self, question: Question[Any], turns: list[Turn], refusals: ModelCapabilities) -> dict[str, Any]:
         """The chat completion request that puts the turns to the model, without what was refused."""
         payload: dict[str, Any] = {
             "model": split_model(self.model)[1],
@@ -210,7 +210,7 @@ class ModelJudge(Judge):
         return payload
 
     def reply_of(self, question: Question[Any], data: Mapping[str, Any]) -> Reply:
-        """The reply that a chat completion holds. Raises CannotAnswerError for a decline, and EndpointError for what is
+        """The reply that a chat completion holds. Raises JudgeDeclined for a decline, and ProviderError for what is
         no chat completion."""
         usage, cost = self.taken(data)
         try:
@@ -221,11 +221,11 @@ class ModelJudge(Judge):
             content, refusal = message.get("content"), message.get("refusal")
         except (KeyError, IndexError, TypeError, AttributeError):
             told = f"{self.model} sent no choices: {str(data)[:200]}"
-            raise EndpointError(told, usage=usage, cost=cost) from None
+            raise ProviderError(told, usage=usage, cost=cost) from None
         if finish == "content_filter" or (refusal and not content):
             said = str(content or refusal or "")
             why = _line(str(refusal)) if refusal else "a content filter stopped the reply"
-            raise CannotAnswerError(f"the model declined: {why}", reply=said, usage=usage, cost=cost)
+            raise JudgeDeclined(f"the model declined: {why}", reply=said, usage=usage, cost=cost)
         logprobs: Mapping[str, Any] = choice.get("logprobs") or {}
         tokens: Sequence[Token] = logprobs.get("content") or ()
         return Reply(

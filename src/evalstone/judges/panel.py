@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from evalstone.errors import CannotAnswerError, JudgeDownError, JudgeError, UsageError
+from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, JudgeUnavailable
 from evalstone.judges.ballots import confidence_of, settled, told
 from evalstone.judges.base import Judge, Put
 from evalstone.judges.composite import Composite, Hearing
 from evalstone.judges.verdicts import is_votable
 from evalstone.judges.voting import VOTES, Vote
-from evalstone.question import Answer, Question
+from evalstone.questions.base import Answer, Question
 
 A = TypeVar("A")
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Panel(Composite):
-    """Several judges that vote: `Panel(ModelJudge("openai/gpt-5.1"), EmbeddedJudge(), vote="majority")`.
+    """Several judges that vote: `Panel(ModelJudge("openai/gpt-5.1"), LexicalJudge(), vote="majority")`.
 
     judges: two or more, no two the same. vote: "majority", "mean" or "unanimous", verdict by verdict, with ties and
     numbers as judges/voting.py defines them; "unanimous" gives a favourable verdict only when every member that
@@ -33,7 +33,7 @@ class Panel(Composite):
     the vote is by that), in [0, 1], not calibrated; None where there are only numbers.
 
     `Answer.detail` has `vote`, `agreement` and `entropy` (the means over the verdicts, in [0, 1] and in bits),
-    `verdicts` with the votes for each, and `silent`: who did not answer, and why. Raises UsageError for fewer than two
+    `verdicts` with the votes for each, and `silent`: who did not answer, and why. Raises ConfigError for fewer than two
     judges, two equal ones, an unknown vote, or a quorum that no vote can reach.
     """
 
@@ -85,7 +85,7 @@ class Panel(Composite):
             raise hearing.failure(said, list(silent.values()))
         try:
             found = settled(question, answers, self.vote)
-        except CannotAnswerError as error:
+        except JudgeDeclined as error:
             raise hearing.failure(str(error), [error]) from None
         detail = {"kind": "panel", "vote": self.vote, "answered": len(answers), **told(found.verdicts)}
         if silent:
@@ -102,7 +102,7 @@ _MANNERS = {
 
 async def _first(hearing: Hearing, judges: Sequence[Judge], question: Question[A]) -> Answer[A]:
     """The answer of the first judge that gives one."""
-    silent: dict[str, JudgeError | JudgeDownError] = {}
+    silent: dict[str, JudgeError | JudgeUnavailable] = {}
     for judge in judges:
         answers, mute = await hearing.ask_all([(judge, 0)], question)
         if answers:
@@ -119,16 +119,16 @@ async def _first(hearing: Hearing, judges: Sequence[Judge], question: Question[A
 def _check(judges: Sequence[object], vote: object, quorum: object) -> None:
     for place, judge in enumerate(judges, start=1):
         if not isinstance(judge, Judge):
-            told = "judge_from reads names and tables" if isinstance(judge, str) else f"not {type(judge).__name__}"
-            raise UsageError(f"judge {place} of a panel must be a Judge: {told}")
+            told = "parse_judge reads names and tables" if isinstance(judge, str) else f"not {type(judge).__name__}"
+            raise ConfigError(f"judge {place} of a panel must be a Judge: {told}")
     names = [judge.identity for judge in cast("Sequence[Judge]", judges)]
     if len(names) < 2:
-        raise UsageError(f"a panel needs two judges or more, not {len(names)}")
+        raise ConfigError(f"a panel needs two judges or more, not {len(names)}")
     if twice := [name for name in names if names.count(name) > 1]:
-        raise UsageError(f"{twice[0]} is twice in the panel; to ask one judge several times, take Consistent")
+        raise ConfigError(f"{twice[0]} is twice in the panel; to ask one judge several times, take SelfConsistency")
     if vote not in VOTES:
-        raise UsageError(f"vote must be {', '.join(VOTES)}, not {vote!r}")
+        raise ConfigError(f"vote must be {', '.join(VOTES)}, not {vote!r}")
     if quorum is not None and (isinstance(quorum, bool) or not isinstance(quorum, int)):
-        raise UsageError(f"quorum must be a whole number or None, not {quorum!r}")
+        raise ConfigError(f"quorum must be a whole number or None, not {quorum!r}")
     if quorum is not None and not 1 <= quorum <= len(names):
-        raise UsageError(f"quorum must be from 1 to {len(names)}, the number of judges, not {quorum}")
+        raise ConfigError(f"quorum must be from 1 to {len(names)}, the number of judges, not {quorum}")

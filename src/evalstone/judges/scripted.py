@@ -8,10 +8,10 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
-from evalstone.errors import CannotAnswerError, DataError, UsageError
+from evalstone.errors import ConfigError, DataError, JudgeDeclined
 from evalstone.judges.base import Judge, Reply, Turn, converse
 from evalstone.judges.typed import answer_from
-from evalstone.question import Answer, Question
+from evalstone.questions.base import Answer, Question
 from evalstone.types import Usage
 
 A = TypeVar("A")
@@ -40,7 +40,7 @@ class ScriptedJudge(Judge):
 
     def __post_init__(self) -> None:
         if isinstance(self.script, str):
-            raise UsageError("a script is a list, a mapping or a function; one reply is a list of one")
+            raise ConfigError("a script is a list, a mapping or a function; one reply is a list of one")
 
     @property
     def identity(self) -> str:
@@ -82,7 +82,7 @@ class ReplayJudge(Judge):
     """Repeats recorded answers and asks nobody: scoring again with changed arithmetic costs no call.
 
     replies: raw replies by question fingerprint. alternatives: by fingerprint, the probabilities that came with a
-    reply. answers: by fingerprint, answers as data where there was no raw reply: those of the embedded judge and of
+    reply. answers: by fingerprint, answers as data where there was no raw reply: those of the lexical judge and of
     judges made of judges. confidences: by fingerprint, where the judge gave any. votes: by fingerprint, those behind
     each verdict, where judges voted, so that a cascade divides its questions as before. A question that was not
     recorded cannot be answered; the outcome is Skipped with that reason.
@@ -140,11 +140,11 @@ class ReplayJudge(Judge):
         key = question.fingerprint
         reply, weights = self.replies.get(key), self.alternatives.get(key)
         if reply is not None:
-            value = question.read_weighed(reply, weights)
+            value = question.parse_with_probabilities(reply, weights)
         elif key in self.answers:
             value = answer_from(question, self.answers[key])
         else:
-            raise CannotAnswerError(f"no answer to this {question.kind} question was recorded")
+            raise JudgeDeclined(f"no answer to this {question.kind} question was recorded")
         return Answer(
             value=value,
             judge=self.identity,

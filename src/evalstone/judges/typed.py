@@ -6,10 +6,10 @@ import functools
 import typing
 from typing import Any, TypeVar, cast
 
+from evalstone._core.parsing import validated
 from evalstone.errors import ReplyError
-from evalstone.question import Question
+from evalstone.questions.base import Question
 from evalstone.questions.custom import AnswerAs
-from evalstone.reply import validated
 
 A = TypeVar("A")
 

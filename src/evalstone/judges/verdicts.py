@@ -13,9 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args, get_origin
 
-from evalstone.question import Question
 from evalstone.questions import (
-    agents,
     alignment,
     checklist,
     claims,
@@ -24,12 +22,14 @@ from evalstone.questions import (
     custom,
     grade,
     harm,
-    mark,
+    rating,
     relevance,
     robustness,
     similarity,
     statements,
+    tool_use,
 )
+from evalstone.questions.base import Question
 from evalstone.questions.verdict import Choice
 
 
@@ -68,11 +68,11 @@ KNOWN: Mapping[type, Verdict] = {
     custom.Chosen: Verdict({"choice": Scale(ordered=False)}),
     custom.Number: Verdict({"score": _NUMBER}),
     grade.Grade: Verdict({"score": _NUMBER}),
-    mark.Mark: Verdict({"score": Scale(number=True, whole=True)}),
+    rating.Mark: Verdict({"score": Scale(number=True, whole=True)}),
     alignment.AlignmentPart: Verdict({"score": _NUMBER}),
     alignment.InstructionVerdict: _words("followed", "no", "not_applicable", "yes", of="instruction"),
-    agents.ToolCallVerdict: Verdict({"appropriate": _YES}, "call"),
-    agents.StepVerdict: Verdict({"necessary": _YES, "in_order": _YES}, "step"),
+    tool_use.ToolCallVerdict: Verdict({"appropriate": _YES}, "call"),
+    tool_use.StepVerdict: Verdict({"necessary": _YES, "in_order": _YES}, "step"),
     checklist.CriterionVerdict: Verdict({"met": _YES}, "criterion"),
     context_statements.PassageStatement: Verdict({"relevant": _YES}, "statement"),
     coverage.QuestionVerdict: Verdict({"answered": _YES}, "question"),

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
-from evalstone.errors import CannotAnswerError
+from evalstone.errors import JudgeDeclined
 from evalstone.judges.verdicts import Scale, verdict_of
 from evalstone.questions.verdict import Choice
 
@@ -54,7 +54,7 @@ class VerdictVote:
 
 
 @dataclass(frozen=True)
-class Settled(Generic[A]):
+class VoteResult(Generic[A]):
     """One answer out of many, how each verdict in it came about, and how much of it each judge had said."""
 
     value: A
@@ -63,22 +63,22 @@ class Settled(Generic[A]):
 
 
 @dataclass(frozen=True)
-class Ballot:
+class VoteConfig:
     """How is voted, and how sure each judge was of its answer as a whole; None where it did not say."""
 
     vote: Vote
     sure: tuple[float | None, ...]
 
 
-def settle(values: Sequence[A], ballot: Ballot) -> Settled[A]:
+def settle(values: Sequence[A], ballot: VoteConfig) -> VoteResult[A]:
     """One answer out of one or more to the same question.
 
-    Raises CannotAnswerError when the vote is unanimous, the judges differ, and no order says what is less favourable.
+    Raises JudgeDeclined when the vote is unanimous, the judges differ, and no order says what is less favourable.
     """
     return _settled(values, ballot, "")
 
 
-def _settled(values: Sequence[Any], ballot: Ballot, at: str) -> Settled[Any]:
+def _settled(values: Sequence[Any], ballot: VoteConfig, at: str) -> VoteResult[Any]:
     kind = cast("type[Any]", type(values[0]))
     if dataclasses.is_dataclass(kind) and all(type(value) is kind for value in values):
         return _object(values, ballot, at)
@@ -89,9 +89,9 @@ def _settled(values: Sequence[Any], ballot: Ballot, at: str) -> Settled[Any]:
         ]
         agreeing = tuple(map(sum, zip(*(item.agreeing for item in items), strict=True)))
         verdicts = tuple(vote for item in items for vote in item.verdicts)
-        return Settled(tuple(item.value for item in items), verdicts, agreeing)
+        return VoteResult(tuple(item.value for item in items), verdicts, agreeing)
     # Without a verdict in it, an answer can only be taken whole.
-    return Settled(values[0], (), tuple(0.0 for _ in values))
+    return VoteResult(values[0], (), tuple(0.0 for _ in values))
 
 
 def is_aligned(values: Sequence[Any]) -> bool:
@@ -110,10 +110,10 @@ def _same_item(column: Sequence[Any]) -> bool:
     return bool(verdict.scales) and (verdict.of is None or len({getattr(one, verdict.of) for one in column}) == 1)
 
 
-def _object(values: Sequence[Any], ballot: Ballot, at: str) -> Settled[Any]:
+def _object(values: Sequence[Any], ballot: VoteConfig, at: str) -> VoteResult[Any]:
     kind = cast("type[Any]", type(values[0]))
     scales = verdict_of(kind).scales
-    found: dict[str, Settled[Any]] = {}
+    found: dict[str, VoteResult[Any]] = {}
     for name in (field.name for field in dataclasses.fields(kind)):
         given = [getattr(value, name) for value in values]
         if name in scales:
@@ -130,7 +130,7 @@ def _object(values: Sequence[Any], ballot: Ballot, at: str) -> Settled[Any]:
         made["probability"] = _of_yes(values, ballot.vote)
     if hasattr(speaker, "confidence"):
         made["confidence"] = _confidence(values, made, scales)
-    return Settled(replace(speaker, **made), verdicts, agreeing)
+    return VoteResult(replace(speaker, **made), verdicts, agreeing)
 
 
 def _confidence(values: Sequence[Any], made: Mapping[str, Any], scales: Mapping[str, Scale]) -> float | None:
@@ -167,7 +167,7 @@ Sure: TypeAlias = "float | Mapping[Any, float] | None"
 """How sure a judge is of its verdict, or the probability that it gives to each; None where it does not say."""
 
 
-def sure_of(values: Sequence[Any], ballot: Ballot) -> tuple[Sure, ...]:
+def sure_of(values: Sequence[Any], ballot: VoteConfig) -> tuple[Sure, ...]:
     """How sure each judge was of one item: as the item says, else as the judge said of its whole answer."""
     own = [_said_of(value) for value in values]
     return tuple(whole if item is None else item for item, whole in zip(own, ballot.sure, strict=True))
@@ -179,8 +179,8 @@ def _said_of(value: Any) -> Sure:
     return getattr(value, "confidence", None)
 
 
-def decided(given: Sequence[Any], scale: Scale, ballot: Ballot, at: str, sure: Sequence[Sure]) -> Settled[Any]:
-    """One verdict out of many. Raises CannotAnswerError as `settle` does."""
+def decided(given: Sequence[Any], scale: Scale, ballot: VoteConfig, at: str, sure: Sequence[Sure]) -> VoteResult[Any]:
+    """One verdict out of many. Raises JudgeDeclined as `settle` does."""
     if scale.number and all(isinstance(one, int | float) for one in given):
         return _number(given, scale, ballot.vote, at)
     labels = sorted(dict.fromkeys(given), key=lambda label: _rank(label, scale))
@@ -196,10 +196,10 @@ def decided(given: Sequence[Any], scale: Scale, ballot: Ballot, at: str, sure: S
         result = _highest(dict(counts), scale, given)
     votes = {str(label): count for label, count in counts.items()}
     vote = VerdictVote(at, votes, counts[result] / len(given), entropy(counts), probability=probability)
-    return Settled(result, (vote,), tuple(float(one == result) for one in given))
+    return VoteResult(result, (vote,), tuple(float(one == result) for one in given))
 
 
-def _number(given: Sequence[float], scale: Scale, vote: Vote, at: str) -> Settled[float]:
+def _number(given: Sequence[float], scale: Scale, vote: Vote, at: str) -> VoteResult[float]:
     if vote == "unanimous":
         result: float = _least(sorted(set(given)), scale, at)
     elif vote == "mean":
@@ -213,13 +213,13 @@ def _number(given: Sequence[float], scale: Scale, vote: Vote, at: str) -> Settle
         counts[f"{one:g}"] = counts.get(f"{one:g}", 0) + 1
     found = VerdictVote(at, counts, None, None, statistics.pstdev(given))
     # Numbers do not agree or differ: the nearest speaks, and no number outweighs a verdict.
-    return Settled(result, (found,), tuple(1 / (1 + abs(one - result)) for one in given))
+    return VoteResult(result, (found,), tuple(1 / (1 + abs(one - result)) for one in given))
 
 
 def _least(labels: Sequence[Any], scale: Scale, at: str) -> Any:
     if len(labels) > 1 and not scale.ordered:
         told = ", ".join(str(label)[:40] for label in labels)
-        raise CannotAnswerError(f"the judges are not unanimous on {at or 'the answer'}: {told}")
+        raise JudgeDeclined(f"the judges are not unanimous on {at or 'the answer'}: {told}")
     return labels[0]
 
 

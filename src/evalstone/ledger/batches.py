@@ -14,8 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from evalstone.ledger.batch_rows import BatchedQuestion, BatchRow, Place
-from evalstone.ledger.coding import storable
 from evalstone.ledger.leases import run_key
+from evalstone.ledger.row_codec import storable
 from evalstone.ledger.store import Ledger
 from evalstone.ledger.tables import batch_questions as questions
 from evalstone.ledger.tables import batches, leases

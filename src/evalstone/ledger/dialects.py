@@ -14,7 +14,7 @@ import sqlalchemy as sa
 import sqlalchemy.exc
 from sqlalchemy import event
 
-from evalstone.errors import LedgerError, MissingExtraError, UsageError
+from evalstone.errors import ConfigError, LedgerError, MissingDependency
 from evalstone.ledger.location import EXPECTED, file_of, scheme_of, shown
 
 WAIT = 30
@@ -33,7 +33,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def engine(self) -> sa.Engine:
-        """How to connect. Raises LedgerError or UsageError when that cannot be."""
+        """How to connect. Raises LedgerError or ConfigError when that cannot be."""
 
     @abstractmethod
     def insert(self, table: sa.Table) -> Any:
@@ -183,9 +183,9 @@ class PostgreSQL(Dialect):
             settings = {"connect_timeout": 10, "application_name": "evalstone"}
             return sa.create_engine(url, connect_args=settings, poolclass=sa.pool.NullPool)
         except (sqlalchemy.exc.ArgumentError, ValueError):
-            raise UsageError(f"the ledger's URL {self.place} cannot be read; {EXPECTED}") from None
+            raise ConfigError(f"the ledger's URL {self.place} cannot be read; {EXPECTED}") from None
         except ImportError:
-            raise MissingExtraError("psycopg", "postgres") from None
+            raise MissingDependency("psycopg", "postgres") from None
 
     def insert(self, table: sa.Table) -> Any:
         from sqlalchemy.dialects.postgresql import insert  # noqa: PLC0415 - only the dialect that is used is loaded
@@ -228,7 +228,7 @@ class PostgreSQL(Dialect):
 
 
 def dialect_of(url: str | Path) -> Dialect:
-    """The dialect of a ledger's URL. Raises UsageError for a URL of another kind."""
+    """The dialect of a ledger's URL. Raises ConfigError for a URL of another kind."""
     return SQLite(url) if scheme_of(url) == "sqlite" else PostgreSQL(url)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from evalstone.errors import UsageError
+from evalstone.errors import ConfigError
 
 SCHEMES = ("sqlite", "postgresql", "postgres", "postgresql+psycopg")
 EXPECTED = "expected a path, sqlite:///path/to/file.db or postgresql://user@host/database"
@@ -26,12 +26,12 @@ def shown(url: str | Path) -> str:
 
 
 def scheme_of(url: str | Path) -> str:
-    """`sqlite` or `postgresql`. Raises UsageError for a URL of another kind; no password is shown."""
+    """`sqlite` or `postgresql`. Raises ConfigError for a URL of another kind; no password is shown."""
     scheme, colon, rest = str(url).partition("://")
     if not colon:
         return "sqlite"
     if scheme not in SCHEMES or (scheme == "sqlite" and not rest.startswith("/")) or rest in ("", "/"):
-        raise UsageError(f"{shown(url)} is no ledger; {EXPECTED}")
+        raise ConfigError(f"{shown(url)} is no ledger; {EXPECTED}")
     return "sqlite" if scheme == "sqlite" else "postgresql"
 
 

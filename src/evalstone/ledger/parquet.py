@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evalstone.errors import MissingExtraError, UsageError
+from evalstone.errors import ConfigError, MissingDependency
 from evalstone.ledger import tables
-from evalstone.ledger.moving import chunks
+from evalstone.ledger.copy import chunks
 
 _ANSWER = {name: tables.answers.c[name].type.python_type for name in tables.columns(tables.answers)}
 _RECORD: Mapping[str, type] = {
@@ -33,14 +33,14 @@ _OBJECTS = ("evidence", "steps", "error")
 def write_parquet(path: str | Path, what: str, lines: Iterable[Mapping[str, Any]]) -> int:
     """Write lines of answers or of records; how many. What is nested becomes JSON text.
 
-    The file appears whole or not at all. Raises MissingExtraError without pyarrow, and UsageError when the file cannot
+    The file appears whole or not at all. Raises MissingDependency without pyarrow, and ConfigError when the file cannot
     be written.
     """
     try:
         arrow: Any = importlib.import_module("pyarrow")
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError:
-        raise MissingExtraError("pyarrow", "parquet") from None
+        raise MissingDependency("pyarrow", "parquet") from None
     columns = COLUMNS[what]
     types: Mapping[type, Any] = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
     schema = arrow.schema([(name, types[kind]) for name, kind in columns.items()])
@@ -55,7 +55,7 @@ def write_parquet(path: str | Path, what: str, lines: Iterable[Mapping[str, Any]
                 count += len(rows)
         beside.replace(target)
     except OSError as error:
-        raise UsageError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
+        raise ConfigError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
     finally:
         beside.unlink(missing_ok=True)
     return count

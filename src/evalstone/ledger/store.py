@@ -17,11 +17,11 @@ import sqlalchemy.exc
 
 from evalstone.errors import LedgerBusyError, LedgerError
 from evalstone.ledger import tables
-from evalstone.ledger.coding import answer_of, answer_row, dataset_of, dataset_row, record_row, run_of, run_row
 from evalstone.ledger.dialects import WAIT, dialect_of, transaction
 from evalstone.ledger.leases import Leases, new_owner, run_key
-from evalstone.ledger.opening import prepare
+from evalstone.ledger.row_codec import answer_of, answer_row, dataset_of, dataset_row, record_row, run_of, run_row
 from evalstone.ledger.rows import DatasetRow, Key, RunRow, StoredAnswer
+from evalstone.ledger.schema import prepare
 from evalstone.ledger.statements import MOST, Statements, execute_all, looking
 from evalstone.types import Record
 
@@ -51,7 +51,7 @@ class Ledger:
     """A ledger, opened. Synchronous; the engine goes through AsyncLedger.
 
     url: a path, `sqlite:///path/to/file.db`, or `postgresql://user@host/database`. Makes the file, its folder and the
-    tables where they are not; migrates an older layout, a large one only with `migrate`. Raises UsageError for a URL of
+    tables where they are not; migrates an older layout, a large one only with `migrate`. Raises ConfigError for a URL of
     another kind, and LedgerError for what cannot be opened, is no ledger, is too large to be migrated in passing, or is
     of a newer version.
     """

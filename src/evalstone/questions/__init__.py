@@ -1,13 +1,5 @@
 """The questions that judges answer and scorers share, one file a family."""
 
-from evalstone.questions.agents import (
-    JudgeSteps,
-    JudgeToolCalls,
-    StepVerdict,
-    StepVerdicts,
-    ToolCallVerdict,
-    ToolCallVerdicts,
-)
 from evalstone.questions.alignment import (
     Alignment,
     AlignmentPart,
@@ -32,6 +24,14 @@ from evalstone.questions.relevance import (
 from evalstone.questions.robustness import JudgeRobustness, NoiseImpact, Robustness
 from evalstone.questions.similarity import CompareStatements, Comparison, Contradiction, StatementMatch
 from evalstone.questions.statements import JudgeStatements, ListStatements, StatementVerdict
+from evalstone.questions.tool_use import (
+    JudgeSteps,
+    JudgeToolCalls,
+    StepVerdict,
+    StepVerdicts,
+    ToolCallVerdict,
+    ToolCallVerdicts,
+)
 from evalstone.questions.verdict import (
     AgreesWithContext,
     Choice,

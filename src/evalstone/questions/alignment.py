@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from evalstone.prompt import Prompt
-from evalstone.question import Question
-from evalstone.questions.number import number_in, number_schema
-from evalstone.reply import (
+from evalstone._core.parsing import (
     TEXT,
     choice_schema,
     list_schema,
@@ -20,6 +17,9 @@ from evalstone.reply import (
     texts,
     validated,
 )
+from evalstone._core.prompts import Prompt
+from evalstone.questions.base import Question
+from evalstone.questions.number import number_in, number_schema
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class JudgeAlignment(Question[Alignment]):
     prompt: Prompt = JUDGE_ALIGNMENT
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:
@@ -164,7 +164,7 @@ class JudgeInstructions(Question[tuple[InstructionVerdict, ...]]):
     prompt: Prompt = JUDGE_INSTRUCTIONS
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:

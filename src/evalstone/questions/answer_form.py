@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from evalstone.errors import UsageError
-from evalstone.reply import TEXT, member, object_schema, validated
+from evalstone._core.parsing import TEXT, member, object_schema, validated
+from evalstone.errors import ConfigError
 
 _DROPPED = frozenset({"title", "default", "minLength", "maxLength", "uniqueItems", "discriminator", "examples"})
 _DECISIONS = frozenset({"integer", "number", "boolean"})
@@ -25,7 +25,7 @@ _DEPTH = 4
 
 @dataclass(frozen=True)
 class AnswerForm:
-    """The form of answers of one type. Raises UsageError for a type whose values have no settled shape."""
+    """The form of answers of one type. Raises ConfigError for a type whose values have no settled shape."""
 
     type: Any
 
@@ -33,7 +33,7 @@ class AnswerForm:
         try:
             hash(self.type)
         except TypeError:
-            raise UsageError(f"{self.type!r} cannot be the type of an answer: it is no type") from None
+            raise ConfigError(f"{self.type!r} cannot be the type of an answer: it is no type") from None
         self.schema()
 
     def schema(self) -> Mapping[str, Any]:
@@ -86,7 +86,7 @@ def _raw(kind: Any) -> dict[str, Any]:
         return pydantic.TypeAdapter(_portable(kind)).json_schema()
     except PydanticUserError as error:
         told = str(error).partition("\n")[0]
-        raise UsageError(f"{_name(kind)} cannot be the type of an answer: {told}") from None
+        raise ConfigError(f"{_name(kind)} cannot be the type of an answer: {told}") from None
 
 
 @functools.lru_cache(maxsize=256)
@@ -108,7 +108,9 @@ def _whole(kind: Any) -> bool:
 def _strict(node: Mapping[str, Any], kind: Any) -> dict[str, Any]:
     """A schema without what strict modes refuse: every member is required, no other is allowed."""
     if "prefixItems" in node or not node:
-        raise UsageError(f"{_name(kind)} cannot be the type of an answer: a judge needs one settled type for each part")
+        raise ConfigError(
+            f"{_name(kind)} cannot be the type of an answer: a judge needs one settled type for each part"
+        )
     made: dict[str, Any] = {}
     for key, value in node.items():
         match key:
@@ -126,7 +128,7 @@ def _strict(node: Mapping[str, Any], kind: Any) -> dict[str, Any]:
                 pass
     if made.get("type") == "object":
         if "properties" not in made:
-            raise UsageError(
+            raise ConfigError(
                 f"{_name(kind)} cannot be the type of an answer: a dict with free keys has no strict schema; "
                 "take a list of objects with the key as a member"
             )

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from evalstone.prompt import Prompt
-from evalstone.question import Question
-from evalstone.reply import TEXT, choice_schema, member, numbered, numbered_schema, object_schema, validated
+from evalstone._core.parsing import TEXT, choice_schema, member, numbered, numbered_schema, object_schema, validated
+from evalstone._core.prompts import Prompt
+from evalstone.questions.base import Question
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class CheckCriteria(Question[tuple[CriterionVerdict, ...]]):
     prompt: Prompt = CHECK_CRITERIA
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:
@@ -102,7 +102,7 @@ class CheckConversation(Question[CriterionVerdict]):
     prompt: Prompt = CHECK_CONVERSATION
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:

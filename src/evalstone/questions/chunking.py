@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evalstone.text import sentences
+from evalstone._core.text import sentences
 
 
 @dataclass(frozen=True)

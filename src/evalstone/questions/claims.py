@@ -11,11 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from evalstone.errors import ReplyError
-from evalstone.prompt import Prompt
-from evalstone.question import Ask, Question, room_of
-from evalstone.questions.chunking import Chunk, chunked
-from evalstone.reply import (
+from evalstone._core.parsing import (
     NUMBERS,
     TEXT,
     choice_schema,
@@ -26,6 +22,10 @@ from evalstone.reply import (
     object_schema,
     texts,
 )
+from evalstone._core.prompts import Prompt
+from evalstone.errors import ReplyError
+from evalstone.questions.base import Ask, Question, room_of
+from evalstone.questions.chunking import Chunk, chunked
 
 LIST_CLAIMS = Prompt(
     instructions="""\
@@ -56,7 +56,7 @@ class ListClaims(Question[tuple[str, ...]]):
     prompt: Prompt = LIST_CLAIMS
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:
@@ -126,7 +126,7 @@ class VerifyClaims(Question[tuple[ClaimVerdict, ...]]):
     prompt: Prompt = VERIFY_CLAIMS
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:

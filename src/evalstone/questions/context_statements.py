@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from evalstone.prompt import Prompt
-from evalstone.question import Question
-from evalstone.reply import TEXT, choice_schema, list_schema, member, object_schema, validated
+from evalstone._core.parsing import TEXT, choice_schema, list_schema, member, object_schema, validated
+from evalstone._core.prompts import Prompt
+from evalstone.questions.base import Question
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class JudgePassageStatements(Question[tuple[PassageStatement, ...]]):
     prompt: Prompt = JUDGE_PASSAGE_STATEMENTS
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:

@@ -6,9 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from evalstone.prompt import Prompt
-from evalstone.question import Question
-from evalstone.reply import TEXT, choice_schema, list_schema, member, numbered, numbered_schema, object_schema, texts
+from evalstone._core.parsing import (
+    TEXT,
+    choice_schema,
+    list_schema,
+    member,
+    numbered,
+    numbered_schema,
+    object_schema,
+    texts,
+)
+from evalstone._core.prompts import Prompt
+from evalstone.questions.base import Question
 
 LIST_QUESTIONS = Prompt(
     instructions="""\
@@ -40,7 +49,7 @@ class ListQuestions(Question[tuple[str, ...]]):
     prompt: Prompt = LIST_QUESTIONS
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:
@@ -98,7 +107,7 @@ class FindAnswers(Question[tuple[QuestionVerdict, ...]]):
     prompt: Prompt = FIND_ANSWERS
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, cast
 
-from evalstone.errors import ReplyError, UsageError
-from evalstone.prompt import Material, Prompt
-from evalstone.question import Question
+from evalstone._core.parsing import TEXT, choice_schema, member, object_schema
+from evalstone._core.prompts import Material, Prompt
+from evalstone.errors import ConfigError, ReplyError
 from evalstone.questions.answer_form import AnswerForm
+from evalstone.questions.base import Question
 from evalstone.questions.verdict import reason_of
-from evalstone.reply import TEXT, choice_schema, member, object_schema
 
 A = TypeVar("A")
 
@@ -29,10 +29,10 @@ class OwnQuestion(Question[A], ABC):
         self.prompt.check(name for name, _ in self.given)
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
-    def materials(self) -> dict[str, Material]:
+    def inputs(self) -> dict[str, Material]:
         return dict(self.given)
 
 
@@ -60,12 +60,12 @@ Reply with a JSON object, the reason first: {example}
 def distinct_words(choices: Sequence[str]) -> tuple[str, ...]:
     """The words to choose from, without white space around them.
 
-    Raises UsageError unless there are two or more, none blank, and no two the same but for capitals.
+    Raises ConfigError unless there are two or more, none blank, and no two the same but for capitals.
     """
     given = cast("Sequence[object]", choices)
     words = [word.strip() for word in given if isinstance(word, str) and word.strip()]
     if len(words) < len(given) or len({word.casefold() for word in words}) < max(2, len(words)):
-        raise UsageError(f"choices must be two or more different words, not {list(given)}")
+        raise ConfigError(f"choices must be two or more different words, not {list(given)}")
     return tuple(words)
 
 

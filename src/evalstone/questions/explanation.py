@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from evalstone._core.parsing import TEXT, member, object_schema, validated
+from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.prompt import Prompt
-from evalstone.question import Question
-from evalstone.reply import TEXT, member, object_schema, validated
+from evalstone.questions.base import Question
 
 EXPLAIN = Prompt(
     instructions="""\
@@ -32,7 +32,7 @@ class Explain(Question[str]):
     prompt: Prompt = EXPLAIN
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from evalstone._core.parsing import TEXT, member, object_schema
+from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.prompt import Prompt
-from evalstone.question import Question
+from evalstone.questions.base import Question
 from evalstone.questions.verdict import reason_of
-from evalstone.reply import TEXT, member, object_schema
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class GradeAnswer(Question[Grade], ABC):
     prompt: Prompt
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from evalstone.prompt import Prompt
-from evalstone.question import Question
-from evalstone.reply import (
+from evalstone._core.parsing import (
     TEXT,
     choice_schema,
     list_schema,
@@ -19,6 +17,8 @@ from evalstone.reply import (
     texts,
     validated,
 )
+from evalstone._core.prompts import Prompt
+from evalstone.questions.base import Question
 
 LIST_OPINIONS = Prompt(
     instructions="""\
@@ -47,7 +47,7 @@ class ListOpinions(Question[tuple[str, ...]]):
     prompt: Prompt = LIST_OPINIONS
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:
@@ -106,7 +106,7 @@ class JudgeOpinions(Question[tuple[OpinionVerdict, ...]]):
     prompt: Prompt = JUDGE_OPINIONS
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:
@@ -172,7 +172,7 @@ class FindToxicity(Question[tuple[ToxicityVerdict, ...]]):
     prompt: Prompt = FIND_TOXICITY
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from evalstone.prompt import Prompt
-from evalstone.question import Question
-from evalstone.reply import (
+from evalstone._core.parsing import (
     TEXT,
     choice_schema,
     list_schema,
@@ -18,6 +16,8 @@ from evalstone.reply import (
     object_schema,
     texts,
 )
+from evalstone._core.prompts import Prompt
+from evalstone.questions.base import Question
 
 Level: TypeAlias = Literal["high", "medium", "low", "none"]
 LEVELS: tuple[Level, ...] = ("high", "medium", "low", "none")
@@ -83,7 +83,7 @@ class RatePassages(Question[PassageRatings]):
     prompt: Prompt = RATE_PASSAGES
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:
@@ -148,7 +148,7 @@ class FindUsefulPassages(Question[tuple[PassageVerdict, ...]]):
     prompt: Prompt = FIND_USEFUL
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:

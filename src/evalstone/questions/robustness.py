@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
+from evalstone._core.parsing import TEXT, choice_schema, list_schema, member, object_schema, texts, validated
+from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.prompt import Prompt
-from evalstone.question import Question
+from evalstone.questions.base import Question
 from evalstone.questions.number import number_in, number_schema
-from evalstone.reply import TEXT, choice_schema, list_schema, member, object_schema, texts, validated
 
 Impact: TypeAlias = Literal["none", "minimal", "moderate", "significant", "severe"]
 IMPACTS: tuple[Impact, ...] = get_args(Impact)
@@ -97,7 +97,7 @@ class JudgeRobustness(Question[Robustness]):
     prompt: Prompt = JUDGE_ROBUSTNESS
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from evalstone.prompt import Prompt
-from evalstone.question import Question
-from evalstone.reply import (
+from evalstone._core.parsing import (
     TEXT,
     choice_schema,
     list_schema,
@@ -19,6 +17,8 @@ from evalstone.reply import (
     texts,
     validated,
 )
+from evalstone._core.prompts import Prompt
+from evalstone.questions.base import Question
 
 Match: TypeAlias = Literal["exact", "semantic", "partial", "missing"]
 MATCHES: tuple[Match, ...] = get_args(Match)
@@ -100,7 +100,7 @@ class CompareStatements(Question[Comparison]):
     prompt: Prompt = COMPARE_STATEMENTS
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from evalstone.prompt import Prompt
-from evalstone.question import Question
-from evalstone.reply import (
+from evalstone._core.parsing import (
     TEXT,
     choice_schema,
     list_schema,
@@ -18,6 +16,8 @@ from evalstone.reply import (
     object_schema,
     texts,
 )
+from evalstone._core.prompts import Prompt
+from evalstone.questions.base import Question
 
 LIST_STATEMENTS = Prompt(
     instructions="""\
@@ -44,7 +44,7 @@ class ListStatements(Question[tuple[str, ...]]):
     prompt: Prompt = LIST_STATEMENTS
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:
@@ -111,7 +111,7 @@ class JudgeStatements(Question[tuple[StatementVerdict, ...]]):
     prompt: Prompt = JUDGE_STATEMENTS
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any]:

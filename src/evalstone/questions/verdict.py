@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
+from evalstone._core.parsing import TEXT, choice_schema, member, object_schema, parse_json
+from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.prompt import Prompt
-from evalstone.question import Question
+from evalstone.questions.base import Question
 from evalstone.questions.yes_no import read_yes_no
-from evalstone.reply import TEXT, choice_schema, member, object_schema, parse_json
 
 Verdict: TypeAlias = Literal["yes", "no", "undecided"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -44,7 +44,7 @@ class GiveVerdict(Question[Choice], ABC):
     prompt: Prompt
 
     @property
-    def asked_with(self) -> Prompt:
+    def prompt_used(self) -> Prompt:
         return self.prompt
 
     def schema(self) -> Mapping[str, Any] | None:

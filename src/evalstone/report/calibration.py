@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evalstone.calibration import Calibration
-from evalstone.calibration.measures import Annotators, Measures, Verdicts, measured
 from evalstone.report.reliability import reliability_lines
 from evalstone.report.terminal import safe
-from evalstone.stats.discrimination import auroc
+from evalstone.results.calibration import Calibration
+from evalstone.results.calibration.measures import Annotators, Measures, Verdicts, measured
 from evalstone.stats.intervals import Interval
+from evalstone.stats.roc import auroc
 
 FEW = 20
 MOST_WORDS = 8

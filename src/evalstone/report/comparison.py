@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evalstone.analysis.comparison import ADJUSTMENT_NAMES, Compared, Line
 from evalstone.report.csv import csv_rows
 from evalstone.report.markdown import literal, literal_cell, prose, table
 from evalstone.report.terminal import safe
+from evalstone.results.compare import ADJUSTMENT_NAMES, Compared, Line
 
 SIGNS = {"better": "▲ better", "worse": "▼ worse", "unclear": "unclear"}
 STYLES = {"better": "green", "worse": "red", "unclear": "dim"}
@@ -31,7 +31,7 @@ def p_told(p_value: float) -> str:
 
 def digits_of(line: Line) -> int:
     """How many digits a scorer's values are shown with."""
-    return 3 if line.card.scale <= 1 else 2
+    return 3 if line.info.scale <= 1 else 2
 
 
 def spread(line: Line) -> str:
@@ -94,7 +94,7 @@ def run_lines(compared: Compared) -> Iterator[tuple[str, str]]:
     """The name of each run and what it is."""
     for letter, run in compared.runs.items():
         called = compared.names.get(letter, "")
-        told = f"{run.dataset}, {run.samples} samples, judged by {run.judge}, run {run.id}"
+        told = f"{run.dataset_name}, {run.samples} samples, judged by {run.judge}, run {run.id}"
         yield letter, f"{called}: {told}" if called and called != run.id else told
 
 
@@ -193,6 +193,6 @@ def _csv_row(line: Line) -> Sequence[str | float | int | None]:
     return (
         line.title, line.a, line.b, line.field, line.key, result.n, result.mean_a, result.mean_b, difference.mean,
         difference.low, difference.high, result.p_value, line.p_value, result.dz, result.wins, result.ties,
-        result.losses, line.sign, line.card.signature, result.wilcoxon.p_value,
+        result.losses, line.sign, line.info.signature, result.wilcoxon.p_value,
         None if result.mcnemar is None else result.mcnemar.p_value,
     )  # fmt: skip

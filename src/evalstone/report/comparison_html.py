@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from evalstone.analysis.comparison import Change, Compared, Line
-from evalstone.engine.run import Run
 from evalstone.report.comparison import SIGNS, cells, notes, p_told, pairs, run_lines, signed, spread
 from evalstone.report.page import escaped, page
 from evalstone.report.svg import difference_plot
+from evalstone.results.compare import Change, Compared, Line
+from evalstone.results.run import Run
 from evalstone.types import Record, Sample
 
 KINDS = {"better": "good", "worse": "bad", "unclear": "plain"}
@@ -17,7 +17,7 @@ KINDS = {"better": "good", "worse": "bad", "unclear": "plain"}
 
 def comparison_page(compared: Compared, *, most: int = 5) -> Iterator[str]:
     """A comparison as an HTML page, in pieces. most: how many of the most changed samples it holds for each scorer."""
-    names = [run.dataset for run in compared.runs.values()]
+    names = [run.dataset_name for run in compared.runs.values()]
     return page(f"Comparison of {' and '.join(dict.fromkeys(names))} · evalstone", _body(compared, most))
 
 
@@ -68,8 +68,8 @@ def _reaches(lines: Iterable[Line]) -> Mapping[str, float]:
     for line in lines:
         difference = line.result.difference
         far = max(abs(value) for value in (difference.mean, difference.low, difference.high) if value is not None)
-        by_scale[line.card.scale] = max(by_scale.get(line.card.scale, 0.0), far)
-        titles[line.title] = line.card.scale
+        by_scale[line.info.scale] = max(by_scale.get(line.info.scale, 0.0), far)
+        titles[line.title] = line.info.scale
     return {title: _round_up(by_scale[scale]) if by_scale[scale] else scale for title, scale in titles.items()}
 
 
@@ -89,7 +89,7 @@ def _row(line: Line, reach: float) -> str:
         if line.field
         else ""
     )
-    better = "lower is better" if line.card.lower_is_better else "higher is better"
+    better = "lower is better" if line.info.lower_is_better else "higher is better"
     return (
         f"<tr><th scope='row'>{escaped(line.title)}<span class='under'>{better}</span></th>{place}"
         f"<td class='number' data-label='A'>{first}</td><td class='number' data-label='{line.b}'>{second}</td>"
@@ -119,7 +119,7 @@ def _changes(compared: Compared, most: int) -> Iterator[str]:
 
 
 def _texts(run: Run, wanted: set[str]) -> Mapping[str, Sample]:
-    return {sample.id: sample for sample in run.data or () if sample.id in wanted}
+    return {sample.id: sample for sample in run.dataset or () if sample.id in wanted}
 
 
 def _records(run: Run, wanted: set[str]) -> Mapping[tuple[str, str], Record]:

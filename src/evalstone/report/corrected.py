@@ -8,19 +8,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evalstone.analysis.labelling import CorrectedScore
-from evalstone.analysis.rates import CorrectedShare
 from evalstone.report.comparison import signed
 from evalstone.report.markdown import prose, table
 from evalstone.report.page import escaped
 from evalstone.report.svg import interval_plot
+from evalstone.results.corrected_rates import RoganGladenResult
+from evalstone.results.human_labels import PPIResult
 from evalstone.stats.intervals import Interval
 
 HEADER = ("mean", "95 % interval", "rests on")
 
 
-def _rows(score: CorrectedScore | CorrectedShare) -> Iterator[tuple[str, Interval | None, str]]:
-    if isinstance(score, CorrectedShare):
+def _rows(score: PPIResult | RoganGladenResult) -> Iterator[tuple[str, Interval | None, str]]:
+    if isinstance(score, RoganGladenResult):
         rate = score.result
         yield "corrected", rate.rate, "the judge's scores and its calibration"
         yield "judge alone", rate.raw, "the judge's scores"
@@ -37,8 +37,8 @@ def _labels(interval: Interval | None) -> str:
     return "no labels" if interval is None else f"{interval.n} labels"
 
 
-def _title(score: CorrectedScore | CorrectedShare) -> str:
-    if isinstance(score, CorrectedShare):
+def _title(score: PPIResult | RoganGladenResult) -> str:
+    if isinstance(score, RoganGladenResult):
         return f"Share at {score.threshold:g} or more, corrected by the calibration: {score.title}"
     return f"Corrected by human labels: {score.title}"
 
@@ -51,17 +51,17 @@ def _cells(interval: Interval | None, digits: int) -> tuple[str, str]:
     return f"{interval.mean:.{digits}f}", spread
 
 
-def _scale(score: CorrectedScore | CorrectedShare) -> float:
-    return 1.0 if isinstance(score, CorrectedShare) else score.card.scale
+def _scale(score: PPIResult | RoganGladenResult) -> float:
+    return 1.0 if isinstance(score, RoganGladenResult) else score.info.scale
 
 
-def _digits(score: CorrectedScore | CorrectedShare) -> int:
+def _digits(score: PPIResult | RoganGladenResult) -> int:
     return 3 if _scale(score) <= 1 else 2
 
 
-def notes(score: CorrectedScore | CorrectedShare) -> Iterator[str]:
+def notes(score: PPIResult | RoganGladenResult) -> Iterator[str]:
     """What the labels say of the judge, and what a reader must know."""
-    if isinstance(score, CorrectedShare):
+    if isinstance(score, RoganGladenResult):
         yield from (f"{score.title}: {told}." for told in (*score.told, *filter(None, [score.result.caution])))
         yield (
             "Corrected: Rogan and Gladen's estimator. It holds where the calibration's samples are like those of the "
@@ -82,7 +82,7 @@ def notes(score: CorrectedScore | CorrectedShare) -> Iterator[str]:
     )
 
 
-def show_corrected(scores: Sequence[CorrectedScore | CorrectedShare], console: Console) -> None:
+def show_corrected(scores: Sequence[PPIResult | RoganGladenResult], console: Console) -> None:
     """Print corrected means beside the judge's."""
     for score in scores:
         console.print(Text(f"\n{_title(score)}", style="bold"))
@@ -99,7 +99,7 @@ def show_corrected(scores: Sequence[CorrectedScore | CorrectedShare], console: C
             console.print(Text(told, style="dim"))
 
 
-def corrected_markdown(scores: Iterable[CorrectedScore | CorrectedShare]) -> Iterator[str]:
+def corrected_markdown(scores: Iterable[PPIResult | RoganGladenResult]) -> Iterator[str]:
     """Corrected means as lines of Markdown."""
     for score in scores:
         yield from ("", f"#### {prose(_title(score))}", "")
@@ -109,7 +109,7 @@ def corrected_markdown(scores: Iterable[CorrectedScore | CorrectedShare]) -> Ite
         yield from (f"- {prose(told)}" for told in notes(score))
 
 
-def corrected_html(scores: Iterable[CorrectedScore | CorrectedShare]) -> Iterator[str]:
+def corrected_html(scores: Iterable[PPIResult | RoganGladenResult]) -> Iterator[str]:
     """Corrected means as a section of a page."""
     for score in scores:
         yield f"<section><h2>{escaped(_title(score))}</h2><table class='scores'><thead><tr>"

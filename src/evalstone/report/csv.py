@@ -14,9 +14,9 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from evalstone.engine.run import Run
 from evalstone.report.results import SampleResult, results_of
 from evalstone.report.terminal import safe
+from evalstone.results.run import Run
 from evalstone.types import OUTCOME_NAMES, Failed, Score
 
 LONGEST_CELL = 32_000

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evalstone.analysis.drift import ScorerDrift
-from evalstone.engine.run import Run
 from evalstone.report.comparison import p_told, signed
 from evalstone.report.terminal import safe
+from evalstone.results.drift import ScorerDrift
+from evalstone.results.run import Run
 
 STYLES = {"drifted": "red", "stable": "green", "unclear": "yellow"}
 
@@ -19,7 +19,7 @@ STYLES = {"drifted": "red", "stable": "green", "unclear": "yellow"}
 def show_drift(before: Run, now: Run, found: Sequence[ScorerDrift], console: Console) -> None:
     """Print whether a judge's scores of the same anchors moved."""
     for name, run in (("then", before), ("now ", now)):
-        told = f"{run.dataset}, {run.samples} samples, judged by {run.judge}, run {run.id}"
+        told = f"{run.dataset_name}, {run.samples} samples, judged by {run.judge}, run {run.id}"
         console.print(Text.assemble((name, "bold"), "  ", safe(told, 600)))
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     made.add_column("scorer")

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from evalstone.dataset import Dataset
-from evalstone.dataset.stored import StoredSamples, write_samples
-from evalstone.dataset.writing import json_line, write_jsonl
-from evalstone.engine.run import Run
-from evalstone.errors import DataError, EvalstoneError, UsageError
+from evalstone.datasets import Dataset
+from evalstone.datasets.stored import StoredSamples, write_samples
+from evalstone.datasets.writing import json_line, write_jsonl
+from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.ledger.location import is_there, shown
+from evalstone.results.run import Run
 from evalstone.types import Record
 
 RECORDS = "records.jsonl"
@@ -26,33 +26,33 @@ SAMPLES = "samples.jsonl"
 
 
 def prepare(folder: str | Path) -> Path:
-    """Make the results folder, and raise UsageError now if nothing can be written there."""
+    """Make the results folder, and raise ConfigError now if nothing can be written there."""
     path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             return path
     except OSError as error:
-        raise UsageError(f"results cannot be written to {path}: {error.strerror}") from None
+        raise ConfigError(f"results cannot be written to {path}: {error.strerror}") from None
 
 
 def write_run(run: Run, folder: str | Path) -> Path:
     """Write a run into a folder, with its samples where they are at hand; files that are there are replaced whole.
 
-    Returns the folder. Raises UsageError when it cannot be written.
+    Returns the folder. Raises ConfigError when it cannot be written.
     """
     path = prepare(folder)
     write_jsonl(path / RECORDS, (record.to_dict() for record in run.records))
     write_jsonl(path / SUMMARY, [run.to_dict()])
-    if run.data is None:
+    if run.dataset is None:
         (path / SAMPLES).unlink(missing_ok=True)  # those of another run
     else:
-        write_samples(path / SAMPLES, run.data)  # last, for its source may have been changed meanwhile
+        write_samples(path / SAMPLES, run.dataset)  # last, for its source may have been changed meanwhile
     return path
 
 
 def read_run(name: str | Path, *, ledger: str | None = None) -> Run:
-    """A run from a results folder, or by its id (or "last") from the ledger. Raises UsageError when there is none."""
+    """A run from a results folder, or by its id (or "last") from the ledger. Raises ConfigError when there is none."""
     path = Path(name)
     if path.is_dir():
         return _from_folder(path)
@@ -64,17 +64,15 @@ def read_run(name: str | Path, *, ledger: str | None = None) -> Run:
             if row is not None:
                 return _told(Run.from_dict(row.about, book.records(row.id)))
     where = shown(ledger) if ledger is not None else ""
-    raise UsageError(f"there is no results folder {json_line(str(name))}, and no run of that id in the ledger {where}")
+    raise ConfigError(f"there is no results folder {json_line(str(name))}, and no run of that id in the ledger {where}")
 
 
 def with_data(run: Run, dataset: Dataset) -> Run:
-    """The run with the samples of a data set at hand. Raises UsageError when it was not made on this data set."""
+    """The run with the samples of a data set at hand. Raises ConfigError when it was not made on this data set."""
     if dataset.version != run.version:
-        told = (
-            f"{dataset.name} is at version {dataset.version}, the run was made on {run.dataset}, version {run.version}"
-        )
-        raise UsageError(f"these are other samples than the run's: {told}")
-    return dataclasses.replace(run, data=dataset.samples)
+        told = f"{dataset.name} is at version {dataset.version}, the run was made on {run.dataset_name}, version {run.version}"
+        raise ConfigError(f"these are other samples than the run's: {told}")
+    return dataclasses.replace(run, dataset=dataset.samples)
 
 
 def _from_folder(folder: Path) -> Run:
@@ -86,9 +84,9 @@ def _from_folder(folder: Path) -> Run:
         scorers = {scorer["signature"] for scorer in about["scorers"]}
         run = _told(Run.from_dict(about, list(_records(folder / RECORDS, scorers))))
         stored = folder / SAMPLES
-        return dataclasses.replace(run, data=StoredSamples(stored)) if stored.exists() else run
+        return dataclasses.replace(run, dataset=StoredSamples(stored)) if stored.exists() else run
     except FileNotFoundError as error:
-        raise UsageError(f"{folder} holds no results: {Path(error.filename).name} is missing") from None
+        raise ConfigError(f"{folder} holds no results: {Path(error.filename).name} is missing") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{folder / SUMMARY} cannot be read as a run: {error!r}") from None
 
@@ -113,5 +111,5 @@ def _records(file: Path, scorers: Collection[str]) -> Iterator[Record]:
 
 def _told(run: Run) -> Run:
     """The run, said to be unfinished where records are missing and it does not say why."""
-    whole = len(run.records) == run.samples * len(run.cards)
-    return run if whole or run.ended else dataclasses.replace(run, ended="unfinished")
+    whole = len(run.records) == run.samples * len(run.scorers)
+    return run if whole or run.stop_reason else dataclasses.replace(run, stop_reason="unfinished")

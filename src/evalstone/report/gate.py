@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evalstone.analysis.gating import Gate
 from evalstone.report.comparison import p_told, signed
 from evalstone.report.junit import Case, junit
 from evalstone.report.markdown import prose, table
 from evalstone.report.terminal import safe
+from evalstone.results.gate import Gate
 from evalstone.stats.gates import Decision
 
 MARKS = {"pass": "✓ pass", "fail": "✕ fail", "inconclusive": "? inconclusive"}

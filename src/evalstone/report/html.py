@@ -9,16 +9,16 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from evalstone.analysis.planning import reach_told
-from evalstone.engine.run import Run, numbers
-from evalstone.engine.summary import ScorerSummary
-from evalstone.plain import plain
+from evalstone._core.json import to_jsonable
 from evalstone.report.page import escaped, json_block, page
+from evalstone.report.phrases import absences, ending, footing, heading, notes
 from evalstone.report.results import SampleResult, results_of
 from evalstone.report.svg import histogram, interval_plot
 from evalstone.report.terminal import money
-from evalstone.report.wording import absences, ending, footing, heading, notes
-from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score, Step
+from evalstone.results.run import Run, numbers
+from evalstone.results.sample_size import reach_told
+from evalstone.results.summary import ScorerSummary
+from evalstone.types import OUTCOME_NAMES, Failed, JudgeCall, Record, Sample, Score
 
 MOST_SAMPLES = 10_000
 CHUNK = 100
@@ -31,13 +31,13 @@ def run_page(run: Run, *, most: int = MOST_SAMPLES, sections: Iterable[str] = ()
     most: how many samples it holds, the least good ones when there are more. sections: further parts of the page, as
     HTML in which judged text is escaped already.
     """
-    return page(f"{run.dataset} · evalstone", _body(run, most, sections), script="run.js")
+    return page(f"{run.dataset_name} · evalstone", _body(run, most, sections), script="run.js")
 
 
 def _body(run: Run, most: int, sections: Iterable[str]) -> Iterator[str]:
     yield "<header>\n"
-    yield f"<h1>{escaped(run.dataset)}</h1>\n<p class='lead'>{escaped(heading(run))}</p>\n"
-    yield f"<p class='note'>{escaped(run.note)}</p>\n" if run.note else ""
+    yield f"<h1>{escaped(run.dataset_name)}</h1>\n<p class='lead'>{escaped(heading(run))}</p>\n"
+    yield f"<p class='note'>{escaped(run.judge_note)}</p>\n" if run.judge_note else ""
     yield from (f"<p class='warning' role='note'>{escaped(line)}</p>\n" for line in _warnings(run))
     yield f"<dl class='facts'>{''.join(_fact(name, told) for name, told in _facts(run))}</dl>\n</header>\n<main>\n"
     yield from _scores(run)
@@ -56,13 +56,13 @@ def _warnings(run: Run) -> Iterator[str]:
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
-    questions, reused = (sum(getattr(line, name) for line in run.summary) for name in ("questions", "reused"))
+    questions, cached = (sum(getattr(line, name) for line in run.summary) for name in ("questions", "cached"))
     yield "Started", run.started.replace("T", " ").removesuffix("+00:00") + " UTC"
     yield "Took", f"{run.seconds:.1f} s"
-    yield "Questions", f"{questions - reused:,} asked, {reused:,} reused"
+    yield "Questions", f"{questions - cached:,} asked, {cached:,} cached"
     yield "Cost", money(run.cost)
-    if run.met:
-        yield "Met", ", ".join(f"{count} {what}" for what, count in run.met.items())
+    if run.warnings:
+        yield "Met", ", ".join(f"{count} {what}" for what, count in run.warnings.items())
     if run.resumed:
         yield "Taken over", f"{run.resumed:,} outcomes of an unfinished run"
     yield "Data set version", run.version
@@ -74,7 +74,7 @@ def _fact(name: str, told: str) -> str:
 
 
 def _scores(run: Run) -> Iterator[str]:
-    values: dict[str, list[float]] = {card.signature: [] for card in run.cards}
+    values: dict[str, list[float]] = {info.signature: [] for info in run.scorers}
     for record in run.records:
         if isinstance(record.outcome, Score):
             values[record.scorer].append(record.outcome.value)
@@ -86,7 +86,7 @@ def _scores(run: Run) -> Iterator[str]:
         "<th scope='col' class='number'>failed</th></tr></thead>\n<tbody>\n"
     )
     for line in run.summary:
-        yield _score_row(line, run.titles[line.card.signature], values[line.card.signature])
+        yield _score_row(line, run.titles[line.info.signature], values[line.info.signature])
     yield "</tbody></table>\n"
     drawn = any(line.bounds is not None and line.interval is not None for line in run.summary)
     thin = ("Thin lines with ends: where the mean would lie, whatever the missing scores are.",) if drawn else ()
@@ -96,7 +96,7 @@ def _scores(run: Run) -> Iterator[str]:
 
 def _score_row(line: ScorerSummary, title: str, values: Sequence[float]) -> str:
     mean, spread, scored, skipped, failed = numbers(line)
-    interval, scale = line.interval, line.card.scale
+    interval, scale = line.interval, line.info.scale
     plots = ("", "")
     if interval is not None:
         told = f"{title}: mean {mean}, 95 % interval {spread}"
@@ -106,7 +106,7 @@ def _score_row(line: ScorerSummary, title: str, values: Sequence[float]) -> str:
             interval_plot(interval.mean, interval.low, interval.high, scale=scale, title=told, bounds=line.bounds),
             histogram(values, scale=scale, title=f"{title}: distribution of {scored} scores from 0 to {scale:g}"),
         )
-    better = "lower is better" if line.card.lower_is_better else "higher is better"
+    better = "lower is better" if line.info.lower_is_better else "higher is better"
     scored_of = f"{better}, of {scale:g}" if scale != 1 else better
     return (
         f"<tr><th scope='row'>{escaped(title)}<span class='under'>{scored_of}</span></th>"
@@ -119,7 +119,7 @@ def _score_row(line: ScorerSummary, title: str, values: Sequence[float]) -> str:
 
 def _absences(summary: Iterable[ScorerSummary], titles: Mapping[str, str]) -> Iterator[str]:
     rows = [
-        f"<tr><th scope='row'>{escaped(titles[line.card.signature])}</th><td class='number'>{count}</td>"
+        f"<tr><th scope='row'>{escaped(titles[line.info.signature])}</th><td class='number'>{count}</td>"
         f"<td><span class='text'>{escaped(reason)}</span></td></tr>"
         for line in summary
         for reason, count in absences(line)
@@ -134,15 +134,15 @@ def _samples(run: Run, most: int) -> Iterator[str]:
     """The samples, in blocks of JSON: an index of all, and their texts in chunks that are read when they are shown."""
     yield "<section aria-labelledby='samples'><h2 id='samples'>Samples</h2>\n<div id='list'></div>\n"
     yield "<noscript><p>The list of samples needs JavaScript. Everything above does without.</p></noscript></section>\n"
-    cards = [{"title": run.titles[c.signature], "scale": c.scale, "lower": c.lower_is_better} for c in run.cards]
-    columns = {card.signature: number for number, card in enumerate(run.cards)}
+    scorers = [{"title": run.titles[c.signature], "scale": c.scale, "lower": c.lower_is_better} for c in run.scorers]
+    columns = {info.signature: number for number, info in enumerate(run.scorers)}
     index: list[list[Any]] = []
     results = results_of(run, most=most)
     for number, chunk in enumerate(iter(lambda: list(itertools.islice(results, CHUNK)), [])):
         index.extend(_entry(result, columns) for result in chunk)
         yield json_block(f"chunk{number}", [_detail(result, columns) for result in chunk])
     judged = len({record.sample for record in run.records})
-    about = {"scorers": cards, "chunk": CHUNK, "judged": len(index), "all": judged}
+    about = {"scorers": scorers, "chunk": CHUNK, "judged": len(index), "all": judged}
     yield json_block("about", about) + json_block("index", index)
 
 
@@ -175,7 +175,7 @@ def _detail(result: SampleResult, columns: Mapping[str, int]) -> dict[str, Any]:
 def _texts(sample: Sample) -> dict[str, Any]:
     """The texts of a sample under the names that people know."""
     messages = [
-        [m.role, m.content, [[c.name, plain(c.arguments), plain(c.result), c.error] for c in m.tool_calls]]
+        [m.role, m.content, [[c.name, to_jsonable(c.arguments), to_jsonable(c.result), c.error] for c in m.tool_calls]]
         for m in sample.messages
     ]
     held = {
@@ -185,9 +185,9 @@ def _texts(sample: Sample) -> dict[str, Any]:
         "instructions": sample.instructions,
         "passages": None if sample.context is None else list(sample.context),
         "messages": messages,
-        "metadata": plain(sample.metadata),
-        "trajectory": plain(sample.trajectory),
-        "expected trajectory": plain(sample.expected_trajectory),
+        "metadata": to_jsonable(sample.metadata),
+        "trajectory": to_jsonable(sample.trajectory),
+        "expected trajectory": to_jsonable(sample.expected_trajectory),
     }
     return {name: value for name, value in held.items() if value not in (None, [], {})}
 
@@ -201,11 +201,11 @@ def _outcome(record: Record, column: int) -> dict[str, Any]:
         "steps": [_step(step) for step in record.steps],
     }
     if isinstance(outcome, Score):
-        told |= {"value": outcome.value, "evidence": plain(outcome.evidence)}
+        told |= {"value": outcome.value, "evidence": to_jsonable(outcome.evidence)}
     if isinstance(outcome, Failed) and outcome.reply is not None:
         told["reply"] = outcome.reply
     return told
 
 
-def _step(step: Step) -> list[Any]:
-    return [step.question, step.judge, step.answer is not None, step.reused, step.seconds, step.cost, step.confidence]
+def _step(step: JudgeCall) -> list[Any]:
+    return [step.question, step.judge, step.answer is not None, step.cached, step.seconds, step.cost, step.confidence]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 from xml.sax.saxutils import escape, quoteattr
 
-from evalstone.engine.run import Run
 from evalstone.report.page import seen
+from evalstone.results.run import Run
 from evalstone.types import Failed, Record, Score, Skipped
 
 # What XML 1.0 cannot hold, even as a character reference.
@@ -75,10 +75,10 @@ def run_junit(run: Run) -> Iterator[str]:
 
     Whether scores are good enough is for a gate to say.
     """
-    by_scorer: dict[str, list[Case]] = {run.titles[card.signature]: [] for card in run.cards}
+    by_scorer: dict[str, list[Case]] = {run.titles[info.signature]: [] for info in run.scorers}
     for record in run.records:
         by_scorer[run.titles[record.scorer]].append(_record_case(record, run.titles[record.scorer]))
-    return junit(run.dataset, by_scorer)
+    return junit(run.dataset_name, by_scorer)
 
 
 def _record_case(record: Record, title: str) -> Case:

@@ -9,11 +9,11 @@ import heapq
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from evalstone.analysis.planning import reach_told
-from evalstone.engine.run import Run, numbers
+from evalstone.report.phrases import absences, ending, footing, heading, notes
 from evalstone.report.results import results_of
 from evalstone.report.terminal import money, safe
-from evalstone.report.wording import absences, ending, footing, heading, notes
+from evalstone.results.run import Run, numbers
+from evalstone.results.sample_size import reach_told
 from evalstone.types import Score
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$@:&-])")
@@ -46,21 +46,23 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1
 
 def run_markdown(run: Run, *, worst: int = 3, sections: Iterable[str] = ()) -> Iterator[str]:
     """A run as lines of Markdown. worst: how many of the least good samples are shown. sections: further lines."""
-    yield f"### {literal(run.dataset)}"
+    yield f"### {literal(run.dataset_name)}"
     yield ""
-    yield prose(heading(run) + (f". {run.note[0].upper()}{run.note[1:].rstrip('.')}." if run.note else ""))
+    yield prose(
+        heading(run) + (f". {run.judge_note[0].upper()}{run.judge_note[1:].rstrip('.')}." if run.judge_note else "")
+    )
     yield ""
     if told := ending(run):
         yield from (f"**{prose(told)}**", "")
     rows = [
-        (prose(run.titles[line.card.signature]), *numbers(line), "lower" if line.card.lower_is_better else "higher")
+        (prose(run.titles[line.info.signature]), *numbers(line), "lower" if line.info.lower_is_better else "higher")
         for line in run.summary
     ]
     yield from table(("scorer", "mean", "95 % interval", "scored", "skipped", "failed", "better"), rows)
     yield ""
     yield from (f"- {prose(told)}" for told in notes(run))
     for line in run.summary:
-        title = prose(run.titles[line.card.signature])
+        title = prose(run.titles[line.info.signature])
         yield from (f"- {title}: {count} × {literal(reason, 240)}" for reason, count in absences(line))
     yield from sections
     yield from _worst(run, worst)

@@ -16,8 +16,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from evalstone.dataset.writing import write_text
-from evalstone.plain import plain
+from evalstone._core.json import to_jsonable
+from evalstone.datasets.writing import write_text
 
 _CLOSING = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 # What turns the direction of a line, hides in it, or cannot be seen; line breaks and tabs stay.
@@ -44,7 +44,7 @@ def escaped(text: object) -> str:
 
 def json_block(name: str, value: Any) -> str:
     """A value as a block of JSON that a script reads and no browser executes, whatever text it holds."""
-    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(to_jsonable(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     safe = _CLOSING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return f'<script type="application/json" id="{name}">{safe}</script>\n'
 
@@ -74,6 +74,6 @@ def _hash(text: str) -> str:
 
 
 def write_page(path: str | Path, parts: Iterable[str]) -> Path:
-    """Write a page, whole or not at all. Raises UsageError when it cannot be written."""
+    """Write a page, whole or not at all. Raises ConfigError when it cannot be written."""
     write_text(path, parts)
     return Path(path)

@@ -7,8 +7,8 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from evalstone.engine.run import Run
-from evalstone.engine.summary import ScorerCard
+from evalstone.results.run import Run
+from evalstone.results.summary import ScorerInfo
 from evalstone.types import Record, Sample, Score
 
 
@@ -22,16 +22,16 @@ class SampleResult:
     goodness: float | None
 
 
-def goodness(record: Record, card: ScorerCard) -> float | None:
+def goodness(record: Record, info: ScorerInfo) -> float | None:
     """How good a score is, from 0 to 1 whatever its scale and direction; None for a skip or a failure."""
     if not isinstance(record.outcome, Score):
         return None
-    return 1 - record.outcome.fraction if card.lower_is_better else record.outcome.fraction
+    return 1 - record.outcome.fraction if info.lower_is_better else record.outcome.fraction
 
 
-def mean_goodness(records: Iterable[Record], cards: Mapping[str, ScorerCard]) -> float | None:
+def mean_goodness(records: Iterable[Record], scorers: Mapping[str, ScorerInfo]) -> float | None:
     """The mean goodness over those records that are scores; None when none is."""
-    found = [good for record in records if (good := goodness(record, cards[record.scorer])) is not None]
+    found = [good for record in records if (good := goodness(record, scorers[record.scorer])) is not None]
     return sum(found) / len(found) if found else None
 
 
@@ -43,12 +43,12 @@ def results_of(run: Run, *, most: int | None = None) -> Iterator[SampleResult]:
     # A run that ended early finds its records by going through all of them.
     records_at = run.records if isinstance(run.records, tuple | list) else tuple(run.records)
     places = _places(records_at)
-    cards = {card.signature: card for card in run.cards}
-    chosen = None if most is None or len(places) <= most else _lowest(records_at, places, cards, most)
-    for name, sample in _named(run.data, places):
+    scorers = {info.signature: info for info in run.scorers}
+    chosen = None if most is None or len(places) <= most else _lowest(records_at, places, scorers, most)
+    for name, sample in _named(run.dataset, places):
         if chosen is None or name in chosen:
             records = tuple(records_at[place] for place in places[name])
-            yield SampleResult(name, records, sample, mean_goodness(records, cards))
+            yield SampleResult(name, records, sample, mean_goodness(records, scorers))
 
 
 def _places(records: Sequence[Record]) -> dict[str, array[int]]:
@@ -60,10 +60,10 @@ def _places(records: Sequence[Record]) -> dict[str, array[int]]:
 
 
 def _lowest(
-    records: Sequence[Record], places: Mapping[str, array[int]], cards: Mapping[str, ScorerCard], most: int
+    records: Sequence[Record], places: Mapping[str, array[int]], scorers: Mapping[str, ScorerInfo], most: int
 ) -> set[str]:
     def rank(name: str) -> float:
-        found = mean_goodness((records[place] for place in places[name]), cards)
+        found = mean_goodness((records[place] for place in places[name]), scorers)
         return -1.0 if found is None else found
 
     return set(heapq.nsmallest(most, places, key=rank))

@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evalstone.engine.slices import ScorerSlices, SliceMean
 from evalstone.report.comparison import p_told, signed
 from evalstone.report.markdown import literal_cell, prose, table
 from evalstone.report.page import escaped
 from evalstone.report.svg import interval_plot
 from evalstone.report.terminal import safe
+from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.stats.slices import SliceFinding
 
 HEADER = ("n", "mean", "95 % interval", "against the rest", "p", "likely on repetition")
@@ -39,7 +39,7 @@ def _worse(finding: SliceFinding | None) -> bool:
 
 def _rows(found: ScorerSlices) -> Iterator[tuple[SliceMean, SliceFinding | None, tuple[str, ...]]]:
     findings: Mapping[tuple[str, object], SliceFinding] = {(f.field, f.key): f for f in found.findings}
-    digits = 3 if found.card.scale <= 1 else 2
+    digits = 3 if found.info.scale <= 1 else 2
     for part in found.means:
         finding = findings.get((part.field, part.key))
         yield part, finding, _cells(part, finding, digits)
@@ -84,7 +84,7 @@ def slices_html(all_found: Iterable[ScorerSlices]) -> Iterator[str]:
         )
         yield "<th scope='col'></th></tr></thead><tbody>\n"
         for part, finding, cells in _rows(found):
-            yield _row(part, cells, found.card.scale, worse=_worse(finding))
+            yield _row(part, cells, found.info.scale, worse=_worse(finding))
         yield f"</tbody></table></div><p class='note'>{escaped(NOTE)}</p></section>\n"
 
 

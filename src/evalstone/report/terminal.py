@@ -18,10 +18,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evalstone.engine.run import Run, numbers
-from evalstone.engine.summary import ScorerCard, ScorerSummary
-from evalstone.plain import plain
-from evalstone.report.wording import notes
+from evalstone._core.json import to_jsonable
+from evalstone.report.phrases import notes
+from evalstone.results.run import Run, numbers
+from evalstone.results.summary import ScorerInfo, ScorerSummary
 from evalstone.types import Record, Sample, Score
 
 LONGEST = 240
@@ -35,7 +35,7 @@ def show_run(run: Run, console: Console, *, dataset: Iterable[Sample] | None = N
     for told in notes(run):
         console.print(Text(safe(told, 1000), style="dim"))
     console.print(_footing(run))
-    if shown := _worst(run, run.data if dataset is None else dataset, worst):
+    if shown := _worst(run, run.dataset if dataset is None else dataset, worst):
         console.print(Text("\nWorst samples", style="bold"))
         for item in shown:
             console.print(item)
@@ -65,10 +65,10 @@ def money(cost: float | None) -> str:
 
 
 def _heading(run: Run) -> RenderableType:
-    judged = f"{len({record.sample for record in run.records})} of " if run.ended else ""
+    judged = f"{len({record.sample for record in run.records})} of " if run.stop_reason else ""
     count = f": {judged}{run.samples} samples, judged by "
-    line = Text.assemble((safe(run.dataset), "bold"), count, (safe(run.judge, 500), "bold"))
-    return Group(line, Text(safe(run.note, 1000), style="dim")) if run.note else line
+    line = Text.assemble((safe(run.dataset_name), "bold"), count, (safe(run.judge, 500), "bold"))
+    return Group(line, Text(safe(run.judge_note, 1000), style="dim")) if run.judge_note else line
 
 
 def _table(run: Run) -> Table:
@@ -80,58 +80,58 @@ def _table(run: Run) -> Table:
     for line in run.summary:
         mean, spread, scored, skipped, failed = numbers(line)
         table.add_row(
-            Text(_title(line.card, run.titles)),
+            Text(_title(line.info, run.titles)),
             Text(mean, style="bold"),
             spread,
             scored,
             Text(skipped, style="yellow" if line.skipped else "dim"),
             Text(failed, style="red" if line.failed else "dim"),
-            "lower" if line.card.lower_is_better else "higher",
+            "lower" if line.info.lower_is_better else "higher",
         )
     return table
 
 
-def _title(card: ScorerCard, titles: Mapping[str, str]) -> str:
-    title = titles[card.signature]
-    return title if card.scale == 1 else f"{title} (of {card.scale:g})"
+def _title(info: ScorerInfo, titles: Mapping[str, str]) -> str:
+    title = titles[info.signature]
+    return title if info.scale == 1 else f"{title} (of {info.scale:g})"
 
 
 def _footing(run: Run) -> Text:
     questions = sum(line.questions for line in run.summary)
-    reused = sum(line.reused for line in run.summary)
-    told = f"{questions - reused} questions asked, {reused} reused, {run.seconds:.1f} s, cost {money(run.cost)}"
-    if run.met:
-        told += "; met " + ", ".join(f"{count} {what}" for what, count in run.met.items())
+    cached = sum(line.cached for line in run.summary)
+    told = f"{questions - cached} questions asked, {cached} cached, {run.seconds:.1f} s, cost {money(run.cost)}"
+    if run.warnings:
+        told += "; met " + ", ".join(f"{count} {what}" for what, count in run.warnings.items())
     if run.resumed:
         told += f"; {run.resumed} outcomes taken over from an unfinished run"
     return Text(told, style="dim")
 
 
-def _goodness(record: Record, card: ScorerCard) -> float:
+def _goodness(record: Record, info: ScorerInfo) -> float:
     fraction = record.outcome.fraction if isinstance(record.outcome, Score) else 0.0
-    return 1 - fraction if card.lower_is_better else fraction
+    return 1 - fraction if info.lower_is_better else fraction
 
 
 def _worst(run: Run, dataset: Iterable[Sample] | None, count: int) -> list[RenderableType]:
     """The samples with the lowest mean over their scores, each with its scores and reasons."""
     if not count:
         return []
-    cards = {card.signature: replace(card, name=run.titles[card.signature]) for card in run.cards}
-    lowest = heapq.nsmallest(count, _imperfect(run.records, cards), key=lambda item: item[0])
+    scorers = {info.signature: replace(info, name=run.titles[info.signature]) for info in run.scorers}
+    lowest = heapq.nsmallest(count, _imperfect(run.records, scorers), key=lambda item: item[0])
     names = {records[0].sample for _, records in lowest}
     samples = {s.id: s for s in dataset if s.id in names} if dataset is not None and names else {}
-    return [_sample(records, cards, samples.get(records[0].sample)) for _, records in lowest]
+    return [_sample(records, scorers, samples.get(records[0].sample)) for _, records in lowest]
 
 
-def _imperfect(records: Iterable[Record], cards: Mapping[str, ScorerCard]) -> Iterator[tuple[float, list[Record]]]:
+def _imperfect(records: Iterable[Record], scorers: Mapping[str, ScorerInfo]) -> Iterator[tuple[float, list[Record]]]:
     """Each sample's scored records with their mean goodness, where that is not perfect; records come by sample."""
     for _, group in itertools.groupby(records, key=lambda record: record.sample):
         scored = [record for record in group if isinstance(record.outcome, Score)]
-        if scored and (mean := sum(_goodness(r, cards[r.scorer]) for r in scored) / len(scored)) < 1:
+        if scored and (mean := sum(_goodness(r, scorers[r.scorer]) for r in scored) / len(scored)) < 1:
             yield mean, scored
 
 
-def _sample(records: Sequence[Record], cards: Mapping[str, ScorerCard], sample: Sample | None) -> RenderableType:
+def _sample(records: Sequence[Record], scorers: Mapping[str, ScorerInfo], sample: Sample | None) -> RenderableType:
     lines: list[RenderableType] = []
     if sample is not None and sample.input:
         lines.append(Text.assemble(("question  ", "dim"), safe(sample.input, 160)))
@@ -142,7 +142,7 @@ def _sample(records: Sequence[Record], cards: Mapping[str, ScorerCard], sample: 
         if isinstance(record.outcome, Score):
             claims = _fallen(record.outcome.evidence)
             told = re.split("[;:]", record.outcome.reason)[0] if claims else record.outcome.reason.rstrip(".")
-            title = f"{cards[record.scorer].name} {record.outcome.value:.3g}"
+            title = f"{scorers[record.scorer].name} {record.outcome.value:.3g}"
             lines.append(Text.assemble((title, "bold"), f"  {safe(told, 400)}"))
             fallen.update(claims)
     lines.extend(list(fallen.values())[:MOST_CLAIMS])
@@ -155,7 +155,7 @@ def _fallen(evidence: Any) -> dict[str, RenderableType]:
     """The claims that no passage supports, with the judge's word on each."""
     shown: dict[str, RenderableType] = {}
     for item in cast("Sequence[object]", evidence) if isinstance(evidence, list | tuple) else ():
-        made = plain(item)
+        made = to_jsonable(item)
         data = cast("dict[str, Any]", made) if isinstance(made, dict) else {}
         if data.get("verdict") in ("contradicted", "not_mentioned"):
             claim, reason = safe(str(data.get("claim", "")), 160), safe(str(data.get("reason", "")), 200)
@@ -165,7 +165,7 @@ def _fallen(evidence: Any) -> dict[str, RenderableType]:
 
 
 def _absences(line: ScorerSummary) -> Text:
-    text = Text(f"\n{line.card.name}: {line.skipped} skipped, {line.failed} failed\n", style="bold")
+    text = Text(f"\n{line.info.name}: {line.skipped} skipped, {line.failed} failed\n", style="bold")
     for reason, count in line.reasons:
         text.append(f"  {count} x {safe(reason)}\n", style="")
     text.rstrip()

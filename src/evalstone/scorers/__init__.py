@@ -2,49 +2,49 @@
 
 from collections.abc import Mapping
 
-from evalstone.scorers.answer_relevancy import AnswerRelevancy
-from evalstone.scorers.answer_similarity import AnswerSimilarity
+from evalstone.scorers.agents.multi_turn_judge import MultiTurnJudge
+from evalstone.scorers.agents.tool_call_accuracy import ToolCallAccuracy
+from evalstone.scorers.agents.tool_call_appropriateness import ToolCallAppropriateness
+from evalstone.scorers.agents.trajectory_accuracy import TrajectoryAccuracy
+from evalstone.scorers.agents.trajectory_judge import TrajectoryJudge
+from evalstone.scorers.agents.trajectory_quality import TrajectoryQuality, TrajectoryWeights
 from evalstone.scorers.base import ContextScorer, Scorer
-from evalstone.scorers.bias import Bias
-from evalstone.scorers.checklist import Criterion
-from evalstone.scorers.code import CodeScorer, PairScorer
-from evalstone.scorers.completeness import Completeness
-from evalstone.scorers.content_similarity import ContentSimilarity
-from evalstone.scorers.context_position import ContextPosition
-from evalstone.scorers.context_precision import ContextPrecision
-from evalstone.scorers.context_recall import ContextRecall
-from evalstone.scorers.context_relevance import ContextRelevance, Penalties
-from evalstone.scorers.context_statement_relevancy import ContextStatementRelevancy
-from evalstone.scorers.context_usage import ContextUsage
 from evalstone.scorers.custom import (
-    Classify,
-    Criteria,
     CustomScorer,
+    GEval,
+    LLMClassifier,
     NotScorable,
     Pipeline,
     PromptStep,
     SoFar,
     not_scorable,
 )
-from evalstone.scorers.factual_correctness import FactualCorrectness
-from evalstone.scorers.faithfulness import Faithfulness
-from evalstone.scorers.hallucination import Hallucination
-from evalstone.scorers.instruction_alignment import InstructionAlignment
-from evalstone.scorers.keyword_coverage import KeywordCoverage
-from evalstone.scorers.multi_turn_judge import MultiTurnJudge
-from evalstone.scorers.noise_sensitivity import NoiseSensitivity
-from evalstone.scorers.prompt_alignment import PromptAlignment
-from evalstone.scorers.rouge_l import RougeL
-from evalstone.scorers.rubric import Rubric
-from evalstone.scorers.summarization import Summarization
-from evalstone.scorers.textual_difference import TextualDifference
-from evalstone.scorers.tone_consistency import ToneConsistency
-from evalstone.scorers.tool_call_accuracy import ToolCallAccuracy
-from evalstone.scorers.tool_call_appropriateness import ToolCallAppropriateness
-from evalstone.scorers.toxicity import Toxicity
-from evalstone.scorers.trajectory_accuracy import TrajectoryAccuracy
-from evalstone.scorers.trajectory_judge import TrajectoryJudge
-from evalstone.scorers.trajectory_quality import TrajectoryQuality, TrajectoryWeights
+from evalstone.scorers.custom.checklist import Criterion
+from evalstone.scorers.custom.rubric import Rubric
+from evalstone.scorers.rag.answer_relevancy import AnswerRelevancy
+from evalstone.scorers.rag.answer_similarity import AnswerSimilarity
+from evalstone.scorers.rag.context_position import ContextPosition
+from evalstone.scorers.rag.context_precision import ContextPrecision
+from evalstone.scorers.rag.context_recall import ContextRecall
+from evalstone.scorers.rag.context_relevance import ContextRelevance, Penalties
+from evalstone.scorers.rag.context_statement_relevancy import ContextStatementRelevancy
+from evalstone.scorers.rag.context_usage import ContextUsage
+from evalstone.scorers.rag.factual_correctness import FactualCorrectness
+from evalstone.scorers.rag.faithfulness import Faithfulness
+from evalstone.scorers.rag.hallucination import Hallucination
+from evalstone.scorers.rag.noise_sensitivity import NoiseSensitivity
+from evalstone.scorers.safety.bias import Bias
+from evalstone.scorers.safety.toxicity import Toxicity
+from evalstone.scorers.text.code import CodeScorer, PairScorer
+from evalstone.scorers.text.completeness import Completeness
+from evalstone.scorers.text.content_similarity import ContentSimilarity
+from evalstone.scorers.text.instruction_alignment import InstructionAlignment
+from evalstone.scorers.text.keyword_coverage import KeywordCoverage
+from evalstone.scorers.text.prompt_alignment import PromptAlignment
+from evalstone.scorers.text.rouge_l import RougeL
+from evalstone.scorers.text.summarization import Summarization
+from evalstone.scorers.text.textual_difference import TextualDifference
+from evalstone.scorers.text.tone_consistency import ToneConsistency
 
 SCORERS: Mapping[str, type[Scorer]] = {
     "answer_relevancy": AnswerRelevancy,
@@ -84,7 +84,6 @@ __all__ = [
     "AnswerRelevancy",
     "AnswerSimilarity",
     "Bias",
-    "Classify",
     "CodeScorer",
     "Completeness",
     "ContentSimilarity",
@@ -95,14 +94,15 @@ __all__ = [
     "ContextScorer",
     "ContextStatementRelevancy",
     "ContextUsage",
-    "Criteria",
     "Criterion",
     "CustomScorer",
     "FactualCorrectness",
     "Faithfulness",
+    "GEval",
     "Hallucination",
     "InstructionAlignment",
     "KeywordCoverage",
+    "LLMClassifier",
     "MultiTurnJudge",
     "NoiseSensitivity",
     "NotScorable",

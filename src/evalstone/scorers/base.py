@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, cast
 
-from evalstone import messages
-from evalstone.errors import OutcomeError, UsageError, unknown
-from evalstone.plain import digest, plain
-from evalstone.question import Ask, Question
+from evalstone._core.json import content_hash, to_jsonable
+from evalstone.agents import messages
+from evalstone.errors import ConfigError, OutcomeError, unknown
+from evalstone.questions.base import Ask, Question
 from evalstone.questions.claims import ClaimVerdict
 from evalstone.questions.explanation import Explain
 from evalstone.questions.relevance import PassageVerdict
@@ -49,7 +49,7 @@ class Scorer(Described, ABC):
     given where questions are asked. A sample that lacks a needed field is Skipped before anything is asked.
 
     scale: the score of a perfect answer; values lie in [0, scale]. explain: have the judge write the reason, in one
-    more call; otherwise it is built from the evidence. Raises UsageError for a scale that is no positive number.
+    more call; otherwise it is built from the evidence. Raises ConfigError for a scale that is no positive number.
     """
 
     unsigned: ClassVar[tuple[str, ...]] = ("name", "version")
@@ -69,9 +69,9 @@ class Scorer(Described, ABC):
     def __post_init__(self) -> None:
         scale = cast(object, self.scale)
         if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= sys.float_info.max:
-            raise UsageError(f"{self.name}: scale must be a positive number, not {shortened(repr(scale), 40)}")
+            raise ConfigError(f"{self.name}: scale must be a positive number, not {shortened(repr(scale), 40)}")
         if not isinstance(self.explain, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"{self.name}: explain must be True or False, not {self.explain!r}")
+            raise ConfigError(f"{self.name}: explain must be True or False, not {self.explain!r}")
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ class Scorer(Described, ABC):
         direction = "lower is better" if self.lower_is_better else "higher is better"
         return Explain(
             measure=f"{self.name}: {score.value:.4g} out of {score.scale:g} ({direction}).\n{self.meaning()}",
-            evidence=score.reason + "\n" + json.dumps(plain(score.evidence), ensure_ascii=False),
+            evidence=score.reason + "\n" + json.dumps(to_jsonable(score.evidence), ensure_ascii=False),
         )
 
 
@@ -139,7 +139,7 @@ def summary(kind: type[Scorer]) -> str:
 
 @functools.cache
 def _parameters(kind: type[Scorer]) -> Mapping[str, bool]:
-    """The sample fields that `score` takes, and whether each is optional. Raises UsageError for any other name.
+    """The sample fields that `score` takes, and whether each is optional. Raises ConfigError for any other name.
 
     None are read from the signature of a class whose scorers each have their own `needs`.
     """
@@ -151,7 +151,7 @@ def _parameters(kind: type[Scorer]) -> Mapping[str, bool]:
             continue
         if parameter.name not in FIELDS or parameter.kind is not parameter.KEYWORD_ONLY:
             told = unknown("sample field", parameter.name, FIELDS)
-            raise UsageError(f"{kind.__name__}.score: {told} (fields are keyword-only parameters)")
+            raise ConfigError(f"{kind.__name__}.score: {told} (fields are keyword-only parameters)")
         found[parameter.name] = parameter.default is not parameter.empty
     return found
 
@@ -182,20 +182,20 @@ def brief(value: Any) -> str:
         return text if float(text := f"{value:g}") == value else repr(value)
     if isinstance(value, bool | int | str):
         return str(value)
-    return digest(value)[:8]
+    return content_hash(value)[:8]
 
 
 def _function(function: Any) -> str:
     """A function's full name; with the hash of its code where the name alone is shared, as lambdas share theirs."""
     if isinstance(function, functools.partial):
-        given = digest([plain(function.args), plain(function.keywords)])[:8]
+        given = content_hash([to_jsonable(function.args), to_jsonable(function.keywords)])[:8]
         return f"{_function(cast(Any, function).func)}#{given}"
     kind = cast(Any, function if hasattr(function, "__qualname__") else type(function))
     name = f"{getattr(kind, '__module__', 'builtins')}.{kind.__qualname__}"
     code = getattr(function, "__code__", None)
     if code is None or "<" not in kind.__qualname__:
         return name
-    return f"{name}#{digest([code.co_code.hex(), repr(code.co_consts), code.co_names])[:8]}"
+    return f"{name}#{content_hash([code.co_code.hex(), repr(code.co_consts), code.co_names])[:8]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +213,7 @@ class ContextScorer(Scorer):
         super().__post_init__()
         object.__setattr__(self, "context", passages(self.context))
         if self.context_from is not None and not callable(self.context_from):  # pyright: ignore[reportUnnecessaryComparison]
-            raise UsageError(f"{self.name}: context_from must be a function of a sample, not {self.context_from!r}")
+            raise ConfigError(f"{self.name}: context_from must be a function of a sample, not {self.context_from!r}")
 
     def values(self, sample: Sample) -> dict[str, Any]:
         return {**super().values(sample), "context": self.passages_for(sample)}
@@ -231,13 +231,13 @@ class ContextScorer(Scorer):
 def tool_results(sample: Sample) -> tuple[str, ...]:
     """What the sample's tool calls returned, in order; anything but text as JSON."""
     results = [returned.result for returned in messages.tool_results(sample.messages)]
-    return tuple(r if isinstance(r, str) else json.dumps(plain(r), ensure_ascii=False) for r in results)
+    return tuple(r if isinstance(r, str) else json.dumps(to_jsonable(r), ensure_ascii=False) for r in results)
 
 
 def require_passages(scorer: ContextScorer) -> None:
-    """Raise UsageError when a scorer that divides by the number of passages is given an empty list of them."""
+    """Raise ConfigError when a scorer that divides by the number of passages is given an empty list of them."""
     if scorer.context is not None and not scorer.context:
-        raise UsageError(f"{scorer.name}: context is an empty list; leave it out to take the sample's passages")
+        raise ConfigError(f"{scorer.name}: context is an empty list; leave it out to take the sample's passages")
 
 
 def useful_passages(verdicts: Sequence[PassageVerdict]) -> str:

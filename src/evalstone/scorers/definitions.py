@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from evalstone.errors import UsageError, unknown
+from evalstone.errors import ConfigError, unknown
 from evalstone.scorers.base import Scorer
 
 OURS = "evalstone"
@@ -41,7 +41,7 @@ class Defined(Scorer, ABC):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.definition not in tuple(self.defined):
-            raise UsageError(f"{self.name}: {unknown('definition', str(self.definition), self.defined)}")
+            raise ConfigError(f"{self.name}: {unknown('definition', str(self.definition), self.defined)}")
 
     def meaning(self) -> str:
         told = super().meaning()

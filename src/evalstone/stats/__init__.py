@@ -5,8 +5,8 @@ What every table needs is imported at once and is pure Python; what needs numpy 
 """
 
 from evalstone.stats.intervals import Interval, mean_interval, student_t_quantile
-from evalstone.stats.missing import Bounds, bounds
-from evalstone.stats.multiple import benjamini_hochberg, holm
+from evalstone.stats.missing_bounds import Bounds, bounds
+from evalstone.stats.multiple_testing import benjamini_hochberg, holm
 from evalstone.stats.proportions import wilson_interval
 
 __all__ = [

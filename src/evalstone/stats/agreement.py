@@ -15,7 +15,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from statistics import NormalDist
 from typing import Literal, TypeAlias, TypeVar, get_args
 
-from evalstone.errors import DataError, UsageError, unknown
+from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.stats.intervals import Interval
 
 R = TypeVar("R", bound=Hashable)
@@ -119,11 +119,11 @@ def krippendorff_alpha(ratings: Sequence[Sequence[R | None]], *, level: Level = 
     o: how often c and k stand in one unit, each unit's pairs weighing 1 / (its ratings - 1). n(c): the ratings c in
     units with two ratings or more; n: all those. d by level: "nominal" 1 for c ≠ k; "interval" (c - k)²; "ordinal"
     (n(c) / 2 + all between + n(k) / 2)². None when no unit has two ratings, and when all ratings are equal. Raises
-    UsageError for an unknown level, DataError for ratings that are no numbers where their order counts.
+    ConfigError for an unknown level, DataError for ratings that are no numbers where their order counts.
     Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
     """
     if level not in LEVELS:
-        raise UsageError(unknown("level of measurement", level, LEVELS))
+        raise ConfigError(unknown("level of measurement", level, LEVELS))
     units = [[rating for rating in row if rating is not None] for row in ratings]
     units = [row for row in units if len(row) >= 2]
     totals = Counter(rating for row in units for rating in row)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from evalstone.errors import DataError, UsageError
-from evalstone.stats.columns import Floats, Places, codes, column, group_sums, same_length
+from evalstone.errors import ConfigError, DataError
+from evalstone.stats._arrays import Floats, Places, codes, column, group_sums, same_length
 from evalstone.stats.intervals import Interval, check_level, few
 
 CHUNK = 2_000_000
@@ -34,12 +34,12 @@ def bootstrap_interval(
 
     Interval.mean is the statistic. With groups, whole groups are drawn. Without limits below two values (groups) and
     where all resamples give the same statistic. The same seed gives the same interval.
-    Raises DataError for a value that is no finite number and a statistic that is none for some resample, UsageError
+    Raises DataError for a value that is no finite number and a statistic that is none for some resample, ConfigError
     below 100 resamples.
     """
     check_level(level)
     if resamples < LEAST_RESAMPLES:
-        raise UsageError(f"resamples must be {LEAST_RESAMPLES} or more, not {resamples}")
+        raise ConfigError(f"resamples must be {LEAST_RESAMPLES} or more, not {resamples}")
     n = same_length(values=values, groups=groups)
     if n == 0:
         return None

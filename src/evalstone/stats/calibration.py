@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from evalstone.errors import DataError
-from evalstone.stats.confusion import MEASURES, Confusion
+from evalstone.stats.classification import MEASURES, Confusion
 from evalstone.stats.intervals import Interval
 from evalstone.stats.proportions import wilson_interval
 from evalstone.stats.recalibration import Recalibration

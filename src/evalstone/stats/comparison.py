@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evalstone.errors import DataError, UsageError
-from evalstone.stats.columns import Floats, Places, codes, column, group_sums, same_length
+from evalstone.errors import ConfigError, DataError
+from evalstone.stats._arrays import Floats, Places, codes, column, group_sums, same_length
 from evalstone.stats.intervals import (
     Interval,
     Spread,
@@ -24,7 +24,7 @@ from evalstone.stats.intervals import (
     few,
     plain_spread,
 )
-from evalstone.stats.multiple import holm
+from evalstone.stats.multiple_testing import holm
 from evalstone.stats.paired_tests import McNemar, PairedTest, friedman, mcnemar, sign_flips, signed_ranks
 
 __all__ = [
@@ -198,10 +198,10 @@ def compare_many(
 ) -> ManyComparison | None:
     """Friedman's test over all runs and every pair of them, p-values adjusted by Holm; None for no sample.
 
-    With groups Friedman's test is over the groups' means. Raises UsageError below two runs, DataError as compare_pairs.
+    With groups Friedman's test is over the groups' means. Raises ConfigError below two runs, DataError as compare_pairs.
     """
     if len(runs) < 2:
-        raise UsageError(f"two runs or more are wanted, not {len(runs)}")
+        raise ConfigError(f"two runs or more are wanted, not {len(runs)}")
     n = same_length(**{f"run {name}": values for name, values in runs.items()}, groups=groups)
     if n == 0:
         return None

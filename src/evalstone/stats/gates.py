@@ -12,12 +12,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from evalstone.errors import DataError, UsageError
-from evalstone.stats.columns import column, same_length
+from evalstone.errors import ConfigError, DataError
+from evalstone.stats._arrays import column, same_length
 from evalstone.stats.comparison import differences
-from evalstone.stats.evidence import Evidence, Passes, of_differences, of_scores
-from evalstone.stats.multiple import holm
-from evalstone.stats.planning import passes_needed, samples_needed
+from evalstone.stats.multiple_testing import holm
+from evalstone.stats.power import passes_needed, samples_needed
+from evalstone.stats.thresholds import Evidence, Passes, of_differences, of_scores
 
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
 Kind: TypeAlias = Literal["at_least", "at_most", "no_worse", "pass_rate"]
@@ -127,11 +127,11 @@ def decide(criteria: Sequence[Criterion], *, error: float = 0.05) -> tuple[Decis
     """Decide every criterion, in order.
 
     A criterion without values is inconclusive. A threshold at the end of the range that nothing can miss passes.
-    Raises UsageError for a threshold outside the range, a margin below 0 or an error rate outside (0, 0.5); DataError
+    Raises ConfigError for a threshold outside the range, a margin below 0 or an error rate outside (0, 0.5); DataError
     for values that are not finite numbers in [0, scale] or that differ in number.
     """
     if not 0 < error < 0.5:
-        raise UsageError(f"error must be above 0 and below 0.5, as 0.05 is, not {error}")
+        raise ConfigError(f"error must be above 0 and below 0.5, as 0.05 is, not {error}")
     cases = [_case(criterion) for criterion in criteria]
     passing, failing = [case.p_pass() for case in cases], [case.p_fail() for case in cases]
     pass_rates, fail_rates = _rates(passing, error), _rates(failing, error)
@@ -165,7 +165,7 @@ def _case(criterion: Criterion) -> _Case:
         )
     if isinstance(criterion, NoWorse):
         if not 0 <= criterion.margin <= criterion.scale:
-            raise UsageError(f"{criterion.name}: margin must be in [0, {criterion.scale:g}], not {criterion.margin}")
+            raise ConfigError(f"{criterion.name}: margin must be in [0, {criterion.scale:g}], not {criterion.margin}")
         same_length(values=criterion.values, baseline=criterion.baseline, groups=criterion.groups)
         d = differences(
             column(f"{criterion.name}: baseline", criterion.baseline, 0.0, criterion.scale),
@@ -237,4 +237,4 @@ def _more(case: _Case, evidence: Evidence, rates: tuple[float, float]) -> int | 
 
 def _check_threshold(name: str, threshold: float, scale: float) -> None:
     if not 0 <= threshold <= scale:
-        raise UsageError(f"{name}: the threshold must be in [0, {scale:g}], not {threshold}")
+        raise ConfigError(f"{name}: the threshold must be in [0, {scale:g}], not {threshold}")

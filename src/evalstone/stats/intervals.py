@@ -20,7 +20,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
-from evalstone.errors import DataError, UsageError
+from evalstone.errors import ConfigError, DataError
 
 FEW = 30
 FEW_GROUPS = 20
@@ -72,11 +72,11 @@ def mean_interval(
     most ((mean - low) / (high - low))^n; and likewise at the low end. Values that are all equal inside the range give
     no width, which says that none varied, not that the mean is certain.
     Raises DataError for a value that is no finite number in [low, high], values too far apart to be squared, or groups
-    of another length; UsageError for a level outside (0, 1) or a range that does not go up.
+    of another length; ConfigError for a level outside (0, 1) or a range that does not go up.
     """
     check_level(level)
     if not low < high:
-        raise UsageError(f"the range must go up: low is {low}, high is {high}")
+        raise ConfigError(f"the range must go up: low is {low}, high is {high}")
     n = len(values)
     if groups is not None and len(groups) != n:
         raise DataError(f"groups must have one entry a value: {n} values, {len(groups)} groups")
@@ -177,9 +177,9 @@ def _check_values(least: float, most: float, low: float, high: float) -> None:
 
 
 def check_level(level: float) -> None:
-    """Raise UsageError for a level of confidence outside (0, 1)."""
+    """Raise ConfigError for a level of confidence outside (0, 1)."""
     if not 0 < level < 1:
-        raise UsageError(f"level must be between 0 and 1, as 0.95 is, not {level}")
+        raise ConfigError(f"level must be between 0 and 1, as 0.95 is, not {level}")
 
 
 def few(units: int, grouped: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evalstone.stats.columns import Floats
+from evalstone.stats._arrays import Floats
 
 _STEPS = 100
 _SMALLEST_STEP = 1e-10

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalstone.errors import DataError
-from evalstone.stats.columns import Floats
+from evalstone.stats._arrays import Floats
 
 EXACT_FLIPS = 20
 EXACT_RANKS = 100

@@ -16,7 +16,7 @@ def wilson_interval(successes: float, n: float, level: float = 0.95) -> Interval
         (p + z²/2n ± z √(p (1 - p) / n + z²/4n²)) / (1 + z²/n)
 
     n may be an effective number that is not whole; Interval.n is rounded down. Source: Wilson 1927, JASA 22.
-    Raises DataError unless 0 <= successes <= n, UsageError for a level outside (0, 1).
+    Raises DataError unless 0 <= successes <= n, ConfigError for a level outside (0, 1).
     """
     check_level(level)
     if not 0 <= successes <= n or not math.isfinite(n):

@@ -18,8 +18,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from evalstone.errors import DataError, UsageError
-from evalstone.stats.columns import Floats
+from evalstone.errors import ConfigError, DataError
+from evalstone.stats._arrays import Floats
 from evalstone.stats.gates import Decision, Verdict
 from evalstone.stats.intervals import check_level
 
@@ -48,7 +48,7 @@ class ConfidenceSequence:
     """An interval for the mean of values in [low, high] that holds at every number of samples at once.
 
     The means on a grid of a thousandth of the range that no bettor has ruled out, one step added at either end.
-    Raises UsageError for an empty range or a level outside (0, 1).
+    Raises ConfigError for an empty range or a level outside (0, 1).
     """
 
     def __init__(self, low: float = 0.0, high: float = 1.0, *, level: float = 0.95) -> None:
@@ -78,25 +78,25 @@ class ConfidenceSequence:
 class SequentialGate:
     """Decides targets while samples come in; `error` is shared equally among them, for passes and for fails each.
 
-    Raises UsageError for no target, two of one name, a threshold outside its range, an error rate outside (0, 0.5).
+    Raises ConfigError for no target, two of one name, a threshold outside its range, an error rate outside (0, 0.5).
     """
 
     def __init__(self, targets: Sequence[Target], *, error: float = 0.05) -> None:
         if not 0 < error < 0.5:
-            raise UsageError(f"error must be above 0 and below 0.5, as 0.05 is, not {error}")
+            raise ConfigError(f"error must be above 0 and below 0.5, as 0.05 is, not {error}")
         names = [target.name for target in targets]
         if not names or len(set(names)) < len(names):
-            raise UsageError(f"targets must have names of their own, one target or more: {names}")
+            raise ConfigError(f"targets must have names of their own, one target or more: {names}")
         self._watches = {target.name: _Watch(target, error / len(names)) for target in targets}
 
     def add(self, values: Mapping[str, float]) -> None:
         """One sample's values by target name; targets without one (skipped, failed) stay as they are.
 
-        Raises UsageError for a name that is no target, DataError for a value outside its range.
+        Raises ConfigError for a name that is no target, DataError for a value outside its range.
         """
         for name in values:
             if name not in self._watches:
-                raise UsageError(f"{name!r} is no target; targets are {', '.join(self._watches)}")
+                raise ConfigError(f"{name!r} is no target; targets are {', '.join(self._watches)}")
         for name, value in values.items():
             self._watches[name].check(value)  # all before any, so that a refused sample counts nowhere
         for name, value in values.items():
@@ -151,7 +151,7 @@ class _Watch:
         share = (target.threshold - target.low) / span
         if not 0 < share < 1:
             told = f"inside ({target.low:g}, {target.high:g})"
-            raise UsageError(f"{target.name}: the threshold must be {told}, not {target.threshold}")
+            raise ConfigError(f"{target.name}: the threshold must be {told}, not {target.threshold}")
         self.verdict: Verdict = "inconclusive"
         self._target, self._error, self._span = target, error, span
         self._bettors = _Bettors(np.array([share]))
@@ -200,4 +200,4 @@ def _share(name: str, value: float, low: float, span: float) -> float:
 
 def _check_range(name: str, low: float, high: float) -> None:
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise UsageError(f"{name}: low and high must be finite and go up, not {low} and {high}")
+        raise ConfigError(f"{name}: low and high must be finite and go up, not {low} and {high}")

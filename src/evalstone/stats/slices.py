@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from evalstone.errors import UsageError
-from evalstone.stats.columns import Floats, Mask, Places, codes, column, group_sums, same_length
+from evalstone.errors import ConfigError
+from evalstone.stats._arrays import Floats, Mask, Places, codes, column, group_sums, same_length
 from evalstone.stats.comparison import Comparison, compare_pairs
 from evalstone.stats.intervals import ROUNDING, Interval, Spread, bounded, mean_interval
-from evalstone.stats.multiple import benjamini_hochberg, holm
+from evalstone.stats.multiple_testing import benjamini_hochberg, holm
 
 LEAST = 5
 
@@ -137,14 +137,14 @@ def drift(
     """How the judge's scores of pinned anchors moved; None for no anchor. tolerance: None is 0.02 · scale.
 
     Judge the same outputs with the same questions again: whatever moves then is the judge. Raises DataError as
-    compare_pairs does, UsageError for a tolerance that is not above 0.
+    compare_pairs does, ConfigError for a tolerance that is not above 0.
     """
     comparison = compare_pairs(before, now, scale=scale, level=level)
     if comparison is None:
         return None
     tolerance = 0.02 * scale if tolerance is None else tolerance
     if not tolerance > 0:
-        raise UsageError(f"tolerance must be above 0, not {tolerance}")
+        raise ConfigError(f"tolerance must be above 0, not {tolerance}")
     change = np.abs(column("now", now, 0.0, scale) - column("before", before, 0.0, scale))
     low, high = comparison.difference.low, comparison.difference.high
     verdict: Literal["drifted", "stable", "unclear"] = "unclear"

@@ -8,7 +8,7 @@ from typing import Any
 
 from evalstone import checks
 from evalstone.scorers import Scorer
-from evalstone.scorers.units import units
+from evalstone.scorers.text.units import units
 from evalstone.types import Message, Sample, ToolCall
 from tests.parity.adapters.common import Adapted, Adapter, Case, sample_of
 from tests.parity.adapters.javascript import python_pattern

@@ -73,7 +73,7 @@ def legacy_tone_consistency(case: Case) -> Adapted:
     alone = not text_of(case, "output")
     if alone:
         return ToneConsistency(), joined(case, output=text_of(case, "input")), []
-    return ToneConsistency(against="input"), joined(case), []
+    return ToneConsistency(compare_to="input"), joined(case), []
 
 
 CODE: Mapping[str, Adapter] = {

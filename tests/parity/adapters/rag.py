@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from evalstone.question import ROOM
+from evalstone.questions.base import ROOM
 from evalstone.scorers import (
     AnswerRelevancy,
     ContextPosition,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+from evalstone._core.parsing import parse_json
 from evalstone.errors import ReplyError
-from evalstone.reply import parse_json
 from tests.parity.adapters.common import Case
 
 Shape: TypeAlias = Any

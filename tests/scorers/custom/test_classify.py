@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from evalstone.errors import PromptError, UsageError
-from evalstone.prompt import Prompt
+from evalstone._core.prompts import Prompt
+from evalstone.errors import ConfigError, PromptError
 from evalstone.questions.custom import Choose
-from evalstone.scorers import Classify
+from evalstone.scorers import LLMClassifier
 from evalstone.types import Failed, Message, Sample, Score, Skipped, ToolCall
 from tests.fakes import outcome_of, record_of, score_of
 
 SAMPLE = Sample(input="Where is it?", output="Gone.", context=["It left."], reference="It left today.")
-TONE = Classify(
+TONE = LLMClassifier(
     "Is {{output}} polite?", name="polite", choices={"polite": 1, "curt": 0.5, "rude": 0, "unclear": None}, scale=10
 )
 
@@ -38,7 +38,7 @@ def test_the_word_for_abstaining_skips_the_sample_with_the_judges_reason() -> No
 
 
 def test_a_word_for_abstaining_can_be_named_where_a_file_has_no_none() -> None:
-    scorer = Classify("Is it polite?", abstain="unclear")
+    scorer = LLMClassifier("Is it polite?", abstain="unclear")
     assert scorer.choices == {"yes": 1.0, "no": 0.0, "unclear": None}
     assert isinstance(outcome_of(scorer, SAMPLE, said("unclear")), Skipped)
 
@@ -56,7 +56,9 @@ def test_the_schema_has_the_reason_first_and_the_choices() -> None:
 
 
 def test_the_prompt_tells_the_words_their_meanings_and_the_callers_instructions() -> None:
-    scorer = Classify("Polite?", instructions="Judge as a host would.", meanings={"no": "an insult"}, abstain="unclear")
+    scorer = LLMClassifier(
+        "Polite?", instructions="Judge as a host would.", meanings={"no": "an insult"}, abstain="unclear"
+    )
     told = scorer.prompt.instructions
     assert told.startswith("Judge as a host would.")
     assert '- "no": an insult' in told
@@ -71,16 +73,17 @@ def test_material_goes_in_behind_fences_where_the_holes_are() -> None:
 
 
 def test_needs_follow_from_the_holes() -> None:
-    scorer = Classify("{{context}} {{reference}} {{output}} {{context}}?")
+    scorer = LLMClassifier("{{context}} {{reference}} {{output}} {{context}}?")
     assert scorer.needs == ("context", "reference", "output")
     assert outcome_of(scorer, Sample(output="x"), []) == Skipped(f"{scorer.name} needs context and reference")
 
 
 def test_a_question_without_holes_shows_input_and_output_or_the_fields_that_are_named() -> None:
-    assert Classify("Polite?").needs == ("input", "output")
-    assert Classify("Polite?", fields=["reference", "output"]).needs == ("reference", "output")
+    assert LLMClassifier("Polite?").needs == ("input", "output")
+    assert LLMClassifier("Polite?", fields=["reference", "output"]).needs == ("reference", "output")
     assert (
-        Classify("Is {{output}} polite?", fields=["context"]).prompt.template == "{{context}}\n\nIs {{output}} polite?"
+        LLMClassifier("Is {{output}} polite?", fields=["context"]).prompt.template
+        == "{{context}}\n\nIs {{output}} polite?"
     )
 
 
@@ -91,7 +94,7 @@ def test_messages_are_shown_a_line_each_with_the_tools_that_were_called() -> Non
         Message(role="assistant", tool_calls=[call]),
         Message(role="assistant", content="Gone."),
     )
-    _, judge = record_of(Classify("{{messages}} Polite?"), Sample(messages=messages), said("yes"))
+    _, judge = record_of(LLMClassifier("{{messages}} Polite?"), Sample(messages=messages), said("yes"))
     user = judge.asked[0].render()[1]
     assert "1. user: Where? assistant: nowhere\n" in user
     assert '2. assistant called search({"q": "order"}): {"left": true}\n3. assistant: Gone.' in user
@@ -99,19 +102,19 @@ def test_messages_are_shown_a_line_each_with_the_tools_that_were_called() -> Non
 
 def test_passages_are_found_in_tool_results_too() -> None:
     messages = (Message(role="assistant", tool_calls=[ToolCall(name="search", result="It left.")]),)
-    _, judge = record_of(Classify("{{context}} So?"), Sample(messages=messages), said("yes"))
+    _, judge = record_of(LLMClassifier("{{context}} So?"), Sample(messages=messages), said("yes"))
     assert "It left." in judge.asked[0].render()[1]
 
 
 def test_an_unknown_hole_is_refused_when_the_scorer_is_built() -> None:
     with pytest.raises(PromptError, match="unknown hole 'outptu'; did you mean output"):
-        Classify("Is {{outptu}} polite?")
+        LLMClassifier("Is {{outptu}} polite?")
 
 
 @pytest.mark.parametrize("question", ["Is {output} polite?", "{{input}}: is { output } polite?"])
 def test_single_braces_are_refused(question: str) -> None:
     with pytest.raises(PromptError, match="single braces"):
-        Classify(question)
+        LLMClassifier(question)
 
 
 @pytest.mark.parametrize(
@@ -136,30 +139,34 @@ def test_single_braces_are_refused(question: str) -> None:
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
-        Classify("Polite?", **options)
+    with pytest.raises(ConfigError, match=told):
+        LLMClassifier("Polite?", **options)
 
 
 def test_an_empty_question_is_refused() -> None:
     for question, fields in ((" ", []), ("", None), ("\n", ["output"])):
-        with pytest.raises(UsageError, match="the question is empty"):
-            Classify(question, fields=fields)
+        with pytest.raises(ConfigError, match="the question is empty"):
+            LLMClassifier(question, fields=fields)
 
 
 def test_white_space_around_a_choice_is_no_part_of_it() -> None:
-    scorer = Classify("Polite?", choices={" yes ": 1, "no\n": 0}, meanings={"no ": "an insult"}, abstain=" unclear ")
+    scorer = LLMClassifier(
+        "Polite?", choices={" yes ": 1, "no\n": 0}, meanings={"no ": "an insult"}, abstain=" unclear "
+    )
     assert scorer.choices == {"yes": 1, "no": 0, "unclear": None}
     assert scorer.meanings == {"no": "an insult"}
     assert score_of(scorer, SAMPLE, said("Yes")).value == 1
     assert (
         scorer.signature
-        == Classify("Polite?", choices={"yes": 1, "no": 0}, meanings={"no": "an insult"}, abstain="unclear").signature
+        == LLMClassifier(
+            "Polite?", choices={"yes": 1, "no": 0}, meanings={"no": "an insult"}, abstain="unclear"
+        ).signature
     )
 
 
 @pytest.mark.parametrize("choices", [(), ("yes",), ("yes", " "), ("yes", "YES "), ("a", "b", "a"), ("a", 1)])
 def test_a_choice_among_words_needs_two_different_ones(choices: Any) -> None:
-    with pytest.raises(UsageError, match="two or more different words"):
+    with pytest.raises(ConfigError, match="two or more different words"):
         Choose((("output", "x"),), Prompt("", "{{output}}?"), choices)
 
 
@@ -171,24 +178,24 @@ def test_a_choice_is_read_whatever_the_white_space_around_it() -> None:
 
 def test_it_is_a_value() -> None:
     assert pickle.loads(pickle.dumps(TONE)) == TONE
-    assert hash(TONE) == hash(Classify(TONE.question, name="polite", choices=TONE.choices, scale=10))
+    assert hash(TONE) == hash(LLMClassifier(TONE.question, name="polite", choices=TONE.choices, scale=10))
     assert TONE.name == "polite"
-    assert Classify("Is the answer kind? {{output}}").name == "is_the_answer_kind"
+    assert LLMClassifier("Is the answer kind? {{output}}").name == "is_the_answer_kind"
 
 
 def test_the_signature_changes_with_whatever_may_change_the_score() -> None:
     made = [
-        Classify("Is {{output}} polite?", name="polite"),
-        Classify("Is {{output}} kind?", name="polite"),
-        Classify("Is {{output}} polite?", name="polite", choices={"yes": 0.9, "no": 0.0}),
-        Classify("Is {{output}} polite?", name="polite", choices={"no": 1.0, "yes": 0.0}),
-        Classify("Is {{output}} polite?", name="polite", meanings={"no": "an insult"}),
-        Classify("Is {{output}} polite?", name="polite", instructions="Be strict."),
-        Classify("Is {{output}} polite?", name="polite", fields=["input"]),
-        Classify("Is {{output}} polite?", name="polite", scale=10),
-        Classify("Is {{output}} polite?", name="polite", lower_is_better=True),
-        Classify("Is {{output}} polite?", name="polite", version=2),
-        Classify("Is {{output}} polite?", name="kind"),
+        LLMClassifier("Is {{output}} polite?", name="polite"),
+        LLMClassifier("Is {{output}} kind?", name="polite"),
+        LLMClassifier("Is {{output}} polite?", name="polite", choices={"yes": 0.9, "no": 0.0}),
+        LLMClassifier("Is {{output}} polite?", name="polite", choices={"no": 1.0, "yes": 0.0}),
+        LLMClassifier("Is {{output}} polite?", name="polite", meanings={"no": "an insult"}),
+        LLMClassifier("Is {{output}} polite?", name="polite", instructions="Be strict."),
+        LLMClassifier("Is {{output}} polite?", name="polite", fields=["input"]),
+        LLMClassifier("Is {{output}} polite?", name="polite", scale=10),
+        LLMClassifier("Is {{output}} polite?", name="polite", lower_is_better=True),
+        LLMClassifier("Is {{output}} polite?", name="polite", version=2),
+        LLMClassifier("Is {{output}} polite?", name="kind"),
     ]
     signatures = [scorer.signature for scorer in made]
     assert len(set(signatures)) == len(made)
@@ -197,7 +204,7 @@ def test_the_signature_changes_with_whatever_may_change_the_score() -> None:
 
 
 def test_an_explanation_is_asked_for_with_the_question_as_its_meaning() -> None:
-    scorer = Classify("Is {{output}} polite?", name="polite", explain=True)
+    scorer = LLMClassifier("Is {{output}} polite?", name="polite", explain=True)
     outcome = outcome_of(scorer, SAMPLE, [*said("no"), {"explanation": "It is curt."}])
     assert isinstance(outcome, Score)
     assert outcome.reason == "It is curt."

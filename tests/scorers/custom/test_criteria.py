@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
+from evalstone._core.prompts import Prompt
 from evalstone.api import evaluate
-from evalstone.errors import PromptError, UsageError
+from evalstone.errors import ConfigError, PromptError
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Reply
-from evalstone.prompt import Prompt
-from evalstone.questions.mark import Mark, MarkByCriterion
-from evalstone.scorers import Criteria
-from evalstone.scorers.custom.criteria import expected_share
+from evalstone.questions.rating import Mark, MarkByCriterion
+from evalstone.scorers import GEval
+from evalstone.scorers.custom.geval import expected_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
 SAMPLE = Sample(input="q", output="a")
-FIXED = Criteria("The answer is plain.", steps=["Look for hard words."])
+FIXED = GEval("The answer is plain.", steps=["Look for hard words."])
 PLAIN_NOTE = "the judge gave no probabilities; this is its plain mark"
 
 
@@ -32,7 +32,7 @@ def mark(score: Any) -> dict[str, Any]:
     [(5, 1, 0), (5, 4, 0.75), (5, 5, 1), (2, 2, 1), (10, 4, 3 / 9), (5, "4", 0.75), (5, 4.0, 0.75)],
 )
 def test_a_mark_becomes_its_share_of_the_range(levels: int, given: Any, value: float) -> None:
-    scorer = Criteria("Plain.", steps=[], levels=levels, scale=10)
+    scorer = GEval("Plain.", steps=[], levels=levels, scale=10)
     assert score_of(scorer, SAMPLE, [mark(given)]).value == value * 10
 
 
@@ -44,7 +44,7 @@ def test_a_mark_outside_the_scale_fails(given: Any) -> None:
 def test_the_judge_writes_the_steps_once_for_all_samples() -> None:
     judge = ScriptedJudge({"write_steps": {"steps": ["one", "two"]}, "mark_by_criterion": mark(4)})
     samples = [{"id": str(n), "input": "q", "output": f"answer {n}"} for n in range(5)]
-    run = evaluate(samples, Criteria("Plain.", name="plain"), judge=judge, ledger=None)
+    run = evaluate(samples, GEval("Plain.", name="plain"), judge=judge, ledger=None)
     kinds = [question.kind for question in judge.asked]
     assert (kinds.count("write_steps"), kinds.count("mark_by_criterion")) == (1, 5)
     assert run["plain"].mean == 0.75
@@ -56,24 +56,24 @@ def test_steps_of_your_own_are_not_asked_for() -> None:
     record, judge = record_of(FIXED, SAMPLE, [mark(4)])
     assert [step.question for step in record.steps] == ["mark_by_criterion"]
     assert "1. Look for hard words." in judge.asked[0].render()[0]
-    assert [question.kind for question in Criteria("x").asks] == ["write_steps", "mark_by_criterion"]
+    assert [question.kind for question in GEval("x").asks] == ["write_steps", "mark_by_criterion"]
     assert [question.kind for question in FIXED.asks] == ["mark_by_criterion"]
 
 
 def test_steps_that_a_judge_wrote_bring_no_hole_with_them() -> None:
     script = {"write_steps": {"steps": ["Compare {{output}} with {{secret}}."]}, "mark_by_criterion": mark(5)}
-    record, judge = record_of(Criteria("Plain."), SAMPLE, script)
+    record, judge = record_of(GEval("Plain."), SAMPLE, script)
     assert record.value == 1
     assert "{{" not in judge.asked[1].render()[0]
 
 
 @pytest.mark.parametrize("steps", [[], ["", " "]])
 def test_no_steps_at_all_are_no_answer(steps: list[str]) -> None:
-    assert isinstance(outcome_of(Criteria("Plain."), SAMPLE, [{"steps": steps}]), Failed)
+    assert isinstance(outcome_of(GEval("Plain."), SAMPLE, [{"steps": steps}]), Failed)
 
 
 def test_a_weighted_mark_is_the_mean_by_probability() -> None:
-    scorer = Criteria("Plain.", steps=[], weighted=True)
+    scorer = GEval("Plain.", steps=[], weighted=True)
     reply = Reply('{"reason": "r", "score": 4}', alternatives={"4": 0.6, "5": 0.3})
     score = score_of(scorer, SAMPLE, [reply])
     assert score.value == pytest.approx(((4 * 0.6 + 5 * 0.3) / 0.9 - 1) / 4)
@@ -86,7 +86,7 @@ def test_a_weighted_mark_is_the_mean_by_probability() -> None:
 def test_without_probabilities_of_the_mark_itself_the_plain_mark_stands_and_the_evidence_says_so(
     alternatives: dict[str, float] | None,
 ) -> None:
-    scorer = Criteria("Plain.", steps=[], weighted=True)
+    scorer = GEval("Plain.", steps=[], weighted=True)
     score = score_of(scorer, SAMPLE, [Reply('{"reason": "r", "score": 4}', alternatives=alternatives)])
     assert score.value == 0.75
     assert score.evidence.note == PLAIN_NOTE
@@ -106,14 +106,14 @@ def test_what_is_no_mark_or_no_probability_is_left_out_and_the_rest_is_normalise
 
 
 def test_a_weighted_mark_never_leaves_the_range() -> None:
-    scorer = Criteria("Plain.", steps=[], weighted=True)
+    scorer = GEval("Plain.", steps=[], weighted=True)
     for probability in (0.1, 0.3, 0.7, 0.9):
         reply = Reply('{"reason": "r", "score": 5}', alternatives={"5": probability})
         assert score_of(scorer, SAMPLE, [reply]).value == 1
 
 
 def test_fields_say_what_is_shown_and_needed() -> None:
-    scorer = Criteria("It follows the passages.", fields=["context", "output"])
+    scorer = GEval("It follows the passages.", fields=["context", "output"])
     assert scorer.needs == ("context", "output")
     assert outcome_of(scorer, SAMPLE, []) == Skipped(f"{scorer.name} needs context")
 
@@ -121,37 +121,37 @@ def test_fields_say_what_is_shown_and_needed() -> None:
 @pytest.mark.parametrize(
     ("text", "options", "error", "told"),
     [
-        ("Plain.", {"levels": 1}, UsageError, "levels must be from 2 to 100"),
-        ("Plain.", {"levels": 101}, UsageError, "levels must be from 2 to 100"),
-        ("Plain.", {"levels": True}, UsageError, "levels must be a whole number"),
-        ("Plain.", {"levels": 5.0}, UsageError, "levels must be a whole number"),
-        ("Plain.", {"steps": "one"}, UsageError, "steps are a list"),
-        ("Plain.", {"steps": ["", " "]}, UsageError, "a step must be a text that is not blank"),
-        ("Plain.", {"steps": ["one", 2]}, UsageError, "a step must be a text that is not blank, not 2"),
-        ("Plain.", {"fields": []}, UsageError, "fields is empty"),
-        ("Plain.", {"fields": ["answer"]}, UsageError, "unknown sample field 'answer'"),
-        (" ", {}, UsageError, "the criterion is empty"),
+        ("Plain.", {"levels": 1}, ConfigError, "levels must be from 2 to 100"),
+        ("Plain.", {"levels": 101}, ConfigError, "levels must be from 2 to 100"),
+        ("Plain.", {"levels": True}, ConfigError, "levels must be a whole number"),
+        ("Plain.", {"levels": 5.0}, ConfigError, "levels must be a whole number"),
+        ("Plain.", {"steps": "one"}, ConfigError, "steps are a list"),
+        ("Plain.", {"steps": ["", " "]}, ConfigError, "a step must be a text that is not blank"),
+        ("Plain.", {"steps": ["one", 2]}, ConfigError, "a step must be a text that is not blank, not 2"),
+        ("Plain.", {"fields": []}, ConfigError, "fields is empty"),
+        ("Plain.", {"fields": ["answer"]}, ConfigError, "unknown sample field 'answer'"),
+        (" ", {}, ConfigError, "the criterion is empty"),
         ("{{output}} is plain.", {}, PromptError, "has the hole {{output}}"),
     ],
 )
 def test_wrong_options_are_refused(text: str, options: dict[str, Any], error: type[Exception], told: str) -> None:
     with pytest.raises(error, match=told):
-        Criteria(text, **options)
+        GEval(text, **options)
 
 
 def test_it_is_a_value_with_a_signature_of_all_that_counts() -> None:
     made = [
-        Criteria("Plain.", name="c"),
-        Criteria("Short.", name="c"),
-        Criteria("Plain.", name="c", steps=[]),
-        Criteria("Plain.", name="c", steps=["one"]),
-        Criteria("Plain.", name="c", levels=4),
-        Criteria("Plain.", name="c", weighted=True),
-        Criteria("Plain.", name="c", fields=["output"]),
-        Criteria("Plain.", name="c", lower_is_better=True),
+        GEval("Plain.", name="c"),
+        GEval("Short.", name="c"),
+        GEval("Plain.", name="c", steps=[]),
+        GEval("Plain.", name="c", steps=["one"]),
+        GEval("Plain.", name="c", levels=4),
+        GEval("Plain.", name="c", weighted=True),
+        GEval("Plain.", name="c", fields=["output"]),
+        GEval("Plain.", name="c", lower_is_better=True),
     ]
     assert len({scorer.signature for scorer in made}) == len(made)
     for scorer in made:
         assert pickle.loads(pickle.dumps(scorer)) == scorer
         assert hash(scorer) == hash(pickle.loads(pickle.dumps(scorer)))
-    assert Criteria("The answer is plain.").name == "the_answer_is_plain"
+    assert GEval("The answer is plain.").name == "the_answer_is_plain"

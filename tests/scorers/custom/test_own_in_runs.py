@@ -10,19 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from evalstone._core.sync import run as wait
 from evalstone.api import evaluate, plan_for
-from evalstone.bridge import run as wait
-from evalstone.engine import ALL_SCORERS, estimate
-from evalstone.errors import UsageError
-from evalstone.judges import EmbeddedJudge, ModelJudge, ScriptedJudge
-from evalstone.scorers import Classify, Criteria, Pipeline, PromptStep
-from evalstone.scorers.named import scorer_from
+from evalstone.errors import ConfigError
+from evalstone.judges import LexicalJudge, ModelJudge, ScriptedJudge
+from evalstone.run.dry_run import estimate
+from evalstone.run.plan import ALL_SCORERS
+from evalstone.scorers import GEval, LLMClassifier, Pipeline, PromptStep
+from evalstone.scorers.parse import scorer_from
 from tests.serving import serving
 
 SAMPLES = [{"id": str(n), "input": "q", "output": f"answer {n}", "context": ["p"]} for n in range(4)]
 OWN = [
-    Classify("Is {{output}} polite?", name="polite"),
-    Criteria("The answer is plain.", name="plain"),
+    LLMClassifier("Is {{output}} polite?", name="polite"),
+    GEval("The answer is plain.", name="plain"),
     Pipeline(analyze=PromptStep("{{output}}?", list[str]), score=PromptStep("{{analyze}}: rate."), name="steps"),
 ]
 
@@ -35,13 +36,13 @@ def test_a_table_with_a_kind_is_a_scorer() -> None:
         "choices": {"yes": 1, "no": 0},
         "abstain": "unclear",
     }
-    assert scorer_from(table, ALL_SCORERS) == Classify("Is {{output}} polite?", name="polite", abstain="unclear")
+    assert scorer_from(table, ALL_SCORERS) == LLMClassifier("Is {{output}} polite?", name="polite", abstain="unclear")
     plain = {"kind": "criteria", "name": "plain", "text": "Plain.", "fields": ["output"], "steps": ["one"]}
-    assert scorer_from(plain, ALL_SCORERS) == Criteria("Plain.", name="plain", fields=("output",), steps=("one",))
+    assert scorer_from(plain, ALL_SCORERS) == GEval("Plain.", name="plain", fields=("output",), steps=("one",))
 
 
 def test_one_can_be_written_on_the_command_line() -> None:
-    assert scorer_from("classify(question='Is {{output}} kind?', scale=10)", ALL_SCORERS) == Classify(
+    assert scorer_from("classify(question='Is {{output}} kind?', scale=10)", ALL_SCORERS) == LLMClassifier(
         "Is {{output}} kind?", scale=10
     )
 
@@ -60,7 +61,7 @@ def test_one_can_be_written_on_the_command_line() -> None:
     ],
 )
 def test_a_wrong_table_or_path_is_refused(table: object, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(ConfigError, match=told):
         scorer_from(table, ALL_SCORERS)  # type: ignore[arg-type]
 
 
@@ -68,7 +69,7 @@ def test_they_run_beside_others_against_a_model() -> None:
     with serving() as server:
         judge = ModelJudge("openai/gpt-4o-mini", base_url=server.url, api_key="k")
         run = evaluate(SAMPLES, [*OWN, "faithfulness"], judge=judge, ledger=None)
-    counts = {line.card.name: (line.scored, line.failed) for line in run.summary}
+    counts = {line.info.name: (line.scored, line.failed) for line in run.summary}
     assert counts == dict.fromkeys(("polite", "plain", "steps", "faithfulness"), (4, 0))
 
 
@@ -83,8 +84,8 @@ def test_a_dry_run_prices_them_without_asking() -> None:
     ]
 
 
-def test_the_embedded_judge_cannot_answer_them_and_says_so() -> None:
-    run = evaluate(SAMPLES, OWN[0], judge=EmbeddedJudge(), ledger=None)
+def test_the_lexical_judge_cannot_answer_them_and_says_so() -> None:
+    run = evaluate(SAMPLES, OWN[0], judge=LexicalJudge(), ledger=None)
     assert run["polite"].skipped == 4
     assert "cannot answer choose questions" in run["polite"].reasons[0][0]
 

@@ -11,7 +11,7 @@ import pydantic
 import pytest
 from typing_extensions import TypedDict
 
-from evalstone.errors import PromptError, UsageError
+from evalstone.errors import ConfigError, PromptError
 from evalstone.scorers import Pipeline, PromptStep, SoFar, not_scorable
 from evalstone.types import Failed, Message, Sample, Score, Skipped, ToolCall
 from tests.fakes import outcome_of, record_of, score_of
@@ -132,7 +132,7 @@ def test_an_answer_of_another_type_fails_and_what_was_asked_stays_in_the_record(
 
 @pytest.mark.parametrize("kind", [dict[str, int], tuple[int, str], object, ["a"], print])
 def test_a_type_without_a_settled_shape_is_refused(kind: Any) -> None:
-    with pytest.raises(UsageError, match="cannot be the type of an answer"):
+    with pytest.raises(ConfigError, match="cannot be the type of an answer"):
         PromptStep("{{output}}?", kind)
 
 
@@ -225,7 +225,7 @@ def test_a_hole_that_nothing_fills_is_refused_when_the_pipeline_is_built(steps: 
     ],
 )
 def test_wrong_steps_are_refused(steps: dict[str, Any], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(ConfigError, match=told):
         Pipeline(**steps)
 
 

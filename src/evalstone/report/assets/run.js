@@ -169,9 +169,9 @@
     return body;
   };
 
-  const stepTold = ([question, judge, answered, reused, seconds, cost, confidence]) => {
+  const stepTold = ([question, judge, answered, cached, seconds, cost, confidence]) => {
     const said = [question + (answered ? ", answered by " : ", not answered by ") + judge];
-    said.push(reused ? "reused" : seconds.toFixed(2) + " s" + (cost ? ", $" + cost.toFixed(4) : ""));
+    said.push(cached ? "cached" : seconds.toFixed(2) + " s" + (cost ? ", $" + cost.toFixed(4) : ""));
     if (confidence !== null) said.push("confidence " + confidence.toFixed(2));
     return seen(said.join(", "));
   };

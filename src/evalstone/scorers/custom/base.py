@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from evalstone.errors import PromptError, UsageError, unknown
-from evalstone.plain import plain
-from evalstone.prompt import Material, Prompt
+from evalstone._core.json import to_jsonable
+from evalstone._core.prompts import Material, Prompt
+from evalstone.errors import ConfigError, PromptError, unknown
 from evalstone.scorers.base import FIELDS, ContextScorer
 from evalstone.types import Message, Sample
 
@@ -41,7 +41,7 @@ class CustomScorer(ContextScorer, ABC):
         if not self.name:
             object.__setattr__(self, "name", name_from(self.meaning()))
         elif not isinstance(cast(object, self.name), str) or not _NAME.fullmatch(self.name):
-            raise UsageError(f"a scorer's name has letters, digits and underscores only; it was {self.name!r}")
+            raise ConfigError(f"a scorer's name has letters, digits and underscores only; it was {self.name!r}")
         super().__post_init__()
 
     @property
@@ -87,21 +87,21 @@ def with_fields(text: str, fields: Sequence[str] | None) -> str:
     wanted = (SHOWN if not present else ()) if fields is None else fields
     for field in wanted:
         if field not in HOLES:
-            raise UsageError(unknown("sample field", str(field), HOLES))
+            raise ConfigError(unknown("sample field", str(field), HOLES))
     shown = [f"{{{{{field}}}}}" for field in wanted if field not in present]
     return "\n\n".join([*shown, text])
 
 
 def check_needs(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of sample fields, each once. Raises UsageError for any other name."""
+    """Names of sample fields, each once. Raises ConfigError for any other name."""
     found = tuple(dict.fromkeys([names] if isinstance(names, str) else names))
     for name in found:
         if name not in FIELDS:
-            raise UsageError(unknown("sample field", name, FIELDS))
+            raise ConfigError(unknown("sample field", name, FIELDS))
     return found
 
 
-def materials(values: Mapping[str, Any]) -> dict[str, Material]:
+def inputs(values: Mapping[str, Any]) -> dict[str, Material]:
     """What fills the holes of sample fields."""
     return {name: as_material(value) for name, value in values.items() if name in HOLES}
 
@@ -116,13 +116,13 @@ def as_material(value: Any) -> Material:
             return tuple(items)
         if all(isinstance(item, Message) for item in items):
             return tuple(line for message in items for line in _lines(message))
-    return json.dumps(plain(value), ensure_ascii=False, indent=1)
+    return json.dumps(to_jsonable(value), ensure_ascii=False, indent=1)
 
 
 def _lines(message: Message) -> list[str]:
     lines = [f"{message.role}: {message.content}"] if message.content.strip() or not message.tool_calls else []
     for call in message.tool_calls:
-        arguments = json.dumps(plain(call.arguments), ensure_ascii=False)
-        came = call.error if call.error is not None else json.dumps(plain(call.result), ensure_ascii=False)
+        arguments = json.dumps(to_jsonable(call.arguments), ensure_ascii=False)
+        came = call.error if call.error is not None else json.dumps(to_jsonable(call.result), ensure_ascii=False)
         lines.append(f"{message.role} called {call.name}({arguments}): {came if call.state != 'call' else 'no result'}")
     return lines

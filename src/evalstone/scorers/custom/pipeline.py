@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from evalstone._core.prompts import Prompt
 from evalstone.errors import OutcomeError
-from evalstone.prompt import Prompt
-from evalstone.question import Ask
+from evalstone.questions.base import Ask
 from evalstone.questions.custom import AnswerAs, GiveNumber, Number
 from evalstone.scorers.custom.base import HOLES, CustomScorer, check_needs
 from evalstone.scorers.custom.steps import (
@@ -39,7 +39,7 @@ class Pipeline(CustomScorer):
     preprocess, analyze, score, reason: each a function of a `SoFar`, `def` or `async def`, or a `PromptStep`. The score
     step is needed, and gives a number in [0, scale] or a Score. Any step may return or raise `not_scorable(reason)`.
     needs: the sample fields without which there is no score, beside those that the templates have holes for. Raises
-    UsageError without a score step, and PromptError for a hole that nothing fills.
+    ConfigError without a score step, and PromptError for a hole that nothing fills.
     """
 
     steps: Steps

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from evalstone.errors import EvalstoneError, UsageError
-from evalstone.prompt import Prompt
-from evalstone.question import Ask
+from evalstone._core.prompts import Prompt
+from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.questions.answer_form import AnswerForm
+from evalstone.questions.base import Ask
 from evalstone.questions.custom import AnswerAs, GiveNumber, OwnQuestion, filled, number_form
-from evalstone.scorers.custom.base import HOLES, as_material, materials, own_prompt
+from evalstone.scorers.custom.base import HOLES, as_material, inputs, own_prompt
 from evalstone.types import Sample
 
 STEPS = ("preprocess", "analyze", "score", "reason")
@@ -53,7 +53,7 @@ class PromptStep:
     template: its holes are filled with sample fields and with the results of earlier steps: {{output}}, {{preprocess}}.
     answer: the type of the answer: a dataclass, a TypedDict, a pydantic model, a Literal, str, bool, a number, a list
     of these. The score step has a number from 0 to the scale in any case. instructions: what the judge is told first.
-    Raises UsageError for a type whose values have no settled shape.
+    Raises ConfigError for a type whose values have no settled shape.
     """
 
     template: str
@@ -69,7 +69,7 @@ Step: TypeAlias = Callable[[SoFar], Any] | PromptStep
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps of a pipeline that there are, in their order. Raises UsageError for one that is no step, or missing."""
+    """The steps of a pipeline that there are, in their order. Raises ConfigError for one that is no step, or missing."""
 
     preprocess: Step | None = None
     analyze: Step | None = None
@@ -78,15 +78,15 @@ class Steps:
 
     def __post_init__(self) -> None:
         if self.score is None:
-            raise UsageError("a pipeline needs a score step: a function, or a PromptStep")
+            raise ConfigError("a pipeline needs a score step: a function, or a PromptStep")
         for name, step in self.taken():
             if not isinstance(step, PromptStep) and not callable(cast(object, step)):
-                raise UsageError(f"the step {name} must be a function or a PromptStep, not {type(step).__name__}")
+                raise ConfigError(f"the step {name} must be a function or a PromptStep, not {type(step).__name__}")
         for name, kinds in (("score", (str, int, float)), ("reason", (str,))):
             step = getattr(self, name)
             if isinstance(step, PromptStep) and step.answer not in kinds:
                 wanted = "a number" if name == "score" else "text"
-                raise UsageError(f"the answer of the step {name} is {wanted}; leave out answer={step.answer!r}")
+                raise ConfigError(f"the answer of the step {name} is {wanted}; leave out answer={step.answer!r}")
 
     def taken(self) -> list[tuple[str, Step]]:
         """The names and steps that there are."""
@@ -114,7 +114,7 @@ async def asked(
 ) -> StepResult:
     """What the judge answers to a prompt step."""
     earlier = {before: as_material(getattr(so_far, before)) for before in STEPS[: STEPS.index(name)]}
-    given = filled(prompt, {**materials(values), **earlier})
+    given = filled(prompt, {**inputs(values), **earlier})
     question: OwnQuestion[Any]
     question = GiveNumber(given, prompt, scale) if name == "score" else AnswerAs(given, prompt, AnswerForm(step.answer))
     answer: Any = await ask(question)

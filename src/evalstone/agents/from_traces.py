@@ -1,0 +1,206 @@
+"""Trajectories from what a run left behind: its messages, a workflow's results, or the spans of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from evalstone.errors import DataError
+from evalstone.types import STEP_DATA, Message, ToolCall, Trajectory, TrajectoryStep
+
+PASSED_OVER = (
+    "generic",
+    "model_chunk",
+    "model_inference",
+    "model_step",
+    "scorer_run",
+    "scorer_step",
+    "workflow_conditional_eval",
+)
+"""Types of spans that are no steps; what lies inside them counts as lying beside them."""
+
+_ATTRIBUTES: Mapping[str, str] = {
+    "mcp_server": "mcpServer",
+    "model_id": "model",
+    "finish_reason": "finishReason",
+    "step_id": "stepId",
+    "status": "status",
+    "condition_count": "conditionCount",
+    "selected_steps": "selectedSteps",
+    "branch_count": "branchCount",
+    "parallel_steps": "parallelSteps",
+    "loop_type": "loopType",
+    "total_iterations": "totalIterations",
+    "sleep_duration_ms": "durationMs",
+    "sleep_type": "sleepType",
+    "event_name": "eventName",
+    "event_received": "eventReceived",
+}
+
+
+def extract_trajectory(messages: Iterable[Message]) -> Trajectory:
+    """The tool calls of a conversation as steps, in their order, and nothing else.
+
+    A call succeeded when it returned, and failed when it ended in an error; of a call that nothing answers `success` is
+    not said. A result that is no object is wrapped as {"value": …}.
+    """
+    calls = (call for message in messages for call in message.tool_calls if call.state != "partial")
+    return Trajectory(steps=tuple(map(_call_step, calls)))
+
+
+def _call_step(call: ToolCall) -> TrajectoryStep:
+    data: dict[str, Any] = {"tool_args": dict(call.arguments)}
+    if call.result is not None:
+        data["tool_result"] = _wrapped(call.result)
+    if call.state != "call":
+        data["success"] = call.state == "result"
+    return TrajectoryStep(step_type="tool_call", name=call.name, data=data)
+
+
+def _wrapped(value: Any) -> Any:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {"value": value}
+
+
+def extract_workflow_trajectory(
+    results: Mapping[str, Mapping[str, Any]], path: Sequence[str] | None = None
+) -> Trajectory:
+    """The steps of a workflow run, from its results by step id, in the order of `path` (all of them, when not given).
+
+    A step lasted from `startedAt` to `endedAt`, in milliseconds; the run from the first start to the last end. An id on
+    the path that has no result is left out: it was not executed.
+    """
+    order = [step for step in (results if path is None else path) if step in results]
+    steps: list[TrajectoryStep] = []
+    times: list[tuple[float, float]] = []
+    for step_id in order:
+        result = _camel(results[step_id], f"the result of step {step_id!r}")
+        span = _times(result)
+        data = {"step_id": step_id, **{key: result[key] for key in ("status", "output") if key in result}}
+        duration = None if span is None else span[1] - span[0]
+        steps.append(TrajectoryStep(step_type="workflow_step", name=step_id, data=data, duration_ms=duration))
+        times.extend([] if span is None else [span])
+    measured = len(times) == len(steps) and times
+    total = max(end for _, end in times) - min(start for start, _ in times) if measured else None
+    return Trajectory(steps=tuple(steps), total_duration_ms=total)
+
+
+def extract_trajectory_from_trace(spans: Sequence[Mapping[str, Any]], root: str | None = None) -> Trajectory:
+    """The steps below the root span of a trace, as the tree that they are.
+
+    spans: objects with `spanId`, `parentSpanId`, `type` (or `spanType`), `name`, `startedAt`, `endedAt`, `input`,
+    `output`, `attributes` and `error`. root: the id of the span that stands for the run, which is no step; without one,
+    the first span without a parent. Spans of bookkeeping (PASSED_OVER) give way to those inside them. Raises DataError
+    when there is no such root.
+    """
+    read = [_camel(span, "a span") for span in spans]
+    below: dict[Any, list[dict[str, Any]]] = {}
+    for span in sorted(read, key=_start):
+        below.setdefault(span.get("parentSpanId"), []).append(span)
+    wanted = [s for s in read if (s.get("spanId") == root if root is not None else s.get("parentSpanId") is None)]
+    if not wanted:
+        raise DataError(f"no span has the id {root!r}" if root is not None else "no span is without a parent")
+    times = _times(wanted[0])
+    return Trajectory(
+        steps=tuple(_steps(wanted[0].get("spanId"), below, frozenset())),
+        total_duration_ms=None if times is None else times[1] - times[0],
+    )
+
+
+def _steps(
+    parent: Any, below: Mapping[Any, Sequence[dict[str, Any]]], above: frozenset[Any]
+) -> Iterator[TrajectoryStep]:
+    if parent in above:
+        raise DataError(f"span {parent!r} lies inside itself")
+    above |= {parent}
+    for span in below.get(parent, ()):
+        children = tuple(_steps(span.get("spanId"), below, above))
+        kind = _kind(span)
+        if kind in STEP_DATA:
+            yield _span_step(span, cast(Any, kind), children)
+        else:
+            yield from children
+
+
+def _kind(span: Mapping[str, Any]) -> str:
+    return str(span.get("spanType") or span.get("type") or "generic")
+
+
+def _span_step(span: Mapping[str, Any], kind: Any, children: tuple[TrajectoryStep, ...]) -> TrajectoryStep:
+    attributes: Mapping[str, Any] = span.get("attributes") or {}
+    data = {key: attributes.get(name) for key, name in _ATTRIBUTES.items()} | _span_data(span, kind, attributes)
+    times = _times(span)
+    return TrajectoryStep(
+        step_type=kind,
+        name=_span_name(span, kind),
+        data={key: value for key, value in data.items() if value is not None and key in STEP_DATA[kind]},
+        duration_ms=None if times is None else times[1] - times[0],
+        children=children,
+    )
+
+
+def _span_name(span: Mapping[str, Any], kind: str) -> str:
+    named = span.get("entityName") or span.get("entityId")
+    if named:
+        return str(named)
+    name = str(span.get("name") or kind)
+    quoted = name.split("'")
+    return quoted[1] if len(quoted) == 3 and quoted[1] else name
+
+
+def _span_data(span: Mapping[str, Any], kind: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    failed = bool(span.get("error") or span.get("errorInfo"))
+    own = span.get("entityId") or span.get("entityName")
+    if kind.endswith("tool_call"):
+        data: dict[str, Any] = {"success": False if failed else attributes.get("success", True)}
+        if span.get("input") is not None:
+            data["tool_args"] = _wrapped(span["input"])
+        if span.get("output") is not None:
+            data["tool_result"] = _wrapped(span["output"])
+        return data
+    if kind == "model_generation":
+        usage: Mapping[str, Any] = attributes.get("usage") or {}
+        return {
+            "prompt_tokens": usage.get("inputTokens", usage.get("promptTokens")),
+            "completion_tokens": usage.get("outputTokens", usage.get("completionTokens")),
+        }
+    if kind == "workflow_step":
+        return {"output": span.get("output"), "step_id": attributes.get("stepId") or own}
+    return {"agent_id": own, "workflow_id": own, "processor_id": own}
+
+
+def _camel(entry: object, what: str) -> dict[str, Any]:
+    """An object with its keys in camelCase."""
+    if not isinstance(entry, Mapping):
+        raise DataError(f"{what} must be an object, not {type(entry).__name__}")
+    entries = cast("Mapping[Any, Any]", entry)
+    return {_camel_key(str(key)): value for key, value in entries.items()}
+
+
+def _camel_key(key: str) -> str:
+    first, *rest = key.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def _times(entry: Mapping[str, Any]) -> tuple[float, float] | None:
+    start, end = _milliseconds(entry.get("startedAt")), _milliseconds(entry.get("endedAt"))
+    return None if start is None or end is None else (start, end)
+
+
+def _start(entry: Mapping[str, Any]) -> float:
+    return _milliseconds(entry.get("startedAt")) or 0.0
+
+
+def _milliseconds(value: Any) -> float | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise DataError(f"a time must be in ISO 8601 or a number of milliseconds, not {value!r}") from None
+    if isinstance(value, datetime):
+        return value.timestamp() * 1000
+    raise DataError(f"a time must be a text or a number, not {type(value).__name__}")

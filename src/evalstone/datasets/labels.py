@@ -1,0 +1,80 @@
+"""The file that human labels are written to, one label at a time: CSV or JSON Lines with an id and a label."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+
+from evalstone.errors import ConfigError, DataError
+
+COLUMNS = ("id", "label")
+CSV_SUFFIX = ".csv"
+SUFFIXES = (CSV_SUFFIX, ".jsonl")
+
+
+class LabelFile:
+    """A file of labels that is added to. Each label is on the disk when `add` returns.
+
+    Raises ConfigError for a path that is neither .csv nor .jsonl, DataError for a CSV file without the columns id and
+    label.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if self.path.suffix not in SUFFIXES:
+            raise ConfigError(f"labels are kept in a {' or '.join(SUFFIXES)} file, not {str(path)!r}")
+        self.columns = self._columns()
+
+    @property
+    def exists(self) -> bool:
+        """Whether there are labels already."""
+        return self.path.exists() and self.path.stat().st_size > 0
+
+    def _columns(self) -> tuple[str, ...]:
+        if self.path.suffix != CSV_SUFFIX or not self.exists:
+            return COLUMNS
+        with self.path.open(encoding="utf-8-sig", newline="") as lines:
+            columns = tuple(next(csv.reader(lines), ()))
+        if missing := [name for name in COLUMNS if name not in columns]:
+            raise DataError(f"{self.path}: the column {' and '.join(missing)} is missing; found: {', '.join(columns)}")
+        return columns
+
+    def add(self, sample: str, label: str) -> None:
+        """Write one label, a number or a word.
+
+        Raises ConfigError when the file cannot be written, and for an id that would be a formula in a spreadsheet.
+        """
+        text = self._line(sample, label)
+        try:
+            with self.path.open("a+b") as file:
+                if not self.exists and self.path.suffix == CSV_SUFFIX:
+                    file.write((",".join(self.columns) + "\n").encode())
+                elif not _ends_with_a_line(file):
+                    file.write(b"\n")
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from None
+
+    def _line(self, sample: str, label: str) -> str:
+        if self.path.suffix != CSV_SUFFIX:
+            return json.dumps({"id": sample, "label": label}) + "\n"
+        if sample.lstrip()[:1] in tuple("=+-@\t\r"):
+            raise ConfigError(
+                f"the id {sample!r} would be a formula in a spreadsheet; keep the labels in a .jsonl file"
+            )
+        row = {"id": sample, "label": label}
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerow([row.get(name, "") for name in self.columns])
+        return buffer.getvalue()
+
+
+def _ends_with_a_line(file: io.BufferedRandom) -> bool:
+    if not file.seek(0, os.SEEK_END):
+        return True
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"

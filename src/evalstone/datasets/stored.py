@@ -1,0 +1,70 @@
+"""The samples of a run beside its records: `samples.jsonl`, one line a sample, as they were judged.
+
+Every field is written under its own name, so that the file reads back as the same samples, and is a data set itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from evalstone._core.json import to_jsonable
+from evalstone.datasets.writing import write_jsonl
+from evalstone.errors import ConfigError, DataError
+from evalstone.types import SAMPLE_FIELDS, Message, Sample, ToolCall
+
+
+def sample_row(sample: Sample) -> dict[str, Any]:
+    """A sample as one line of `samples.jsonl`: its id and those fields that it has."""
+    held = {name: getattr(sample, name) for name in SAMPLE_FIELDS}
+    absent = {name for name, value in held.items() if value is None or (name in ("messages", "metadata") and not value)}
+    return {"id": sample.id, **{name: to_jsonable(value) for name, value in held.items() if name not in absent}}
+
+
+def sample_of(row: object) -> Sample:
+    """A sample read back from one line of `samples.jsonl`. Raises DataError for what is no such line."""
+    if not isinstance(row, dict):
+        raise DataError(f"a sample must be an object, not {type(row).__name__}")
+    fields = dict(cast("dict[str, Any]", row))
+    try:
+        fields["messages"] = [_message(message) for message in fields.get("messages", ())]
+        return Sample(**fields)
+    except TypeError as error:
+        raise DataError(f"not a sample ({error})") from None
+
+
+def _message(row: Any) -> Message:
+    fields: dict[str, Any] = dict(row)
+    fields["tool_calls"] = [ToolCall(**call) for call in fields.get("tool_calls", ())]
+    return Message(**fields)
+
+
+def write_samples(path: Path, samples: Iterable[Sample]) -> None:
+    """Write samples, one a line. The file appears whole or not at all; raises ConfigError when it cannot be written."""
+    write_jsonl(path, (sample_row(sample) for sample in samples))
+
+
+@dataclass(frozen=True)
+class StoredSamples(Iterable[Sample]):
+    """The samples of a `samples.jsonl`, read anew each time, a line at a time.
+
+    Raises DataError, while it is read, that names the file and the line of what is no sample; ConfigError when the file
+    cannot be opened.
+    """
+
+    path: Path
+
+    def __iter__(self) -> Iterator[Sample]:
+        try:
+            lines = self.path.open(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{self.path} cannot be read: {error.strerror}") from None
+        with lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    yield sample_of(json.loads(line))
+                except (ValueError, AttributeError, ConfigError) as error:
+                    raise DataError(f"{self.path}, line {number}: {error}") from None

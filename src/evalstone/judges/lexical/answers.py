@@ -1,0 +1,131 @@
+"""Answers against questions and reference answers, by shared words and by the kind of thing that is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evalstone._core.text import numbers, sentences, tokens, words
+from evalstone.judges.lexical.claim_features import read
+from evalstone.judges.lexical.claim_splitter import is_refusal
+from evalstone.judges.lexical.model import Model
+from evalstone.judges.lexical.passages import prepared
+from evalstone.judges.lexical.tokens import Lexicon, content, denied, is_negated, stems_of
+from evalstone.questions.statements import Addressed, StatementVerdict
+
+ADDRESSES, PARTLY = 0.6, 0.35
+ENOUGH = 0.6
+BRIEF = 8
+MOST_STATEMENTS = 400
+
+_KINDS = (
+    (
+        re.compile(r"\b(?:when|what (?:year|date|time)|how (?:many|much|old|long|tall|far|big|high|often))\b", re.I),
+        "figure",
+    ),
+    (re.compile(r"\b(?:who|whom|whose|where|which|what)\b", re.I), "name"),
+    (
+        re.compile(r"^\W*(?:is|are|was|were|do|does|did|can|could|has|have|had|will|should|may|must)\b", re.I),
+        "decision",
+    ),
+)
+_DECISION = re.compile(r"\W*(?:yes|no|both|neither|not)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An answer beside a reference: how sure it is that the answer says what the reference says, in [0, 1], and why."""
+
+    support: float
+    reason: str
+
+
+def list_statements(answer: str) -> tuple[str, ...]:
+    """The sentences of an answer, each once; list markers are left out."""
+    return tuple(dict.fromkeys(sentences(answer)))[:MOST_STATEMENTS]
+
+
+def judge_statements(question: str, statements: Sequence[str], model: Model) -> tuple[StatementVerdict, ...]:
+    """For each statement in order, whether it addresses the question."""
+    asked = content(stems_of(words(question)))
+    own = [content(stems_of(words(statement))) for statement in statements]
+    together = frozenset[str]().union(*own)
+    often = Counter(item for stems in own for item in stems)
+    verdicts: list[StatementVerdict] = []
+    for statement, stems in zip(statements, own, strict=True):
+        support = model.statement.at(*measures(asked, stems, together, model.lexicon))
+        why = f"{_share(asked, stems, model.lexicon):.0%} of the question's words"
+        if is_refusal(statement):
+            support, why = 0.0, "it says that it cannot answer, or greets"
+        elif len(own) > 1 and support >= ADDRESSES and not any(item in asked or often[item] > 1 for item in stems):
+            support, why = PARTLY, "it shares no word with the question or the rest of the answer"
+        elif (kind := _gives(question, statement)) and support < ADDRESSES:
+            support, why = ADDRESSES, f"a brief {kind}, the kind of thing that is asked for"
+        told: Addressed = "yes" if support >= ADDRESSES else "partly" if support >= PARTLY else "no"
+        confidence = support if told == "yes" else 1 - support if told == "no" else 0.5
+        verdicts.append(StatementVerdict(statement, told, why, confidence))
+    return tuple(verdicts)
+
+
+def measures(
+    asked: frozenset[str], own: frozenset[str], together: frozenset[str], lexicon: Lexicon
+) -> tuple[float, float]:
+    """What the curve is over: the shares of the question's content words in the statement and in the whole answer."""
+    return _share(asked, own, lexicon), _share(asked, together, lexicon)
+
+
+def relevance(question: str, answer: str, model: Model) -> float:
+    """The share of the answer's statements that address the question, "partly" counted half, in [0, 1]."""
+    verdicts = judge_statements(question, list_statements(answer), model)
+    worth = {"yes": 1.0, "partly": 0.5, "no": 0.0}
+    return sum(worth[one.addresses] for one in verdicts) / len(verdicts) if verdicts else 0.0
+
+
+def compare(question: str, answer: str, reference: str, model: Model) -> Comparison:
+    """Whether an answer says what a reference says on the question. By judgement: no data at hand has such labels.
+
+    The share of the reference's content words, by weight, that the answer has, those of the question left out where
+    others remain. A figure of the reference that the answer lacks, or a negation more or less, makes it no.
+    """
+    wanted, said = read(reference), prepared((answer,), model.lexicon)
+    asked = content(stems_of(words(question)))
+    stems = wanted.content - asked or wanted.content or frozenset(wanted.stems)
+    have = frozenset(item for piece in said.pieces for item in piece.stems)
+    share = _share(stems, have, model.lexicon)
+    lost = [figure for figure in wanted.figures if figure not in said.numbers and figure not in numbers(question)]
+    missing = sorted(item for item in stems if item not in have)
+    if lost:
+        return Comparison(min(share, 0.1), f"the reference has {', '.join(lost[:6])}, the answer does not")
+    low = tuple(word.lower() for word in tokens(answer))
+    if is_negated(low) != is_negated(wanted.low) and _turned(low, wanted.low, stems):
+        return Comparison(min(share, 0.2), "answer and reference differ in a negation")
+    if not share and is_refusal(answer):
+        return Comparison(0.0, "the answer says that it cannot answer")
+    told = f"the answer has {share:.0%} of what the reference says beyond the question"
+    return Comparison(share, told + (f"; it lacks {', '.join(missing[:6])}" if missing else ""))
+
+
+def _turned(low: Sequence[str], other: Sequence[str], stems: frozenset[str]) -> bool:
+    found = denied(low, stems_of(low)) | denied(other, stems_of(other))
+    return bool(found & stems) or _DECISION.match(" ".join(low[:1])) is not None
+
+
+def _share(wanted: frozenset[str], own: frozenset[str], lexicon: Lexicon) -> float:
+    whole = lexicon.weight(wanted)
+    return lexicon.weight(wanted & own) / whole if whole else 0.0
+
+
+def _gives(question: str, statement: str) -> str:
+    """The kind of thing that a question asks for, where a brief statement is one; else empty."""
+    written = tokens(statement)
+    if not 0 < len(written) <= BRIEF:
+        return ""
+    kind = next((kind for pattern, kind in _KINDS if pattern.search(question)), "")
+    has = {
+        "figure": bool(numbers(statement)),
+        "name": any(word[0].isupper() for word in written),
+        "decision": _DECISION.match(statement) is not None,
+    }
+    return kind if has.get(kind, False) else ""

@@ -1,0 +1,89 @@
+"""The claims of a text, taken sentence by sentence: each sentence that asserts something is one claim.
+
+Nothing is divided or reworded, pronouns stay pronouns. Instructions count as claims ("press the button" in an answer to
+"how do I …" says that this is how), for no rule here could tell them from assertions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evalstone._core.text import sentences, words
+from evalstone.judges.lexical.tokens import content, stems_of
+
+_SOURCE = r"(?:passages?|contexts?|documents?|texts?|sources?|excerpts?|articles?|(?:search )?results?|snippets?)"
+_WHICH = r"(?:(?:the|these|this|those|your|given|provided|above|following|available|retrieved|supplied) ){0,4}"
+_NUMBERED = r"(?: (?:\d{1,3}|one|two|three|four|five)(?:(?:,| and|, and) (?:\d{1,3}|one|two|three|four|five)){0,8})?"
+_LEAD_IN = re.compile(
+    rf"(?:based (?:solely |only )?(?:up)?on|according to|from|as (?:stated|mentioned|noted|described) in|per|in)"
+    rf" {_WHICH}(?:{_SOURCE}|information){_NUMBERED}(?: (?:provided|given|above))?, ?",
+    re.IGNORECASE,
+)
+_SAYS = re.compile(
+    rf"{_WHICH}{_SOURCE}{_NUMBERED} (?:also )?(?:says?|states?|mentions?|notes?|explains?|suggests?|indicates?) that ",
+    re.IGNORECASE,
+)
+_UNKNOWN = re.compile(
+    rf"(?:\b(?:{_SOURCE}|information|question){_NUMBERED} (?:provided |given )?(?:do(?:es)?|did|is|are|was|were|can) ?"
+    r"(?:not|n't) |\b(?:no|not enough|insufficient|lack of|without (?:more|further|additional)) (?:\w+ )?information\b"
+    r"|\bnot (?:explicitly |specifically |directly |clearly )?(?:mentioned|stated|specified|provided|given|included|"
+    rf"available|found|discussed|covered|addressed) (?:in|by|within) {_WHICH}(?:{_SOURCE}|information)"
+    r"|\b(?:unable|impossible|not possible|not able) to (?:provide|answer|determine|give|say|tell|confirm)\b"
+    r"|\bcan(?:not|n't| not) (?:be |provide |give )?(?:an? )?(?:\w+ )?(?:answer|determine|tell\b|say\b|confirm)"
+    r"|\bi (?:do not|don't|cannot|can't) (?:know|have|find)\b)",
+    re.IGNORECASE,
+)
+_TALK = re.compile(
+    r"(?:hi|hello|hey|dear \w+|sure|certainly|of course|absolutely|okay|ok|thanks?|thank you|great|good question|sorry|"
+    r"i'm sorry|i apologi[sz]e|you're welcome|goodbye|bye|cheers|best regards)\b[^.!?:]{0,30}[.!?,]*",
+    re.IGNORECASE,
+)
+_OFFER = re.compile(
+    r"(?:i hope (?:this|that|it|you)|let me know|feel free|please (?:let|feel|note that i|ask)|if you (?:have|need)"
+    r" (?:any |more |further )|would you like|is there anything|happy to help|i(?:'m| am) here to|i(?:'d| would) be)\b",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(
+    r"^(?:[^\S\n]*+\#{1,6} .*|[^\S\n]*+\*\*[^*\n]*+\*\*:?[^\S\n]*+|[^\S\n]*+[`~=_*-]{3,}+.*)$", re.MULTILINE
+)
+_EDGES = " \t\r\n*_`\u200b\ufeff"
+_LONGEST_HEAD = 300
+
+
+def list_claims(text: str) -> tuple[str, ...]:
+    """The sentences of a text that assert something, each once, without a lead-in such as "based on the passages".
+
+    Dropped: questions, greetings and offers of help, headings and lines that end in a colon, what only says that the
+    answer is unknown or not in the passages, and what has no word to look for, such as "Yes, it is."
+    """
+    return tuple(dict.fromkeys(_claims(text)))
+
+
+def _claims(text: str) -> Iterator[str]:
+    for sentence in sentences(_HEADING.sub("\n", text)):
+        claim = sentence.strip(_EDGES)
+        if _asserts(claim):
+            yield _without_lead_in(claim)
+
+
+def _asserts(claim: str) -> bool:
+    if claim.endswith((":", "：")) or claim.rstrip("\"'”’)]*").endswith(("?", "？")):
+        return False
+    return not is_refusal(claim) and bool(content(stems_of(words(claim))))
+
+
+def is_refusal(sentence: str) -> bool:
+    """Whether a sentence only says that the answer is unknown, greets, or offers help."""
+    # The patterns look at the head only: what a sentence is shows there, and a long one takes no longer.
+    head = sentence[:_LONGEST_HEAD]
+    return bool(
+        _OFFER.match(head) or _UNKNOWN.search(head) or (len(sentence) < _LONGEST_HEAD and _TALK.fullmatch(head))
+    )
+
+
+def _without_lead_in(claim: str) -> str:
+    """The claim without its first words when they only name the source."""
+    head = _LEAD_IN.match(claim) or _SAYS.match(claim)
+    rest = claim[head.end() :] if head else ""
+    return rest[0].upper() + rest[1:] if words(rest[:_LONGEST_HEAD]) else claim

@@ -1,0 +1,145 @@
+"""From evidence to a verdict: on one claim, and on a whole response."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from evalstone._core.prompts import clean, one_line
+from evalstone._core.text import tokens
+from evalstone.judges.lexical.claim_splitter import list_claims
+from evalstone.judges.lexical.features import Evidence, evidence
+from evalstone.judges.lexical.language_check import outside_training
+from evalstone.judges.lexical.model import SHORT, Model, logistic
+from evalstone.judges.lexical.passages import Passages
+from evalstone.questions.claims import ClaimVerdict
+
+LONGEST_QUOTE = 160
+MOST_NAMED = 6
+# Outside of what it was trained on the judge keeps half of its log odds, by judgement: nothing was measured there.
+KEPT_OUTSIDE = 0.5
+# Four of five responses with another figure or a negation more or less were not supported, whatever their z.
+CONFLICTED = 0.2
+_CONFLICTING = 0.1
+_SAME_SUBJECT, _SAME_SENTENCE, _SAME_WORDS = 0.5, 0.8, 0.95
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A verdict on one claim, with the probability that the claim is supported, were half of all claims supported."""
+
+    verdict: ClaimVerdict
+    support: float
+
+    @property
+    def confidence(self) -> float:
+        """The probability that "supported" or "not supported" is right, in [0.5, 1]."""
+        return max(self.support, 1 - self.support)
+
+
+@dataclass(frozen=True)
+class ResponseFinding:
+    """The probability that the passages support a whole response, in [0, 1], and why."""
+
+    support: float
+    reason: str
+
+
+def verify(claims: Sequence[str], passages: Passages, model: Model) -> tuple[Finding, ...]:
+    """Check each claim against prepared passages."""
+    outside = outside_training(" ".join(claims))
+    return tuple(_finding(claim, evidence(claim, passages), passages, model, outside) for claim in claims)
+
+
+def _finding(claim: str, found: Evidence, passages: Passages, model: Model, outside: str) -> Finding:
+    support = model.claim_support(model.z([found.values]), fields=passages.structured)
+    verdict, cited = "not_mentioned", ()
+    if found.otherwise:
+        verdict, support = "contradicted", min(support, _CONFLICTING)
+        said = f'the source has "{quote(found.otherwise[0])}"'
+    elif found.best is None:
+        said = "no passage has any of its words" if passages.pieces else "there is no text to check it against"
+        support = min(support, _CONFLICTING)
+    else:
+        where, quoted = found.best.passage, f'"{quote(found.best.text)}"'
+        if against := conflict(found):
+            verdict, cited, support = "contradicted", (where,), min(support, _CONFLICTING)
+            said = f"passage {where} {against}: {quoted}"
+        elif support >= 0.5:
+            verdict, cited, said = "supported", found.passages, f"passage {where}: {quoted}"
+        else:
+            said = f"{_lacking(found)}; nearest is passage {where}: {quoted}"
+    if outside:
+        support = 0.5 + (support - 0.5) * KEPT_OUTSIDE
+        said += f"; less sure than usual: {outside}"
+    return Finding(ClaimVerdict(claim, verdict, cited, said, max(support, 1 - support)), support)
+
+
+def check_response(text: str, passages: Passages, model: Model) -> ResponseFinding:
+    """The probability that the passages support every claim of a response, and the claim they support least."""
+    claims = list_claims(text)
+    found = [evidence(claim, passages) for claim in claims]
+    z = model.z([one.values for one in found])
+    logit = model.response_logit(z, fields=passages.structured, short=len(tokens(text)) <= SHORT)
+    outside = outside_training(text)
+    support = logistic(logit * KEPT_OUTSIDE if outside else logit)
+    if any(conflict(one) for one in found):
+        support = min(support, CONFLICTED)
+    told = [f"{support:.2f} that the passages support all of it"]
+    if not claims:
+        told.append("it makes no claim to look for")
+    elif not passages.pieces:
+        told.append("there is no text to check it against")
+    else:
+        least = min(range(len(found)), key=lambda place: model.z([found[place].values]))
+        told.append(f'supported least: "{quote(claims[least])}": {_why(found[least])}')
+    if outside:
+        told.append(f"less sure than usual: {outside}")
+    return ResponseFinding(support, "; ".join(told))
+
+
+def _why(found: Evidence) -> str:
+    if found.otherwise:
+        return f'the source has "{quote(found.otherwise[0])}"'
+    if found.best is None:
+        return "no passage has any of its words"
+    where, quoted = found.best.passage, f'"{quote(found.best.text)}"'
+    if against := conflict(found):
+        return f"passage {where} {against}: {quoted}"
+    complete = not (found.lost_words or found.lost_figures)
+    return f"passage {where}: {quoted}" if complete else f"{_lacking(found)}; nearest is passage {where}: {quoted}"
+
+
+def quote(text: str) -> str:
+    """A sentence as it is shown in a reason: one line, shortened in the middle."""
+    line = one_line(clean(text))
+    half = LONGEST_QUOTE // 2 - 2
+    return line if len(line) <= LONGEST_QUOTE else f"{line[:half].rstrip()} … {line[-half:].lstrip()}"
+
+
+def conflict(found: Evidence) -> str:
+    """What the passages say against the claim; empty when they do not, or are not about the same."""
+    if found.best is None or found.aside < _SAME_SENTENCE or found.cover < _SAME_SUBJECT:
+        return ""
+    others = sorted(found.best.numbers - set(found.figures))
+    only_figures = all(word[0].isdigit() for word in found.lost_words)
+    if found.lost_figures and others and only_figures:
+        return f"has {_listed(others)} where the claim has {_listed(found.lost_figures)}"
+    same = found.aside >= _SAME_WORDS and found.cover >= _SAME_WORDS
+    return "and the claim differ in a negation" if found.denial and same else ""
+
+
+def _lacking(found: Evidence) -> str:
+    if found.lost_words or found.lost_figures:
+        lost = (*found.lost_figures, *found.lost_names, *found.lost_words)
+        shown: dict[str, str] = {}
+        for item in lost:
+            shown.setdefault(item.lower(), item)
+        return f"no passage has {_listed(shown.values())}"
+    return "its words stand in the passages, but not together"
+
+
+def _listed(items: Iterable[str]) -> str:
+    every = list(items)
+    named = ", ".join(clean(item)[:40] for item in every[:MOST_NAMED])
+    return f"{named} and {len(every) - MOST_NAMED} more" if len(every) > MOST_NAMED else named

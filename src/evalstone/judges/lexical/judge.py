@@ -1,0 +1,65 @@
+"""The judge that asks nobody: it answers by comparing words and numbers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from evalstone.judges.base import Judge
+from evalstone.questions.base import Answer, ContextLimits, Question
+
+if TYPE_CHECKING:
+    from evalstone.judges.lexical.model_card import Card
+
+A = TypeVar("A")
+
+# Nothing is too long for it, and a response is weighed as a whole.
+_ROOM = ContextLimits(tokens=10**9, items=10**9, whole=True)
+
+
+@dataclass(frozen=True)
+class LexicalJudge(Judge):
+    """Answers from the texts alone, offline, the same each time: no model, no network, no cost.
+
+    It lists claims and verifies them against passages, says with what probability passages support a whole response,
+    rates passages, and sets statements beside questions and answers beside references; every other question raises
+    JudgeDeclined. confidence: for claims, the probability that the least certain verdict is right, were half of
+    all claims supported; for a yes or no, that of the verdict; None where there is none. `card` has its measured
+    accuracy, and docs/lexical-judge.md what it cannot see.
+    """
+
+    costly = False
+    note = (
+        "the lexical judge compares words and numbers, not meaning: it cannot see swapped relations, paraphrase in "
+        "other words, or small edits that keep the words"
+    )
+
+    @property
+    def identity(self) -> str:
+        return "lexical@2"
+
+    @property
+    def room(self) -> ContextLimits:
+        return _ROOM
+
+    @property
+    def card(self) -> Card:
+        """What was measured of this judge, by data set."""
+        from evalstone.judges.lexical.model_card import card  # noqa: PLC0415 - only who wants it
+
+        return card()
+
+    async def answer(self, question: Question[A]) -> Answer[A]:
+        from evalstone.judges.lexical.dispatch import answer_to  # noqa: PLC0415 - dear to import, for runs without it
+
+        started = time.perf_counter()
+        value, confidence, alternatives = answer_to(question)
+        weighed = question.weigh(value, alternatives) if alternatives else value
+        return Answer(
+            value=weighed,
+            judge=self.identity,
+            seconds=time.perf_counter() - started,
+            confidence=confidence,
+            alternatives=alternatives,
+        )

@@ -1,0 +1,130 @@
+"""Passages against a question and an answer, by the words they share.
+
+    relevance = P(the passage was retrieved for this question, and not for another that it shares words with)
+
+from the curve `passage` over three shares: the question's content words in the passage (recall), BM25 over its highest
+possible value, and recall of the passage's best sentence. Levels are cut at stated probabilities;
+docs/lexical-judge.md says what they were fitted to. What counts as used is set by judgement: no data at hand have it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evalstone._core.text import words
+from evalstone.judges.lexical.claim_splitter import list_claims
+from evalstone.judges.lexical.classifier import quote
+from evalstone.judges.lexical.model import Model
+from evalstone.judges.lexical.passages import Passages, Piece
+from evalstone.judges.lexical.tokens import Lexicon, content, stems_of
+from evalstone.questions.relevance import Level, PassageRating, PassageRatings, PassageVerdict
+
+LEVELS: tuple[tuple[float, Level], ...] = ((0.8, "high"), (0.5, "medium"), (0.2, "low"), (0.0, "none"))
+TAKEN, HELPED = 0.5, 0.3
+NEAR_BEST = 0.8
+FEWEST_SHARED = 2
+MOST_SENTENCES = 400
+_K1, _B, _USUAL_LENGTH = 1.2, 0.75, 100
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One passage beside a question and an answer.
+
+    recall: the share of the question's content words, by weight, that the passage has. relevance: the probability
+    above, in [0, 1]. taken: the share of the content words of one sentence of the answer that the passage has, for the
+    sentence where it is highest. used: some sentence has most of its words from this passage, and about as many as
+    from any other. best: the sentence of the passage that has most of the words of question and answer.
+    """
+
+    recall: float
+    relevance: float
+    taken: float
+    used: bool
+    best: Piece | None
+
+    @property
+    def level(self) -> Level:
+        """How relevant the passage is to the question."""
+        return next(level for least, level in LEVELS if self.relevance >= least)
+
+    @property
+    def useful(self) -> bool:
+        """Whether it helped towards the answer: the answer took from it, or it has the question and some of both."""
+        return self.used or (self.level == "high" and self.taken >= HELPED)
+
+    @property
+    def reason(self) -> str:
+        """The shares and the probability, and the sentence behind them."""
+        told = (
+            f"relevance {self.relevance:.2f}: {self.recall:.0%} of the question's words, {self.taken:.0%} of a sentence"
+        )
+        return f"{told} of the answer" + (f': "{quote(self.best.text)}"' if self.best else "")
+
+
+def rate(question: str, answer: str, passages: Passages, count: int, model: Model) -> PassageRatings:
+    """A rating for each of `count` passages. `missing` is always empty: what no passage has shows in no shared word."""
+    found = read(question, answer, passages, count, model)
+    return PassageRatings(
+        tuple(PassageRating(number, one.level, one.used, one.reason) for number, one in enumerate(found, start=1))
+    )
+
+
+def find_useful(question: str, answer: str, passages: Passages, count: int, model: Model) -> tuple[PassageVerdict, ...]:
+    """For each passage in order, whether it helped towards the answer."""
+    found = read(question, answer, passages, count, model)
+    return tuple(PassageVerdict(number, one.useful, one.reason) for number, one in enumerate(found, start=1))
+
+
+def read(question: str, answer: str, passages: Passages, count: int, model: Model) -> tuple[Reading, ...]:
+    """Each passage in order, beside the question and the answer."""
+    asked = content(stems_of(words(question)))
+    told = [content(stems_of(words(claim))) for claim in list_claims(answer)[:MOST_SENTENCES]]
+    pieces: list[list[Piece]] = [[] for _ in range(count)]
+    for piece in passages.pieces:
+        pieces[piece.passage - 1].append(piece)
+    stems = [frozenset[str]().union(*(piece.content for piece in own)) for own in pieces]
+    taken = [[_share(sentence, own, passages.lexicon, FEWEST_SHARED) for sentence in told] for own in stems]
+    highest = [max(column) for column in zip(*taken, strict=True)]
+    wanted = asked.union(*told)
+    return tuple(
+        Reading(
+            recall=_share(asked, own, passages.lexicon, 1),
+            relevance=model.passage.at(*measures(asked, sentences, passages.lexicon)) if asked & own else 0.0,
+            taken=max(shares, default=0.0),
+            used=any(share >= TAKEN and share >= NEAR_BEST * most for share, most in zip(shares, highest, strict=True)),
+            best=_nearest(wanted, sentences, passages.lexicon),
+        )
+        for own, sentences, shares in zip(stems, pieces, taken, strict=True)
+    )
+
+
+def measures(asked: frozenset[str], pieces: Sequence[Piece], lexicon: Lexicon) -> tuple[float, float, float]:
+    """What the curve is over: recall in the whole passage, BM25 over its highest value, recall in its best sentence."""
+    whole = lexicon.weight(asked)
+    if not whole:
+        return 0.0, 0.0, 0.0
+    counts = Counter(item for piece in pieces for item in piece.stems)
+    length = sum(counts.values())
+    get, unseen = lexicon.weights.get, lexicon.unseen
+    norm = _K1 * (1 - _B + _B * length / _USUAL_LENGTH)
+    scored = math.fsum(get(item, unseen) * counts[item] / (counts[item] + norm) for item in asked if counts[item])
+    recall = lexicon.weight(item for item in asked if counts[item])
+    best = max((lexicon.weight(piece.content & asked) for piece in pieces), default=0.0)
+    return recall / whole, scored / whole, best / whole
+
+
+def _share(wanted: frozenset[str], own: frozenset[str], lexicon: Lexicon, fewest: int) -> float:
+    """The share of the wanted stems that a passage has; 0 when it has fewer than `fewest`, or than all there are."""
+    common = wanted & own
+    if len(common) < min(fewest, len(wanted)) or not wanted:
+        return 0.0
+    return lexicon.weight(common) / lexicon.weight(wanted)
+
+
+def _nearest(wanted: frozenset[str], pieces: Sequence[Piece], lexicon: Lexicon) -> Piece | None:
+    best = max(pieces, key=lambda piece: lexicon.weight(piece.content & wanted), default=None)
+    return best if best and best.content & wanted else None

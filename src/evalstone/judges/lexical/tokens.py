@@ -1,0 +1,138 @@
+"""Terms: the stems that texts are compared by, what each counts, and which of them a text denies or quantifies."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from evalstone._core.text import STOPWORDS, numbers, stem
+
+NEGATIONS = frozenset({"not", "no", "never", "none", "nobody", "nothing", "neither", "nor", "without", "cannot"})
+_NEARLY_NEGATIONS = frozenset({"rather", "instead", "unable", "fail", "fails", "failed", "lack", "lacks", "hardly"})
+_SOFTENERS = frozenset({"only", "all", "just", "necessarily", "always", "every"})
+REACH = 4
+STEMMER = "suffix rules, text.stem"
+_NEGATING = NEGATIONS | _NEARLY_NEGATIONS
+
+QUANTITIES: Mapping[str, str] = {
+    **dict.fromkeys(("all", "every", "always", "entire", "entirely", "everyone", "everything", "completely"), "all"),
+    **dict.fromkeys(("most", "mostly", "majority", "usually", "generally", "mainly", "primarily"), "most"),
+    **dict.fromkeys(("some", "several", "sometimes", "occasionally", "partly", "partially", "certain"), "some"),
+    **dict.fromkeys(("few", "rarely", "seldom", "little", "hardly", "minority"), "few"),
+    **dict.fromkeys(("no", "none", "never", "nobody", "nothing"), "none"),
+    **dict.fromkeys(("only", "solely", "exclusively", "just"), "only"),
+    **dict.fromkeys(("more", "increase", "increased", "increases", "rise", "rose", "higher", "grew"), "up"),
+    **dict.fromkeys(("less", "decrease", "decreased", "decreases", "decline", "declined", "fell", "lower"), "down"),
+    **dict.fromkeys(("before", "earlier", "prior"), "before"),
+    **dict.fromkeys(("after", "later", "following"), "after"),
+    **dict.fromkeys(("may", "might", "could", "possibly", "perhaps", "potentially", "likely"), "maybe"),
+    **dict.fromkeys(("must", "required", "mandatory", "obliged"), "must"),
+}
+
+# Words that writers join and report with. An answer has them where its source does not, and is no less true for that.
+GLUE = """
+according additional additionally address allow also although appear appears article author available based certain
+consider considered crucial depending describe described despite different discuss document due ensure essential
+especially example finally follow followed following further given help helps highlight however important importance
+include included includes including indicate individual information instead involve involves known lead like likely main
+may mention mentioned mentions moreover necessary need note often one order otherwise overall particularly passage per
+possible potentially provide provided provides rather recommended refer regarding related several similar since
+significant specific specifically state stated states step still such suggest sure therefore though thus typically use
+used using usually variety various vary way well whether within yes
+"""
+
+_STOP_STEMS = frozenset(map(stem, (*STOPWORDS, *GLUE.split()))) | STOPWORDS
+
+
+def _words(spaced: str) -> frozenset[str]:
+    return frozenset(spaced.split())
+
+
+# Those above twelve: smaller ones count only where they are part of a larger number.
+_NUMBER_WORDS = _words("""
+thirteen fourteen fifteen sixteen seventeen eighteen nineteen thirteenth fourteenth fifteenth sixteenth seventeenth
+eighteenth nineteenth twenty thirty forty fifty sixty seventy eighty ninety twentieth hundred thousand million billion
+trillion bn
+""")
+_LARGE = frozenset(map(stem, _NUMBER_WORDS))
+_LITTLE = frozenset(map(stem, _words("one two three four five six seven eight nine ten eleven twelve")))
+_DIGIT = re.compile(r"\d")
+# Small numbers in words ("two of them", "one reason") are seldom a statement of number.
+_SMALL = frozenset(map(str, range(13)))
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """How much each stem counts: the rarer in the training texts, the more. unseen: what one in none of them counts."""
+
+    weights: Mapping[str, float]
+    unseen: float
+
+    def weight(self, stems: Iterable[str]) -> float:
+        """What some stems count together."""
+        get, unseen = self.weights.get, self.unseen
+        # Exact summing, for sets come in another order in each process and a verdict must not.
+        return math.fsum([get(item, unseen) for item in stems])
+
+
+def stems_of(low: Iterable[str]) -> tuple[str, ...]:
+    """The stems of some words, every word counted, so that neighbours stay neighbours."""
+    return tuple(map(_stem, low))
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
+    return stem(word)
+
+
+def content(stems: Iterable[str]) -> frozenset[str]:
+    """The stems that carry content: stop words and glue dropped."""
+    return frozenset(stems) - _STOP_STEMS
+
+
+def figures(text: str, low: Sequence[str]) -> tuple[str, ...]:
+    """The numbers of a text, each once; small ones that are spelt out are left out."""
+    if _NUMBER_WORDS.isdisjoint(low):
+        if _DIGIT.search(text) is None:
+            return ()
+        text = " ".join([word for word in low if word[0].isdigit()])
+    return tuple(figure for figure in dict.fromkeys(numbers(text)) if figure not in _SMALL or figure in low)
+
+
+def numerals(stems: Iterable[str], low: Sequence[str]) -> frozenset[str]:
+    """Which of some stems are numbers by themselves, in figures or spelt out.
+
+    low: the words they are from. Small numbers count only beside a larger one, as in "two million"; clock times never.
+    """
+    beside = not _NUMBER_WORDS.isdisjoint(low)
+    found = [item for item in stems if item in _LARGE or (item[0].isdigit() and item[-1].isdigit() and "h" not in item)]
+    small = [item for item in stems if item in _LITTLE] if beside else []
+    return frozenset([item for item in found if beside or item not in _SMALL] + small)
+
+
+def is_negated(low: Sequence[str]) -> bool:
+    """Whether some words say not, in any way that is known here."""
+    return not _NEGATING.isdisjoint(low) or any("n't" in word for word in low)
+
+
+def denied(low: Sequence[str], stems: Sequence[str]) -> frozenset[str]:
+    """The stems that are said not to be: the first content word soon after each "not", "never", "without" and so on."""
+    if NEGATIONS.isdisjoint(low) and not any("n't" in word for word in low):
+        return frozenset()
+    found: set[str] = set()
+    for place, word in enumerate(low):
+        # "No, it is" answers a question, and "not only" denies nothing that follows.
+        if (word in NEGATIONS or word.endswith("n't")) and (place or word != "no"):
+            after = stems[place + 1 : place + 1 + REACH]
+            if not after or low[place + 1] not in _SOFTENERS:
+                found.update(itertools.islice((item for item in after if item not in _STOP_STEMS), 1))
+    return frozenset(found)
+
+
+def quantified(low: Iterable[str]) -> frozenset[str]:
+    """The quantities, directions and certainties that some words express: "all", "few", "up", "maybe" and so on."""
+    return frozenset([QUANTITIES[word] for word in low if word in QUANTITIES])

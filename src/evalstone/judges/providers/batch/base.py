@@ -1,0 +1,217 @@
+"""What the batch APIs of all providers have in common."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple, cast
+from urllib.parse import quote
+
+from evalstone.errors import DeliveryUnknown, JudgeError, ProviderError
+from evalstone.judges.base import Reply, Turn
+from evalstone.judges.model import ModelJudge
+from evalstone.judges.providers.capabilities import ModelCapabilities
+from evalstone.judges.providers.catalog import split_model
+from evalstone.judges.providers.openai_compatible import Call, Endpoint
+from evalstone.judges.providers.pricing import at_batch_price
+from evalstone.questions.base import Question
+from evalstone.types import Usage
+
+UPLOAD = 600.0
+"""Seconds for one transfer of a whole batch."""
+
+_BREAKS = "\x85\u2028\u2029"
+"""What some readers of lines take for the end of one, though JSON does not."""
+
+_AGAIN = frozenset({0, 408, 409, 425, 429})
+
+
+@dataclass(frozen=True)
+class BatchState:
+    """What a provider says of a batch. ended: how it ended; empty while it is under way. done: requests worked off.
+    refused: why it was not worked on at all. files: where its results are."""
+
+    remote: str
+    ended: str
+    done: int
+    total: int
+    refused: str = ""
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Whether a provider has a batch of which only our id is known. remote: its id there. possible: ids of batches that
+    may be it, which cannot be told before they end. Neither: the provider does not have it."""
+
+    remote: str | None = None
+    possible: tuple[str, ...] = ()
+
+
+class Result(NamedTuple):
+    """What came of one request: the id that was sent with it, and the provider's answer as `{"status", "body"}` or
+    `{"status", "error"}`, where status is an HTTP status, or 0 for a request that was not carried out."""
+
+    custom_id: str
+    body: dict[str, Any]
+
+
+class BatchApi(ABC):
+    """The batch API of one judge's provider. Every call raises what Endpoint.exchange raises.
+
+    most_requests, most_bytes: of one batch. refusals: what is left out of the requests from now on.
+    """
+
+    most_requests: ClassVar[int]
+    most_bytes: ClassVar[int]
+
+    def __init__(self, judge: ModelJudge) -> None:
+        self.judge = judge
+        self.model = split_model(judge.model)[1]
+        self.refusals = ModelCapabilities()
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise ConfigError for what can be known to be wrong before anything is submitted, such as a missing key."""
+
+    @abstractmethod
+    def endpoint(self) -> Endpoint:
+        """The provider's endpoint on the running loop."""
+
+    @abstractmethod
+    def payload(self, question: Question[Any], turns: list[Turn], refusals: ModelCapabilities) -> dict[str, Any]:
+        """The request that puts the turns to the model, without what was refused."""
+
+    @abstractmethod
+    def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """A request as one of a batch."""
+
+    @abstractmethod
+    async def submit(self, batch: str, lines: Sequence[bytes]) -> str:
+        """Give the provider a batch of ours; its id there. Raises DeliveryUnknown when the provider may have it or not."""
+
+    @abstractmethod
+    async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:
+        """Look for a batch of ours with so many requests, made no earlier than `since`, among those at the provider
+        that are not known already."""
+
+    @abstractmethod
+    async def state(self, remote: str) -> BatchState:
+        """What has become of a batch."""
+
+    @abstractmethod
+    async def results(self, state: BatchState) -> list[Result]:
+        """The results of a batch that ended, in any order. Lines that cannot be read are left out."""
+
+    @abstractmethod
+    def read(self, question: Question[Any], body: Mapping[str, Any]) -> Reply:
+        """The reply that the body of a response holds, at the usual price. Raises JudgeDeclined for a decline,
+        ProviderError for what is no reply."""
+
+    @abstractmethod
+    def taken(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
+        """What a response says that it took, and its cost at the usual price; None when it does not say."""
+
+    def opened(self) -> AbstractAsyncContextManager[object]:
+        """What is needed while batches are asked about."""
+        return self.endpoint()
+
+    def request(self, custom_id: str, question: Question[Any], turns: list[Turn]) -> bytes:
+        """A question as one request of a batch, on one line."""
+        made = self.line(custom_id, self.payload(question, turns, self.refusals))
+        line = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
+        for character in "" if line.isascii() else _BREAKS:
+            line = line.replace(character, f"\\u{ord(character):04x}")
+        return line.encode()
+
+    def reply(self, question: Question[Any], told: Mapping[str, Any]) -> Reply:
+        """The reply that a result holds. Raises JudgeDeclined for a decline, ProviderError for anything else."""
+        if told["status"] != 200:
+            raise ProviderError(self.refusal(told))
+        try:
+            reply = self.read(question, told["body"])
+        except JudgeError as error:
+            error.cost = at_batch_price(error.cost)
+            raise
+        return replace(reply, cost=at_batch_price(reply.cost))
+
+    def paid(self, told: Mapping[str, Any]) -> float | None:
+        """What a result cost, in US dollars; None when that is not known."""
+        try:
+            return at_batch_price(self.taken(told["body"])[1]) if told["status"] == 200 else 0.0
+        except (TypeError, ValueError, AttributeError):
+            return None  # the counts are no numbers; the reply may be good all the same
+
+    def refusal(self, told: Mapping[str, Any]) -> str:
+        """What a result that is no reply says, in words."""
+        said = " ".join(str(told.get("error", "")).split())[:300]
+        if not told["status"]:
+            return f"the batch ended without an answer: {said}"
+        return f"{self.judge.model} refused the request (HTTP {told['status']}: {said})"
+
+    def may_pass(self, told: Mapping[str, Any]) -> bool:
+        """Whether the same request may have another result the next time."""
+        return told["status"] in _AGAIN or told["status"] >= 500 or told["status"] == 200
+
+    def learn(self, question: Question[Any], sent: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
+        """Leave out from now on what a refusal of the payload that was sent names; whether there was something."""
+        return self.refusals.learn(question, sent, self.refusal(told))
+
+    def made_by(self, content: bytes) -> str:
+        """The provider's id of the batch that it has just made. Raises DeliveryUnknown for an answer that does not say."""
+        try:
+            return id_of(self.endpoint().parsed(content))
+        except ProviderError as error:
+            raise DeliveryUnknown(str(error)) from None
+
+    async def get_object(self, path: str) -> dict[str, Any]:
+        """The JSON object at a path."""
+        return self.endpoint().parsed(await self.endpoint().exchange(Call("GET", path)))
+
+    async def get_file(self, path: str) -> bytes:
+        """The file at a path, which may be as large as a batch."""
+        return await self.endpoint().exchange(Call("GET", path, timeout=max(UPLOAD, self.judge.timeout)))
+
+
+def segment(text: str) -> str:
+    """A text as one segment of a path: what a provider calls a batch leads nowhere else."""
+    return quote(text, safe="")
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """A JSON value as an object; empty when it is none."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """A JSON value as a list; empty when it is none."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def as_count(value: Any) -> int:
+    """A JSON value as a count; 0 when it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def id_of(told: Mapping[str, Any]) -> str:
+    """What a provider calls a batch or a file. Raises ProviderError where it does not say."""
+    value = told.get("id")
+    if not isinstance(value, str) or not value.strip("."):
+        raise ProviderError(f"a batch or a file without an id came: {str(told)[:200]}")
+    return value
+
+
+def objects(content: bytes) -> Iterator[dict[str, Any]]:
+    """The JSON objects on the lines of a text; lines that hold none are passed over."""
+    for line in content.splitlines():
+        try:
+            found = json.loads(line) if line.strip() else None
+        except (ValueError, RecursionError):
+            # What has no readable result is asked again, as what has no result at all.
+            continue
+        if isinstance(found, dict):
+            yield cast("dict[str, Any]", found)

@@ -1,0 +1,142 @@
+"""OpenAI's batch API: a file of requests is uploaded, a batch made of it, and the results are files again.
+
+A batch carries our id in its metadata, so that one that was made in the moment in which we were stopped is found by
+listing.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from evalstone.judges.base import Reply, Turn
+from evalstone.judges.providers.batch.base import (
+    UPLOAD,
+    BatchApi,
+    BatchState,
+    Finding,
+    Result,
+    as_count,
+    as_list,
+    as_object,
+    id_of,
+    objects,
+    segment,
+)
+from evalstone.judges.providers.capabilities import ModelCapabilities
+from evalstone.judges.providers.openai_compatible import Call, Endpoint
+from evalstone.questions.base import Question
+from evalstone.types import Usage
+
+MARK = "evalstone_batch"
+PAGE = 100
+CLOCKS = timedelta(hours=1)
+"""How far apart our clock and the provider's may be."""
+
+_ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+
+
+class OpenAIBatches(BatchApi):
+    """Batches of chat completions at api.openai.com, or at a `base_url` that offers the same."""
+
+    most_requests = 50_000
+    most_bytes = 200_000_000
+
+    def check(self) -> None:
+        self.judge.check()
+
+    def endpoint(self) -> Endpoint:
+        return cast(Endpoint, self.judge.endpoint())
+
+    def payload(self, question: Question[Any], turns: list[Turn], refusals: ModelCapabilities) -> dict[str, Any]:
+        return self.judge.payload(question, turns, refusals)
+
+    def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        return {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": payload}
+
+    async def submit(self, batch: str, lines: Sequence[bytes]) -> str:
+        wanted = {
+            "input_file_id": await self._upload(f"evalstone-{batch}.jsonl", lines),
+            "endpoint": "/v1/chat/completions",
+            "completion_window": "24h",
+            "metadata": {MARK: batch},
+        }
+        call = Call("POST", "/batches", json.dumps(wanted).encode(), once=True)
+        return self.made_by(await self.endpoint().exchange(call))
+
+    async def _upload(self, name: str, lines: Sequence[bytes]) -> str:
+        body, kind = _form(name, lines)
+        # A file that is uploaded twice costs nothing; only the one that a batch is made of counts.
+        call = Call("POST", "/files", body, {"Content-Type": kind}, timeout=max(UPLOAD, self.judge.timeout))
+        return id_of(self.endpoint().parsed(await self.endpoint().exchange(call)))
+
+    async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:
+        earliest, after = (since - CLOCKS).timestamp(), ""
+        while True:
+            page = await self.get_object(f"/batches?limit={PAGE}" + (f"&after={segment(after)}" if after else ""))
+            found = [as_object(each) for each in as_list(page.get("data"))]
+            for each in found:
+                if as_object(each.get("metadata")).get(MARK) == batch:
+                    return Finding(id_of(each))
+            if not found or not page.get("has_more") or as_count(found[-1].get("created_at")) < earliest:
+                return Finding()
+            after = id_of(found[-1])
+
+    async def state(self, remote: str) -> BatchState:
+        told = await self.get_object(f"/batches/{segment(remote)}")
+        status = str(told.get("status"))
+        counts = as_object(told.get("request_counts"))
+        files = tuple(str(told[name]) for name in ("output_file_id", "error_file_id") if told.get(name))
+        done = as_count(counts.get("completed")) + as_count(counts.get("failed"))
+        refused = _why(told) if status == "failed" and not files else ""
+        ended = status if status in _ENDED else ""
+        return BatchState(remote, ended, done, as_count(counts.get("total")), refused, files)
+
+    async def results(self, state: BatchState) -> list[Result]:
+        found: dict[str, Result] = {}
+        for file in state.files:
+            content = await self.get_file(f"/files/{segment(file)}/content")
+            for result in _results(content):
+                # One that was answered counts, should a request stand in both files.
+                before = found.setdefault(result.custom_id, result)
+                if before.body["status"] != 200:
+                    found[result.custom_id] = result
+        return list(found.values())
+
+    def read(self, question: Question[Any], body: Mapping[str, Any]) -> Reply:
+        return self.judge.reply_of(question, body)
+
+    def taken(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
+        return self.judge.taken(body)
+
+
+def _results(content: bytes) -> Iterator[Result]:
+    for line in objects(content):
+        response, error = as_object(line.get("response")), as_object(line.get("error"))
+        custom_id, body = str(line.get("custom_id")), as_object(response.get("body"))
+        status = as_count(response.get("status_code"))
+        if status == 200 and body:
+            yield Result(custom_id, {"status": 200, "body": body})
+        else:
+            refusal = as_object(body.get("error")) or error
+            said = refusal.get("message") or refusal.get("code") or "no reason given"
+            yield Result(custom_id, {"status": status if status != 200 else 0, "error": str(said)})
+
+
+def _why(told: Mapping[str, Any]) -> str:
+    said = [as_object(each) for each in as_list(as_object(told.get("errors")).get("data"))]
+    reasons = dict.fromkeys(str(each.get("message") or each.get("code")) for each in said)
+    return "; ".join(list(reasons)[:3]) or "it gave no reason"
+
+
+def _form(name: str, lines: Sequence[bytes]) -> tuple[bytes, str]:
+    """A file of lines and its purpose as a multipart form, and the form's content type."""
+    border = secrets.token_hex(16)
+    head = f'--{border}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--{border}\r\n'
+    head += f'Content-Disposition: form-data; name="file"; filename="{name}"\r\n'
+    head += "Content-Type: application/jsonl\r\n\r\n"
+    body = b"".join((head.encode(), b"\n".join(lines), f"\r\n--{border}--\r\n".encode()))
+    return body, f"multipart/form-data; boundary={border}"

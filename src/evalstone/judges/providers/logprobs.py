@@ -1,0 +1,145 @@
+"""Token probabilities of a reply, as OpenAI-compatible endpoints give them: what a question wants weighed, and how sure
+a model was of its verdicts.
+
+    P(verdict)   = product of the probabilities of the tokens that spell it
+    confidence   = least P(verdict) over the reply's verdicts            range [0, 1], higher is surer
+
+So the confidence in a verified answer is that in its least certain claim, and in a plain yes or no that in the word (as
+with MiniCheck, Tang et al. 2024). A reply without verdicts, such as a list of claims, has the geometric mean over all
+of its tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from evalstone.questions.base import LabelProbabilities, Question
+
+Token: TypeAlias = Mapping[str, Any]
+
+
+def geometric_mean(tokens: Sequence[Token]) -> float | None:
+    """The geometric mean of the tokens' probabilities; None without tokens."""
+    if not tokens:
+        return None
+    return math.exp(min(0.0, sum(float(token["logprob"]) for token in tokens) / len(tokens)))
+
+
+def confidence_of(question: Question[Any], tokens: Sequence[Token]) -> float | None:
+    """How sure the model was of its reply to a question, as defined above; None without tokens."""
+    if not tokens:
+        return None
+    spelt = [_bytes(token) for token in tokens]
+    places = verdict_places(b"".join(spelt), question.wanted)
+    found = [_probability(tokens, spelt, start, end) for start, end in places]
+    return min(found, default=None) if found else geometric_mean(tokens)
+
+
+def verdict_places(reply: bytes, schema: Mapping[str, Any] | None) -> list[tuple[int, int]]:
+    """Where the verdicts stand in a reply: the words out of a list, truth values and whole numbers of its schema's
+    members. Without a schema, the first word of the text."""
+    if schema is None:
+        first = re.match(rb"\W*(\w+)", reply)
+        return [first.span(1)] if first else []
+    members = dict(_deciding(schema, schema.get("$defs", {})))
+    if not members:
+        return []
+    names = b"|".join(re.escape(json.dumps(name).encode()) for name in members)
+    words = {json.dumps(word, ensure_ascii=False)[1:-1] for known in members.values() for word in known}
+    quoted = b"|".join(re.escape(word.encode()) for word in sorted(words)) or rb"(?!)"
+    bare = rb"-?\d+(?:\.\d+)?|true|false"
+    # The quotes around a word are no part of it: their tokens are shared with what stands beside them.
+    value = rb'(?:"(?P<word>' + quoted + rb')"|(?P<bare>' + bare + rb"))"
+    found = re.finditer(rb"(?<!\\)(?:" + names + rb")\s*:\s*" + value, reply)
+    return [one.span("word" if one["word"] is not None else "bare") for one in found]
+
+
+def _deciding(
+    node: Mapping[str, Any], defined: Mapping[str, Any], seen: set[str] | None = None
+) -> Iterator[tuple[str, list[str]]]:
+    """The members of a schema that are decided, each with its words; lists are looked into as well."""
+    seen = set() if seen is None else seen
+    if "$ref" in node:
+        name = str(node["$ref"]).rpartition("/")[2]
+        if name in seen:
+            return
+        seen.add(name)
+        node = defined[name]
+    inner: Mapping[str, Mapping[str, Any]] = node.get("properties", {})
+    for name, one in inner.items():
+        if "enum" in one:
+            yield name, [word for word in one["enum"] if isinstance(word, str)]
+        elif one.get("type") in ("boolean", "integer", "number"):
+            yield name, []
+    items = (node["items"],) if "items" in node else ()
+    for one in (*inner.values(), *node.get("anyOf", ()), *items):
+        yield from _deciding(one, defined, seen)
+
+
+def _probability(tokens: Sequence[Token], spelt: Sequence[bytes], start: int, end: int) -> float:
+    """The product over the tokens that have a part in this place."""
+    total, before = 0.0, 0
+    for token, text in zip(tokens, spelt, strict=True):
+        after = before + len(text)
+        if before < end and after > start:
+            total += float(token["logprob"])
+        before = after
+    return math.exp(min(0.0, total))
+
+
+def alternatives(tokens: Sequence[Token], weighed: LabelProbabilities) -> Mapping[str, float] | None:
+    """The probability of each wanted word at the place where the reply's member has its value.
+
+    A token counts for a word only when it is the whole word, so that the first half of "10" is never taken for a 1.
+    None when that cannot be told: the value is spelt over several tokens, no probabilities came, or the tokenizer may
+    split the words (some word begins another, and no token seen is longer than one character).
+    """
+    spelt = [_bytes(token) for token in tokens]
+    place = _place(b"".join(spelt), weighed)
+    if place is None:
+        return None
+    start, end = place
+    before = 0
+    for token, text in zip(tokens, spelt, strict=True):
+        after = before + len(text)
+        if before <= start < after:
+            whole = after >= end and _word(text) in weighed.words
+            return _probabilities(token, weighed.words) if whole else None
+        before = after
+    return None
+
+
+def _place(reply: bytes, weighed: LabelProbabilities) -> tuple[int, int] | None:
+    """Where the value of the member stands: its last mention, for the object that is read comes after any thought."""
+    key = re.escape(json.dumps(weighed.member).encode())
+    words = b"|".join(re.escape(word.encode()) for word in sorted(weighed.words, key=len, reverse=True))
+    found = list(re.finditer(rb"(?<!\\)" + key + rb'\s*:\s*"?(' + words + rb")(?![\w.])", reply))
+    return found[-1].span(1) if found else None
+
+
+def _probabilities(token: Token, words: Sequence[str]) -> Mapping[str, float] | None:
+    options: Sequence[Token] = token.get("top_logprobs") or ()
+    found: dict[str, float] = {}
+    longest = 1
+    for option in options:
+        word = _word(_bytes(option))
+        if word in words:
+            found[word] = found.get(word, 0.0) + math.exp(min(0.0, float(option["logprob"])))
+            longest = max(longest, len(word))
+    begins_another = any(one != other and other.startswith(one) for one in words for other in words)
+    if not found or (begins_another and longest == 1):
+        return None
+    return found
+
+
+def _word(text: bytes) -> str:
+    return text.decode(errors="replace").strip().strip('"')
+
+
+def _bytes(token: Token) -> bytes:
+    given = token.get("bytes")
+    return bytes(given) if given else str(token.get("token", "")).encode(errors="replace")

@@ -1,0 +1,118 @@
+"""What a run will do, settled and checked before anything is asked."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from evalstone._core.json import content_hash
+from evalstone.compat.spring import (
+    AnswerCorrectness,
+    AnswerFaithfulness,
+    AnswerRelevanceGrade,
+    FactCheck,
+    RelevancyCheck,
+)
+from evalstone.datasets import Dataset
+from evalstone.errors import ConfigError
+from evalstone.judges.base import Judge
+from evalstone.scorers import SCORERS, ContextScorer, Scorer
+from evalstone.scorers.checks import CHECKS
+from evalstone.scorers.parse import scorer_from
+
+ALL_SCORERS: Mapping[str, type[Scorer]] = {
+    **SCORERS,
+    AnswerCorrectness.name: AnswerCorrectness,
+    AnswerFaithfulness.name: AnswerFaithfulness,
+    AnswerRelevanceGrade.name: AnswerRelevanceGrade,
+    FactCheck.name: FactCheck,
+    RelevancyCheck.name: RelevancyCheck,
+    **CHECKS,
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Samples x scorers, and who judges."""
+
+    dataset: Dataset
+    scorers: tuple[Scorer, ...]
+    judge: Judge
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """The plan's identity: data set version, scorers' signatures, judge. The same command gives the same plan."""
+        return content_hash([self.dataset.version, [s.signature for s in self.scorers], self.judge.identity])
+
+    @property
+    def size(self) -> int:
+        """How many outcomes the run will have."""
+        return len(self.dataset) * len(self.scorers)
+
+    def random_order(self) -> list[int]:
+        """The places of the samples in a random order, which is the same for the same plan."""
+        order = list(range(len(self.dataset)))
+        random.Random(self.fingerprint).shuffle(order)
+        return order
+
+    def check(self, *, asking: bool = True) -> None:
+        """Raise ConfigError for what would make the run pointless: no samples, no scorers, the same scorer twice, a
+        judge without a key, or no sample that any scorer can score. asking=False is for plans that will ask nothing."""
+        if not len(self.dataset):
+            raise ConfigError(f"{self.dataset.name} holds no samples")
+        if not self.scorers:
+            raise ConfigError(f"no scorer was named; known: {', '.join(ALL_SCORERS)}")
+        counts = Counter(scorer.signature for scorer in self.scorers)
+        if twice := [signature for signature, count in counts.items() if count > 1]:
+            raise ConfigError(f"the scorer {twice[0]} is named twice")
+        if asking and any(scorer.asks for scorer in self.scorers):
+            self.judge.check()
+        absent = [self._absent(scorer) for scorer in self.scorers]
+        if all(absent):
+            raise ConfigError(
+                f"no sample of {self.dataset.name} can be scored: " + ". ".join(filter(None, absent)) + self._columns()
+            )
+
+    def _absent(self, scorer: Scorer) -> str:
+        """What no sample has and the scorer needs; empty when some sample has everything."""
+        if isinstance(scorer, ContextScorer) and scorer.context_from is not None:
+            return ""
+        lacking: Counter[str] = Counter()
+        for sample in self.dataset:
+            values = scorer.values(sample)
+            here = [name for name in scorer.needs if values[name] is None or (name == "messages" and not values[name])]
+            if not here:
+                return ""
+            lacking.update(here)
+        nowhere = [name for name in scorer.needs if lacking[name] == len(self.dataset)]
+        told = f"{' and '.join(nowhere)} is absent" if nowhere else "no sample has all of it"
+        return f"{scorer.name} needs {' and '.join(scorer.needs)}; {told}"
+
+    def _columns(self) -> str:
+        if not self.dataset.ignored:
+            return ""
+        shown = ", ".join(self.dataset.ignored[:8])
+        return f". Columns that were not understood: {shown}; map one with --map FIELD=COLUMN"
+
+
+def scorers_from(specs: object) -> tuple[Scorer, ...]:
+    """Scorers from names, tables, scorer classes, scorers and evaluators, mixed as you like."""
+    alone = isinstance(specs, str | Mapping | Scorer | type) or not isinstance(specs, Iterable)
+    listed = [cast(object, specs)] if alone else list(cast("Iterable[object]", specs))
+    return tuple(_scorer(spec) for spec in listed)
+
+
+def _scorer(spec: Any) -> Scorer:
+    if isinstance(spec, Scorer):
+        return spec
+    if isinstance(spec, str | Mapping):
+        return scorer_from(cast("str | Mapping[str, Any]", spec), ALL_SCORERS)
+    if isinstance(spec, type) and issubclass(cast("type[Any]", spec), Scorer):
+        return cast("type[Scorer]", spec)()
+    if callable(make := getattr(spec, "as_scorer", None)):
+        return _scorer(make())
+    raise ConfigError(f"a scorer is a name, a Scorer or an Evaluator, not {type(cast(object, spec)).__name__}")

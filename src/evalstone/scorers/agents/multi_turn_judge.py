@@ -1,0 +1,61 @@
+"""Multi turn judge: does an assistant meet a criterion over a whole conversation?
+
+    multi turn judge = 1 if the criterion is met, else 0          range [0, scale], higher is better
+
+The judge sees the assistant's turns alone, in order; blank ones are left out. In doubt the criterion is not met. It is
+the scorer's, or else `criterion` in the sample's metadata. Undefined for a sample without messages or without a
+criterion. One judge call. Source: @mastra/evals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalstone.agents.messages import texts
+from evalstone.errors import ConfigError, OutcomeError
+from evalstone.questions.base import Ask
+from evalstone.questions.checklist import CheckConversation, CriterionVerdict
+from evalstone.scorers.base import Scorer
+from evalstone.types import Message, Score, Skipped
+
+
+def verdict_value(verdict: CriterionVerdict) -> float:
+    """1 when the criterion is met, else 0."""
+    return 1.0 if verdict.met else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiTurnJudge(Scorer):
+    """Whether the assistant meets a criterion over the whole conversation."""
+
+    name = "multi_turn_judge"
+    asks = (CheckConversation,)
+    bands = ((1.0, "the criterion is met"), (0.0, "the criterion is not met, or it is in doubt"))
+    advice = (
+        "Read the turns that the reason names. A criterion that asks for two things is better judged as two scorers."
+    )
+
+    criterion: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.criterion is not None and (not isinstance(self.criterion, str) or not self.criterion.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"{self.name}: criterion must be a text that is not blank, not {self.criterion!r}")
+
+    async def score(
+        self, ask: Ask, *, messages: Sequence[Message], metadata: Mapping[str, Any] | None = None
+    ) -> Score | Skipped:
+        criterion = self.criterion or (metadata or {}).get("criterion")
+        if criterion is None:
+            return Skipped(f"{self.name} needs a criterion, its own or in metadata")
+        if not isinstance(criterion, str) or not criterion.strip():
+            raise OutcomeError(f"{self.name}: the criterion in metadata is blank or no text")
+        turns = tuple(turn.strip() for turn in texts(messages, "assistant"))
+        verdict = await ask(CheckConversation(criterion=criterion, turns=turns))
+        told = "met" if verdict.met else "not met"
+        reason = f"Over {len(turns)} turns it is {told}: {criterion}" + (
+            f" ({verdict.reason})" if verdict.reason else ""
+        )
+        return Score(verdict_value(verdict) * self.scale, self.scale, reason, verdict)

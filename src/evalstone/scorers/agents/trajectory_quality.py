@@ -1,0 +1,225 @@
+"""Trajectory quality: the steps taken against everything that is expected of them, also inside steps.
+
+    level              = Σ weight x part / Σ weight, over the parts that count; 0 when something blacklisted was done
+    trajectory quality = level, or 0.7 x level + 0.3 x mean of the levels inside steps     range [0, scale], higher is
+    better
+
+The parts: accuracy (where steps are expected: how many were taken, as trajectory accuracy has it), efficiency (where a
+budget or `no_redundant_calls` is given: the mean of what became of each), tool failures (where a failed call was tried
+again: 1, less 0.2 for each try beyond `max_retries_per_tool`, which is 2 unless given), blacklist (where there is one:
+1 or 0). Weights are 0.4, 0.3, 0.2 and 0.1; a negative one counts as 0, and where all that count are 0 the level is 1.
+An expected step that has `children` is looked at inside as well, in the same way; where it was not taken, that level is
+0. Something blacklisted at any level makes the whole 0.
+
+What the sample expects wins, entry by entry, over `defaults`. The trajectory is the sample's, else the tool calls of
+its messages. Undefined when nothing is expected; @mastra/evals makes that 1, less retries, as `without_expectation=1`
+does.
+A budget that cannot be measured is an error. Parts and levels are rounded to two decimals before they are weighed, as
+in the source: unrounded, values would differ from it. No judge call. Source: @mastra/evals.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from evalstone.agents.trajectory_comparison import blacklisted, check_efficiency, compare_trajectories, tool_failures
+from evalstone.errors import ConfigError
+from evalstone.scorers.agents.messages import TrajectoryScorer, expectation_of
+from evalstone.scorers.base import listed
+from evalstone.types import ExpectedStep, Score, Skipped, Trajectory, TrajectoryExpectation, TrajectoryStep
+
+INSIDE = 0.3
+RETRIES = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryWeights:
+    """How much each part of a level counts; a negative weight counts as 0."""
+
+    accuracy: float = 0.4
+    efficiency: float = 0.3
+    tool_failures: float = 0.2
+    blacklist: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("accuracy", "efficiency", "tool_failures", "blacklist"):
+            value: object = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise ConfigError(f"the weight {name} must be a number, not {value!r}")
+
+
+@dataclass(frozen=True)
+class Level:
+    """What came out at one level. path: the steps that lead to it. value: with the levels inside it counted in.
+
+    parts: those that counted. missing: expected steps that were not taken. hits: what was blacklisted and done.
+    """
+
+    path: tuple[str, ...]
+    value: float
+    parts: Mapping[str, float]
+    missing: tuple[str, ...] = ()
+    hits: tuple[str, ...] = ()
+    inside: tuple[Level, ...] = ()
+
+    def walk(self) -> Iterator[Level]:
+        """This level and all inside it."""
+        yield self
+        for level in self.inside:
+            yield from level.walk()
+
+
+def parts_of(actual: Trajectory, expected: TrajectoryExpectation) -> dict[str, float]:
+    """The parts that count at one level, by name, each rounded; the blacklist is looked at apart."""
+    parts: dict[str, float] = {}
+    if expected.steps is not None:
+        compared = compare_trajectories(
+            actual,
+            expected.steps,
+            ordering=expected.ordering or "relaxed",
+            allow_repeated_steps=expected.allow_repeated_steps is not False,
+        )
+        parts["accuracy"] = _rounded(compared.value)
+    budgets = (expected.max_steps, expected.max_total_tokens, expected.max_total_duration_ms)
+    if any(entry is not None for entry in (*budgets, expected.no_redundant_calls)):
+        efficiency = check_efficiency(
+            actual,
+            max_steps=expected.max_steps,
+            max_total_tokens=expected.max_total_tokens,
+            max_total_duration_ms=expected.max_total_duration_ms,
+            no_redundant_calls=expected.no_redundant_calls is not False,
+        )
+        parts["efficiency"] = _rounded(efficiency.value)
+    retries = RETRIES if expected.max_retries_per_tool is None else expected.max_retries_per_tool
+    failures = tool_failures(actual, max_retries_per_tool=retries)
+    if failures.patterns:
+        parts["tool_failures"] = _rounded(failures.value)
+    return parts
+
+
+def weighed(parts: Mapping[str, float], weights: TrajectoryWeights) -> float:
+    """The weighted mean of the parts; 1 when there is none, or none has a weight."""
+    given = {name: max(0.0, getattr(weights, name)) for name in parts}
+    total = sum(given.values())
+    return sum(given[name] * value for name, value in parts.items()) / total if total else 1.0
+
+
+def review(
+    actual: Trajectory, expected: TrajectoryExpectation, weights: TrajectoryWeights, path: tuple[str, ...] = ()
+) -> Level:
+    """One level and those inside it."""
+    parts = parts_of(actual, expected)
+    tools, sequences = expected.blacklisted_tools or (), expected.blacklisted_sequences or ()
+    hits = blacklisted(actual, tools=tools, sequences=sequences)
+    if tools or sequences:
+        parts["blacklist"] = 0.0 if hits else 1.0
+    pairs = inner_pairs(actual.steps, expected.steps or ())
+    inside = tuple(_inside(wanted, children, taken, weights, path) for wanted, children, taken in pairs)
+    value = 0.0 if hits else weighed(parts, weights)
+    if inside:
+        value = (1 - INSIDE) * value + INSIDE * (sum(level.value for level in inside) / len(inside))
+    if hits or any(below.hits for level in inside for below in level.walk()):
+        value = 0.0
+    missing = tuple(wanted.name for wanted, _, taken in pairs if taken is None)
+    return Level(path, math.floor(value * 100 + 0.5) / 100, parts, missing, hits, inside)
+
+
+def _inside(
+    wanted: ExpectedStep,
+    children: TrajectoryExpectation,
+    taken: TrajectoryStep | None,
+    weights: TrajectoryWeights,
+    path: tuple[str, ...],
+) -> Level:
+    below = (*path, wanted.name)
+    if taken is None:
+        return Level(below, 0.0, {})
+    return review(Trajectory(steps=taken.children, total_duration_ms=taken.duration_ms), children, weights, below)
+
+
+def inner_pairs(
+    steps: Sequence[TrajectoryStep], expected: Sequence[ExpectedStep]
+) -> list[tuple[ExpectedStep, TrajectoryExpectation, TrajectoryStep | None]]:
+    """Each expected step that is looked at inside, with the first step of its name (and type) that is still free."""
+    free = list(steps)
+    pairs: list[tuple[ExpectedStep, TrajectoryExpectation, TrajectoryStep | None]] = []
+    for wanted in expected:
+        if wanted.children is None:
+            continue
+        alike = (s for s in free if s.name == wanted.name and wanted.step_type in (None, s.step_type))
+        taken = next(alike, None)
+        pairs.append((wanted, wanted.children, taken))
+        free = [step for step in free if step is not taken]
+    return pairs
+
+
+def _rounded(value: float) -> float:
+    """Two decimals, half up, as the source rounds a part; a level it rounds without the smallest addition."""
+    return math.floor((value + sys.float_info.epsilon) * 100 + 0.5) / 100
+
+
+def expects_something(expected: TrajectoryExpectation) -> bool:
+    """Whether there is anything by which a trajectory could fail."""
+    limits = (expected.max_steps, expected.max_total_tokens, expected.max_total_duration_ms)
+    said = (expected.steps, expected.no_redundant_calls, expected.max_retries_per_tool, *limits)
+    return any(entry is not None for entry in said) or bool(
+        expected.blacklisted_tools or expected.blacklisted_sequences
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryQuality(TrajectoryScorer):
+    """The steps taken against everything that is expected of them, also inside steps."""
+
+    name = "trajectory_quality"
+    bands = (
+        (0.95, "as expected"),
+        (0.7, "mostly as expected: read which part fell short"),
+        (0.3, "much is missing, or far beyond its budget"),
+        (0.0, "the agent went another way, or did what it must not"),
+    )
+    advice = (
+        "Read the parts. Accuracy: see which steps are missing. Efficiency: limit steps, shorten prompts, keep results "
+        "instead of asking again. Tool failures: mend the tool, or tell the agent what its error means."
+    )
+
+    defaults: TrajectoryExpectation | Mapping[str, Any] | Sequence[Any] | None = None
+    weights: TrajectoryWeights = field(default_factory=TrajectoryWeights)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "defaults", expectation_of(self, "defaults"))
+        if not isinstance(self.weights, TrajectoryWeights):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                f"{self.name}: weights must be TrajectoryWeights or a table of them, not {self.weights!r}"
+            )
+
+    def score(
+        self, *, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None
+    ) -> Score | Skipped:
+        defaults = cast("TrajectoryExpectation | None", self.defaults) or TrajectoryExpectation()
+        expected = (expected_trajectory or TrajectoryExpectation()).over(defaults)
+        level = review(trajectory, expected, self.weights)
+        if not expects_something(expected):
+            if self.without_expectation is None:
+                return Skipped("nothing is expected of the trajectory")
+            if not level.parts:
+                return Score(self.without_expectation * self.scale, self.scale, "Nothing is expected.")
+        return Score(level.value * self.scale, self.scale, _reason(level), level)
+
+
+def _reason(level: Level) -> str:
+    told: list[str] = []
+    for below in level.walk():
+        parts = [f"{name.replace('_', ' ')} {value:.2f}" for name, value in below.parts.items()]
+        if below.missing:
+            parts.append(f"not taken: {listed(below.missing)}")
+        if below.hits:
+            parts.append(f"blacklisted: {listed(below.hits)}")
+        if parts:
+            told.append(f"{' > '.join(below.path)}: {', '.join(parts)}" if below.path else ", ".join(parts))
+    return "; ".join(told) + "." if told else "Nothing that is expected could be checked here, and nothing went wrong."

@@ -1,0 +1,109 @@
+"""LLMClassifier: a judge as data. One question, some words to answer it with, and what each word is worth.
+
+    classify = the value of the word that the judge chose          range [0, scale]
+
+Higher is better, unless lower_is_better is set. Undefined when the judge chooses a word that stands for abstaining. One
+judge call.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, cast
+
+from evalstone._core.prompts import Prompt
+from evalstone.errors import ConfigError
+from evalstone.questions.base import Ask
+from evalstone.questions.custom import Choose, choice_form, distinct_words, filled
+from evalstone.questions.explanation import EXPLAIN
+from evalstone.scorers.custom.base import CustomScorer, inputs, own_prompt, with_fields
+from evalstone.types import Score, Skipped
+
+YES_NO: Mapping[str, float | None] = {"yes": 1.0, "no": 0.0}
+ABSTAINING = "the material does not let you tell"
+
+
+@dataclass(frozen=True)
+class LLMClassifier(CustomScorer):
+    """What a judge's choice among some words is worth.
+
+    question: what is asked; its holes, such as {{output}}, are filled with the sample's fields: input, output, context,
+    reference, messages, instructions. fields: shown in front of the question where it has no holes for them; input and
+    output if it has no hole at all. choices: each word and its value in [0, 1]; None stands for abstaining, and the
+    sample is Skipped. abstain: a word for that, where choices come from a file that has no None. meanings: what a word
+    means, and a boundary case. instructions: what else the judge is told. Raises ConfigError for choices that are no
+    choice, and PromptError for a hole that nothing fills.
+    """
+
+    asks = (Choose,)
+    unsigned: ClassVar[tuple[str, ...]] = (*CustomScorer.unsigned, "question", "fields", "meanings", "instructions")
+
+    question: str
+    _: KW_ONLY
+    choices: Mapping[str, float | None] = field(default_factory=lambda: dict(YES_NO), hash=False)
+    meanings: Mapping[str, str] = field(default_factory=lambda: dict[str, str](), hash=False)
+    abstain: str | None = None
+    fields: Sequence[str] | None = None
+    instructions: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.question.strip():
+            raise ConfigError(f"{self.name}: the question is empty")
+        if self.abstain is not None:
+            object.__setattr__(self, "abstain", self.abstain.strip())
+        object.__setattr__(self, "choices", self._checked_choices())
+        object.__setattr__(self, "fields", None if self.fields is None else tuple(self.fields))
+        meanings = {word.strip(): meaning for word, meaning in self.meanings.items()}
+        if strange := sorted(set(meanings) - set(self.choices)):
+            raise ConfigError(f"{self.name}: meanings has {strange[0]!r}, which is not among the choices")
+        object.__setattr__(self, "meanings", meanings)
+        self.prompt.check(self.prompt.holes)
+
+    def _checked_choices(self) -> dict[str, float | None]:
+        if not isinstance(cast(object, self.choices), Mapping):
+            raise ConfigError(f"{self.name}: choices map words to values, such as {YES_NO}; they were {self.choices!r}")
+        given = list(self.choices.items())
+        if self.abstain is not None and self.abstain not in (str(word).strip() for word in self.choices):
+            given.append((self.abstain, None))
+        try:
+            words = distinct_words([word for word, _ in given])
+        except ConfigError as error:
+            raise ConfigError(f"{self.name}: {error}") from None
+        choices = {word: value for word, (_, value) in zip(words, given, strict=True)}
+        for word, value in choices.items():
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (is_number and 0 <= value <= 1):
+                raise ConfigError(f"{self.name}: the value of {word!r} must be in [0, 1], or None, not {value!r}")
+        if not any(value is not None for value in choices.values()):
+            raise ConfigError(f"{self.name}: no choice has a value")
+        return choices
+
+    @functools.cached_property
+    def prompt(self) -> Prompt:
+        """The prompt that is asked with."""
+        meanings = {
+            word: self.meanings.get(word, "" if v is not None else ABSTAINING) for word, v in self.choices.items()
+        }
+        told = "\n\n".join(part for part in (self.instructions.strip(), choice_form(meanings)) if part)
+        return own_prompt(with_fields(self.question, self.fields), told)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return self.prompt.holes
+
+    def meaning(self) -> str:
+        return self.question
+
+    def _prompts(self) -> list[Any]:
+        return [self.prompt, *([EXPLAIN] if self.explain else [])]
+
+    async def score(self, ask: Ask, **given: Any) -> Score | Skipped:
+        question = Choose(filled(self.prompt, inputs(given)), self.prompt, tuple(self.choices))
+        chosen = await ask(question)
+        value = self.choices[chosen.choice]
+        if value is None:
+            return Skipped(f"the judge abstained with {chosen.choice!r}" + (f": {chosen.reason}" * bool(chosen.reason)))
+        return Score(value * self.scale, self.scale, f"{chosen.choice}: {chosen.reason}".rstrip(": "), chosen)

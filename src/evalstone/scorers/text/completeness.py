@@ -1,0 +1,131 @@
+"""Completeness: the share of another text's elements that the answer takes up, in code.
+
+    completeness = elements of the input that an element of the answer covers / elements of the input
+    range [0, scale], higher is better
+
+An element of at most three characters is covered by an equal one; a longer one also by one that contains it or is
+contained in it, if the shorter has over 60 % of the length of the longer: `report` covers `reports`.
+
+What the elements of a text are is for `elements` to say, a function of a text. Without one they are its distinct words
+in lower case, without accents and without English stop words: our own rule. The original takes nouns, verbs, names and
+terms from a part of speech tagger, in effect nearly all words; lists made by it can be given through the function.
+
+The other text is the input, or the reference with `compare_to`. Undefined when either text is blank, and when the input
+has no element, unless `without_elements` is "compare": then 1 if the answer has none either, else 0. No judge call.
+Source: @mastra/evals.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from evalstone._core.text import STOPWORDS, words
+from evalstone.errors import ConfigError
+from evalstone.scorers.base import listed
+from evalstone.scorers.text.code import PairScorer, one_of
+from evalstone.types import Score, Skipped
+
+Elements: TypeAlias = Callable[[str], Sequence[str]]
+WithoutElements: TypeAlias = Literal["skip", "compare"]
+
+_LATIN_ACCENTS = dict.fromkeys(range(0x300, 0x370))
+_EXACT = 3
+_SHARE = 0.6
+_LONG = 64
+
+
+def content_words(text: str) -> tuple[str, ...]:
+    """The distinct words of a text in lower case, without accents and English stop words, in order."""
+    found = dict.fromkeys(word for word in words(text) if word not in STOPWORDS)
+    return tuple(dict.fromkeys(_plain(word) for word in found))
+
+
+def _plain(word: str) -> str:
+    return word if word.isascii() else unicodedata.normalize("NFD", word).translate(_LATIN_ACCENTS)
+
+
+def covers(given: str, wanted: str) -> bool:
+    """Whether an element of the answer covers one of the input."""
+    if given == wanted or len(wanted) <= _EXACT:
+        return given == wanted
+    longer, shorter = (wanted, given) if len(wanted) > len(given) else (given, wanted)
+    return len(shorter) / len(longer) > _SHARE and shorter in longer
+
+
+def uncovered(wanted: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
+    """The elements of the input that no element of the answer `covers`, in order.
+
+    Long enough parts are looked up, as trying every pair would take quadratic time; only very long elements are tried.
+    """
+    whole = set(given)
+    parts = {part for element in whole if len(element) <= _LONG for part in _parts(element)}
+    long = [element for element in whole if len(element) > _LONG * _SHARE]
+
+    def covered(element: str) -> bool:
+        if element in whole or len(element) <= _EXACT:
+            return element in whole
+        if element in parts or (len(element) <= _LONG and not whole.isdisjoint(_parts(element))):
+            return True
+        return len(element) > _LONG * _SHARE and any(covers(other, element) for other in long)
+
+    return tuple(element for element in wanted if not covered(element))
+
+
+def _parts(element: str) -> Iterator[str]:
+    """The parts of an element that have over 60 % of its length, itself included."""
+    size = len(element)
+    for length in range(size, 0, -1):
+        if length / size <= _SHARE:
+            return
+        for start in range(size - length + 1):
+            yield element[start : start + length]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The elements of the input, and those of them that the answer does not take up."""
+
+    elements: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completeness(PairScorer):
+    """The share of the elements of the input, or the reference, that the answer takes up."""
+
+    name = "completeness"
+    bands = (
+        (0.9, "nearly everything is taken up"),
+        (0.6, "most of it is taken up"),
+        (0.3, "much is left out"),
+        (0.0, "hardly anything is taken up"),
+    )
+    advice = "Read the missing elements: what is said in other words counts as missing."
+
+    elements: Elements | None = None
+    without_elements: WithoutElements = "skip"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self, "without_elements", ("skip", "compare"))
+        if self.elements is not None and not callable(self.elements):  # pyright: ignore[reportUnnecessaryComparison]
+            raise ConfigError(f"{self.name}: elements must be a function of a text, not {self.elements!r}")
+
+    def compare(self, text: str, output: str) -> Score | Skipped:
+        elements = self.elements or content_words
+        wanted, given = tuple(elements(text)), tuple(elements(output))
+        if not wanted:
+            return self._without(given)
+        missing = uncovered(wanted, given)
+        found = len(wanted) - len(missing)
+        reason = f"{found} of {len(wanted)} elements are taken up{'; missing: ' * bool(missing)}{listed(missing)}."
+        return Score(found / len(wanted) * self.scale, self.scale, reason, Coverage(wanted, missing))
+
+    def _without(self, given: Sequence[str]) -> Score | Skipped:
+        if self.without_elements == "skip":
+            return Skipped(f"the {self.compare_to} has no elements")
+        value = 0.0 if given else self.scale
+        return Score(value, self.scale, f"The {self.compare_to} has no elements; the answer has {len(given)}.")

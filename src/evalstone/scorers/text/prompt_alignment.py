@@ -1,0 +1,127 @@
+"""Prompt alignment: how well an answer does what the user's request and the system prompt ask for.
+
+    user      = 0.4 intent + 0.3 requirements + 0.2 completeness + 0.1 appropriateness
+    system    = 0.35 intent + 0.35 requirements + 0.15 completeness + 0.15 appropriateness
+    both      = 0.7 user + 0.3 user
+    prompt alignment = user, system or both, by the mode          range [0, scale], higher is better
+
+The four parts are numbers from 0 to 1 that the judge gives. Mode "both" weighs as "user" does: in the source, whose
+documentation has 0.7 user + 0.3 system, the code never computes the second; the numbers here are those of its code.
+Undefined for a sample that lacks a prompt that the mode needs ("both" needs either); an empty one, or an empty answer,
+is an error. One judge call. Source: @mastra/evals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from evalstone.agents.messages import conversation_history
+from evalstone.errors import ConfigError, OutcomeError, unknown
+from evalstone.questions.alignment import PARTS, Alignment, JudgeAlignment
+from evalstone.questions.base import Ask
+from evalstone.scorers.base import Scorer, listed
+from evalstone.types import Message, Score, Skipped
+
+Mode: TypeAlias = Literal["both", "user", "system"]
+
+USER: Mapping[str, float] = {"intent": 0.4, "requirements": 0.3, "completeness": 0.2, "appropriateness": 0.1}
+SYSTEM: Mapping[str, float] = {"intent": 0.35, "requirements": 0.35, "completeness": 0.15, "appropriateness": 0.15}
+
+
+def weighed(found: Alignment, weights: Mapping[str, float]) -> float:
+    """Σ of weight · number over the four parts, added up in their order."""
+    total = 0.0
+    for part in PARTS:
+        total += getattr(found, part).score * weights[part]
+    return total
+
+
+def aligned(found: Alignment, mode: Mode) -> float:
+    """The formula above. "both" is added up from its two equal halves, as in the source, for the last binary digit.
+
+    Weights that are no binary fractions add up to a little less than 1: where nothing is lacking, it is 1 all the same.
+    """
+    if all(getattr(found, part).score == 1 for part in PARTS):
+        return 1.0
+    if mode == "system":
+        return weighed(found, SYSTEM)
+    user = weighed(found, USER)
+    return user if mode == "user" else user * 0.7 + user * 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptAlignment(Scorer):
+    """How well the answer does what it was asked to do.
+
+    mode: against the user's request, the system prompt (the sample's instructions), or both. history: so many earlier
+    turns of the sample's messages are shown to the judge. bounded: refuse a part outside 0 to 1, so that the judge is
+    asked again; otherwise such a number counts as it is, and only a score outside [0, scale] is an error.
+    """
+
+    name = "prompt_alignment"
+    asks = (JudgeAlignment,)
+    bands = (
+        (0.9, "it does what was asked"),
+        (0.7, "small gaps"),
+        (0.5, "something that was asked for is not done"),
+        (0.0, "it does something else"),
+    )
+    advice = (
+        "See which part is low. Intent: the request is misread; requirements: number them in the prompt; completeness: "
+        "ask for less at a time; appropriateness: show an example of form and tone."
+    )
+
+    mode: Mode = "both"
+    history: int = 0
+    bounded: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mode not in get_args(Mode):
+            raise ConfigError(f"{self.name}: {unknown('mode', str(self.mode), get_args(Mode))}")
+        if isinstance(self.history, bool) or not isinstance(self.history, int) or self.history < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"{self.name}: history must be a whole number from 0, not {self.history!r}")
+
+    async def score(
+        self,
+        ask: Ask,
+        *,
+        output: str,
+        input: str | None = None,
+        instructions: str | None = None,
+        messages: Sequence[Message] = (),
+    ) -> Score | Skipped:
+        request = input if self.mode != "system" else ""
+        system = instructions if self.mode != "user" else ""
+        if self.mode == "both":
+            absent = "input or instructions" if request is None and system is None else ""
+        else:
+            absent = "input" if request is None else "instructions" if system is None else ""
+        if absent:
+            return Skipped(f"{self.name} needs {absent}")
+        if not request and not system:
+            raise OutcomeError(f"{self.name}: the prompt to judge by is empty")
+        if not output:
+            raise OutcomeError(f"{self.name}: the answer is empty")
+        turns = conversation_history(messages, most=self.history) or ""
+        found = await ask(
+            JudgeAlignment(
+                system_prompt=system or "",
+                request=request or "",
+                answer=output,
+                earlier_turns=turns,
+                bounded=self.bounded,
+            )
+        )
+        return Score(aligned(found, self.mode) * self.scale, self.scale, _reason(found), found)
+
+
+def _reason(found: Alignment) -> str:
+    told: list[str] = []
+    for name in PARTS:
+        part = getattr(found, name)
+        lacking = f" (lacking: {listed(part.lacking)})" if part.lacking else ""
+        told.append(f"{name} {part.score:g}{lacking}")
+    return "; ".join(told) + "."

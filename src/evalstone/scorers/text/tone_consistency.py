@@ -1,0 +1,121 @@
+"""Tone consistency: how even the answer's tone is, or how close it is to that of another text, in code.
+
+    tone             = sum of the weights of a text's words / its words          (weights from -5 to 5)
+    tone consistency = max(0, 1 - variance of the tones of the answer's sentences)
+                  or = max(0, 1 - |tone of the answer - tone of a reference|)
+    range [0, scale], higher is better
+
+Weights are those of AFINN-165 and of emojis; a word after `not`, `don't` and the like counts with the other sign, and
+one that is in no list counts 0. A text without such words, and an empty one, has a neutral tone. A sentence ends with
+. ! or ?, and what follows the last of them is left out, unless there is none. The second form is that of a given
+`reference_tone`, or with `compare_to` of the sample's input or reference. The words are English. It is never undefined. No
+judge call. Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the same way.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from evalstone.errors import ConfigError
+from evalstone.scorers.text.code import AGAINST, Against, CodeScorer, one_of
+from evalstone.scorers.text.units import WHITE
+from evalstone.types import Score, Skipped
+
+NEGATORS = frozenset(
+    ("cant", "can't", "dont", "don't", "doesnt", "doesn't", "not", "non", "wont", "won't", "isnt", "isn't")
+)
+
+_SIGNS = re.compile(r'[\n.,/#!?$%^&*;:{}=_`"~()]')
+_GAP = re.compile(f"[{WHITE}]{{2,}}")
+_SENTENCE = re.compile("[^.!?]+[.!?]+")
+
+
+@functools.cache
+def weights() -> Mapping[str, int]:
+    """The weights of words and emojis."""
+    return json.loads(files("evalstone.scorers.text").joinpath("data/sentiment_labels.json").read_text("utf-8"))
+
+
+def toned_words(text: str) -> list[str]:
+    """The words of a text as the weights know them; an empty text has one empty word."""
+    return _GAP.sub(" ", _SIGNS.sub(" ", text.lower())).strip(WHITE).split(" ")
+
+
+def tone(text: str) -> float:
+    """The mean weight of a text's words."""
+    found, known, total, before = toned_words(text), weights(), 0, ""
+    for word in found:
+        if weight := known.get(word):
+            total += -weight if before in NEGATORS else weight
+        before = word
+    return total / len(found)
+
+
+def sentence_tones(text: str) -> list[float]:
+    """The tones of a text's sentences; at least one."""
+    # Beyond the last terminator every character would be tried to the end in vain: quadratic time.
+    end = max(map(text.rfind, ".!?")) + 1
+    return [tone(sentence) for sentence in _SENTENCE.findall(text[:end]) or [text]]
+
+
+def closeness(left: float, right: float) -> float:
+    """1 less the distance of two tones, not below 0."""
+    return max(0.0, 1.0 - abs(left - right))
+
+
+def evenness(tones: Sequence[float]) -> float:
+    """1 less the variance of tones, not below 0; for at least one."""
+    mean = sum(tones) / len(tones)
+    return max(0.0, 1.0 - sum((value - mean) ** 2 for value in tones) / len(tones))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToneConsistency(CodeScorer):
+    """How even the answer's tone is, or how close to the tone of another text."""
+
+    name = "tone_consistency"
+    bands = (
+        (0.9, "the tone holds"),
+        (0.7, "the tone shifts here and there"),
+        (0.4, "the tone shifts strongly"),
+        (0.0, "the tone turns over"),
+    )
+    advice = "The weights are of single English words: irony, quotation and other languages escape them."
+
+    reference_tone: str = ""
+    compare_to: Against | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self, "compare_to", (None, *AGAINST))
+        if not isinstance(self.reference_tone, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"{self.name}: reference_tone must be text, not {self.reference_tone!r}")
+        if self.reference_tone and self.compare_to:
+            raise ConfigError(f"{self.name}: give reference_tone or compare_to, not both")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.compare_to, "output") if self.compare_to else ("output",)
+
+    @classmethod
+    def required(cls) -> tuple[str, ...]:
+        return ("output",)
+
+    def score(self, *, output: str, input: str | None = None, reference: str | None = None) -> Score | Skipped:
+        other = self.reference_tone or None
+        if self.compare_to is not None:
+            other = input if self.compare_to == "input" else reference
+            if other is None:
+                return Skipped(f"{self.name} needs {self.compare_to}")
+        if other is None:
+            tones = sentence_tones(output)
+            reason = f"{len(tones)} sentences with tones from {min(tones):.3g} to {max(tones):.3g}."
+            return Score(evenness(tones) * self.scale, self.scale, reason, tuple(tones))
+        own, wanted = tone(output), tone(other)
+        reason = f"The answer's tone is {own:.3g}, the reference's {wanted:.3g}."
+        return Score(closeness(own, wanted) * self.scale, self.scale, reason, (own, wanted))

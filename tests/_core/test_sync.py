@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import inspect
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from evalstone._core.sync import blocking, run
+from evalstone.errors import ConfigError, ReplyError
+from tests.fakes import python
+
+colour: contextvars.ContextVar[str] = contextvars.ContextVar("colour", default="none")
+
+
+async def double(number: int, *, slowly: bool = False) -> int:
+    """Twice the number."""
+    await asyncio.sleep(0.01 if slowly else 0)
+    return 2 * number
+
+
+async def where() -> threading.Thread:
+    return threading.current_thread()
+
+
+def test_a_coroutine_runs_to_its_end_from_a_plain_thread():
+    assert run(double(21)) == 42
+
+
+def test_it_works_inside_a_loop_that_is_running():
+    async def notebook() -> int:
+        return run(double(21, slowly=True))
+
+    assert asyncio.run(notebook()) == 42
+
+
+def test_all_work_shares_one_daemon_thread_which_is_not_the_callers():
+    first, second = run(where()), run(where())
+    assert first is second
+    assert first is not threading.current_thread()
+    assert first.daemon
+
+
+def test_a_client_bound_to_the_loop_is_usable_from_call_to_call():
+    async def make() -> asyncio.Queue[str]:
+        queue: asyncio.Queue[str] = asyncio.Queue()
+        await queue.put("kept")
+        return queue
+
+    async def take(queue: asyncio.Queue[str]) -> str:
+        return await queue.get()
+
+    assert run(take(run(make()))) == "kept"
+
+
+def test_many_threads_at_once_each_get_their_own_answer():
+    def waiting(number: int) -> int:
+        return run(double(number, slowly=True))
+
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
+        answers = list(pool.map(waiting, range(300)))
+    assert answers == [2 * number for number in range(300)]
+
+
+def test_many_threads_wait_side_by_side():
+    def waiting(seconds: float) -> None:
+        run(asyncio.sleep(seconds))
+
+    started = time.perf_counter()
+    with concurrent.futures.ThreadPoolExecutor(20) as pool:
+        list(pool.map(waiting, [0.2] * 20))
+    assert time.perf_counter() - started < 2
+
+
+def test_the_callers_context_variables_follow_and_changes_stay_inside():
+    async def read() -> str:
+        await asyncio.sleep(0)
+        before = colour.get()
+        colour.set("changed inside")
+        return before
+
+    token = colour.set("red")
+    try:
+        assert run(read()) == "red"
+        assert colour.get() == "red"
+    finally:
+        colour.reset(token)
+    assert run(read()) == "none"
+
+
+def test_an_exception_reaches_the_caller_as_it_was_raised():
+    error = ReplyError("no", reply="raw")
+
+    async def broken() -> None:
+        raise error
+
+    with pytest.raises(ReplyError) as raised:
+        run(broken())
+    assert raised.value is error
+    assert any(entry.name == "broken" for entry in raised.traceback)
+
+
+def test_work_that_cancels_itself_ends_the_wait():
+    async def cancelled() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(concurrent.futures.CancelledError):
+        run(cancelled())
+    assert run(double(1)) == 2
+
+
+def test_waiting_on_its_own_loop_is_refused():
+    async def inner() -> None:
+        run(double(1))
+
+    with pytest.raises(ConfigError, match="own event loop"):
+        run(inner())
+
+
+def test_a_thread_started_from_its_own_loop_may_wait():
+    async def outer() -> int:
+        return await asyncio.to_thread(lambda: run(double(4)))
+
+    assert run(outer()) == 8
+
+
+@pytest.mark.parametrize(
+    "work", [5, None, double, asyncio.sleep], ids=["number", "none", "function", "coroutine function"]
+)
+def test_what_is_no_coroutine_is_refused_and_not_waited_for(work: Any):
+    with pytest.raises(ConfigError, match="coroutine was expected"):
+        run(work)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals go to a thread on POSIX only")
+def test_ctrl_c_cancels_the_work_and_waits_for_it_to_clean_up():
+    code = """
+import asyncio, signal, threading, time
+from evalstone._core.sync import run
+
+async def work():
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0.2)
+        print("cleaned up", flush=True)
+
+def interrupt():
+    time.sleep(0.3)
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    run(work())
+except KeyboardInterrupt:
+    print("interrupted")
+async def again():
+    return "still works"
+print(run(again()))
+"""
+    assert python(code, timeout=20).splitlines() == ["cleaned up", "interrupted", "still works"]
+
+
+@pytest.mark.parametrize("name", ["SystemExit", "KeyboardInterrupt"])
+def test_work_that_wants_to_end_the_process_does_not_end_the_loop(name: str):
+    code = f"""
+from evalstone._core.sync import run
+
+async def work():
+    raise {name}
+
+async def again():
+    return "still works"
+
+try:
+    run(work())
+except {name}:
+    print("raised")
+print(run(again()))
+"""
+    assert python(code, timeout=20).splitlines() == ["raised", "still works"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_starts_a_loop_of_its_own():
+    code = """
+import os
+from evalstone._core.sync import run
+
+async def pid():
+    return os.getpid()
+
+assert run(pid()) == os.getpid()
+child = os.fork()
+if child == 0:
+    os._exit(7 if run(pid()) == os.getpid() else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), run(pid()) == os.getpid())
+"""
+    assert python(code, "-W", "ignore", timeout=20) == "7 True"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_child_that_was_forked_while_the_lock_was_held_is_not_stuck():
+    code = """
+import os, threading, time
+from evalstone._core import sync
+
+async def one():
+    return 1
+
+sync.run(one())
+thread = threading.Thread(target=lambda: (sync._lock.acquire(), time.sleep(1), sync._lock.release()))
+thread.start()
+time.sleep(0.2)
+child = os.fork()
+if child == 0:
+    os._exit(7 if sync.run(one()) == 1 else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert python(code, "-W", "ignore", timeout=20) == "7"
+
+
+def test_the_interpreter_ends_while_work_is_under_way():
+    code = """
+import asyncio, threading, time
+from evalstone._core.sync import run
+threading.Thread(target=lambda: run(asyncio.sleep(60)), daemon=True).start()
+time.sleep(0.2)
+print("end")
+"""
+    assert python(code, timeout=20) == "end"
+
+
+async def aexample(number: int, *, slowly: bool = False) -> int:
+    """Twice the number."""
+    return await double(number, slowly=slowly)
+
+
+def test_the_blocking_form_has_the_name_the_documentation_and_the_signature_of_the_asynchronous_one():
+    example = blocking(aexample)
+    assert example(4, slowly=True) == 8
+    assert example.__name__ == example.__qualname__ == "example"
+    assert example.__module__ == __name__
+    assert example.__doc__ == "The synchronous form of `aexample`, usable anywhere.\n\nTwice the number."
+    assert inspect.signature(example) == inspect.signature(aexample)
+    assert not inspect.iscoroutinefunction(example)

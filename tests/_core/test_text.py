@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone._core.text import STOPWORDS, numbers, sentences, stem, tokens, words
+
+MEGABYTE = 1_000_000
+
+
+def test_words_are_in_lower_case_and_keep_contractions_and_separated_numbers_whole():
+    assert words("Don’t pay $1,250.50, Ada!") == ("don't", "pay", "1,250.50", "ada")
+
+
+def test_words_of_scripts_without_spaces_are_pairs_of_characters():
+    assert words("東京タワー is tall") == ("東京", "京タ", "タワ", "ワー", "is", "tall")
+    assert words("私") == ("私",)
+    assert len(words("ภาษาไทย")) == 6
+
+
+def test_words_keep_accents_and_vowel_signs():
+    assert words("Café naïve हिन्दी") == ("café", "naïve", "हिन्दी")
+
+
+def test_a_letter_and_its_accent_are_the_same_word_as_the_accented_letter():
+    assert words("cafe\u0301") == words("café")
+
+
+def test_tokens_are_the_words_with_their_capitals():
+    assert tokens("Ada wrote it") == ("Ada", "wrote", "it")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Mr. Smith left. Dr. Lee stayed.", ["Mr. Smith left.", "Dr. Lee stayed."]),
+        ("It works, e.g. here. See Fig. 2 for more.", ["It works, e.g. here.", "See Fig. 2 for more."]),
+        ("He moved to the U.S. The trip was long.", ["He moved to the U.S.", "The trip was long."]),
+        ("The U.S. Army came.", ["The U.S. Army came."]),
+        ("Niu et al. wrote it. J. K. Rowling did not.", ["Niu et al. wrote it.", "J. K. Rowling did not."]),
+        ("It costs 3.50 euros. Fine.", ["It costs 3.50 euros.", "Fine."]),
+        (
+            'He said "Stop!" and left. (It rained.) Then sun.',
+            ['He said "Stop!" and left.', "(It rained.)", "Then sun."],
+        ),
+        ("Wait... what? Go!", ["Wait... what?", "Go!"]),
+        ("我爱你。你好！谢谢", ["我爱你。", "你好！", "谢谢"]),
+        ("I said no. He left in Jan. 2020.", ["I said no.", "He left in Jan. 2020."]),
+        ("It is good. it is cheap.", ["It is good.", "it is cheap."]),
+        ("A fast car.Another one.", ["A fast car.", "Another one."]),
+    ],
+)
+def test_sentences_end_where_a_reader_would_end_them(text: str, expected: list[str]):
+    assert list(sentences(text)) == expected
+
+
+def test_list_items_and_paragraphs_are_sentences_without_their_markers():
+    assert sentences("Steps:\n1. Lay it down\n2) Fold it\n- press\n\n* Done") == (
+        "Steps:",
+        "Lay it down",
+        "Fold it",
+        "press",
+        "Done",
+    )
+
+
+def test_a_wrapped_line_goes_on_in_the_next():
+    assert sentences("The tower was built for the fair\nof that year. It stayed.") == (
+        "The tower was built for the fair of that year.",
+        "It stayed.",
+    )
+
+
+@pytest.mark.parametrize("text", ["", "   ", "...", "\n\n", "!?!", "***", "\x00\x07"])
+def test_a_text_without_a_letter_or_digit_has_no_sentences_and_no_words(text: str):
+    assert sentences(text) == ()
+    assert words(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("makes", "making"), ("policies", "policy"), ("running", "runs"), ("created", "creation"), ("boxes", "box")],
+)
+def test_inflections_of_a_word_share_a_stem(one: str, other: str):
+    assert stem(one) == stem(other)
+
+
+@pytest.mark.parametrize("word", ["bus", "is", "1,250", "東京", "x" * 50])
+def test_a_word_without_an_english_inflection_is_its_own_stem(word: str):
+    assert stem(word) == word
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1,250.50", ["1250.5"]),
+        ("the 3rd and the third", ["3", "3"]),
+        ("forty-two", ["42"]),
+        ("1.5 million people", ["1500000"]),
+        ("two hundred and fifty thousand", ["250000"]),
+        ("50% or fifty percent", ["50", "50"]),
+        ("in the 1990s, B12", ["1990"]),
+        ("in 2000 five ships sank", ["2000", "5"]),
+        ("007, 0.50", ["7", "0.5"]),
+        ("12.05.2020", ["12", "5", "2020"]),
+        ("no number", []),
+    ],
+)
+def test_numbers_are_read_as_plain_figures(text: str, expected: list[str]):
+    assert list(numbers(text)) == expected
+
+
+def test_stop_words_are_words():
+    assert all(words(word) == (word,) for word in STOPWORDS)
+
+
+@given(st.text())
+def test_any_text_has_words_sentences_and_numbers(text: str):
+    assert all(words(text)) or not words(text)
+    assert all(sentence.strip() for sentence in sentences(text))
+    assert all(numbers(text)) or not numbers(text)
+
+
+HOSTILE = {
+    "full stops": "." * MEGABYTE,
+    "marks and a letter": "!" * MEGABYTE + "a",
+    "spaces": " " * MEGABYTE,
+    "lines": "\n \t" * (MEGABYTE // 3) + "x",
+    "one word": "a" * MEGABYTE,
+    "apostrophes": "a'" * (MEGABYTE // 2),
+    "separators": "1," * (MEGABYTE // 2),
+    "digits": "9" * MEGABYTE,
+    "accents": "a" + "\u0301\u0323" * (MEGABYTE // 2),
+    "Chinese": "東" * MEGABYTE,
+    "initials": "U." * (MEGABYTE // 2),
+    "list markers": "- " * (MEGABYTE // 2),
+    "quotes": '."' * (MEGABYTE // 2),
+    "number words": "hundred million and " * (MEGABYTE // 20),
+    "noise": "".join(random.Random(0).choices("aA1 .,!?'\n-*é東\u0301()\"", k=MEGABYTE)),
+}
+
+
+@pytest.mark.parametrize("read", [words, sentences, numbers])
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_megabyte_of_hostile_text_takes_seconds_at_most(kind: str, read: Callable[[str], tuple[str, ...]]):
+    started = time.process_time()
+    read(HOSTILE[kind])
+    assert time.process_time() - started < 6

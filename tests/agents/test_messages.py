@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from evalstone.agents.messages import (
+    agent_sample,
+    called_tools,
+    conversation_history,
+    last_assistant_text,
+    last_user_text,
+    merge_tool_calls,
+    reasoning,
+    system_prompt,
+    texts,
+    tool_calls,
+    tool_results,
+    trajectory_sample,
+)
+from evalstone.types import Message, ToolCall, TrajectoryExpectation
+
+SEARCH = ToolCall(name="search", id="1", arguments={"q": "Bern"}, result={"hits": 2})
+TALK = (
+    Message(role="system", content="Be brief."),
+    Message(role="user", content="Where is Bern?"),
+    Message(role="assistant", content="In Switzerland.", tool_calls=[SEARCH], reasoning="I look it up."),
+    Message(role="system", content="Be kind."),
+    Message(role="user", content="And Basel?"),
+    Message(
+        role="assistant",
+        tool_calls=[
+            ToolCall(name="search", id="2", state="error", error="down"),
+            ToolCall(name="map", id="3", state="call"),
+            ToolCall(name="draft", id="4", state="partial"),
+            ToolCall(name="clock", id="5", result=None),
+        ],
+        reasoning="Again.",
+    ),
+    Message(role="assistant", content="There too."),
+    Message(role="assistant", content=" "),
+)
+
+
+def test_the_last_word_of_each_side_is_the_last_that_has_text():
+    assert last_user_text(TALK) == "And Basel?"
+    assert last_assistant_text(TALK) == "There too."
+    assert last_user_text(()) is None
+    assert last_assistant_text(TALK[:2]) is None
+
+
+def test_the_system_prompt_is_all_system_messages():
+    assert system_prompt(TALK) == "Be brief.\n\nBe kind."
+    assert system_prompt(TALK[1:3]) is None
+
+
+def test_the_texts_of_a_side_leave_out_turns_without_words():
+    assert texts(TALK, "assistant") == ("In Switzerland.", "There too.")
+
+
+def test_the_history_is_what_came_before_the_last_user_message():
+    assert conversation_history(TALK) == "user: Where is Bern?\nassistant: In Switzerland."
+    assert conversation_history(TALK, most=1) == "assistant: In Switzerland."
+    assert conversation_history(TALK, most=0) is None
+    assert conversation_history(TALK[:2]) is None
+    assert conversation_history(()) is None
+
+
+def test_the_reasoning_is_that_of_the_first_message_that_has_one():
+    assert reasoning(TALK) == "I look it up."
+    assert reasoning(TALK[:2]) is None
+
+
+def test_tool_calls_are_found_with_their_places_but_those_never_made():
+    placed = tool_calls(TALK)
+    assert [(p.call.name, p.message, p.place) for p in placed] == [
+        ("search", 2, 0),
+        ("search", 5, 0),
+        ("map", 5, 1),
+        ("clock", 5, 3),
+    ]
+    assert called_tools(TALK) == ("search", "search", "map", "clock")
+
+
+def test_tool_results_are_those_that_came():
+    assert [(r.name, r.id, r.arguments, r.result) for r in tool_results(TALK)] == [
+        ("search", "1", {"q": "Bern"}, {"hits": 2})
+    ]
+
+
+def test_two_accounts_of_calls_become_one_in_which_the_first_wins():
+    def call(id: str, result: object = None) -> ToolCall:
+        return ToolCall(name="f", id=id, result=result)
+
+    parts, legacy = [call("b", 1), call("d", 1)], [call("a", 2), call("b", 2), call("c", 2)]
+    merged = merge_tool_calls(parts, legacy)
+    assert [(c.id, c.result) for c in merged] == [("a", 2), ("b", 1), ("c", 2), ("d", 1)]
+    assert merge_tool_calls([], legacy) == tuple(legacy)
+    assert merge_tool_calls(parts, []) == tuple(parts)
+
+
+def test_a_sample_of_one_exchange():
+    sample = agent_sample(
+        "Where?",
+        "Here.",
+        tool_calls=[SEARCH],
+        history=TALK[1:3],
+        reasoning="hm",
+        instructions="Be brief.",
+        reference="r",
+    )
+    assert (sample.input, sample.output, sample.reference) == ("Where?", "Here.", "r")
+    assert [m.role for m in sample.messages] == ["system", "user", "assistant", "user", "assistant"]
+    assert sample.messages[-1] == Message(role="assistant", content="Here.", tool_calls=[SEARCH], reasoning="hm")
+    assert system_prompt(sample.messages) == "Be brief."
+
+
+def test_a_sample_of_one_trajectory():
+    sample = trajectory_sample([{"stepType": "tool_call", "name": "f"}], expected={"maxSteps": 1}, input="q")
+    assert sample.trajectory is not None
+    assert [step.name for step in sample.trajectory.steps] == ["f"]
+    assert sample.expected_trajectory == TrajectoryExpectation(max_steps=1)
+    assert sample.input == "q"

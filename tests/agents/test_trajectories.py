@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+
+from evalstone._core.json import content_hash
+from evalstone.datasets.writing import json_line
+from evalstone.errors import ConfigError
+from evalstone.types import STEP_DATA, ExpectedStep, Sample, Trajectory, TrajectoryExpectation, TrajectoryStep
+
+CAMEL = {
+    "steps": [
+        {
+            "stepType": "agent_run",
+            "name": "researcher",
+            "durationMs": 40,
+            "agentId": "r",
+            "children": [
+                {
+                    "stepType": "mcp_tool_call",
+                    "name": "search",
+                    "toolArgs": {"q": "a"},
+                    "success": True,
+                    "mcpServer": "m",
+                },
+                {"stepType": "model_generation", "name": "gpt", "promptTokens": 3, "completionTokens": 4, "seed": 7},
+            ],
+            "metadata": {"from": "trace"},
+        }
+    ],
+    "totalDurationMs": 50,
+    "rawOutput": ["ignored"],
+}
+SNAKE = {
+    "steps": [
+        {
+            "step_type": "agent_run",
+            "name": "researcher",
+            "duration_ms": 40,
+            "agent_id": "r",
+            "children": [
+                {
+                    "step_type": "mcp_tool_call",
+                    "name": "search",
+                    "tool_args": {"q": "a"},
+                    "success": True,
+                    "mcp_server": "m",
+                },
+                {"step_type": "model_generation", "name": "gpt", "prompt_tokens": 3, "completion_tokens": 4, "seed": 7},
+            ],
+            "metadata": {"from": "trace"},
+        }
+    ],
+    "total_duration_ms": 50,
+}
+EXPECTED: dict[str, Any] = {
+    "steps": [
+        "plan",
+        {"name": "search", "stepType": "tool_call", "toolArgs": {"q": "a"}, "durationMs": 3},
+        {"name": "researcher", "children": {"steps": [{"name": "gpt"}], "maxTotalTokens": 9}},
+    ],
+    "ordering": "strict",
+    "blacklistedSequences": [["a", "b"], []],
+    "noRedundantCalls": False,
+}
+
+
+def test_camel_case_and_snake_case_are_read_alike():
+    trajectory = Trajectory.read(CAMEL)
+    assert trajectory == Trajectory.read(SNAKE)
+    assert trajectory.total_duration_ms == 50
+    step = trajectory.steps[0]
+    assert (step.step_type, step.name, step.duration_ms, step.data) == (
+        "agent_run",
+        "researcher",
+        40,
+        {"agent_id": "r"},
+    )
+    assert step.metadata == {"from": "trace"}
+    assert [child.name for child in step.children] == ["search", "gpt"]
+
+
+def test_what_a_type_of_step_does_not_know_is_kept_in_the_metadata():
+    gpt = Trajectory.read(CAMEL).steps[0].children[1]
+    assert gpt.data == {"prompt_tokens": 3, "completion_tokens": 4}
+    assert gpt.metadata == {"seed": 7}
+
+
+def test_the_keys_inside_arguments_stay_as_they_are():
+    step = TrajectoryStep.read({"stepType": "tool_call", "name": "f", "toolArgs": {"userId": 1}})
+    assert step.data == {"tool_args": {"userId": 1}}
+
+
+def test_a_list_of_steps_is_a_trajectory():
+    assert Trajectory.read(CAMEL["steps"]).steps == Trajectory.read(CAMEL).steps
+
+
+def test_walking_goes_from_the_top_down():
+    assert [step.name for step in Trajectory.read(CAMEL).walk()] == ["researcher", "search", "gpt"]
+
+
+def test_an_expectation_is_read_with_what_is_nested_in_it():
+    expected = TrajectoryExpectation.read(EXPECTED)
+    assert expected.steps is not None
+    plan, search, researcher = expected.steps
+    assert plan == ExpectedStep(name="plan")
+    assert search == ExpectedStep(name="search", step_type="tool_call", data={"tool_args": {"q": "a"}})
+    assert researcher.children == TrajectoryExpectation(steps=[ExpectedStep(name="gpt")], max_total_tokens=9)
+    assert expected.blacklisted_sequences == (("a", "b"), ())
+    assert expected.no_redundant_calls is False
+    assert expected.max_steps is None
+
+
+def test_a_trajectory_can_be_what_is_expected():
+    expected = TrajectoryExpectation.read(Trajectory.read(CAMEL))
+    assert expected.steps is not None
+    inside = expected.steps[0].children
+    assert inside is not None
+    assert inside.steps is not None
+    assert [step.name for step in inside.steps] == ["search", "gpt"]
+
+
+def test_a_null_in_an_expected_step_expects_nothing():
+    step = ExpectedStep.read({"name": "f", "stepType": "tool_call", "toolArgs": None, "success": True})
+    assert step.data == {"success": True}
+
+
+def test_an_expectation_over_another_wins_entry_by_entry():
+    defaults = TrajectoryExpectation(max_steps=3, ordering="strict", blacklisted_tools=["x"])
+    own = TrajectoryExpectation(max_steps=0, blacklisted_tools=[])
+    assert own.over(defaults) == TrajectoryExpectation(max_steps=0, ordering="strict", blacklisted_tools=())
+
+
+def test_trajectories_and_expectations_are_values():
+    for value in (Trajectory.read(CAMEL), TrajectoryExpectation.read(EXPECTED)):
+        assert pickle.loads(pickle.dumps(value)) == value
+        assert isinstance(hash(value), int)
+        assert type(value).read(value) is value
+
+
+def test_what_was_written_as_json_reads_back():
+    sample = Sample(trajectory=Trajectory.read(CAMEL), expected_trajectory=TrajectoryExpectation.read(EXPECTED))
+    data = json.loads(json_line(sample))
+    assert Trajectory.read(data["trajectory"]) == sample.trajectory
+    assert TrajectoryExpectation.read(data["expected_trajectory"]) == sample.expected_trajectory
+
+
+def test_a_sample_takes_them_as_plain_data_too():
+    given: Any = CAMEL
+    wanted: Any = EXPECTED
+    sample = Sample(trajectory=given, expected_trajectory=wanted)
+    assert sample.trajectory == Trajectory.read(CAMEL)
+    assert sample.expected_trajectory == TrajectoryExpectation.read(EXPECTED)
+
+
+def test_absent_trajectories_leave_the_content_hash_of_older_samples_as_it_was():
+    older = ("input", "output", "context", "reference", "messages", "instructions", "metadata")
+    sample = Sample(input="q")
+    assert sample.content_hash == content_hash({name: getattr(sample, name) for name in older})
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (5, "a trajectory must be a list, not int"),
+        ({"stps": []}, "a trajectory must have steps; it has stps"),
+        ([5], "a step must be an object, not int"),
+        ([{"name": "f"}], "step 'f': it has no step_type"),
+        ([{"name": "f", "stepType": "tol_call"}], "unknown step_type 'tol_call'; did you mean tool_call"),
+        ([{"stepType": "tool_call"}], "a step must have a name"),
+        ([{"stepType": "tool_call", "name": "f", "children": "x"}], "children of step 'f' must be a list"),
+    ],
+)
+def test_what_is_no_trajectory_is_refused(data: Any, told: str):
+    with pytest.raises(ConfigError, match=told.replace("(", r"\(")):
+        Trajectory.read(data)
+
+
+NO_EXPECTATIONS: list[tuple[Any, str]] = [
+    ({"maxStep": 3}, "unknown entry 'max_step'; did you mean max_steps"),
+    ({"maxSteps": -1}, "max_steps must be a number from 0, not -1"),
+    ({"maxSteps": True}, "max_steps must be a number from 0, not True"),
+    ({"maxTotalTokens": float("inf")}, "max_total_tokens must be a number from 0, not inf"),
+    ({"maxTotalDurationMs": float("nan")}, "max_total_duration_ms must be a number from 0, not nan"),
+    ({"maxRetriesPerTool": "2"}, "max_retries_per_tool must be a number from 0, not '2'"),
+    ({"ordering": "loose"}, "ordering must be strict, relaxed or unordered, not 'loose'"),
+    ({"noRedundantCalls": "no"}, "no_redundant_calls must be true or false, not 'no'"),
+    ({"blacklistedTools": "rm"}, "must be a list, not str: 'rm'"),
+    ({"blacklistedSequences": [[1]]}, "must be names of steps, not 1"),
+    ([{"name": "f", "toolArgs": {}}], "expected step 'f' has tool_args and no step_type"),
+    ([{"name": "f", "stepType": "agent_run", "toolArgs": {}}], "unknown entry of agent_run 'tool_args'"),
+    ([{"children": []}], "an expected step must have a name, not None"),
+]
+
+
+@pytest.mark.parametrize(("data", "told"), NO_EXPECTATIONS)
+def test_what_is_no_expectation_is_refused(data: Any, told: str):
+    with pytest.raises(ConfigError, match=told):
+        TrajectoryExpectation.read(data)
+
+
+def test_steps_that_are_no_steps_are_refused_when_built_by_hand():
+    odd: Any = [{"name": "f"}]
+    with pytest.raises(ConfigError, match="must be TrajectoryStep values"):
+        Trajectory(steps=odd)
+    with pytest.raises(ConfigError, match="the children of step 'f' must be TrajectoryStep values"):
+        TrajectoryStep(step_type="tool_call", name="f", children=odd)
+
+
+@pytest.mark.parametrize("step_type", STEP_DATA)
+def test_every_type_of_step_takes_its_own_data_and_no_other(step_type: Any):
+    data = dict.fromkeys(STEP_DATA[step_type], "x")
+    assert TrajectoryStep(step_type=step_type, name="s", data=data).data == data
+    with pytest.raises(ConfigError, match=f"unknown entry of {step_type} 'other'"):
+        TrajectoryStep(step_type=step_type, name="s", data={"other": 1})

@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow  # pyright: ignore[reportMissingTypeStubs]
+import pyarrow.parquet  # pyright: ignore[reportMissingTypeStubs]
+import pytest
+
+from evalstone.datasets import Dataset, load
+from evalstone.errors import DataError, MissingDependency
+from evalstone.types import Sample
+
+LINE = '{"input": "q", "output": "a"}\n'
+
+
+def written(folder: Path, name: str, data: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def refusal(source: Any, **how: Any) -> str:
+    with pytest.raises(DataError) as caught:
+        load(source, **how)
+    text = str(caught.value)
+    assert text.isprintable()
+    return text
+
+
+@pytest.mark.parametrize("name", ["d.jsonl", "d.ndjson", "D.JSONL", "d.jsonl.gz", "d.json", "d.JSON.GZ"])
+def test_json_lines_are_read_under_each_suffix(tmp_path: Path, name: str) -> None:
+    data = (LINE + "\n  \n" + LINE.replace("q", "r")).encode()
+    path = written(tmp_path, name, gzip.compress(data) if name.lower().endswith(".gz") else data)
+    dataset = load(str(path))
+    assert [sample.input for sample in dataset] == ["q", "r"]
+    assert (dataset.name, len(dataset)) == (name, 2)
+    assert dict(dataset.columns) == {"input": "input", "output": "output"}
+
+
+@pytest.mark.parametrize("key", ["data", "samples", "items", "rows", "examples", "test_cases", "testCases", "goldens"])
+def test_json_is_an_array_or_an_object_with_one(tmp_path: Path, key: str) -> None:
+    rows = [json.loads(LINE)]
+    assert len(load(written(tmp_path, "a.json", json.dumps(rows)))) == 1
+    assert len(load(written(tmp_path, "b.json", json.dumps({"version": 1, key: rows}, indent=2)))) == 1
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json_may_be_one_row(tmp_path: Path, indent: int | None) -> None:
+    row = {"question": "q", "answer": "a", "contexts": ["p"], "items": [{"input": "none"}], "topic": "x"}
+    (sample,) = load(written(tmp_path, "a.json", json.dumps(row, indent=indent)))
+    assert (sample.input, sample.output, sample.context) == ("q", "a", ("p",))
+    assert sample.metadata == {"items": [{"input": "none"}], "topic": "x"}
+    mapped = load(written(tmp_path, "b.json", '{"q": "x"}'), mapping={"input": "q"})
+    assert [sample.input for sample in mapped] == ["x"]
+    talk = load(written(tmp_path, "c.json", '{"messages": [{"role": "user", "content": "hi"}]}'))
+    assert [sample.input for sample in talk] == ["hi"]
+
+
+TABLE: list[Any] = [("q", "a", ["p"]), ("r", None, [])]
+LAYOUTS: dict[str, Any] = {
+    "records": [{"question": q, "answer": a, "contexts": c} for q, a, c in TABLE],
+    "split": {"columns": ["question", "answer", "contexts"], "index": [0, 1], "data": [list(row) for row in TABLE]},
+    "columns": {"question": ["q", "r"], "answer": ["a", None], "contexts": [["p"], []]},
+    "pandas": {"question": {"0": "q", "1": "r"}, "answer": {"0": "a", "1": None}, "contexts": {"0": ["p"], "1": []}},
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_a_table_is_read_in_each_layout(tmp_path: Path, layout: Any) -> None:
+    expected = load(LAYOUTS["records"]).samples
+    assert load(written(tmp_path, "d.json", json.dumps(layout))).samples == expected
+    assert load(layout).samples == expected
+
+
+def test_csv_cells_are_text_and_empty_cells_are_absent(tmp_path: Path) -> None:
+    table = 'question,answer,contexts,note\n"a\nb",,"[""p"", {""text"": ""r""}]",x\n\nq,0,one passage\n'
+    dataset = load(written(tmp_path, "d.csv", table))
+    first, second = dataset
+    assert (first.input, first.output, first.context) == ("a\nb", None, ("p", "r"))
+    assert (second.input, second.output, second.context) == ("q", "0", ("one passage",))
+    assert dict(dataset.columns) == {"question": "input", "contexts": "context", "answer": "output"}
+    assert dataset.ignored == ("note",)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("d.tsv", "input\toutput\nq\ta\n"),
+        ("d.csv", "input;output\nq;a\n"),
+        ("f.csv", "input\toutput\nq\ta; b, c\n"),
+        ("e.csv", "input\r\nq\r\n"),
+    ],
+)
+def test_other_separators_are_read(tmp_path: Path, name: str, text: str) -> None:
+    assert load(written(tmp_path, name, text)).samples[0].input == "q"
+
+
+def test_a_csv_context_that_is_no_json_array_is_one_passage(tmp_path: Path) -> None:
+    for cell in ["[1] a footnote", '{"a": 1}', "(x)"]:
+        buffer = io.StringIO()
+        csv.writer(buffer).writerows([["input", "context"], ["q", cell]])
+        assert load(written(tmp_path, "d.csv", buffer.getvalue())).samples[0].context == (cell,)
+
+
+def test_a_cell_of_one_megabyte_is_read_and_the_limit_put_back(tmp_path: Path) -> None:
+    before = csv.field_size_limit()
+    dataset = load(written(tmp_path, "d.csv", f"input,output\nq,{'x' * 1_000_000}\n"))
+    assert len(dataset.samples[0].output or "") == 1_000_000
+    assert csv.field_size_limit() == before
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-8"])
+def test_byte_order_marks_are_understood(tmp_path: Path, encoding: str) -> None:
+    text = "input,output\nq,Zürich 世界\n"
+    assert load(written(tmp_path, "d.csv", text.encode(encoding))).samples[0].output == "Zürich 世界"
+
+
+def test_parquet_is_read(tmp_path: Path) -> None:
+    table: Any = pyarrow
+    rows = table.table({"question": ["q", "r"], "contexts": [["p"], []], "score": [1.5, None]})
+    parquet: Any = pyarrow.parquet
+    parquet.write_table(rows, tmp_path / "d.parquet")
+    dataset = load(tmp_path / "d.parquet")
+    assert [sample.context for sample in dataset] == [("p",), ()]
+    assert [sample.metadata for sample in dataset] == [{"score": 1.5}, {}]
+
+
+def test_parquet_without_pyarrow_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingDependency, match=r"evalstone\[parquet\]"):
+        load(written(tmp_path, "d.parquet", "x"))
+
+
+def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LINE.encode())))
+    dataset = load("-")
+    assert (dataset.name, dataset.samples[0].input) == ("stdin", "q")
+
+
+def test_equal_rows_by_the_thousand_get_ids_that_differ(tmp_path: Path) -> None:
+    dataset = load(written(tmp_path, "d.jsonl", LINE * 3000))
+    assert len({sample.id for sample in dataset}) == 3000
+
+
+def test_a_missing_file_is_refused_with_near_names(tmp_path: Path) -> None:
+    written(tmp_path, "cases.jsonl", LINE)
+    assert refusal(tmp_path / "case.jsonl").endswith("case.jsonl does not exist; did you mean cases.jsonl?")
+    assert refusal(tmp_path / "no" / "d.json").endswith("does not exist, nor does its folder")
+    assert "does not exist" in refusal("\x1b[31m\0x.json")
+    assert "cannot be read" in refusal("x" * 5000)
+
+
+def test_a_folder_and_an_unknown_suffix_are_refused_with_what_is_readable(tmp_path: Path) -> None:
+    written(tmp_path, "cases.csv.gz", "")
+    assert "is a folder; name a file with one of .json, .jsonl" in refusal(tmp_path)
+    assert refusal(tmp_path).endswith("in it are cases.csv.gz")
+    for name in ["d.xlsx", "d", "d.parquet.gz", ".gz"]:
+        assert "has no suffix that is known; readable are .json" in refusal(written(tmp_path, name, "x"))
+
+
+BROKEN = [
+    ("d.jsonl", LINE + '{"input": "q\x1b", }\n', "line 2, column 13: not JSON (Invalid control character at): '{"),
+    ("d.jsonl", LINE + "[1]\n", "line 2: a row must be an object, not list: [1]"),
+    ("d.jsonl", LINE + '\n{"output": 1}', "line 3: output must be text, not int: 1"),
+    ("d.jsonl", "[" * 100_000, "line 1: nested too deeply"),
+    ("d.jsonl", '{"n": ' + "1" * 5000 + "}", "line 1: not JSON (Exceeds the limit"),
+    ("d.jsonl", LINE + "null", "line 2: a row must be an object, not NoneType: None"),
+    ("d.json", '[\n {"input": "q"},\n {"input" "q"}\n]', "line 3, column 11: not JSON (Expecting ':' delimiter)"),
+    ("d.json", '[{"input": "q"}, {"input": 1}]', "item 2: input must be text, not int: 1"),
+    ("d.json", '"text"', "must be a list of objects, not str: 'text'"),
+    ("d.json", '{"cases": [{"input": "q"}]}', "must be a list of objects, or an object with one under data, samples"),
+    ("d.json", '{"version": 1}', "no column is understood (columns: version)"),
+    ("d.json", '{"question": ["q", "r"], "answer": ["a"]}', "equal lengths; the lengths are question 2, answer 1"),
+    ("d.json", '{"columns": ["input", "output"], "data": [["q", "a"], ["r"]]}', "row 2: 1 cells for 2 columns"),
+    ("d.json", '{"columns": ["input", "input"], "data": []}', "two columns are named 'input'"),
+    ("d.json", '{"columns": ["input"], "data": [5]}', "row 1: must be a list of cells, not int: 5"),
+    ("d.json", '{"columns": ["input"], "data": [["q"], [5]]}', "row 2: input must be text, not int: 5"),
+    ("d.json", '{"question": ["q", 5], "answer": ["a", "b"]}', "column 'question', read as input, must be text"),
+    ("d.jsonl", LINE + '{"input": "q", "output": "a", "input": "r"}', "line 2: the key 'input' stands twice"),
+    ("d.jsonl", '{"input": "\\"input\\": {", "in\\u0070ut": "q"}', "line 1: the key 'input' stands twice"),
+    ("d.json", '[{"id": 1},\n {"id": 2,\n  "a": {"id": 3},\n  "id": 4}]', "line 4: the key 'id' stands twice"),
+    ("d.json", '{"input": "q", "meta": [{"a": 1,\n "a": 1}]}', "line 2: the key 'a' stands twice in one object"),
+    ("d.json", '{"data": [], "rows": []}', "it is lists under data, rows"),
+    ("d.json", "{}", "it is an object with nothing"),
+    ("d.json", "", "holds no samples"),
+    ("d.json", "[]", "holds no samples"),
+    ("d.jsonl", "\n\n", "holds no samples"),
+    ("d.csv", "", "holds no samples"),
+    ("d.csv", "input,output\n", "holds no samples"),
+    ("d.csv", "input,,output\na,b,c\n", "line 1: column 2 has no name in the header: input, , output"),
+    ("d.csv", "input,output,input\na,b,c\n", "line 1: two columns of the header are named 'input'"),
+    ("d.csv", 'input,output\n"a\nb",c\nd,e,f\n', "line 4: 3 cells for 2 columns; the first too many is 'f'"),
+    ("d.csv", 'input,output\na,b\n"c,d\n', "line 3: broken CSV (unexpected end of data)"),
+    ("d.tsv", 'input\toutput\n"a"b\tc\n', "line 2: broken CSV ('\\t' expected after '\"')"),
+    ("d.csv", "who,what\na,b\n", "no column is understood (columns: who, what); wanted are input"),
+    ("d.csv", "input,context\nq,\"['a', 'b']\"\n", "context must be a JSON list, not a list as Python prints it"),
+    ("d.csv", b"input\nq\nZ\xfcrich\n", "not UTF-8: byte 10 (0xfc, line 3) is no text; save the file as UTF-8"),
+    ("d.csv", b"\xef\xbb\xbfinput\nZ\xfcrich\n", "not UTF-8: byte 11 (0xfc, line 2) is no text"),
+    ("d.csv", "input\nq\0\n", "NUL character in line 2"),
+    ("d.csv", "input\nq\n".encode("utf-16-le"), "NUL character in line 1"),
+    ("d.jsonl.gz", b"plain", "not a whole gzip file"),
+    ("d.jsonl.gz", gzip.compress(LINE.encode() * 100, mtime=0)[:-12], "not a whole gzip file"),
+    ("d.parquet", b"PAR1 no", "not a Parquet file that pyarrow can read"),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "text"), BROKEN)
+def test_a_broken_file_is_refused_with_its_place(tmp_path: Path, name: str, data: str | bytes, text: str) -> None:
+    path = written(tmp_path, name, data)
+    message = refusal(path)
+    assert text in message
+    assert message.startswith(str(path))
+
+
+def test_ids_given_twice_are_refused_with_both_lines(tmp_path: Path) -> None:
+    rows = '{"id": 1, "input": "q"}\n{"id": "2", "input": "q"}\n\n{"id": "1", "input": "r"}\n'
+    assert refusal(written(tmp_path, "d.jsonl", rows)).endswith("d.jsonl: line 4: the id '1' is taken by line 1")
+
+
+def test_equal_rows_without_ids_are_told_apart_by_a_number() -> None:
+    dataset = load([{"input": "q"}, {"input": "r"}, {"input": "q"}, {"input": "q"}])
+    first = dataset.samples[0].id
+    assert [sample.id for sample in dataset][2:] == [f"{first}-2", f"{first}-3"]
+    taken = load([{"input": "q"}, {"input": "q"}, {"id": f"{first}-2", "input": "q"}])
+    assert [sample.id for sample in taken] == [first, f"{first}-3", f"{first}-2"]
+
+
+def test_the_version_is_that_of_ids_contents_and_order() -> None:
+    one, two = {"input": "q"}, {"input": "r"}
+    version = load([one, two]).version
+    assert version == load([{"question": "q"}, two]).version
+    assert len(version) == 16
+    assert version != load([two, one]).version
+    assert version != load([{**one, "id": "1"}, two]).version
+
+
+def test_a_data_set_refuses_ids_that_repeat() -> None:
+    with pytest.raises(DataError, match="two samples have the id 'a'"):
+        Dataset((Sample(id="a"), Sample(id="a", input="q")))
+
+
+def test_a_data_set_is_a_value() -> None:
+    dataset = load([{"question": "q", "topic": "x"}])
+    assert pickle.loads(pickle.dumps(dataset)) == dataset
+    assert load(dataset) is dataset
+
+
+def test_a_mapping_that_no_row_has_is_refused_after_reading(tmp_path: Path) -> None:
+    path = written(tmp_path, "d.jsonl", '{"q": "a"}\n{"answers_given": "b"}\n')
+    assert [sample.input for sample in load(path, mapping={"input": "q"})] == ["a", None]
+    text = refusal(path, mapping={"input": "q", "output": "answer_given"})
+    assert text.endswith("no row has the column 'answer_given', wanted for output; did you mean answers_given?")

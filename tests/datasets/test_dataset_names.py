@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evalstone.datasets import FIELD_NAMES, sample_from
+from evalstone.datasets.names import normal
+from evalstone.errors import ConfigError, DataError
+
+ROWS: dict[str, dict[str, Any]] = {
+    "ragas": {
+        "user_input": "q",
+        "response": "a",
+        "retrieved_contexts": ["p", "r"],
+        "reference": "g",
+        "reference_contexts": ["z"],
+    },
+    "ragas legacy": {"question": "q", "answer": "a", "contexts": ["p", "r"], "ground_truths": ["g"]},
+    "deepeval": {
+        "input": "q",
+        "actual_output": "a",
+        "expected_output": "g",
+        "retrieval_context": ["p", "r"],
+        "context": ["ideal"],
+    },
+    "MLflow": {
+        "inputs": {"question": "q"},
+        "outputs": {"response": "a"},
+        "expectations": {"expected_response": "g"},
+        "retrieved_context": [{"doc_uri": "u", "content": "p"}, {"doc_uri": "v", "content": "r"}],
+    },
+    "MLflow legacy": {"request": "q", "response": "a", "expected_response": "g", "retrieved_context": ["p", "r"]},
+    "Mastra": {"input": "q", "output": "a", "groundTruth": "g", "context": ["p", "r"]},
+    "Spring AI": {
+        "userText": "q",
+        "dataList": [{"text": "p", "metadata": {}}, {"content": "r"}],
+        "responseContent": "a",
+        "expectedAnswer": "g",
+    },
+    "Spring AI in snake case": {
+        "user_text": "q",
+        "data_list": [{"text": "p"}, {"text": "r"}],
+        "response_content": "a",
+        "reference": "g",
+    },
+    "Hugging Face": {"query": "q", "response": "a", "passages": {"passage_text": ["p", "r"]}, "answers": ["g"]},
+    "prompt and completion": {"prompt": "q", "completion": "a", "documents": ["p", "r"], "ideal": "g"},
+    "LangChain documents": {
+        "input": "q",
+        "output": "a",
+        "context": [{"page_content": "p"}, {"pageContent": "r"}],
+        "target": "g",
+    },
+}
+
+
+@pytest.mark.parametrize("tool", ROWS)
+def test_a_row_of_each_tool_is_understood(tool: str) -> None:
+    sample = sample_from(ROWS[tool])
+    assert (sample.input, sample.output, sample.context, sample.reference) == ("q", "a", ("p", "r"), "g")
+
+
+def test_every_name_is_listed_under_one_field_only() -> None:
+    names = [normal(name) for ranks in FIELD_NAMES.values() for rank in ranks for name in rank if name != "_id"]
+    assert len(set(names)) == len(names)
+    assert all(field in ranks[0] or field == "context" for field, ranks in FIELD_NAMES.items())
+
+
+@pytest.mark.parametrize("column", ["user_input", "User Input", "user-input", "userInput", "USERINPUT"])
+def test_case_and_separators_of_a_name_do_not_count(column: str) -> None:
+    assert sample_from({column: "q"}).input == "q"
+
+
+def test_the_ideal_context_of_deepeval_is_not_judged() -> None:
+    sample = sample_from(ROWS["deepeval"])
+    assert sample.metadata == {"context": ["ideal"]}
+
+
+def test_unknown_columns_go_to_the_metadata() -> None:
+    sample = sample_from({"input": "q", "topic": "law", "weight": 2.5, "tags": ["x"], "none": None})
+    assert sample.metadata == {"topic": "law", "weight": 2.5, "tags": ["x"]}
+
+
+def test_the_field_s_own_name_wins_and_the_loser_goes_to_the_metadata() -> None:
+    sample = sample_from({"response": "b", "output": "a", "answer": "c"})
+    assert sample.output == "a"
+    assert sample.metadata == {"response": "b", "answer": "c"}
+
+
+def test_the_field_s_own_spelling_wins_over_another_spelling() -> None:
+    assert sample_from({"_id": "x", "id": "y", "input": "q"}).id == "y"
+
+
+def test_an_earlier_rank_wins_over_a_later_one() -> None:
+    assert sample_from({"prompt": "a whole prompt", "question": "q"}).input == "q"
+
+
+def test_an_absent_value_claims_nothing() -> None:
+    assert sample_from({"reference": None, "ground_truth": "g"}).reference == "g"
+    assert sample_from({"reference": float("nan"), "ground_truth": "g"}).reference == "g"
+
+
+def test_equals_that_differ_are_refused_with_the_way_to_decide() -> None:
+    with pytest.raises(DataError, match=r"'question' and 'query' both claim input.*--map input=question or --map inp"):
+        sample_from({"question": "a", "query": "b"})
+
+
+def test_equals_that_agree_are_no_conflict() -> None:
+    sample = sample_from({"question": "a", "query": "a"})
+    assert sample.input == "a"
+    assert sample.metadata == {"query": "a"}
+
+
+def test_a_mapping_wins_over_the_names() -> None:
+    sample = sample_from({"output": "raw", "answer": "clean", "input": "q"}, mapping={"output": "answer"})
+    assert sample.output == "clean"
+    assert sample.metadata == {"output": "raw"}
+
+
+def test_a_mapping_may_reach_into_an_object() -> None:
+    row = {"row": {"answer": "a", "deep": {"q": "x"}}}
+    sample = sample_from(row, mapping={"output": "row.answer", "input": "row.deep.q"})
+    assert (sample.input, sample.output) == ("x", "a")
+    assert sample.metadata == row
+
+
+def test_a_column_with_a_dot_in_its_name_is_reached_by_its_name() -> None:
+    assert sample_from({"row.answer": "a", "row": {"answer": "b"}}, mapping={"output": "row.answer"}).output == "a"
+
+
+def test_an_empty_mapping_leaves_a_field_out() -> None:
+    sample = sample_from({"input": "q", "turns": 3}, mapping={"messages": ""})
+    assert sample.metadata == {"turns": 3}
+
+
+def test_an_unknown_sample_field_in_a_mapping_is_refused() -> None:
+    with pytest.raises(ConfigError, match="unknown sample field 'ouput'; did you mean output"):
+        sample_from({"input": "q"}, mapping={"ouput": "input"})
+
+
+def test_a_mapped_column_that_is_absent_is_refused_with_near_names() -> None:
+    with pytest.raises(
+        DataError, match=r"^here: no row has the column 'answr', wanted for output; did you mean answer"
+    ):
+        sample_from({"answer": "a", "input": "q"}, mapping={"output": "answr"}, where="here")
+
+
+def test_a_mapped_column_like_no_other_is_refused_with_the_columns() -> None:
+    with pytest.raises(DataError, match="columns: answer, input"):
+        sample_from({"answer": "a", "input": "q"}, mapping={"output": "zzz"})
+
+
+def test_a_row_of_which_nothing_is_understood_is_refused_with_an_example() -> None:
+    with pytest.raises(DataError, match=r"columns: foo, bar\); wanted are input.*--map output=foo"):
+        sample_from({"foo": "a", "bar": "b"})
+
+
+def test_alpaca_s_instruction_and_input_are_one_input() -> None:
+    assert sample_from({"instruction": "Sum up.", "input": "", "output": "o"}).input == "Sum up."
+    sample = sample_from({"instruction": "Sum up.", "input": "Text.", "output": "o"})
+    assert sample.input == "Sum up.\n\nText."
+    assert not sample.metadata
+
+
+def test_alpaca_s_joining_is_off_when_the_input_is_mapped() -> None:
+    sample = sample_from({"instruction": "Be kind.", "input": "Text."}, mapping={"input": "input"})
+    assert sample.input == "Text."
+    assert sample.metadata == {"instruction": "Be kind."}

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import datetime
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from evalstone.datasets import load, sample_from
+from evalstone.errors import DataError
+
+
+def test_one_text_is_one_passage_and_blank_passages_are_dropped() -> None:
+    assert sample_from({"context": "one"}).context == ("one",)
+    assert sample_from({"context": ["a", "  ", "", None, {"text": "\n"}, {"chunk": "b"}]}).context == ("a", "b")
+    assert sample_from({"context": ""}).context == ()
+    assert sample_from({"context": []}).context == ()
+
+
+def test_a_json_array_in_a_json_text_stays_one_passage() -> None:
+    assert sample_from({"context": '["a", "b"]'}).context == ('["a", "b"]',)
+
+
+def test_an_empty_text_is_present_and_null_is_absent() -> None:
+    sample = sample_from({"input": "", "output": None})
+    assert sample.input == ""
+    assert sample.output is None
+
+
+@pytest.mark.parametrize(
+    ("given", "text"), [(7, "7"), (7.0, "7"), ("x", "x"), (uuid.UUID(int=1), str(uuid.UUID(int=1)))]
+)
+def test_ids_become_text(given: Any, text: str) -> None:
+    assert sample_from({"id": given, "input": "q"}).id == text
+
+
+@pytest.mark.parametrize("name", ["_id", "sample_id", "caseId", "uid", "trace_id", "test-case-id"])
+def test_an_id_is_found_under_its_names(name: str) -> None:
+    assert sample_from({name: "x1", "input": "q"}).id == "x1"
+
+
+def test_the_first_of_alternative_references_counts_and_the_rest_is_kept() -> None:
+    answers = {"text": ["first", "second"], "answer_start": [1, 2]}
+    sample = sample_from({"question": "q", "answers": answers})
+    assert sample.reference == "first"
+    assert sample.metadata == {"answers": answers}
+
+
+def test_an_unanswerable_question_has_no_reference() -> None:
+    assert sample_from({"question": "q", "answers": {"text": [], "answer_start": []}}).reference is None
+
+
+def test_expected_facts_count_together() -> None:
+    sample = sample_from({"inputs": {"query": "q"}, "expectations": {"expected_facts": ["one", "two"]}})
+    assert sample.reference == "one\ntwo"
+
+
+def test_expectations_without_a_response_are_kept_in_the_metadata() -> None:
+    sample = sample_from({"inputs": {"query": "q"}, "expectations": {"max_words": 10}})
+    assert sample.reference is None
+    assert sample.metadata == {"expectations": {"max_words": 10}}
+
+
+def test_an_object_with_one_text_is_that_text() -> None:
+    assert sample_from({"inputs": {"ticket": "q"}}).input == "q"
+
+
+def test_an_object_with_more_than_the_text_is_kept_in_the_metadata() -> None:
+    sample = sample_from({"inputs": {"question": "q", "user": "u"}})
+    assert sample.metadata == {"inputs": {"question": "q", "user": "u"}}
+
+
+def test_metadata_entries_stand_beside_unknown_columns() -> None:
+    sample = sample_from({"input": "q", "metadata": {"a": 1}, "b": 2})
+    assert sample.metadata == {"a": 1, "b": 2}
+
+
+def test_metadata_holds_json_data_only_and_the_same_in_every_process() -> None:
+    class Picture:
+        pass
+
+    row = {
+        "input": "q",
+        "when": datetime.date(2026, 1, 2),
+        "price": Decimal("1.50"),
+        "picture": Picture(),
+        "raw": b"\x00\x01",
+        "far": float("inf"),
+        "odd": [float("nan"), {1: 2}],
+        "names": {"b", "a"},
+    }
+    assert sample_from(row).metadata == {
+        "when": "2026-01-02",
+        "price": "1.50",
+        "picture": "<Picture>",
+        "raw": "<bytes>",
+        "far": "inf",
+        "odd": [None, {"1": 2}],
+        "names": ["a", "b"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ({"output": 42}, "output must be text, not int: 42"),
+        ({"output": True}, "output must be text, not bool: True"),
+        ({"output": b"x"}, "output must be text, not bytes: b'x'"),
+        ({"answer": 42}, "column 'answer', read as output, must be text, not int: 42"),
+        ({"input": ["a"]}, "input must be text, not list: ['a']"),
+        ({"inputs": {"a": "1", "b": "2"}}, "choose one of these with --map input=inputs.a"),
+        ({"context": 5}, "context must be a list of passages, not int: 5"),
+        ({"context": ["a", 5]}, "passage 2 must be text or an object with text, page_content, content or chunk, not 5"),
+        ({"context": [{"title": "t"}]}, "passage 1 must be text or an object"),
+        ({"input": "q", "metadata": "m"}, "metadata must be an object, not str: 'm'"),
+        ({"input": "q", "id": True}, "id must be text or a whole number, not bool: True"),
+        ({"input": "q", "id": 1.5}, "id must be text or a whole number, not float: 1.5"),
+        ({"input": "q", "turns": 3}, "not int: 3 (to leave the column out: --map messages=)"),
+        ({"output": "\x1b[31m" * 9 and ["\x1b[31m\u202e"]}, "['\\x1b[31m\\u202e']"),
+    ],
+)
+def test_a_wrong_type_is_refused_with_place_column_and_value(row: dict[str, Any], text: str) -> None:
+    with pytest.raises(DataError) as caught:
+        sample_from(row, where="cases.jsonl: line 3")
+    assert text in str(caught.value)
+    assert str(caught.value).startswith("cases.jsonl: line 3: ")
+    assert str(caught.value).isprintable()
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    deep: dict[str, Any] = {}
+    deep["again"] = deep
+    with pytest.raises(DataError, match="item 1: nested too deeply"):
+        load([{"input": "q", "deep": deep}])
+
+
+def test_the_passages_of_hotpotqa_are_one_a_title() -> None:
+    context = {"title": ["Bern", "Empty", "Ada"], "sentences": [["Bern is a city.", " It is old."], [], ["Ada wrote."]]}
+    sample = sample_from({"question": "q", "context": context})
+    assert sample.context == ("Bern: Bern is a city. It is old.", "Ada: Ada wrote.")
+    with pytest.raises(DataError, match="context must have sentences for every title; it has 1 titles and 0 lists"):
+        sample_from({"context": {"title": ["Bern"], "sentences": []}})

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evalstone.datasets import json_line, load, write_jsonl
+from evalstone.errors import ConfigError
+from evalstone.types import Message, Sample, ToolCall
+
+HOSTILE = (
+    '\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e\x7f\x9b\r\n\t\u202a\u202e\u2066\u2069\u200e\u200f\u061c\ud800\udfff\0"\\'
+)
+# A high surrogate before a low one is one character to every JSON reader.
+TEXTS = st.text(st.one_of(st.sampled_from(HOSTILE), st.characters(exclude_categories=())), max_size=40).filter(
+    lambda text: not re.search("[\ud800-\udbff][\udc00-\udfff]", text)
+)
+PLAIN_TEXTS = TEXTS.filter(lambda text: bool(text.strip()))
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-(2**53), 2**53), TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None)
+@given(JSON)
+def test_a_line_of_json_reads_back_as_what_it_was(value: Any) -> None:
+    line = json_line(value)
+    assert json.loads(line) == value
+    assert len(line.splitlines()) == 1
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", line)
+    line.encode()
+
+
+def test_text_of_every_script_stays_readable() -> None:
+    assert json_line({"a": "Zürich 世界 עברית 🎉"}) == '{"a": "Zürich 世界 עברית 🎉"}'
+
+
+CALLS = st.builds(
+    ToolCall,
+    name=PLAIN_TEXTS,
+    arguments=st.dictionaries(TEXTS, JSON, max_size=2),
+    result=JSON,
+    id=PLAIN_TEXTS,
+    state=st.sampled_from(["result", "call", "error"]),
+)
+MESSAGES = st.builds(
+    Message,
+    role=st.sampled_from(["system", "user", "assistant"]),
+    content=TEXTS,
+    tool_calls=st.lists(CALLS, max_size=2),
+    reasoning=st.none() | PLAIN_TEXTS,
+)
+SAMPLES = st.builds(
+    Sample,
+    id=PLAIN_TEXTS,
+    input=TEXTS,
+    output=TEXTS,
+    context=st.none() | st.lists(PLAIN_TEXTS, max_size=3),
+    reference=st.none() | TEXTS,
+    messages=st.lists(MESSAGES, max_size=3),
+    instructions=TEXTS,
+    metadata=st.dictionaries(
+        st.text(st.characters(categories=["N"]), min_size=1), JSON.filter(lambda value: value is not None), max_size=3
+    ),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(SAMPLES, min_size=1, max_size=5, unique_by=lambda sample: sample.id))
+def test_samples_read_back_as_what_they_were(tmp_path_factory: pytest.TempPathFactory, samples: list[Sample]) -> None:
+    path = tmp_path_factory.mktemp("written") / "d.jsonl"
+    write_jsonl(path, samples)
+    dataset = load(path)
+    assert list(dataset) == samples
+    assert len(path.read_text(encoding="utf-8").splitlines()) == len(samples)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5))
+def test_hostile_rows_are_read_or_refused_and_nothing_else(rows: list[tuple[str, str]]) -> None:
+    dataset = load([{"input": one, "context": two} for one, two in rows])
+    assert [sample.input for sample in dataset] == [one for one, _ in rows]
+
+
+def test_a_file_is_replaced_whole_and_its_folder_left_clean(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    write_jsonl(path, [{"a": 1}])
+    write_jsonl(path, [{"a": 2}, {"b": "\u2028"}])
+    assert path.read_bytes() == b'{"a": 2}\n{"b": "\\u2028"}\n'
+    assert [entry.name for entry in tmp_path.iterdir()] == ["d.jsonl"]
+
+
+def test_a_writer_that_breaks_off_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    write_jsonl(path, [{"a": 1}])
+
+    def rows() -> Iterator[object]:
+        yield {"a": 2}
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_jsonl(path, rows())
+    assert path.read_text() == '{"a": 1}\n'
+    assert [entry.name for entry in tmp_path.iterdir()] == ["d.jsonl"]
+
+
+def test_a_link_keeps_pointing_to_the_file(tmp_path: Path) -> None:
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "real.jsonl")
+    write_jsonl(tmp_path / "link.jsonl", [{"a": 1}])
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert (tmp_path / "real.jsonl").read_text() == '{"a": 1}\n'
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": [float("-inf")]}])
+def test_numbers_that_json_cannot_hold_are_refused(value: Any) -> None:
+    with pytest.raises(ConfigError, match="cannot be written as JSON"):
+        json_line(value)
+
+
+def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot write .*No such file"):
+        write_jsonl(tmp_path / "no" / "d.jsonl", [])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot write"):
+        write_jsonl(tmp_path / "file" / "d.jsonl", [])

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import asyncio
+import pickle
+import time
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone.errors import JudgeDeclined
+from evalstone.judges.lexical import LexicalJudge
+from evalstone.questions import (
+    ClaimVerdict,
+    CompareStatements,
+    Explain,
+    FindAnswers,
+    FindUsefulPassages,
+    ListClaims,
+    RatePassages,
+    VerifyClaims,
+)
+from evalstone.questions.base import Answer, Question
+
+A = TypeVar("A")
+
+TOWER = (
+    "The Eiffel Tower is 300 metres tall. It was completed in 1889 by the company of Gustave Eiffel.",
+    "Paris is the capital of France. About two million people live in the city.",
+)
+
+
+def asked(question: Question[A]) -> Answer[A]:
+    return asyncio.run(LexicalJudge().answer(question))
+
+
+def claims(text: str) -> tuple[str, ...]:
+    return asked(ListClaims(text=text)).value
+
+
+def verdict(claim: str, context: tuple[str, ...] = TOWER) -> ClaimVerdict:
+    return asked(VerifyClaims(claims=(claim,), context=context)).value[0]
+
+
+def test_the_judge_is_a_value_that_says_what_it_cannot_see():
+    judge = LexicalJudge()
+    assert judge == pickle.loads(pickle.dumps(judge)) == LexicalJudge()
+    assert hash(judge) == hash(LexicalJudge())
+    assert judge.identity == "lexical@2"
+    assert not judge.costly
+    assert "not meaning" in judge.note
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        FindAnswers(text="Paris is in France.", questions=("Is Paris in France?",)),
+        CompareStatements(reference=("Paris.",), answer=("Paris.",)),
+        Explain(measure="faithfulness 0.5", evidence="none"),
+    ],
+)
+def test_a_question_that_words_cannot_answer_is_refused_with_a_way_out(question: Question[Any]):
+    with pytest.raises(JudgeDeclined, match=f"cannot answer {question.kind} questions; name a model with --judge"):
+        asked(question)
+
+
+def test_claims_are_the_sentences_that_assert_something():
+    text = "Sure! The tower is 300 metres tall. Would you like more? It opened in 1889. I hope this helps!"
+    assert claims(text) == ("The tower is 300 metres tall.", "It opened in 1889.")
+
+
+def test_a_lead_in_that_names_the_source_is_no_part_of_a_claim():
+    assert claims("Based on the provided passages, the tower is tall.") == ("The tower is tall.",)
+    assert claims("Passage 2 mentions that Paris is large.") == ("Paris is large.",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "?!",
+        "```\n---\n```",
+        "Unable to answer based on given passages.",
+        "The passages do not mention the height of the tower.",
+        "I'm sorry, but I cannot answer this question.",
+        "The height is not mentioned in the provided context.",
+        "## The tower",
+        "Here are the steps:",
+        "How tall is it?",
+        "Hello!",
+    ],
+)
+def test_what_asserts_nothing_makes_no_claim(text: str):
+    assert claims(text) == ()
+
+
+def test_one_word_is_a_claim_and_a_repeated_sentence_is_one_claim():
+    assert claims("Paris") == ("Paris",)
+    assert claims("It is tall. It is tall.") == ("It is tall.",)
+
+
+def test_a_claim_in_the_words_of_a_passage_is_supported_and_the_reason_quotes_it():
+    found = verdict("The Eiffel Tower was completed in 1889.")
+    assert found.verdict == "supported"
+    assert found.passages == (1,)
+    assert "completed in 1889" in found.reason
+
+
+def test_a_number_in_no_passage_makes_a_claim_unsupported():
+    found = verdict("The company of Gustave Eiffel has 4711 workers.")
+    assert found.verdict == "not_mentioned"
+    assert found.passages == ()
+    assert "4711" in found.reason
+
+
+def test_another_number_in_the_same_sentence_contradicts():
+    found = verdict("The Eiffel Tower is 320 metres tall.")
+    assert found.verdict == "contradicted"
+    assert found.passages == (1,)
+    assert "300" in found.reason
+    assert "320" in found.reason
+
+
+def test_a_number_in_words_is_the_same_number():
+    assert verdict("The Eiffel Tower is three hundred metres tall.").verdict == "supported"
+
+
+def test_a_negated_sentence_contradicts():
+    assert verdict("Paris is not the capital of France.").verdict == "contradicted"
+
+
+def test_a_name_in_no_passage_makes_a_short_claim_unsupported_and_is_named():
+    found = verdict("Paris is the capital of Germany.")
+    assert found.verdict == "not_mentioned"
+    assert "Germany" in found.reason
+
+
+def test_a_claim_that_shares_no_word_is_not_mentioned():
+    assert verdict("Whales sing.").verdict == "not_mentioned"
+
+
+@pytest.mark.parametrize("context", [(), ("",), ("...",)])
+def test_without_text_in_the_passages_nothing_is_supported(context: tuple[str, ...]):
+    found = verdict("Paris is large.", context)
+    assert found.verdict == "not_mentioned"
+    assert found.reason == "there is no text to check it against"
+
+
+def test_verdicts_come_in_the_order_of_the_claims_with_a_confidence():
+    given = ("Whales sing.", "Paris is the capital of France.")
+    answer = asked(VerifyClaims(claims=given, context=TOWER))
+    assert [one.claim for one in answer.value] == list(given)
+    assert answer.confidence is not None
+    assert 0.5 <= answer.confidence <= 1
+    assert asked(VerifyClaims(claims=(), context=TOWER)).value == ()
+
+
+def test_the_same_question_has_the_same_answer_each_time():
+    question = VerifyClaims(claims=("Paris is the capital of France, a city by the sea.",), context=TOWER)
+    assert asked(question).value == asked(question).value
+
+
+def test_the_passage_with_the_words_of_the_question_is_rated_highest():
+    ratings = asked(
+        RatePassages(
+            question="How tall is the Eiffel Tower?",
+            answer="The Eiffel Tower is 300 metres tall.",
+            context=(*TOWER, "Whales sing under water."),
+        )
+    ).value
+    assert [one.level for one in ratings.passages] == ["high", "none", "none"]
+    assert [one.used for one in ratings.passages] == [True, False, False]
+    assert [one.passage for one in ratings.passages] == [1, 2, 3]
+    assert ratings.missing == ()
+
+
+def test_a_passage_is_useful_when_the_answer_takes_from_it():
+    found = asked(
+        FindUsefulPassages(question="What is the capital?", answer="The capital of France is Paris.", context=TOWER)
+    ).value
+    assert [one.useful for one in found] == [False, True]
+
+
+def test_an_empty_answer_uses_no_passage():
+    found = asked(FindUsefulPassages(question="", answer="", context=TOWER)).value
+    assert not any(one.useful for one in found)
+
+
+def test_a_fence_or_a_control_character_in_judged_text_stays_out_of_reasons():
+    found = verdict("Paris is the capital.", ("<</context 0123>>\x00\x1b Paris is the capital\nof France.",))
+    assert found.verdict == "supported"
+    assert "\x00" not in found.reason
+    assert "\n" not in found.reason
+
+
+@given(st.text(), st.lists(st.text(), max_size=3).map(tuple))
+def test_any_text_can_be_judged(text: str, context: tuple[str, ...]):
+    found = claims(text)
+    verified = asked(VerifyClaims(claims=(*found, text), context=context)).value
+    rated = asked(RatePassages(question=text, answer=text, context=context)).value
+    useful = asked(FindUsefulPassages(question=text, answer=text, context=context)).value
+    assert len(verified) == len(found) + 1
+    assert len(rated.passages) == len(useful) == len(context)
+
+
+LONG = {
+    "many sentences of the same words": "alpha beta gamma delta. " * 8_000,
+    "many sentences with one new word each": " ".join(f"alpha beta gamma x{n}." for n in range(8_000)),
+    "one sentence without an end": "word other " * 18_000,
+    "one word": "x" * 200_000,
+    "marks": "." * 200_000,
+}
+
+
+@pytest.mark.parametrize("context", LONG)
+@pytest.mark.parametrize("output", LONG)
+def test_a_long_output_against_a_long_passage_takes_seconds_at_most(output: str, context: str):
+    started = time.process_time()
+    found = claims(LONG[output])
+    asked(VerifyClaims(claims=found, context=(LONG[context],)))
+    asked(RatePassages(question="alpha?", answer=LONG[output], context=(LONG[context],)))
+    assert time.process_time() - started < 12
+
+
+def test_a_claim_of_ten_thousand_words_is_judged():
+    claim = " ".join(f"word{n}" for n in range(10_000))
+    assert verdict(claim).verdict == "not_mentioned"
+    assert len(verdict(claim).reason) < 1000

@@ -1,0 +1,168 @@
+"""How the lexical judge reads texts: times, numbers, structured sources, other languages."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone._core.text import words
+from evalstone.judges.lexical import LexicalJudge
+from evalstone.judges.lexical.boolean_fields import denied_words, flags_of, told_otherwise
+from evalstone.judges.lexical.language_check import outside_training
+from evalstone.judges.lexical.normalization import evened, fields, is_structured
+from evalstone.judges.lexical.opening_hours import hours_of, told_other_times
+from evalstone.judges.lexical.tokens import numerals, stems_of
+from evalstone.questions import ClaimVerdict, VerifyClaims
+from evalstone.questions.verdict import ClaimSupported
+
+PLACE = (
+    '{"name": "Joe\'s", "hours": {"Monday": "17:30-23:0", "Tuesday": "17:30-23:0"}, "attributes": {"BusinessParking": '
+    '{"garage": true, "lot": false}, "WiFi": "free", "OutdoorSeating": null}, "reviews": [{"text": "Try the soup."}]}'
+)
+PYTHON = PLACE.replace("true", "True").replace("false", "False").replace("null", "None").replace('"', "'", 4)
+
+
+def verdict(claim: str, *context: str) -> ClaimVerdict:
+    return asyncio.run(LexicalJudge().answer(VerifyClaims(claims=(claim,), context=context))).value[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        ("5:30 PM", ["17h30"]),
+        ("17:30:00", ["17h30"]),
+        ("9 a.m. to 12 pm", ["9h00", "12h00"]),
+        ("from 5 to 9 pm", ["17h00", "21h00"]),
+        ("11am-3pm", ["11h00", "15h00"]),
+        ("5 people, 3.5 stars, chapter 36:61", []),
+    ],
+)
+def test_clock_times_have_one_form(text: str, times: list[str]):
+    assert [word for word in words(evened(text)) if "h" in word and word[0].isdigit()] == times
+
+
+def test_joined_words_are_taken_apart():
+    assert words(evened("WiFi is free, take_out too")) == ("wi", "fi", "is", "free", "take", "out", "too")
+
+
+@pytest.mark.parametrize("text", [PLACE, PYTHON])
+def test_json_and_python_literals_are_read_field_by_field(text: str):
+    assert is_structured(text)
+    lines = [line.lower() for line in fields(text)]
+    assert lines[0].startswith("name: joe")
+    assert "hours monday: 17:30-23:0" in lines
+    assert "attributes businessparking lot: false" in lines
+    assert lines[-1] == "reviews text: try the soup."
+
+
+def test_a_list_of_plain_values_is_one_line():
+    assert list(fields('{"tags": ["a", "b, c"], "n": 3}')) == ["tags: a, b, c", "n: 3"]
+
+
+def test_prose_is_not_structured_and_lines_of_fields_are():
+    assert not is_structured("The tower is tall.\nIt is in Paris.\nMany people: too many.")
+    assert is_structured("name: Joe's\ncity: Goleta\nWi Fi: free")
+
+
+@given(st.text(alphabet="{}[]:,\"'\\ ab\n1"))
+def test_what_is_no_json_is_read_without_an_error(text: str):
+    assert all(isinstance(line, str) for line in fields(text))
+
+
+@pytest.mark.parametrize("text", ['{"a": ' * 50_000, "[" * 200_000, '"' * 200_000, "'" * 100_001, "{a:" * 50_000])
+def test_deep_or_broken_json_takes_no_more_than_seconds(text: str):
+    started = time.process_time()
+    list(fields(text))
+    assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize("source", [PLACE, PYTHON])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Joe's has a parking lot.",
+        "Joe's offers outdoor seating.",
+        "There is no garage at Joe's.",
+        "Joe's is open on Monday from 4:30 PM to 11 PM.",
+    ],
+)
+def test_a_claim_that_fields_speak_against_is_contradicted(claim: str, source: str):
+    found = verdict(claim, source)
+    assert found.verdict == "contradicted"
+    assert 'the source has "' in found.reason
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Joe's has a parking garage and free Wi-Fi.",
+        "Joe's has a garage but no lot.",
+        "Joe's has no outdoor seating.",
+        "Joe's is open Monday to Tuesday from 5:30 PM to 11 PM.",
+    ],
+)
+def test_a_claim_that_fields_bear_out_is_supported(claim: str):
+    assert verdict(claim, PLACE).verdict == "supported"
+
+
+def test_a_flag_is_named_by_what_sets_it_apart():
+    flags = flags_of(["parking garage: yes", "parking lot: no", "Take Out: yes", "stars: 4"])
+    assert [(sorted(flag.stems), flag.is_true) for flag in flags] == [
+        (["garag"], True),
+        (["lot"], False),
+        (["out", "tak"], True),
+    ]
+    against = told_otherwise("No takeout.", frozenset(stems_of(("no", "takeout"))), flags)
+    assert [flag.line for flag in against] == ["Take Out: yes"]
+
+
+def test_what_is_denied_ends_at_a_turn_and_reaches_back_over_a_list():
+    assert {"garag", "lot"} <= denied_words("It has no garage or lot, but outdoor seating is available.")
+    assert "seat" not in denied_words("It has no garage or lot, but outdoor seating is available.")
+    assert {"garag", "valet"} <= denied_words("Lot parking is available, but garage and valet parking are not.")
+    assert "lot" not in denied_words("Lot parking is available, but garage and valet parking are not.")
+
+
+def test_days_and_times_are_paired_in_order():
+    hours = hours_of(["hours Monday: 9:0-17:0", "hours Saturday: 10:0-14:0"])
+    assert told_other_times("Open weekdays from 9 am to 5 pm and Saturday from 10 am to 2 pm.", hours) == ()
+    assert told_other_times("Open Monday through Saturday from 9 AM to 5 PM.", hours) == ("hours Saturday: 10:0-14:0",)
+    assert told_other_times("Open daily until 5 pm.", hours) == ()
+
+
+def test_a_number_in_words_lacks_nothing_where_its_figure_stands():
+    million = ("two", "million", "people")
+    assert numerals(stems_of(million), million) == set(stems_of(million[:2]))
+    assert numerals(("two", "peopl"), ("two", "people")) == frozenset()
+    found = verdict("About 2,000,000 people live here.", "About two million people live here.")
+    assert found.verdict == "supported"
+
+
+def test_a_claim_in_chinese_is_compared_by_pairs_of_characters_and_said_to_be_outside():
+    context = ("埃菲尔铁塔位于法国巴黎，高三百米，建于1889年。",)
+    right = asyncio.run(LexicalJudge().answer(ClaimSupported(claim="埃菲尔铁塔位于法国巴黎。", context=context))).value
+    wrong = asyncio.run(LexicalJudge().answer(ClaimSupported(claim="埃菲尔铁塔位于德国柏林。", context=context))).value
+    assert right.verdict == "yes"
+    assert wrong.verdict == "no"
+    assert "柏林" in wrong.reason
+    assert "another script" in right.reason
+
+
+def test_outside_of_what_it_was_trained_on_the_judge_is_less_sure():
+    claim = "Der Turm wurde 1889 von der Firma Gustave Eiffels fertiggestellt."
+    assert verdict(claim, claim).confidence is not None
+    assert (verdict(claim, claim).confidence or 1) < (
+        verdict("The tower is tall.", "The tower is tall.").confidence or 0
+    )
+    assert "does not look like" in verdict(claim, claim).reason
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Paris", "Apples, pears, plums, cherries, grapes, figs, dates, limes", "It was completed in 1889."]
+)
+def test_english_lists_and_short_texts_are_inside(text: str):
+    assert outside_training(text) == ""

@@ -1,0 +1,37 @@
+"""Drift: the same anchors, judged then and now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from evalstone import ConfigError, Record, Run, Score, judge_drift
+from tests.runs import run_of
+
+ANSWERS = [str(number % 5 / 4) for number in range(60)]
+
+
+def moved(run: Run, by: float) -> Run:
+    """The run as a judge would have made it whose scores are lower by so much."""
+
+    def one(record: Record) -> Record:
+        assert isinstance(record.outcome, Score)
+        return replace(record, outcome=Score(max(0.0, record.outcome.value - by)))
+
+    return Run.from_dict({**run.to_dict(), "judge": {"identity": "newer@2", "note": ""}}, [one(r) for r in run])
+
+
+def test_a_judge_that_scores_lower_has_drifted_and_one_that_does_not_is_not_said_to_have() -> None:
+    run = run_of(ANSWERS)
+    (found,) = judge_drift(run, moved(run, 0.1))
+    assert found.drift.verdict == "drifted"
+    assert found.drift.largest_change == pytest.approx(0.1)
+    assert found.drift.moved == pytest.approx(0.8)  # a fifth of the scores were 0 and could not fall
+    (same,) = judge_drift(run, moved(run, 0.0))
+    assert same.drift.verdict != "drifted"
+
+
+def test_other_answers_are_no_anchors() -> None:
+    with pytest.raises(ConfigError, match="to the letter"):
+        judge_drift(run_of(ANSWERS), run_of(ANSWERS[1:]))

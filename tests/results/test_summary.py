@@ -1,0 +1,68 @@
+"""Summaries: samples that hang together, and outcomes without a score."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstone import ConfigError, Record, Sample
+from evalstone.stats import mean_interval
+from tests.runs import Given, Harm, run_of
+
+
+def test_the_group_of_a_sample_is_in_its_records() -> None:
+    run = run_of(["0.5", "skip", "fail"], metadata=[{"group": 7}, {"group": ""}, {}])
+    assert [record.group for record in run] == ["7", None, None]
+    assert [Record.from_dict(record.to_dict()).group for record in run] == ["7", None, None]
+    assert Sample(metadata={"group": "a"}).group == "a"
+
+
+def test_samples_of_one_group_widen_the_interval_as_the_statistics_say() -> None:
+    answers = [str(number // 4 % 2) for number in range(40)]
+    names = [f"g{number // 4}" for number in range(40)]
+    line = run_of(answers, metadata=[{"group": name} for name in names])["given"]
+    values = [float(answer) for answer in answers]
+    assert line.interval == mean_interval(values, low=0.0, high=1.0, groups=names)
+    alone = run_of(answers)["given"].interval
+    assert line.interval is not None
+    assert alone is not None
+    assert alone.groups is None
+    assert line.interval.groups == 10
+    assert (line.interval.low or 0) < (alone.low or 0)
+
+
+def test_a_sample_without_a_group_is_one_of_its_own_wherever_it_stands() -> None:
+    data = [{}, {"group": "a"}, {}, {"group": "a"}, {}]
+    line = run_of(["0.0", "0.25", "0.5", "0.75", "1.0"], metadata=data)["given"]
+    assert line.interval == mean_interval([0.0, 0.25, 0.5, 0.75, 1.0], low=0.0, high=1.0, groups=[1, 2, 3, 2, 4])
+
+
+def test_the_bounds_say_what_the_mean_could_be_with_the_missing() -> None:
+    run = run_of(["0.5", "1.0", "skip", "fail"], [Given(), Harm(scale=10)])
+    assert run["given"].bounds == (0.375, 0.875)
+    assert run["harm"].bounds == (3.75, 8.75)
+    assert run_of(["0.5"])["given"].bounds is None
+    assert run["given"].to_dict()["bounds"] == [0.375, 0.875]
+
+
+def test_slices_have_means_and_say_which_are_worse_than_the_rest() -> None:
+    data = [{"kind": "hard" if number % 3 == 0 else "easy", "deep": {"er": number % 2}} for number in range(60)]
+    answers = [str(0.2 + number % 5 / 50 if number % 3 == 0 else 0.8 + number % 7 / 70) for number in range(60)]
+    run = run_of(answers, metadata=data)
+    (found,) = run.slices("kind")
+    assert {part.key: part.interval.n for part in found.means} == {"hard": 20, "easy": 40}
+    assert found.findings[0].key == "hard"
+    assert found.findings[0].adjusted < 0.001
+    (deep,) = run.slices(["deep.er", length])
+    assert {(part.field, part.key) for part in deep.means} == {("deep.er", "0"), ("deep.er", "1"), ("length", "short")}
+
+
+def length(_: Sample) -> str:
+    return "short"
+
+
+def test_slices_need_the_samples_and_a_field_that_they_have() -> None:
+    run = run_of(["0.5"], metadata=[{"kind": "x"}])
+    with pytest.raises(ConfigError, match="did you mean kind"):
+        run.slices("kin")
+    with pytest.raises(ConfigError, match="has metadata"):
+        run_of(["0.5"]).slices("kind")

@@ -1,0 +1,310 @@
+"""Runs through a provider's batch API: rounds, what is put again, and what is paid."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from evalstone import (
+    Batch,
+    BatchError,
+    Failed,
+    ModelJudge,
+    Score,
+    Scorer,
+    evaluate,
+)
+from evalstone.judges.providers.batch.anthropic import AnthropicBatches
+from evalstone.judges.providers.batch.openai import OpenAIBatches
+from evalstone.questions import ListClaims
+from evalstone.questions.base import Ask
+from evalstone.run.budget import Stop
+from tests.batch_serving import BatchServer, schema_of, willing
+from tests.run.batch_runs import A_QUESTION, BOTH, OPENAI, SAMPLES, Call
+from tests.serving import Response, serving
+
+
+@BOTH
+def test_a_scorer_of_two_questions_takes_two_batches_and_gives_the_numbers_of_a_direct_run(
+    server: BatchServer, run: Call, model: str
+) -> None:
+    first = run(model=model)
+    assert (len(first), first.batches) == (0, ("batch_0",))
+    assert first.stop_reason.startswith("waiting for batch batch_0")
+    second = run(model=model)
+    assert (len(second), second.batches, second.id) == (0, ("batch_1",), first.id)
+    third = run(model=model)
+    assert third.complete
+    assert third.id == first.id
+    assert [len(batch.requests) for batch in server.batches] == [4, 4]
+    with serving() as direct:
+        judge = ModelJudge("vllm/gpt-4o", base_url=direct.url)
+        assert (
+            third.summary[0].interval == evaluate(SAMPLES, "faithfulness", judge=judge, ledger=None).summary[0].interval
+        )
+    assert run(model=model).complete
+    assert len(server.batches) == 2
+
+
+def test_what_a_run_paid_is_half_the_price_and_told_once_though_its_rounds_were_separate_calls(
+    server: BatchServer, run: Call
+) -> None:
+    for _ in range(2):
+        run("faithfulness", "hallucination")
+    done = run("faithfulness", "hallucination")
+    assert done.cost == pytest.approx(8 * A_QUESTION)
+    assert sum(line.questions - line.cached for line in done.summary) == 8
+    assert sum(line.cached for line in done.summary) == 8
+    assert run("faithfulness", "hallucination").cost == 0.0
+    assert len(server.requests) == 8
+
+
+def test_while_a_batch_is_under_way_the_same_call_submits_nothing_and_says_how_far_it_is(
+    server: BatchServer, run: Call
+) -> None:
+    server.holding = True
+    run()
+    server.batches[0].results = dict.fromkeys(list(server.batches[0].requests)[:3], "{}")
+    again = run()
+    assert again.stop_reason == "waiting for batch batch_0 (3 of 4 done)"
+    assert len(server.batches) == 1
+
+
+def test_another_run_of_the_same_judge_leaves_the_questions_of_an_open_batch_alone_and_can_read_them(
+    server: BatchServer, run: Call
+) -> None:
+    server.holding = True
+    run("faithfulness")
+    other = run("hallucination")
+    assert other.batches == ("batch_0",)
+    assert len(server.batches) == 1
+    server.finish()
+    assert run("hallucination").batches == ("batch_1",)
+    server.finish()
+    assert run("hallucination").complete
+    server.holding = False
+    assert run("faithfulness").complete
+    assert len(server.requests) == 8
+
+
+def test_waiting_goes_through_all_rounds_in_one_call_and_tells_what_it_waits_for(
+    server: BatchServer, run: Call
+) -> None:
+    server.holding = True
+    told: list[str] = []
+
+    def on_state(state: str) -> None:
+        told.append(state)
+        server.finish()
+
+    done = run(batch=Batch(wait=True, on_state=on_state))
+    assert done.complete
+    assert done.cost == pytest.approx(8 * A_QUESTION)
+    assert [state.partition(" (")[0] for state in told] == [f"waiting for batch batch_{n}" for n in range(2)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Together(Scorer):
+    """Asks two questions at once."""
+
+    name = "together"
+
+    async def score(self, ask: Ask, *, output: str) -> Score:
+        found = await asyncio.gather(*(ask(ListClaims(text=f"{output} {n}")) for n in range(2)))
+        return Score(float(len(found) == 2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grouped(Scorer):
+    """Asks two questions in a group of tasks, whose errors come as a group."""
+
+    name = "grouped"
+
+    async def score(self, ask: Ask, *, output: str) -> Score:
+        async with asyncio.TaskGroup() as group:
+            for n in range(2):
+                group.create_task(ask(ListClaims(text=f"{output} {n}")))
+        return Score(1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forgiving(Scorer):
+    """Takes whatever goes wrong for a 0."""
+
+    name = "forgiving"
+
+    async def score(self, ask: Ask, *, output: str) -> Score:
+        try:
+            return Score(float(bool(await ask(ListClaims(text=output)))))
+        except Exception:  # noqa: BLE001 - what this scorer is here for
+            return Score(0.0)
+
+
+@pytest.mark.parametrize(("scorer", "questions"), [(Together(), 8), (Grouped(), 8), (Forgiving(), 4)])
+def test_all_questions_asked_at_once_go_into_one_batch_and_no_code_of_a_scorer_can_take_waiting_for_an_answer(
+    server: BatchServer, run: Call, scorer: Scorer, questions: int
+) -> None:
+    assert len(run(scorer)) == 0
+    assert [len(batch.requests) for batch in server.batches] == [questions]
+    assert run(scorer).summary[0].mean == 1.0
+
+
+def always(said: Any) -> Callable[[dict[str, Any]], Any]:
+    return lambda _: said
+
+
+def user_turns(request: dict[str, Any]) -> list[str]:
+    return [turn["content"] for turn in request["messages"] if turn["role"] == "user"]
+
+
+def test_those_who_wait_for_a_batch_that_another_reads_go_on_and_nothing_is_asked_twice(
+    server: BatchServer, run: Call
+) -> None:
+    stop = Stop()
+    limit = threading.Timer(20, stop.request, ("it waits for ever",))
+    limit.start()
+    with ThreadPoolExecutor(3) as pool:
+        waiting = [pool.submit(run, batch=Batch(wait=True), stop=stop) for _ in range(3)]
+        done = [each.result() for each in waiting]
+    limit.cancel()
+    assert [each["faithfulness"].scored for each in done] == [len(SAMPLES)] * 3
+    assert len(server.requests) == 2 * len(SAMPLES)
+
+
+@BOTH
+def test_a_reply_that_is_no_answer_is_shown_to_the_model_in_the_next_batch(
+    server: BatchServer, run: Call, model: str
+) -> None:
+    def corrected_only(request: dict[str, Any]) -> str:
+        return willing(request) if len(user_turns(request)) > 1 else "I cannot say"
+
+    server.behaviour = corrected_only
+    done = [run(model=model) for _ in range(5)][-1]
+    assert done.complete
+    assert done.summary[0].mean == 1.0
+    assert [len(batch.requests) for batch in server.batches] == [4] * 4
+    corrected = next(iter(server.batches[1].requests.values()))
+    assert [turn["role"] for turn in corrected["messages"]][-3:] == ["user", "assistant", "user"]
+    assert corrected["messages"][-2]["content"] == "I cannot say"
+    assert "cannot be used" in corrected["messages"][-1]["content"]
+    assert done.warnings["replies asked for again"] == 8
+
+
+def test_what_never_reads_as_an_answer_fails_after_the_retries_with_all_that_it_cost(
+    server: BatchServer, run: Call
+) -> None:
+    server.behaviour = always("no")
+    for _ in range(2):
+        assert not run("faithfulness", "hallucination", settings={"retries": 1}).complete
+    done = run("faithfulness", "hallucination", settings={"retries": 1})
+    assert done.complete
+    assert [type(record.outcome) for record in done] == [Failed] * 8
+    assert done.records[0].outcome == Failed("the reply holds no complete JSON object; it may be cut off", "no")
+    assert done.cost == pytest.approx(8 * A_QUESTION)
+    assert len(server.requests) == 8
+    run(settings={"retries": 1})
+    assert len(server.requests) == 12
+
+
+@BOTH
+def test_requests_that_expired_are_asked_again_and_those_that_were_answered_are_not(
+    server: BatchServer, run: Call, model: str
+) -> None:
+    server.holding = True
+    run(model=model)
+    server.finish(status="expired", only=3)
+    run(model=model)
+    assert [len(batch.requests) for batch in server.batches] == [4, 4]
+    asked = [json.dumps(request) for request in server.batches[1].requests.values()]
+    assert sum("Passage" not in request for request in asked) == 1
+    server.holding = False
+    server.finish()
+    assert [run(model=model).complete for _ in range(2)] == [False, True]
+    assert len(server.requests) == 9
+
+
+@BOTH
+def test_a_setting_that_is_refused_is_left_out_from_then_on_by_later_calls_too(
+    server: BatchServer, run: Call, model: str
+) -> None:
+    def cool(request: dict[str, Any]) -> Any:
+        refusal = Response(400, "temperature is not supported by this model")
+        return refusal if "temperature" in request else willing(request)
+
+    server.behaviour = cool
+    for _ in range(3):
+        run(model=model, settings={"retries": 0})
+    done = run(model=model, settings={"retries": 0})
+    assert done.complete
+    assert done.summary[0].scored == 4
+    assert ["temperature" in request for request in server.requests] == [True] * 4 + [False] * 8
+
+
+def test_a_request_that_is_refused_for_good_fails_at_once(server: BatchServer, run: Call) -> None:
+    server.behaviour = always(Response(400, "too many tokens"))
+    run()
+    done = run()
+    assert done.complete
+    assert done.records[0].outcome == Failed("openai/gpt-4o refused the request (HTTP 400: too many tokens)")
+    assert len(server.batches) == 1
+
+
+def test_a_reply_without_any_verdict_fails_the_sample(server: BatchServer, run: Call) -> None:
+    def without_verdicts(request: dict[str, Any]) -> str:
+        return json.dumps({"verdicts": {}}) if "verdicts" in schema_of(request)["properties"] else willing(request)
+
+    server.behaviour = without_verdicts
+    for _ in range(2):
+        run(settings={"retries": 0})
+    assert {type(record.outcome) for record in run(settings={"retries": 0})} == {Failed}
+
+
+def test_a_batch_that_the_provider_did_not_work_on_ends_the_run_and_is_submitted_again_by_the_same_call(
+    server: BatchServer, run: Call
+) -> None:
+    server.holding = True
+    run()
+    server.refuse("Your account has reached its billing hard limit")
+    with pytest.raises(BatchError, match="batch batch_0 was not worked on: Your account has reached its billing"):
+        run()
+    assert run().batches == ("batch_1",)
+    server.finish()
+    assert run().batches == ("batch_2",)
+
+
+def test_a_batch_that_is_more_than_may_wait_at_a_time_is_put_again_in_parts_one_after_another(
+    server: BatchServer, run: Call
+) -> None:
+    server.holding = True
+    run()
+    server.refuse("Enqueued token limit reached for gpt-4o in organization x. Limit: 90,000 enqueued tokens.")
+
+    def on_state(_: str) -> None:
+        server.finish()
+
+    assert run(batch=Batch(wait=True, on_state=on_state)).complete
+    assert [len(batch.requests) for batch in server.batches] == [4, 2, 2, 2, 2]
+
+
+@BOTH
+def test_more_questions_than_a_batch_holds_go_into_several(
+    server: BatchServer, run: Call, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = OpenAIBatches if model == OPENAI else AnthropicBatches
+    monkeypatch.setattr(kind, "most_requests", 3)
+    assert run(model=model).batches == ("batch_0", "batch_1")
+    assert [len(batch.requests) for batch in server.batches] == [3, 1]
+    monkeypatch.setattr(kind, "most_bytes", 7000)
+    run(model=model)
+    for batch in server.batches[2:]:
+        assert len(batch.requests) < 4
+    assert run(model=model).complete
+    assert len(server.requests) == 8
+    assert len({name for batch in server.batches for name in batch.requests}) == 8

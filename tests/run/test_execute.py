@@ -1,0 +1,357 @@
+"""Whole runs through the Python interface."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import evalstone
+from evalstone import (
+    ConfigError,
+    Faithfulness,
+    Sample,
+    Score,
+    Scorer,
+    ScriptedJudge,
+    Skipped,
+    aevaluate,
+    evaluate,
+    score,
+)
+from evalstone.ledger.store import Ledger
+from evalstone.questions import VerifyClaims
+from evalstone.types import Failed, Record
+from tests.serving import Response, completion, obliging, serving
+
+SAMPLES = [
+    Sample(id="one", input="Where is Paris?", output="Paris is in France.", context=["Paris is in France."]),
+    Sample(id="two", input="Where is Rome?", output="Rome is in Italy.", context=["Rome is a city."]),
+    Sample(id="three", input="Where is Oslo?", output="Oslo is in Norway."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Length(Scorer):
+    """The number of words, at most ten."""
+
+    name = "length"
+
+    def score(self, *, output: str) -> Score:
+        return Score(min(len(output.split()), 10) / 10 * self.scale, self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken(Scorer):
+    """Raises."""
+
+    name = "broken"
+
+    def score(self, *, output: str) -> Score:
+        raise ZeroDivisionError("no luck")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beyond(Scorer):
+    """Gives a number that is no score."""
+
+    name = "beyond"
+
+    def score(self, *, output: str) -> Score:
+        return Score(float("nan") if output else 0.0)
+
+
+def test_a_run_has_a_record_for_each_sample_and_scorer_in_order(tmp_path: Path) -> None:
+    run = evaluate(SAMPLES, ["faithfulness", Length()], ledger=tmp_path / "l.db")
+    assert [(r.sample, r.scorer.partition("(")[0].partition("@")[0]) for r in run] == [
+        (sample, scorer) for sample in ("one", "two", "three") for scorer in ("faithfulness", "length")
+    ]
+    assert run["faithfulness"].scored == 2
+    assert run["faithfulness"].skipped == 1
+    assert run["length"].mean == pytest.approx(0.4)
+
+
+def test_a_missing_field_skips_a_sample_and_says_which() -> None:
+    run = evaluate(SAMPLES, "faithfulness", ledger=None)
+    outcome = run.records[2].outcome
+    assert outcome == Skipped("faithfulness needs context")
+
+
+def test_a_scorer_that_raises_fails_its_records_and_nothing_else() -> None:
+    run = evaluate(SAMPLES, [Broken(), Length(), Beyond()], ledger=None)
+    assert run["broken"].failed == 3
+    assert run.records[0].outcome == Failed("ZeroDivisionError: no luck")
+    assert run["length"].scored == 3
+    assert run["beyond"].failed == 3
+    assert run.failed == 6
+
+
+def test_a_question_the_judge_cannot_answer_is_a_skip_with_the_reason() -> None:
+    run = evaluate(SAMPLES, "toxicity", ledger=None)
+    outcome = run.records[0].outcome
+    assert isinstance(outcome, Skipped)
+    assert "lexical judge" in outcome.reason
+
+
+def test_shared_questions_are_asked_once_between_scorers() -> None:
+    with serving() as server:
+        judge = evalstone.ModelJudge("vllm/test", base_url=server.url)
+        run = evaluate(SAMPLES[:2], ["faithfulness", "hallucination"], judge=judge, ledger=None)
+    assert len(server.requests) == 4
+    assert run["faithfulness"].mean == 1.0
+    assert run["hallucination"].mean == 0.0
+
+
+def test_the_same_call_again_asks_nothing_and_gives_the_same_numbers(tmp_path: Path) -> None:
+    with serving() as server:
+        judge = evalstone.ModelJudge("vllm/test", base_url=server.url, price=(1.0, 1.0))
+        first = evaluate(SAMPLES, ["faithfulness"], judge=judge, ledger=tmp_path / "l.db")
+        asked = len(server.requests)
+        second = evaluate(SAMPLES, ["faithfulness"], judge=judge, ledger=tmp_path / "l.db")
+        assert len(server.requests) == asked
+    assert second["faithfulness"].mean == first["faithfulness"].mean
+    assert first.cost is not None
+    assert first.cost > 0
+    assert second.cost == 0.0
+
+
+def test_an_unfinished_run_is_taken_up_where_it_stood(tmp_path: Path) -> None:
+    def failing_late(request: dict[str, Any], number: int) -> Any:
+        return Response(401, {"error": {"message": "expired"}}) if number > 3 else obliging(request, number)
+
+    samples = [Sample(id=str(n), output=f"answer {n}", context=["p"]) for n in range(6)]
+    with serving(failing_late) as server:
+        judge = evalstone.ModelJudge("vllm/test", base_url=server.url)
+        with pytest.raises(ConfigError, match="401"):
+            evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
+        with Ledger(tmp_path / "l.db") as ledger:
+            row = ledger.run("last")
+            assert row is not None
+            before = ledger.records(row.id)
+        server.behaviour = obliging
+        run = evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db")
+        assert run.id == row.id
+        assert run.resumed == len(before)
+        assert run["faithfulness"].scored == 6
+        assert len(server.requests) <= 12 + 2
+
+
+def test_a_budget_is_the_whole_runs_however_often_it_is_taken_up(tmp_path: Path) -> None:
+    samples = [Sample(id=str(n), output=f"answer {n}", context=["p"]) for n in range(40)]
+    price, answer = 0.002, 120 / 1e6
+    with serving() as server:
+        judge = evalstone.ModelJudge("vllm/test", base_url=server.url, price=(1.0, 1.0))
+
+        def run(budget: float) -> evalstone.Run:
+            return evaluate(
+                samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db", budget=budget, concurrency=1
+            )
+
+        first, *_, last = [run(price) for _ in range(5)]
+        assert len(server.requests) * answer <= price
+        assert 0 < len(first) <= len(last) < 40
+        assert last.stop_reason == "the budget of $0.002 is spent"
+        assert run(1.0).complete
+
+
+def test_failures_that_are_all_that_is_left_do_not_take_the_judge_for_dead(tmp_path: Path) -> None:
+    def too_long_for_some(request: dict[str, Any], number: int) -> Any:
+        if "LONG" in json.dumps(request["messages"]):
+            return Response(400, {"error": {"message": "maximum context length exceeded"}})
+        return obliging(request, number)
+
+    samples = [Sample(id=str(n), output=f"{'LONG' if n < 12 else 'short'} {n}", context=["p"]) for n in range(16)]
+    with serving(too_long_for_some) as server:
+        judge = evalstone.ModelJudge("vllm/test", base_url=server.url)
+        good = samples[12:]
+        evaluate(good, "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
+        again = evaluate([*good, *samples[:12]], "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
+    assert (again["faithfulness"].scored, again["faithfulness"].failed) == (4, 12)
+
+
+def test_a_run_that_was_killed_before_its_end_is_taken_up_though_only_failures_are_left(tmp_path: Path) -> None:
+    def hopeless(request: dict[str, Any], number: int) -> Any:
+        return completion("no") if "odd" in json.dumps(request["messages"]) else obliging(request, number)
+
+    samples = [Sample(id=str(n), output=f"{'odd' if n else 'fine'} {n}", context=["p"]) for n in range(12)]
+    with serving(hopeless) as server:
+        judge = evalstone.ModelJudge("vllm/test", base_url=server.url, retries=0)
+        run = evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
+        with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as connection:
+            connection.exec_driver_sql("UPDATE runs SET finished = NULL")
+        again = evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
+    assert (again.id, again.resumed) == (run.id, 1)
+    assert (again["faithfulness"].scored, again["faithfulness"].failed) == (1, 11)
+
+
+def test_a_run_with_trouble_at_the_endpoint_scores_every_record(tmp_path: Path) -> None:
+    def troubled(request: dict[str, Any], number: int) -> Any:
+        match number % 20:
+            case 3 | 13:
+                return Response(429, {"error": {"message": "slow down"}}, {"Retry-After": "0.01"})
+            case 7:
+                return Response(500, {"error": {"message": "oops"}})
+            case 11:
+                whole = obliging(request, number)["choices"][0]["message"]["content"]
+                return completion(whole[: len(whole) // 2])
+            case _:
+                return obliging(request, number)
+
+    samples = [Sample(id=str(n), input="q", output=f"answer {n}", context=["p", "q"]) for n in range(40)]
+    with serving(troubled) as server:
+        judge = evalstone.ModelJudge("vllm/test", base_url=server.url)
+        scorers = ["faithfulness", "context_precision", "answer_relevancy"]
+        run = evaluate(samples, scorers, judge=judge, ledger=tmp_path / "l.db", concurrency=8)
+    assert [line.scored for line in run.summary] == [40, 40, 40]
+    assert server.most_at_once <= 8
+    assert run.warnings["HTTP 429"] > run.warnings["HTTP 500"] > 0
+    assert run.warnings["replies asked for again"] > 0
+    assert len(server.requests) < 1.35 * 200
+
+
+def test_it_works_inside_a_running_loop_and_from_synchronous_code_within_it() -> None:
+    async def inside() -> tuple[evalstone.Run, evalstone.Run]:
+        return await aevaluate(SAMPLES, "faithfulness", ledger=None), evaluate(SAMPLES, "faithfulness", ledger=None)
+
+    first, second = asyncio.run(inside())
+    assert [r.outcome for r in first] == [r.outcome for r in second]
+
+
+def test_records_are_told_as_they_are_made() -> None:
+    told: list[Record] = []
+    run = evaluate(SAMPLES, "faithfulness", ledger=None, on_record=told.append)
+    assert {r.sample for r in told} == {r.sample for r in run}
+
+
+def test_one_sample_in_one_line() -> None:
+    record = score("faithfulness", output="Paris is in France.", context=["Paris is in France."])
+    assert record.value == 1.0
+    assert [step.question for step in record.steps] == ["list_claims", "verify_claims"]
+
+
+def test_evaluators_and_classes_and_parameters_are_scorers_too() -> None:
+    judge = ScriptedJudge({"claim_supported": {"reason": "r", "verdict": "yes"}})
+    run = evaluate(
+        SAMPLES[:1],
+        [
+            evalstone.FactCheckingEvaluator(),
+            Length,
+            "context_relevance(scale=10)",
+            {"name": "hallucination", "scale": 5},
+        ],
+        judge=judge,
+        ledger=None,
+    )
+    assert [info.name for info in run.scorers] == ["fact_check", "length", "context_relevance", "hallucination"]
+    assert [info.scale for info in run.scorers] == [1, 1, 10, 5]
+
+
+@pytest.mark.parametrize(
+    ("scorers", "told"),
+    [
+        ("fathfulness", "did you mean faithfulness"),
+        ("context_relevance(scal=10)", "did you mean scale"),
+        ("faithfulness(scale=0)", "scale must be a positive number"),
+        ("faithfulness(", "cannot be read as a scorer"),
+        (["faithfulness", "faithfulness"], "named twice"),
+        ([], "no scorer was named"),
+        ([3], "a scorer is a name"),
+        ("context_recall", "needs reference and context; reference is absent"),
+    ],
+)
+def test_a_wrong_call_is_said_before_anything_is_asked(scorers: Any, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        evaluate(SAMPLES, scorers, ledger=None)
+
+
+def test_concurrency_below_one_is_refused() -> None:
+    with pytest.raises(ConfigError, match="concurrency"):
+        evaluate(SAMPLES, "faithfulness", ledger=None, concurrency=0)
+
+
+def test_a_run_prints_as_a_table_and_reads_back_from_its_dictionaries() -> None:
+    run = evaluate(SAMPLES, ["faithfulness", Length(scale=10)], ledger=None)
+    assert "faithfulness" in str(run)
+    assert "95 % interval" in str(run)
+    records = [Record.from_dict(json.loads(json.dumps(row))) for row in run.to_dicts()]
+    again = evalstone.Run.from_dict(json.loads(json.dumps(run.to_dict())), records)
+    assert [line.to_dict() for line in again.summary] == [line.to_dict() for line in run.summary]
+    assert str(again) == str(run)
+
+
+def test_every_step_of_a_record_has_question_answer_and_judge() -> None:
+    run = evaluate(SAMPLES, "faithfulness", ledger=None)
+    step = run.records[0].steps[1]
+    assert step.question == "verify_claims"
+    assert step.judge == "lexical@2"
+    assert step.answer[0]["verdict"] == "supported"
+    assert len(step.fingerprint) == 32
+
+
+def test_a_function_of_the_sample_gives_the_passages_and_wins() -> None:
+    def passages(sample: Sample) -> Sequence[str]:
+        return ["Oslo is in Norway."]
+
+    run = evaluate(SAMPLES, [Faithfulness(context_from=passages, context=["no"])], ledger=None)
+    assert [r.value for r in run] == [0.0, 0.0, 1.0]
+
+
+def test_a_run_is_a_table_of_pandas_and_of_polars() -> None:
+    pytest.importorskip("pandas", reason="the extra `pandas` is not installed")
+    pytest.importorskip("polars", reason="the extra `polars` is not installed")
+    run = evaluate(SAMPLES, ["faithfulness"], ledger=None)
+    for table in (run.to_pandas(), run.to_polars()):
+        assert list(table["sample"]) == ["one", "two", "three"]
+        assert list(table["outcome"]) == ["score", "score", "skipped"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"ledger": 3}, "a ledger is a path"),
+        ({"ledger": True}, "a ledger is a path"),
+        ({"concurrency": "x"}, "concurrency must be a whole number"),
+        ({"budget": "x"}, "budget must be 0 or more"),
+        ({"judge": None}, "judge"),
+        ({"judge": 3}, "judge"),
+    ],
+)
+def test_an_option_of_the_wrong_kind_is_said_and_leaves_no_file(
+    options: dict[str, Any], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=told):
+        evaluate(SAMPLES, "faithfulness", **cast("dict[str, Any]", {"ledger": None, **options}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_scorers_none_is_no_scorer() -> None:
+    with pytest.raises(ConfigError, match="not NoneType"):
+        evaluate(SAMPLES, None, ledger=None)
+
+
+def test_a_misspelt_field_or_option_of_score_is_refused() -> None:
+    with pytest.raises(ConfigError, match="did you mean context"):
+        score("faithfulness", output="x", contxt=["y"])
+    with pytest.raises(ConfigError, match="not both"):
+        score("faithfulness", SAMPLES[0], output="z")
+    with pytest.raises(ConfigError, match="jugde"):
+        score("faithfulness", SAMPLES[0], jugde="lexical")
+
+
+def test_many_claims_are_verified_in_batches() -> None:
+    def judge(question: Any) -> Any:
+        if question.kind == "list_claims":
+            return {"claims": [f"claim {n}" for n in range(60)]}
+        verdict = {"reason": "r", "passages": [1], "verdict": "supported"}
+        return {"verdicts": {str(n): verdict for n in range(1, len(question.claims) + 1)}}
+
+    scripted = ScriptedJudge(judge)
+    record = score("faithfulness", output="long", context=["p"], judge=scripted)
+    assert record.value == 1.0
+    assert [len(q.claims) for q in scripted.asked if isinstance(q, VerifyClaims)] == [25, 25, 10]

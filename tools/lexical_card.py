@@ -1,0 +1,122 @@
+"""The model card of the lexical judge, docs/lexical-judge.md, from what was measured."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+TEXT = Path(__file__).with_name("lexical_card.md")
+
+PUBLISHED = (
+    ("GPT-4-turbo, prompted", "RAGTruth test, all tasks", "F1 63.4", "Niu et al. 2024"),
+    (
+        "encoders fine-tuned on RAGTruth",
+        "RAGTruth test, all tasks",
+        "F1 75 to 79",
+        "Kovács and Recski 2025 (arXiv 2502.17125)",
+    ),
+)
+
+
+def card(found: Mapping[str, Any], model: Mapping[str, Any]) -> str:
+    """The card: the text of lexical_card.md with its tables and figures filled in."""
+    pooled = found["pooled"]
+    parts = {
+        "responses": responses(found["data_sets"]),
+        "left_out": left_out(found["data_sets"]),
+        "claims": claims(found["claims"]),
+        "published": published(pooled["ragtruth"]),
+        "weights": weights(model),
+        "ragtruth_auroc": f"{pooled['ragtruth']['auroc']:.3f}",
+        "ragtruth_ece": f"{pooled['ragtruth']['calibration_error']:.3f}",
+        "seen_ece": f"{pooled['seen']['calibration_error']:.3f}",
+        "all_ece": f"{pooled['all']['calibration_error']:.3f}",
+        "short": f"{-model['curves']['response']['weights'][3]:.2f}",
+        "stems": f"{len(model['counts']):,}",
+        "texts": f"{model['documents']:,}",
+        "passage_auroc": f"{found['passages']['ragtruth_qa']['auroc']:.3f}",
+        "passage_ece": f"{found['passages']['ragtruth_qa']['calibration_error']:.3f}",
+        "statement_qa": f"{found['statements']['ragtruth_qa']['auroc']:.3f}",
+        "statement_mtrag": f"{found['statements']['mtrag_human']['auroc']:.3f}",
+        "speed": speed(),
+    }
+    text = TEXT.read_text(encoding="utf-8")
+    for name, value in parts.items():
+        text = text.replace(f"<{name}>", value)
+    return text
+
+
+def speed() -> str:
+    """What bench/lexical_speed.py prints."""
+    command = [sys.executable, str(ROOT / "bench" / "lexical_speed.py")]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def responses(sets: Mapping[str, Any]) -> str:
+    """Whole responses, trained on other sources."""
+    head = (
+        "data set",
+        "responses (not supported), sources",
+        "AUROC [95 %]",
+        "word overlap",
+        "balanced accuracy",
+        "F1",
+        "ECE",
+    )
+    rows = [
+        (
+            name,
+            f"{one['rows']} ({one['positive']}), {one['sources']}",
+            f"{one['auroc']:.3f} [{one['auroc_interval'][0]:.3f}, {one['auroc_interval'][1]:.3f}]",
+            f"{one['word_overlap_auroc']:.3f}",
+            f"{one['balanced_accuracy']:.3f}",
+            f"{one['f1']:.3f}",
+            f"{one['calibration_error']:.3f}",
+        )
+        for name, one in sets.items()
+    ]
+    return markdown(head, rows)
+
+
+def left_out(sets: Mapping[str, Any]) -> str:
+    """Whole responses, the data set not in training."""
+    head = ("data set left out", "AUROC", "balanced accuracy", "F1", "ECE")
+    names = ("auroc", "balanced_accuracy", "f1", "calibration_error")
+    rows = [(name, *(f"{one['left_out'][figure]:.3f}" for figure in names)) for name, one in sets.items()]
+    mean = sum(one["left_out"]["auroc"] for one in sets.values()) / len(sets)
+    return markdown(head, [*rows, ("mean", f"{mean:.3f}", "", "", "")])
+
+
+def claims(sets: Mapping[str, Any]) -> str:
+    """Single claims."""
+    head = ("data set", "claims (not supported)", "AUROC", "balanced accuracy")
+    rows = [
+        (name, f"{one['rows']} ({one['positive']})", f"{one['auroc']:.3f}", f"{one['balanced_accuracy']:.3f}")
+        for name, one in sets.items()
+    ]
+    return markdown(head, rows)
+
+
+def published(ragtruth: Mapping[str, float]) -> str:
+    """Figures of other judges, and this one's beside them."""
+    head = ("judge", "on", "figure", "from")
+    ours = f"F1 {100 * ragtruth['f1']:.1f}, AUROC {100 * ragtruth['auroc']:.1f}"
+    own = ("this one", "RAGTruth, the half of the sources used here, cross-validated", ours, "measured here")
+    return markdown(head, [own, *PUBLISHED])
+
+
+def weights(model: Mapping[str, Any]) -> str:
+    """The weights of the measures that count."""
+    pairs = zip(model["measures"], model["weights"], strict=True)
+    ranked = sorted(((weight, name) for name, weight in pairs if weight), reverse=True)
+    return ", ".join(f"`{name}` {weight:.2f}" for weight, name in ranked)

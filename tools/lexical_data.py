@@ -1,0 +1,111 @@
+"""The labelled grounding data, read and measured: what `train_lexical.py` fits the lexical judge to."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalstone._core.text import tokens
+from evalstone.judges.lexical.claim_splitter import list_claims
+from evalstone.judges.lexical.classifier import conflict
+from evalstone.judges.lexical.features import evidence
+from evalstone.judges.lexical.model import SHORT, lexicon, pooled
+from evalstone.judges.lexical.normalization import evened, parts
+from evalstone.judges.lexical.passages import Passages, prepared
+from evalstone.judges.lexical.tokens import Lexicon, stems_of
+
+RAGTRUTH = ("ragtruth_qa", "ragtruth_summary", "ragtruth_data2txt")
+DATA_SETS = (*RAGTRUTH, "mtrag_human", "factcheckgpt", "faithdial_audit", "summedits", "storysumm")
+FEWEST_DOCUMENTS = 2
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One response, measured.
+
+    supported: the label. pooled: the measures over its claims. claims: those of each claim. claim_labels: for each
+    claim, whether it is supported; empty where that is not known. fields: whether the context is fields and values.
+    short: whether the response is. conflict: whether some claim has another figure or negation than its sentence.
+    """
+
+    data_set: str
+    group: str
+    supported: bool
+    pooled: Sequence[float]
+    claims: Sequence[Sequence[float]]
+    claim_labels: Sequence[bool]
+    fields: bool
+    short: bool
+    conflict: bool
+
+
+def read(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The rows of a data set."""
+    with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines if line.strip()]
+
+
+def counted(rows: Sequence[Mapping[str, Any]]) -> tuple[int, dict[str, int]]:
+    """The number of texts (parts of contexts, and responses, each once), and how many of them have each stem."""
+    texts = dict.fromkeys(part for row in rows for part in (*parts(row["context"]), row["response"]))
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(set(stems_of(token.lower() for token in tokens(evened(text)))))
+    return len(texts), {stem: count for stem, count in sorted(counts.items()) if count >= FEWEST_DOCUMENTS}
+
+
+def measured(name: str, rows: Sequence[Mapping[str, Any]], words: Lexicon) -> Iterator[Row]:
+    """The rows of a data set, measured; neighbours mostly share their context, which is read once for them."""
+    last, passages = "", prepared((), words)
+    for row in rows:
+        if row["context"] != last:
+            last = row["context"]
+            passages = prepared((last,), words)
+        yield _row(name, row, passages)
+
+
+def _row(name: str, row: Mapping[str, Any], passages: Passages) -> Row:
+    response = str(row["response"])
+    claims = list_claims(response)
+    evidences = [evidence(claim, passages) for claim in claims]
+    found = [one.values for one in evidences]
+    supported = row["label"] == 0
+    return Row(
+        data_set=name,
+        group=str(row["group"]),
+        supported=supported,
+        pooled=pooled(found),
+        claims=found,
+        claim_labels=_claim_labels(row, claims, supported),
+        fields=passages.structured,
+        short=len(tokens(response)) <= SHORT,
+        conflict=any(conflict(one) for one in evidences),
+    )
+
+
+def _claim_labels(row: Mapping[str, Any], claims: Sequence[str], supported: bool) -> Sequence[bool]:
+    """Which claims are supported: those that no marked span touches, or the one claim that the label is of."""
+    if "spans" not in row:
+        return [supported] if len(claims) == 1 else []
+    found: list[bool] = []
+    for claim in claims:
+        # A lead-in may have been cut off, and then the first letter changed.
+        start = row["response"].find(claim[1:])
+        end = start + len(claim)
+        found.append(start < 0 or not any(first < end and start < last for first, last, *_ in row["spans"]))
+    return found
+
+
+def words_of(documents: int, counts: Mapping[str, int]) -> Lexicon:
+    """The weights of stems that counts give."""
+    return lexicon(documents, counts)
