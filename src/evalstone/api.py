@@ -52,6 +52,8 @@ async def aevaluate(
     batch: bool | Batch = False,
     stop: Stop | None = None,
     on_record: Callable[[Record], None] | None = None,
+    name: str = "",
+    tags: Iterable[str] = (),
 ) -> Run:
     """Evaluate samples with scorers, and return the run.
 
@@ -63,7 +65,7 @@ async def aevaluate(
     columns have names of your own. fresh: ask again what the ledger has. budget: US dollars that the run may pay at
     most; it then ends with what it has. batch: ask through the provider's batch API, at half the price; the run ends
     when everything is submitted, and the same call later goes on; `Batch(wait=True)` waits. stop: ends the run from
-    outside. on_record: called with each record. Raises ConfigError, before anything is asked, for whatever the caller
+    outside. on_record: called with each record. name, tags: stored with the run, to find it again. Raises ConfigError, before anything is asked, for whatever the caller
     can mend.
     """
     plan = plan_for(samples, scorers, judge=judge, mapping=mapping)
@@ -87,6 +89,8 @@ async def aevaluate(
             batch=batch,
             stop=stop,
             on_record=tell,
+            name=name,
+            tags=tuple(tags),
         )
 
 

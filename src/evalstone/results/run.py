@@ -49,6 +49,8 @@ class Run:
     dataset: Iterable[Sample] | None = field(default=None, compare=False)
     batches: tuple[str, ...] = ()
     judge_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    name: str = ""
+    tags: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -102,6 +104,8 @@ class Run:
         return {
             "format": SUMMARY_FORMAT,
             "run": self.id,
+            "name": self.name,
+            "tags": list(self.tags),
             "dataset": {"name": self.dataset_name, "version": self.version, "samples": self.samples},
             "judge": {"identity": self.judge, "note": self.judge_note},
             "started": self.started,
@@ -139,6 +143,8 @@ class Run:
             stop_reason=data.get("ended", ""),
             warnings=data.get("met", {}),
             judge_stats=data.get("judging", {}),
+            name=data.get("name", ""),
+            tags=tuple(data.get("tags", ())),
         )
 
     def to_dicts(self) -> list[dict[str, Any]]:

@@ -45,6 +45,8 @@ async def execute(
     batch: bool | Batch = False,
     stop: Stop | None = None,
     on_record: OnRecord | None = None,
+    name: str = "",
+    tags: tuple[str, ...] = (),
 ) -> Run:
     """Work a plan off and return the run.
 
@@ -74,6 +76,7 @@ async def execute(
         stack.push_async_callback(asker.close)
         execution = _Execution(plan, asker, book, stop or Stop(), on_record)
         execution.rounds, execution.purse = rounds, purse
+        execution.name, execution.tags = name, tags
         shuffled = budget is not None or (stop is not None and stop.shuffled)
         return await execution.run(workers=2 * concurrency, fresh=fresh, shuffled=shuffled)
 
@@ -117,6 +120,7 @@ class _Execution:
         self.done = SpillingRecords(plan.size)
         self.rounds: Rounds | None = None
         self.purse: Budget | None = None
+        self.name, self.tags = "", tuple[str, ...]()
         self.tallies = {s.signature: SummaryBuilder(ScorerInfo.of(s)) for s in plan.scorers}
         self.judging = Judging() if plan.judge.members else None
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
@@ -240,4 +244,6 @@ class _Execution:
             judge_stats={} if self.judging is None else self.judging.told(),
             dataset=self.plan.dataset.samples,
             batches=() if self.rounds is None else self.rounds.open,
+            name=self.name,
+            tags=self.tags,
         )
