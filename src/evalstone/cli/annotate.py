@@ -44,7 +44,8 @@ def annotate(
 ) -> int:
     """Label samples of a run on the terminal.
 
-    Starts with the samples whose labels tell most about the judge's errors. Run the same command again to continue. Then correct a run's mean with evalstone report --labels.
+    Starts with the samples that are most informative about the judge's errors. Run the same command again to continue,
+    then correct the run's mean with evalstone report --labels.
     """
     from rich.text import Text
 

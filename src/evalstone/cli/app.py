@@ -8,6 +8,7 @@ Modules of commands import what they run inside their functions, so that `evalst
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from evalstone.cli import annotate, catalog, judge, ledger, results, run
-from evalstone.cli.options import GATE_EXIT_CODES, JUDGE_EXIT_CODES, RUN_EXIT_CODES, ExitCode
+from evalstone.cli.options import DRIFT_EXIT_CODES, GATE_EXIT_CODES, JUDGE_EXIT_CODES, RUN_EXIT_CODES, ExitCode
 from evalstone.errors import EvalstoneError, RunAborted
 
 # The base class of all errors in how a command is called; Typer doesn't export it.
@@ -27,11 +28,14 @@ _CallError: Any = typer.BadParameter.__mro__[2]
 TOPICS = {
     "Judge": "judge base_url budget no_cache per_judge",
     "Running": "concurrency batch wait dry_run",
-    "Thresholds": "fail_under fail_over gate minimum maximum max_regression pass_rate baseline",
+    "Thresholds": "fail_under fail_over gate minimum maximum max_regression pass_rate",
     "Statistics": "alpha confidence correction inconclusive power objective calibrator threshold label_threshold seed",
     "Output": "out html markdown csv junit svg as_json top quiet verbose",
 }
 _TOPIC = {option: topic for topic, options in TOPICS.items() for option in options.split()}
+
+
+_TYPE = re.compile(r" <[a-z \[\]]+>")
 
 
 class WriteError(Exception):
@@ -45,7 +49,8 @@ class Command(TyperCommand):
         """Write the sections of arguments and options."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            if (row := parameter.get_help_record(ctx)) is not None:
+            if (record := parameter.get_help_record(ctx)) is not None:
+                row = (_TYPE.sub("", record[0]), record[1])
                 title = (
                     "Arguments" if parameter.param_type_name == "argument" else _TOPIC.get(parameter.name, "Options")
                 )
@@ -99,7 +104,7 @@ _add(app, catalog.scorers)
 _add(app, judge.judges)
 _add(app, results.report)
 _add(app, results.compare)
-_add(app, results.drift)
+_add(app, results.drift, epilog=DRIFT_EXIT_CODES)
 _add(app, results.gate, epilog=GATE_EXIT_CODES)
 _add(app, results.power)
 _add(app, results.runs)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def scorers(
     name: Annotated[
-        str | None, typer.Argument(metavar="[SCORER]", help="A scorer to describe. Default: list all.")
+        str | None, typer.Argument(metavar="SCORER", help="A scorer to describe. Default: list all.")
     ] = None,
     system: Annotated[
         str | None,

@@ -91,7 +91,7 @@ def load_config(data: str, **options: Any) -> RunConfig:
     try:
         return RunConfig.model_validate(settings)
     except ValidationError as error:
-        raise ConfigError(f"{data}: {_explained(error)}") from None
+        raise ConfigError(f"{data}: {_explained(error, settings)}") from None
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -120,9 +120,9 @@ def _with_logs_beside(file: Path, judge: Any) -> Any:
     return {**table, "log": str(file.parent / table["log"])} if isinstance(table.get("log"), str) else table
 
 
-def _explained(error: ValidationError) -> str:
+def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
     """What is wrong with each key: `concurrency should be a valid integer, not 'eight'`."""
-    problems: dict[str, list[str]] = {}
+    expected: dict[str, list[str]] = {}
     values: dict[str, object] = {}
     for found in error.errors():
         key = str(found["loc"][0])
@@ -130,11 +130,10 @@ def _explained(error: ValidationError) -> str:
             return unknown("key", key, RunConfig.model_fields)
         if found["type"] == "missing":
             return f"the key {key} is missing"
-        path = found["loc"][:2] if found["type"] != "missing" and isinstance(values.get(key), dict) else (key,)
+        # What follows in the location is an item's place, or else the member of a union that was tried.
+        path = found["loc"][:2] if isinstance(settings[key], list | dict) else (key,)
         name = ".".join(map(str, path))
         values[name] = found["input"]
-        problems.setdefault(name, []).append(found["msg"].removeprefix("Input should be "))
-    return "; ".join(
-        f"{name} should be {' or '.join(dict.fromkeys(expected))}, not {values[name]!r}"
-        for name, expected in problems.items()
-    )
+        expected.setdefault(name, []).append(found["msg"].removeprefix("Input should be "))
+    problems = (f"{name} should be {' or '.join(texts)}, not {values[name]!r}" for name, texts in expected.items())
+    return "; ".join(problems)

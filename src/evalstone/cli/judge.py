@@ -73,7 +73,7 @@ def calibrate(
         typer.Option(
             "--label-threshold",
             metavar="LABEL",
-            help="The lowest label that means yes, on the scorer's scale. Default: half.",
+            help="The lowest label that means yes, on the scorer's scale. Default: half the scale.",
         ),
     ] = None,
     map: MapOption = None,
@@ -207,7 +207,7 @@ def _show_calibrations(found: Sequence[Calibration], judge: Judge, saved: dict[s
 def audit(
     data: Annotated[
         str | None,
-        typer.Argument(metavar="[DATA]", help="Samples (JSON, JSONL, CSV, Parquet). Default: bundled RAG answers."),
+        typer.Argument(metavar="DATA", help="Samples (JSON, JSONL, CSV, Parquet). Default: bundled RAG answers."),
     ] = None,
     perturbation: Annotated[
         list[str] | None,
@@ -245,7 +245,7 @@ def audit(
 ) -> int:
     """Test a judge's robustness to irrelevant changes.
 
-    Each sample is judged as it is and with small perturbations, such as reordered passages or an injected instruction.
+    Each sample is judged unchanged and with small perturbations, such as reordered passages or an injected instruction.
     """
     from evalstone.api import DEFAULT_LEDGER
     from evalstone.cli.audit_table import show_audit
@@ -315,7 +315,7 @@ def judges(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[JUDGE]",
+            metavar="JUDGE",
             help="A judge to describe, as --judge takes it: 'cascade(lexical, openai/gpt-5.1, below=0.9)'.",
         ),
     ] = None,

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from evalstone.cli.options import ExitCode, LedgerOption
-from evalstone.cli.output import console, count, short_judge, table
+from evalstone.cli.output import console, count, metadata_text, short_judge, table
 from evalstone.errors import ConfigError, DataError
 
 LAST_RUNS = 10
@@ -35,7 +35,7 @@ def info(ledger: LedgerOption = None) -> int:
 
     from evalstone.ledger.maintenance import info as ledger_info
     from evalstone.ledger.store import Ledger
-    from evalstone.report.terminal import money, safe
+    from evalstone.report.terminal import money
 
     with Ledger(_existing(ledger)) as opened:
         found, latest = ledger_info(opened), opened.runs(LAST_RUNS)
@@ -57,9 +57,9 @@ def info(ledger: LedgerOption = None) -> int:
     if latest:
         runs = table("run", "started", "finished", "name", "dataset", "judge")
         for row in latest:
-            cells = (row.about.get("name", ""), row.about["dataset"]["name"])
-            judge = short_judge(row.about["judge"]["identity"])
-            runs.add_row(row.id, row.started, row.finished or "-", *(safe(cell, 60) for cell in cells), judge)
+            name, dataset = metadata_text(row.about, "name"), metadata_text(row.about, "dataset", "name")
+            judge = short_judge(metadata_text(row.about, "judge", "identity"))
+            runs.add_row(row.id, row.started, row.finished or "-", name, dataset, judge)
         screen.print(runs)
     return ExitCode.OK
 

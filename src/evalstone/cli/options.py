@@ -36,6 +36,7 @@ GATE_EXIT_CODES = (
     "Exit codes: 0 every check passes; 1 a check fails; 2 usage error; 3 every check passes, but some scores failed or "
     "the run is incomplete; 4 inconclusive."
 )
+DRIFT_EXIT_CODES = "Exit codes: 0 no drift; 1 drift; 2 usage error."
 JUDGE_EXIT_CODES = "Exit codes: 0 success; 2 usage error; 3 some scores failed, or incomplete; 130 interrupted."
 
 # Data
@@ -109,7 +110,7 @@ LedgerOption = Annotated[
 RunArgument = Annotated[
     str,
     typer.Argument(
-        metavar="[RUN]", help="A results folder, the ID or name of a run in the ledger, or last.", show_default=True
+        metavar="RUN", help="A results folder, the ID or name of a run in the ledger, or last.", show_default=True
     ),
 ]
 SliceByOption = Annotated[

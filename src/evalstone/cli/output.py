@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from evalstone.errors import ConfigError
 
@@ -111,3 +111,12 @@ def short_judge(identity: str) -> str:
     from evalstone.report.terminal import safe
 
     return safe(_SETTINGS.sub("", identity), JUDGE_WIDTH)
+
+
+def metadata_text(metadata: Any, *keys: str) -> str:
+    """A text within a run's metadata, with control characters made visible; empty if it is missing."""
+    from evalstone.report.terminal import safe
+
+    for key in keys:
+        metadata = cast("Mapping[str, Any]", metadata).get(key, "") if isinstance(metadata, Mapping) else ""
+    return safe(str(metadata), 80)

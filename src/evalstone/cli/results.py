@@ -209,9 +209,7 @@ def _show_report(
 def compare(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="RUN RUN...", help="Two or more saved runs; the first is the baseline.", show_default=False
-        ),
+        typer.Argument(metavar="RUN", help="Two or more saved runs; the first is the baseline.", show_default=False),
     ] = None,
     ledger: LedgerOption = None,
     slice_by: SliceByOption = None,
@@ -271,7 +269,7 @@ def compare(
 
 def drift(
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="The earlier run.")],
-    now: Annotated[str, typer.Argument(metavar="[NOW]", help="A run over the same outputs, judged now.")] = "last",
+    now: Annotated[str, typer.Argument(metavar="NOW", help="A run over the same outputs, judged now.")] = "last",
     ledger: LedgerOption = None,
     confidence: ConfidenceOption = 0.95,
     as_json: JsonOption = False,
@@ -279,8 +277,6 @@ def drift(
     """Check whether a judge has drifted.
 
     Compares two runs over the same outputs, judged at different times.
-
-    Exit codes: 0 no drift; 1 drift; 2 usage error.
     """
     from evalstone.report.drift import show_drift
     from evalstone.results.drift import judge_drift
@@ -389,7 +385,8 @@ def power(
 ) -> int:
     """Estimate how many samples you need.
 
-    Computes from a pilot run how many samples are needed to detect a difference of means, and what it can detect. Give a second pilot run over the same samples as --baseline for a much more precise estimate.
+    Computes from a pilot run how many samples are needed to detect a difference of means, and what the pilot itself can
+    detect. Give a second pilot run over the same samples as --baseline for a much more precise estimate.
     """
     from evalstone.results.sample_size import sample_size
 
@@ -454,9 +451,7 @@ def _power_notes(plans: Sequence[ScorerPlan]) -> Iterator[str]:
 def runs(
     folders: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[FOLDER]...", help="Results folders, or folders that contain some.", show_default=False
-        ),
+        typer.Argument(metavar="FOLDER", help="Results folders, or folders that contain some.", show_default=False),
     ] = None,
     ledger: LedgerOption = None,
     tag: Annotated[

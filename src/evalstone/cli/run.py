@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 import signal
 import sys
@@ -251,7 +252,7 @@ def _run(
         bar = not quiet and not verbose and sys.stderr.isatty()
         listeners = [] if gate is None else [gate.add]
         if verbose:
-            listeners.append(_print_record)
+            listeners.append(functools.partial(_print_record, {one.signature: one.name for one in plan.scorers}))
         elif not (quiet or bar):
             listeners.append(ProgressLines(plan.size).add)
 
@@ -389,7 +390,7 @@ class ProgressLines:
             to_stderr(f"{self._done:,} of {self._total:,} scores ({percent} %){failed}, {now - self._started:.0f} s")
 
 
-def _print_record(record: Record) -> None:
+def _print_record(names: Mapping[str, str], record: Record) -> None:
     from evalstone.types import Failed, Score
 
     outcome = record.outcome
@@ -397,7 +398,7 @@ def _print_record(record: Record) -> None:
         text = f"{outcome.value:.4g}"
     else:
         text = f"failed: {outcome.error}" if isinstance(outcome, Failed) else f"skipped: {outcome.reason}"
-    to_stderr(f"{record.sample}  {record.scorer}  {text}  ({record.seconds:.2f} s)")
+    to_stderr(f"{record.sample}  {names[record.scorer]}  {text}  ({record.seconds:.2f} s)")
 
 
 def _stopped(result: Run, config: RunConfig, size: int) -> int:
