@@ -10,6 +10,7 @@ from typing import Any
 from evalstone._core import sync
 from evalstone.datasets import Dataset, load
 from evalstone.errors import ConfigError, unknown
+from evalstone.judges.base import AskJudge
 from evalstone.judges.cascade import Cascade
 from evalstone.judges.fitting import CascadeFit, LabelledQuestion
 from evalstone.judges.parse import parse_judge
@@ -143,7 +144,7 @@ async def afit_cascade(
         await stack.enter_async_context(cascade.opened())
         asker = Asker(cascade, ledger=book, concurrency=concurrency, budget=purse)
         stack.push_async_callback(asker.close)
-        return await cascade.afit(labels, accuracy=accuracy, escalated=escalated, put=asker.through)
+        return await cascade.afit(labels, accuracy=accuracy, escalated=escalated, ask=AskJudge(asker.through))
 
 
 evaluate = sync.blocking(aevaluate)

@@ -48,7 +48,7 @@ def ended(*said: Reply | JudgeError | None, question: Any = QUESTION, retries: i
 
 
 def judge_at(server: Server, *, retries: int = 1) -> ModelJudge:
-    return ModelJudge("vllm/x", base_url=server.url, deadline=5.0, price=PRICE, retries=retries)
+    return ModelJudge("vllm/x", base_url=server.url, deadline=5.0, prices=PRICE, retries=retries)
 
 
 def saying(*answers: Any) -> Behaviour:

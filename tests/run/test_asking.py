@@ -36,7 +36,7 @@ class SlowJudge(Judge):
     def identity(self) -> str:
         return "slow"
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
         self.asked.append(question.fingerprint)
         self.now += 1
         self.most = max(self.most, self.now)
@@ -99,7 +99,7 @@ def test_those_who_wait_for_a_failing_question_all_fail_and_it_can_be_asked_agai
 
 def test_only_the_one_who_asked_pays_for_a_question_that_fails() -> None:
     class Dear(SlowJudge):
-        async def answer(self, question: Question[A]) -> Answer[A]:
+        async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
             await asyncio.sleep(0.01)
             raise JudgeError("broken", reply="raw", cost=0.5)
 

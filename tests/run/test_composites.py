@@ -62,14 +62,11 @@ class Paid(Judge):
     def identity(self) -> str:
         return self.name
 
-    def price_of(self, usage: Usage) -> float:
+    def price(self, usage: Usage) -> float:
         return 0.5
 
-    async def answer(self, question: Question[Any]) -> Answer[Any]:
-        return await self.answer_numbered(question, 0)
-
-    async def answer_numbered(self, question: Question[Any], number: int) -> Answer[Any]:
-        self.asked.append((question.kind, number))
+    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+        self.asked.append((question.kind, repeat))
         self.now += 1
         self.most = max(self.most, self.now)
         await asyncio.sleep(0.005)
@@ -213,10 +210,10 @@ def test_a_member_that_is_down_says_so_anew_each_time_and_keeps_nothing() -> Non
 
 def test_an_endpoint_that_falls_silent_later_or_before_a_judge_of_known_worth_could_be_asked_is_down() -> None:
     class Silent(Paid):
-        async def answer_numbered(self, question: Question[Any], number: int) -> Answer[Any]:
+        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
             if len(self.asked) == 2:
                 raise ProviderTimeout("gone")
-            return await super().answer_numbered(question, number)
+            return await super().answer(question, repeat)
 
     async def errors(caller: Caller) -> list[Any]:
         return [(await asyncio.gather(caller.call(YES_NO), return_exceptions=True))[0] for _ in range(12)]
@@ -271,8 +268,8 @@ def test_a_dry_run_of_a_cascade_is_the_most_it_can_cost() -> None:
 
 def test_a_summary_says_what_was_escalated_and_what_that_saved(tmp_path: Path) -> None:
     class Half(Paid):
-        async def answer_numbered(self, question: Question[Any], number: int) -> Answer[Any]:
-            answer = await super().answer_numbered(question, number)
+        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+            answer = await super().answer(question, repeat)
             odd = int(question.fingerprint, 16) % 2
             return Answer(value=answer.value, judge=self.name, confidence=1.0 if odd else 0.1, cost=0.0)
 
@@ -384,7 +381,7 @@ def test_what_was_paid_for_survives_a_kill(tmp_path: Path) -> None:
 
 def test_a_members_error_that_concerns_the_run_ends_it() -> None:
     class Wrong(Paid):
-        async def answer_numbered(self, question: Question[Any], number: int) -> Answer[Any]:
+        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
             raise ConfigError("wrong key")
 
     with pytest.raises(ConfigError, match="wrong key"):

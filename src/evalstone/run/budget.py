@@ -62,9 +62,9 @@ class Budget:
         """Reserve the cost of a question to the run's judge or to one of its members; None when it does not fit."""
         asked = self._judge if judge is None else judge
         amount = 0.0
-        if asked.costly:
+        if asked.cacheable:
             size = size_of(question)
-            amount = asked.price_of(Usage(size.input, size.output * LONGER_OUTPUT)) or 0.0
+            amount = asked.price(Usage(size.input, size.output * LONGER_OUTPUT)) or 0.0
         if self.spent + self.reserved + amount > self.limit:
             return None
         self.reserved += amount
@@ -96,9 +96,9 @@ class Budget:
 
 def _check_prices(judge: Judge) -> None:
     for leaf in leaves(judge):
-        if leaf.price_of(Usage(1, 1)) is None:
+        if leaf.price(Usage(1, 1)) is None:
             told = f"a budget needs a price, and that of {leaf.identity} is unknown"
-            raise ConfigError(f"{told}; give it to the judge as price = [input, output]")
+            raise ConfigError(f"{told}; give it to the judge as prices = [input, output]")
 
 
 def size_of(question: Question[Any]) -> Usage:

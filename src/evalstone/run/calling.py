@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TypeVar
 
 from evalstone.errors import BudgetExceeded, JudgeDeclined, JudgeError, JudgeUnavailable, ProviderTimeout
-from evalstone.judges.base import Judge, put_directly
+from evalstone.judges.base import Judge
 from evalstone.questions.base import Answer, Question
 from evalstone.run.budget import Budget
 
@@ -40,7 +40,7 @@ class Caller:
             raise JudgeUnavailable(self._down)  # a new one, for an error that is raised again keeps where it was raised
         reserved = self._reserve(question)
         try:
-            answer = await put_directly(self._judge, question, number)
+            answer = await self._judge.answer(question, number)
         except JudgeDeclined as error:
             self._settle(reserved, error.cost)
             raise

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstone.errors import JudgeDeclined
-from evalstone.judges.base import Judge, NumberedFrom, leaves
+from evalstone.judges.base import AskJudge, Judge, leaves
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.logging import Wrapped
 from evalstone.ledger.location import is_there
@@ -112,7 +112,7 @@ class _Guesses:
 
     def cost(self) -> float | None:
         """US dollars for all that would be asked; None when a price is unknown."""
-        prices = [judge.price_of(Usage(1, 1)) for judge in leaves(self.judge) if judge.costly]
+        prices = [judge.price(Usage(1, 1)) for judge in leaves(self.judge) if judge.cacheable]
         return None if None in prices else self.spent
 
     async def run(self, scorer: Any, sample: Sample, line: ScorerEstimate) -> None:
@@ -147,21 +147,21 @@ class _Guesses:
             async def put(member: Judge, question: Question[A], number: int = 0) -> Answer[A]:
                 return await self._put(member, question, number, line)
 
-            answer = await judge.answer_through(question, NumberedFrom(number, put))
+            answer = await judge.combine(question, AskJudge(put, number))
             # Stand-ins always agree, which says nothing of how sure their judges will be.
-            return replace(answer, confidence=None, detail=None) if judge.costly else answer
-        if judge.costly and (stored := self._stored(judge, question, number)) is not None:
+            return replace(answer, confidence=None, detail=None) if judge.cacheable else answer
+        if judge.cacheable and (stored := self._stored(judge, question, number)) is not None:
             line.answered += 1
             return stored
-        if judge.costly or not self.judge.costly:
+        if judge.cacheable or not self.judge.cacheable:
             line.calls += 1
             self.kinds[question.kind] += 1
-        if not judge.costly:
+        if not judge.cacheable:
             return await judge.answer(question)
         size = size_of(question)
         line.usage += size
         # Each by itself: some prices rise with the length of a call.
-        self.spent = total_cost((self.spent, judge.price_of(size)))
+        self.spent = total_cost((self.spent, judge.price(size)))
         return Answer(value=await self._guess(question), judge=judge.identity)
 
     def _stored(self, judge: Judge, question: Question[A], number: int) -> Answer[A] | None:
@@ -182,7 +182,7 @@ class _Asking:
 
     def __init__(self, guesses: _Guesses, line: ScorerEstimate) -> None:
         self._guesses, self._line = guesses, line
-        self.room = guesses.judge.room
+        self.room = guesses.judge.context_limits
 
     async def __call__(self, question: Question[A]) -> A:
         return await self._guesses.answer(question, self._line)

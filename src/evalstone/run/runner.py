@@ -127,7 +127,7 @@ class _Execution:
         not leave a call's place empty."""
         began = time.perf_counter()
         resumed = await self._take_up(fresh)
-        before = Counter(self.plan.judge.met())
+        before = Counter(self.plan.judge.warnings())
         count = min(workers, self.plan.size)
         if self.rounds is not None:
             await self.rounds.begin(self.id, self.done)
@@ -140,7 +140,7 @@ class _Execution:
             again = self.rounds is not None and await self.rounds.proceed(self.stop)
         if self.rounds is not None:
             await self.rounds.end(self.stop, complete=self.done.complete)
-        run = self._result(time.perf_counter() - began, resumed, Counter(self.plan.judge.met()) - before)
+        run = self._result(time.perf_counter() - began, resumed, Counter(self.plan.judge.warnings()) - before)
         if self.book is not None and run.complete:
             await self.book.finish_run(self.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict())
         return run

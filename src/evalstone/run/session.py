@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import Any, TypeVar
 
 from evalstone.errors import EvalstoneError, JudgeError, RunAborted
-from evalstone.judges.base import Judge, NumberedFrom
+from evalstone.judges.base import AskJudge, Judge
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.rows import Key
 from evalstone.questions.base import Answer, ContextLimits, Question, failed_step, step_of, unpaid, unpaid_step
@@ -53,7 +53,7 @@ class Asker:
     @property
     def room(self) -> ContextLimits:
         """What one question to the judge may hold."""
-        return self._judge.room
+        return self._judge.context_limits
 
     def went_before(self, record: Record) -> None:
         """Take note of a record of the run that was made before it was stopped: what was paid is out of the budget, and
@@ -67,7 +67,7 @@ class Asker:
         return await self._put(self._seat(self._judge), question, 0)
 
     async def through(self, member: Judge, question: Question[A], number: int = 0) -> Answer[A]:
-        """How the run's judge puts a question to a member: see `Put`. What cost nothing says so."""
+        """How the run's judge puts a question to a member: see `AskJudge`. What cost nothing says so."""
         answer, cached = await self._put(self._seat(member), question, number)
         return unpaid(answer) if cached else answer
 
@@ -103,7 +103,7 @@ class Asker:
         try:
             if seat.judge.members:
                 # It takes no place at the gate: its members do, and would wait for it.
-                answer = await seat.judge.answer_through(question, NumberedFrom(key.number, self.through))
+                answer = await seat.judge.combine(question, AskJudge(self.through, key.number))
                 cached = answer.cached
             else:
                 answer, cached = await self._answer(seat, question, key)
@@ -163,7 +163,7 @@ class _Seat:
         self.judge = judge
         self.identity = identity
         self.caller = caller
-        self.ledger = ledger if judge.costly else None
+        self.ledger = ledger if judge.cacheable else None
 
 
 def _noted(flight: asyncio.Task[Any]) -> None:

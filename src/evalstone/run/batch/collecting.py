@@ -236,7 +236,7 @@ class BatchAsker(Asker):
 
     def _amount(self, question: Question[Any]) -> float | None:
         size = size_of(question)
-        return at_batch_price(self.api.judge.price_of(Usage(size.input, size.output * LONGER_OUTPUT)))
+        return at_batch_price(self.api.judge.price(Usage(size.input, size.output * LONGER_OUTPUT)))
 
     def turns(self, question: Question[Any], known: BatchedQuestion) -> list[Turn]:
         """How a question is put to the model, after what came of it so far."""
