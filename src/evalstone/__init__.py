@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from evalstone.results.human_labels import PPIResult, corrected, load_labels, select_for_labeling
     from evalstone.results.run import Run
     from evalstone.results.sample_size import ScorerPlan, sample_size
-    from evalstone.run.batch.options import Batch
+    from evalstone.run.batch.options import BatchOptions
     from evalstone.scorers import (
         AnswerRelevancy,
         AnswerSimilarity,
@@ -137,7 +137,7 @@ __all__ = [
     "Asking",
     "Audit",
     "Auditing",
-    "Batch",
+    "BatchOptions",
     "BatchError",
     "Bias",
     "BudgetExceeded",
@@ -281,7 +281,7 @@ _HOMES = {
         "evalstone.results.calibration": "Calibration calibration_for list_calibrations",
         "evalstone.datasets": "Dataset load",
         "evalstone.results.run": "Run",
-        "evalstone.run.batch.options": "Batch",
+        "evalstone.run.batch.options": "BatchOptions",
         "evalstone.errors": (
             "BatchError BudgetExceeded JudgeDeclined DataError ProviderError EvalstoneError "
             "JudgeUnavailable JudgeError LedgerBusyError LedgerError MissingDependency OutcomeError "

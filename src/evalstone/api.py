@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from evalstone._core import sync
 from evalstone.datasets import Dataset, load
 from evalstone.errors import ConfigError, unknown
-from evalstone.judges.base import Judge
+from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.cascade import Cascade
 from evalstone.judges.fitting import CascadeFit, LabelledQuestion
 from evalstone.judges.parse import parse_judge
@@ -23,7 +23,7 @@ from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.plan import Plan, scorers_from
 from evalstone.run.runner import execute
 from evalstone.run.scoring import score_sample
-from evalstone.run.session import Session
+from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
@@ -145,7 +145,7 @@ async def ascore(
     elif fields:
         raise ConfigError(f"give the sample whole or by its fields, not both (fields: {', '.join(fields)})")
     plan = plan_for([sample], [scorer], judge=judge)
-    if any(scorer.questions for scorer in plan.scorers):
+    if any(scorer.asks for scorer in plan.scorers):
         plan.judge.check()
     async with open_session(plan.judge, ledger=ledger) as session:
         return await score_sample(plan.scorers[0], next(iter(plan.dataset)), session)
@@ -171,7 +171,7 @@ async def afit_cascade(
     """
     cascade.check()
     async with open_session(cascade, ledger=ledger, concurrency=concurrency, budget=budget) as session:
-        return await cascade.afit(labels, accuracy=accuracy, escalated=escalated, ask=session.ask_member)
+        return await cascade.afit(labels, accuracy=accuracy, escalated=escalated, ask=AskJudge(Recording(session).ask_member))
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ async def evaluated(
         judge=judge,
         ledger=ledger,
         concurrency=asking.concurrency,
-        fresh=asking.fresh,
+        use_cache=not asking.fresh,
         budget=asking.budget,
         stop=asking.stop,
         progress=asking.progress,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evalstone.errors import ConfigError
 from evalstone.results.calibration.values import Method
-from evalstone.run.budget import Stop
+from evalstone.run.budget import StopSignal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Asking:
     budget: float | None = None
     mapping: Mapping[str, str] | None = None
     progress: bool = False
-    stop: Stop | None = None
+    stop: StopSignal | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

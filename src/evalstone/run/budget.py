@@ -10,7 +10,7 @@ from typing import Any
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge, leaves
 from evalstone.ledger.rows import StoredAnswer
-from evalstone.questions.base import BYTES_PER_TOKEN, Question
+from evalstone.questions.base import BYTES_A_TOKEN, Question
 from evalstone.types import Record, Usage
 
 OUTPUT_MARGIN = 3
@@ -62,7 +62,7 @@ class Budget:
             if leaf.price(Usage(1, 1)) is None:
                 raise ConfigError(
                     f"a budget needs a price, and the price of {leaf.identity} is unknown; "
-                    "set it on the judge as price = [input, output]"
+                    "set it on the judge as prices = [input, output]"
                 )
         self.limit = limit
         self.spent = 0.0
@@ -118,6 +118,6 @@ def call_price(question: Question[Any], judge: Judge) -> float | None:
 def estimated_usage(question: Question[Any]) -> Usage:
     """The tokens of a question and of a reply of usual length, estimated at four bytes a token."""
     system, user = question.render()
-    schema = json.dumps(question.json_schema or {})
+    schema = json.dumps(question.wanted or {})
     prompt = len(system.encode()) + len(user.encode()) + len(schema)
-    return Usage(prompt // BYTES_PER_TOKEN, len(json.dumps(question.example())) // BYTES_PER_TOKEN, 0, 1)
+    return Usage(prompt // BYTES_A_TOKEN, len(json.dumps(question.example())) // BYTES_A_TOKEN, 0, 1)

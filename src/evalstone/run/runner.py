@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from evalstone.errors import AnswerPending, BudgetExceeded, ConfigError
 from evalstone.ledger import AsyncLedger, RunRow
-from evalstone.results.judge_stats import JudgeStats
+from evalstone.results.judge_stats import Judging as JudgeStats
 from evalstone.results.records import SpillingRecords
 from evalstone.results.run import Run
 from evalstone.results.summary import SummaryBuilder
@@ -158,7 +158,7 @@ class _Runner:
 
     async def _resume(self) -> int:
         """Continue the interrupted run of this plan, if there is one; how many of its records stand."""
-        row = None if self.ledger is None else await self.ledger.resume(self.plan.fingerprint)
+        row = None if self.ledger is None else await self.ledger.take_up(self.plan.fingerprint)
         if self.ledger is None or row is None:
             return await self._start()
         self.id, self.started = row.id, row.started
@@ -218,7 +218,7 @@ class _Runner:
         summary = tuple(builder.summary() for builder in self.summaries.values())
         if corrections := sum(line.corrections for line in summary):
             warnings = {**warnings, "malformed replies": corrections}
-        judged = any(scorer.questions for scorer in self.plan.scorers)
+        judged = any(scorer.asks for scorer in self.plan.scorers)
         return Run(
             id=self.id,
             dataset_name=self.plan.dataset.name,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections import OrderedDict
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from evalstone.errors import (
@@ -22,12 +21,12 @@ from evalstone.errors import (
     ProviderTimeout,
     RunAborted,
 )
-from evalstone.judges.base import Judge
+from evalstone.judges.base import AskJudge, Judge
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.rows import Key
-from evalstone.questions.base import Answer, ContextLimits, Question, failed_call, judge_call, unpaid, unpaid_call
+from evalstone.questions.base import Answer, ContextLimits, Question, failed_step, step_of, unpaid, unpaid_step
 from evalstone.run.budget import Budget
-from evalstone.types import NO_USAGE, JudgeCall, Record, Usage, total_cost
+from evalstone.types import NO_USAGE, JudgeCall, Record
 
 A = TypeVar("A")
 
@@ -158,23 +157,13 @@ class Session:
             self._recent.popitem(last=False)
 
     async def _combine(self, flight: Flight, judge: Judge) -> Answer[Any]:
-        """The answer of a composite judge, with the calls of its members."""
+        """The answer of a composite judge, whose members are asked in this session."""
         flight.sent = True
-        recording = Recording(self, flight.key.repeat_index)
+        recording = Recording(self)
         try:
-            answer = await judge.combine(flight.question, recording.ask)
-        except JudgeError as error:
+            return await judge.combine(flight.question, AskJudge(recording.ask_member, flight.key.number))
+        finally:
             await recording.close()
-            error.members = tuple(recording.calls)
-            error.usage, error.cost = _spent(recording.calls)
-            raise
-        except RunAborted:
-            await recording.close()
-            raise
-        await recording.close()
-        usage, cost = _spent(recording.calls)
-        cached = bool(recording.calls) and all(call.cached for call in recording.calls)
-        return replace(answer, members=tuple(recording.calls), usage=usage, cost=cost, cached=cached)
 
     async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
         """The answer of a judge that answers by itself: from the ledger, or by calling it."""
@@ -205,7 +194,7 @@ class Session:
             paid: float | None = None
             flight.sent = True
             try:
-                answer = await judge.answer(flight.question, flight.key.repeat_index)
+                answer = await judge.answer(flight.question, flight.key.number)
                 paid = answer.cost
             except JudgeError as error:
                 paid = error.cost
@@ -248,17 +237,16 @@ class Flight:
 
 
 class Recording:
-    """The `ask` of one scorer on one sample, or of a composite judge on one question: it keeps every call.
+    """The `ask` of one scorer on one sample: it keeps every call.
 
     Calls are structured: `close` cancels those that have not been sent, waits for those that have, and counts their
     cost, so that no call outlives its record.
     """
 
-    def __init__(self, session: Session, repeat_offset: int = 0) -> None:
+    def __init__(self, session: Session) -> None:
         self.calls: list[JudgeCall] = []
         self.aborted: EvalstoneError | None = None
         self._session = session
-        self._offset = repeat_offset
         self._own: set[Flight] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -274,7 +262,7 @@ class Recording:
         """The answer, its call kept. Raises what `Session.ask` raises."""
         session = self._session
         judge = session.judge if judge is None else judge
-        key = Key(question.fingerprint, session.identity_of(judge), self._offset + repeat)
+        key = Key(question.fingerprint, session.identity_of(judge), repeat)
         known = session.known(key)
         if known is not None:
             return self._keep(question, key, known, cached=True)
@@ -303,15 +291,17 @@ class Recording:
                 self._own.discard(flight)
         return self._keep(question, key, outcome, cached=not own)
 
-    def _keep(
-        self, question: Question[A], key: Key, outcome: Answer[A] | JudgeError, *, cached: bool
-    ) -> Answer[A]:
+    async def ask_member(self, judge: Judge, question: Question[A], repeat: int) -> Answer[A]:
+        """The answer of a composite judge's member."""
+        return await self.ask(question, judge, repeat)
+
+    def _keep(self, question: Question[A], key: Key, outcome: Answer[A] | JudgeError, *, cached: bool) -> Answer[A]:
         if isinstance(outcome, JudgeError):
             error = unpaid_error(outcome) if cached else outcome
-            self.calls.append(failed_call(question, error, key.judge, key.repeat_index))
+            self.calls.append(failed_step(question, error, key.judge, key.number))
             raise error
         answer = unpaid(outcome) if cached else outcome
-        self.calls.append(judge_call(question, answer, key.repeat_index))
+        self.calls.append(step_of(question, answer, key.number))
         return answer
 
     async def close(self) -> None:
@@ -331,9 +321,9 @@ class Recording:
                 continue
             error = flight.task.exception()
             if error is None:
-                self.calls.append(judge_call(flight.question, flight.task.result(), flight.key.repeat_index))
+                self.calls.append(step_of(flight.question, flight.task.result(), flight.key.number))
             elif isinstance(error, JudgeError):
-                self.calls.append(failed_call(flight.question, error, flight.key.judge, flight.key.repeat_index))
+                self.calls.append(failed_step(flight.question, error, flight.key.judge, flight.key.number))
         self._own.clear()
 
 
@@ -384,7 +374,7 @@ def stored(flight: Flight, answer: Answer[Any]) -> StoredAnswer:
     return StoredAnswer(
         question=flight.key.question,
         judge=flight.key.judge,
-        repeat_index=flight.key.repeat_index,
+        number=flight.key.number,
         kind=flight.question.kind,
         reply=answer.reply or "",
         usage=answer.usage,
@@ -415,12 +405,8 @@ def unpaid_error(error: JudgeError) -> JudgeError:
     """The failure of a call that another paid for."""
     shared = copy.copy(error)
     shared.usage, shared.cost, shared.seconds = NO_USAGE, 0.0, 0.0
-    shared.members = tuple(map(unpaid_call, error.members))
+    shared.members = tuple(map(unpaid_step, error.members))
     return shared
-
-
-def _spent(calls: list[JudgeCall]) -> tuple[Usage, float | None]:
-    return sum((call.usage for call in calls), NO_USAGE), total_cost(call.cost for call in calls)
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:

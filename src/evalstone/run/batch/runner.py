@@ -19,8 +19,8 @@ from evalstone.judges.base import Judge
 from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
 from evalstone.ledger import AsyncLedger, batches
 from evalstone.ledger.batch_rows import BatchRow
-from evalstone.run.batch.session import BatchSession, Collected
 from evalstone.run.batch.options import WAITING, BatchOptions
+from evalstone.run.batch.session import BatchSession, Collected
 from evalstone.run.budget import StopSignal
 from evalstone.scorers import Scorer
 from evalstone.types import Record, Sample, total_cost
@@ -105,7 +105,7 @@ class BatchRunner:
                 return True
         return False
 
-    async def end(self, stop: Stop, *, complete: bool) -> None:
+    async def end(self, stop: StopSignal, *, complete: bool) -> None:
         """Let go of what the questions of a complete run came back with, or say what an incomplete one waits for."""
         if complete:
             await self.ledger.work(lambda ledger: batches.forget(ledger, self._run))
