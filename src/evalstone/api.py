@@ -21,8 +21,7 @@ from evalstone.results.run import Run
 from evalstone.run.batch.options import BatchOptions
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.plan import Plan, scorers_from
-from evalstone.run.runner import execute
-from evalstone.run.scoring import score_sample
+from evalstone.run.runner import execute, score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import SAMPLE_FIELDS, Record, Sample

@@ -13,7 +13,7 @@ from typing import Any
 
 from evalstone.errors import EvalstoneError
 from evalstone.judges import ScriptedJudge
-from evalstone.run.scoring import score_sample
+from evalstone.run.runner import score_sample
 from evalstone.run.session import Session
 from evalstone.types import OUTCOME_NAMES, Failed, Outcome, Score
 from tests.parity.adapters import ADAPTERS

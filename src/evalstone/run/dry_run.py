@@ -23,7 +23,8 @@ from evalstone.ledger.rows import Key
 from evalstone.questions.base import Answer, Question
 from evalstone.run.budget import estimated_usage
 from evalstone.run.plan import Plan
-from evalstone.run.session import Flight, Recording, Session, read_stored
+from evalstone.run.runner import score_sample
+from evalstone.run.session import Flight, Session, read_stored
 from evalstone.types import Failed, Sample, Skipped, Usage, total_cost
 
 if TYPE_CHECKING:
@@ -125,14 +126,7 @@ class _DryRunSession(Session):
     async def score(self, scorer: Any, sample: Sample, line: ScorerEstimate) -> None:
         """Run one scorer on one sample, counting its calls on a line."""
         self._line = line
-        recording = Recording(self)
-        try:
-            outcome = await scorer.run(recording, sample)
-        except JudgeDeclined as error:
-            outcome = Skipped(str(error))
-        except Exception as error:  # noqa: BLE001 - a scorer that breaks on a stand-in is counted, and tried for real later
-            outcome = Failed(str(error))
-        await recording.close()
+        outcome = (await score_sample(scorer, sample, self)).outcome
         line.skipped += isinstance(outcome, Skipped)
         line.failed += isinstance(outcome, Failed)
 

@@ -23,7 +23,7 @@ from evalstone.ledger.batches import batched_questions
 from evalstone.questions.base import Answer, Question
 from evalstone.run.budget import Budget, call_price
 from evalstone.run.dry_run import stand_in
-from evalstone.run.scoring import score_sample
+from evalstone.run.runner import score_sample
 from evalstone.run.session import Flight, Session, read_stored, stored
 from evalstone.scorers import Scorer
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage, total_cost
