@@ -21,8 +21,8 @@ from evalstone.cli.screen import console
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.datasets.writing import json_line
 from evalstone.ledger.location import shown
-from evalstone.report.files import write_run
 from evalstone.report.terminal import money, safe, show_run
+from evalstone.results.files import write_run
 from evalstone.results.run import Run
 from evalstone.run.batch.options import WAITING, BatchOptions
 from evalstone.run.budget import StopSignal

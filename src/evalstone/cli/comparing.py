@@ -14,7 +14,7 @@ from evalstone.errors import ConfigError
 from evalstone.report.comparison import comparison_csv, comparison_markdown, show_comparison
 from evalstone.report.comparison_html import comparison_page
 from evalstone.report.drift import show_drift
-from evalstone.results.compare import Adjustment
+from evalstone.results.compare import Correction
 from evalstone.results.compare import compare as compare_runs
 from evalstone.results.drift import judge_drift
 
@@ -36,7 +36,7 @@ def compare(names: Sequence[str], ledger: str | None, outputs: Outputs, way: Way
     if len(names) < 2:
         raise ConfigError(f"a comparison takes two runs or more, not {len(names)}")
     runs = [found_run(name, ledger) for name in names]
-    made = compare_runs(*runs, by=way.by, anyway=way.anyway, adjustment=cast("Adjustment", way.adjustment))
+    made = compare_runs(*runs, slice_by=way.by, allow_mismatch=way.anyway, correction=cast("Correction", way.adjustment))
     compared = replace(made, names=dict(zip(made.runs, names, strict=True)))
     deliver(
         outputs,
@@ -60,7 +60,7 @@ def drift(names: Sequence[str], ledger: str | None, outputs: Outputs, way: Way) 
         raise ConfigError(f"--anchor takes two runs, the earlier one first, not {len(names)}")
     before, now = (found_run(name, ledger) for name in names)
     found = judge_drift(before, now)
-    deliver(outputs, {"json": lambda: lines([json_line({"format": 1, "scorers": found})])})
+    deliver(outputs, {"json": lambda: lines([json_line(found.to_dict())])})
     if not outputs.wanted:
-        show_drift(before, now, found, console())
-    return DRIFTED if any(one.drift.verdict == "drifted" for one in found) else OK
+        show_drift(before, now, found.scorers, console())
+    return DRIFTED if found.drifted else OK

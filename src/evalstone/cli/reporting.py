@@ -16,7 +16,6 @@ from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
 from evalstone.report.corrected import corrected_html, corrected_markdown, show_corrected
 from evalstone.report.csv import run_csv
-from evalstone.report.files import read_run, with_data
 from evalstone.report.html import run_page
 from evalstone.report.junit import run_junit
 from evalstone.report.markdown import run_markdown
@@ -24,10 +23,11 @@ from evalstone.report.phrases import ending
 from evalstone.report.slices import show_slices, slices_html, slices_markdown
 from evalstone.report.terminal import safe, show_run
 from evalstone.results.calibration import calibration_for
-from evalstone.results.corrected_rates import RoganGladenResult, corrected_share
-from evalstone.results.human_labels import PPIResult, corrected, load_labels
+from evalstone.results.files import with_data
+from evalstone.results.human_labels import PPIResult, RoganGladenResult, corrected, corrected_share, load_labels
 from evalstone.results.run import Run
 from evalstone.results.slices import ScorerSlices, slices
+from evalstone.run.saved import read_run
 
 OK, FAILED = 0, 3
 

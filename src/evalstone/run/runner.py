@@ -24,7 +24,7 @@ from evalstone.errors import (
     RunAborted,
 )
 from evalstone.ledger import AsyncLedger, RunRow
-from evalstone.results.judge_stats import Judging as JudgeStats
+from evalstone.results.judge_stats import JudgeStats
 from evalstone.results.records import SpillingRecords
 from evalstone.results.run import Run
 from evalstone.results.summary import SummaryBuilder
@@ -242,7 +242,7 @@ class _Runner:
             resumed=resumed,
             stop_reason="" if self.records.complete else self.stop.reason,
             warnings=warnings,
-            judge_stats={} if self.judge_stats is None else self.judge_stats.told(),
+            judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
             dataset=self.plan.dataset.samples,
             batches=() if self.batches is None else self.batches.open_names,
         )
