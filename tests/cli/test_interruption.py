@@ -44,10 +44,12 @@ def interrupted(folder: Path, server: Server, after: int, *signs: signal.Signals
         deadline = time.monotonic() + 60
         while len(server.requests) < wanted and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)
+        told = ""
         for sign in signs:
             process.send_signal(sign)
-            time.sleep(0.01)
-        _, told = process.communicate(timeout=30)
+            while sign == signal.SIGINT and "Ctrl-C again" not in told and process.stderr is not None:
+                told += process.stderr.readline()  # signals that come too soon after each other are one
+        told += process.communicate(timeout=30)[1]
     finally:
         process.kill()
     return process.returncode, told
@@ -115,7 +117,7 @@ def test_a_spent_budget_ends_the_run_well_with_a_part_and_its_interval(tmp_path:
         'data = "data.jsonl"\nscorers = ["faithfulness"]\nledger = "l.db"\nout = "res"\nconcurrency = 2\n'
     )
     with serving() as server:
-        judge = f'[judge]\nmodel = "vllm/test"\nbase_url = "{server.url}"\nprice = [1.0, 1.0]\n'
+        judge = f'[judge]\nmodel = "vllm/test"\nbase_url = "{server.url}"\nprices = [1.0, 1.0]\n'
         with (tmp_path / "eval.toml").open("a") as file:
             file.write(judge)
         arguments = [sys.executable, "-m", "evalstone", "run", "eval.toml", "--budget"]

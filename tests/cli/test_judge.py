@@ -40,7 +40,7 @@ def test_all_judges_are_listed_with_their_keys_and_no_key_is_shown(tmp_path: Pat
 def test_a_judge_is_explained_with_its_members_and_whether_they_can_be_asked(
     tmp_path: Path, evalstone: Evalstone
 ) -> None:
-    spec = "panel(lexical, openai/gpt-4.1-mini, vllm/x(price=[1, 2]), vote=mean)"
+    spec = "panel(lexical, openai/gpt-4.1-mini, vllm/x(prices=[1, 2]), vote=mean)"
     done = evalstone("judges", spec)
     told = " ".join(done.stdout.split())
     assert "a panel of 3 judges, by mean probability" in told
@@ -76,6 +76,7 @@ def test_a_log_lies_beside_its_file_and_a_dry_run_writes_none(tmp_path: Path, ev
     table = 'judge = {panel = ["lexical", {model = "vllm/x", log = "x.jsonl"}], log = "p.jsonl", at_most = 1}'
     (tmp_path / "sub" / "eval.toml").write_text(f'data = "data.jsonl"\nscorers = ["faithfulness"]\n{table}\n')
     config = load_config(str(tmp_path / "sub" / "eval.toml"))
+    assert isinstance(config.judge, dict)
     assert config.judge["log"] == str(tmp_path / "sub" / "p.jsonl")
     assert config.judge["panel"][1]["log"] == str(tmp_path / "sub" / "x.jsonl")
     done = evalstone("run", "sub/eval.toml", "--dry-run")
@@ -158,7 +159,7 @@ def test_labels_in_a_file_of_their_own_calibrate_the_lexical_judge(
     copy = json.loads((tmp_path / "copy.json").read_text())
     assert len(copy["pairs"]) == 60
     assert ElementTree.parse(tmp_path / "diagram.svg").getroot().tag.endswith("svg")
-    found = calibration_for(copy["judge"], copy["scorer"]["signature"], tmp_path / ".evalstone" / "ledger.db")
+    found = calibration_for(copy["judge"], copy["scorer"], tmp_path / ".evalstone" / "ledger.db")
     assert found is not None
     assert found.columns == ("annotator_1", "annotator_2")
 
@@ -169,8 +170,8 @@ def test_a_calibration_can_be_printed_as_one_line_of_json(tmp_path: Path, evalst
             evalstone, "calibrate", "--labels", str(DEMO_DATA), "--json", "--calibrator", "platt", "--objective", "f1"
         )
     )
-    assert (data["recalibration"]["kind"], data["threshold"]["measure"]) == ("platt", "f1")
-    assert data["measures"]["as_it_stands"]["bins"]
+    assert (data["recalibration"]["kind"], data["threshold"]["objective"]) == ("platt", "f1")
+    assert data["measures"]["raw"]["bins"]
 
 
 def test_scores_that_an_edit_loses_are_told_where_nothing_else_is_found(tmp_path: Path, evalstone: Evalstone) -> None:
@@ -182,34 +183,34 @@ def test_scores_that_an_edit_loses_are_told_where_nothing_else_is_found(tmp_path
 
 
 def test_an_audit_prints_a_line_an_edit(tmp_path: Path, evalstone: Evalstone) -> None:
-    shown = printed(evalstone, "audit", "--perturbation", "padded", "--perturbation", "position", "--samples", "12")
+    shown = printed(evalstone, "audit", "--perturbation", "verbosity", "--perturbation", "position", "--samples", "12")
     for told in (
         "12 of 60 samples",
-        "asked_again",
+        "repeat",
         "passages_reversed",
-        "padded",
+        "verbosity",
         "adjusted by Holm",
         "unedited: mean",
     ):
         assert told in shown
-    assert "canary" not in shown
+    assert "injection" not in shown
 
 
 def test_an_audit_can_be_printed_as_one_line_of_json(tmp_path: Path, evalstone: Evalstone) -> None:
     data = json.loads(
-        printed(evalstone, "audit", str(DEMO_DATA), "-s", "hallucination", "--perturbation", "headed", "--json")
+        printed(evalstone, "audit", str(DEMO_DATA), "-s", "hallucination", "--perturbation", "with_headings", "--json")
     )
-    assert [effect["edit"] for effect in data["effects"]] == ["asked_again", "headed"]
+    assert [effect["edit"] for effect in data["effects"]] == ["repeat", "with_headings"]
     assert data["scorers"][0]["name"] == "hallucination"
 
 
 def test_the_cost_of_an_audit_is_known_before_and_its_edits_are_listed(evalstone: Evalstone) -> None:
     dry = printed(
-        evalstone, "audit", "--dry-run", "--judge", "openai/gpt-5.1", "--perturbation", "padded", "--samples", "3"
+        evalstone, "audit", "--dry-run", "--judge", "openai/gpt-5.1", "--perturbation", "verbosity", "--samples", "3"
     )
     assert "6 versions of 3 samples · judge openai/gpt-5.1" in dry
     assert "$" in dry
-    assert "canary_ready_reply" in printed(evalstone, "audit", "--list")
+    assert "injection_ready_reply" in printed(evalstone, "audit", "--list")
 
 
 @pytest.mark.parametrize(
@@ -219,12 +220,15 @@ def test_the_cost_of_an_audit_is_known_before_and_its_edits_are_listed(evalstone
         (["calibrate", "--labels", "{demo}", "--label", "gold"], "no row has the column 'gold'; columns: "),
         (["calibrate", "--labels", "{demo}", "--label-range", "1-5"], "--label-range takes LOW:HIGH"),
         (["calibrate", "--labels", "{demo}", "--objective", "acuracy"], "did you mean accuracy"),
-        (["calibrate", "--labels", "{demo}", "--calibrator", "isotone"], "did you mean isotonic"),
+        (
+            ["calibrate", "--labels", "{demo}", "--calibrator", "isotone"],
+            "'auto', 'platt' or 'isotonic', not 'isotone'",
+        ),
         (["calibrate", "--labels", "{demo}", "-s", "fathfulness"], "did you mean faithfulness"),
         (["calibrate", "--labels", "{demo}", "--map", "x"], "FIELD=COLUMN"),
-        (["audit", "--perturbation", "canry"], "did you mean canary"),
+        (["audit", "--perturbation", "injecton"], "did you mean injection"),
         (["audit", "--judge", "lexcal"], "did you mean lexical"),
-        (["audit", "--threshold", "3"], "must be above 0 and at most 1, not 3"),
+        (["audit", "--threshold", "3"], "must be at most 1, not 3"),
     ],
 )
 def test_a_wrong_call_says_what_to_mend(tmp_path: Path, arguments: list[Any], told: str, evalstone: Evalstone) -> None:

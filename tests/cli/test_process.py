@@ -58,4 +58,4 @@ def test_the_shell_completes_commands() -> None:
     command = Path(sys.executable).with_name("evalstone")
     asked = {"_EVALSTONE_COMPLETE": "complete_bash", "COMP_WORDS": "evalstone com", "COMP_CWORD": "1"}
     done = subprocess.run([command], env={**os.environ, **asked}, capture_output=True, text=True, check=True)
-    assert done.stdout == "compare"
+    assert done.stdout.split() == ["compare"]

@@ -11,7 +11,7 @@ import pytest
 
 from evalstone.cli.config_file import load_config
 from evalstone.cli.run import ProgressLines
-from evalstone.report import read_run
+from evalstone.results.files import read_run
 from evalstone.types import Failed, Record, Score
 from tests.cli.conftest import Evalstone
 from tests.serving import Response, Server, completion, obliging, serving
@@ -311,8 +311,8 @@ def test_json_and_html_are_written_without_anything_else_on_stdout(
 def test_verbose_prints_each_score_on_stderr(data: Path, evalstone: Evalstone) -> None:
     lines = evalstone("run", str(data), "-s", "faithfulness", "-s", "context_recall", "-v").stderr.splitlines()
     assert len(lines) == 4
-    assert any(re.match(r"one  faithfulness  1  \(\d", line) for line in lines)
-    assert any("skipped: " in line and line.startswith("two  context_recall") for line in lines)
+    assert any(re.match(r"one: faithfulness 1 \(\d", line) for line in lines)
+    assert any(line.startswith("two: context_recall skipped: ") for line in lines)
 
 
 def test_a_log_without_a_terminal_gets_a_line_every_ten_seconds(

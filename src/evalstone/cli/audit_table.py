@@ -1,4 +1,4 @@
-"""An audit on a terminal."""
+"""An audit on the terminal."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evalstone.judge_quality.auditing import Audit, Audited
-from evalstone.judge_quality.effects import ERROR_RATE, Effect
+from evalstone.judge_quality.audit import Audit, AuditedScorer
+from evalstone.judge_quality.effects import ALPHA, Effect
 from evalstone.report.terminal import money, safe
 
 COUNTED = "an instruction to the judge, which it seems to count as a part of the text"
-_SOURCES = {"given": "as given", "calibrated": "from the calibration", "usual": "the scorer's own"}
+_SOURCES = {"config": "as given", "calibration": "from the calibration", "default": "the scorer's own"}
 
 
 def show_audit(made: Audit, screen: Console) -> None:
     """Print an audit: a table a scorer, what each significant effect means, what was not applicable."""
-    taken = f"{made.samples} samples" if made.samples == made.size else f"{made.samples} of {made.size} samples"
-    screen.print(Text.assemble((safe(made.dataset), "bold"), f": {taken}, judged by ", (safe(made.judge), "bold")))
-    if made.note:
-        screen.print(Text(made.note, style="dim"))
+    taken = (
+        f"{made.samples} samples"
+        if made.samples == made.dataset_size
+        else f"{made.samples} of {made.dataset_size} samples"
+    )
+    screen.print(Text.assemble((safe(made.dataset_name), "bold"), f": {taken}, judged by ", (safe(made.judge), "bold")))
+    if made.judge_note:
+        screen.print(Text(made.judge_note, style="dim"))
     for scorer in made.scorers:
         effects = [one for one in made.effects if one.scorer == scorer.signature]
         screen.print(Text.assemble("\n", (scorer.name, "bold"), f"  {_as_it_is(scorer)}"))
@@ -32,26 +36,26 @@ def show_audit(made: Audit, screen: Console) -> None:
         screen.print(line)
 
 
-def _as_it_is(scorer: Audited) -> str:
-    source = _SOURCES[scorer.source]
-    verdicts = f"{scorer.passed:.0%} yes from {scorer.threshold:.4g} on ({source})"
+def _as_it_is(scorer: AuditedScorer) -> str:
+    source = _SOURCES[scorer.threshold_source]
+    verdicts = f"{scorer.pass_rate:.0%} yes from {scorer.threshold:.4g} on ({source})"
     return f"unedited: mean {scorer.mean:.3f} over {scorer.scored} samples, {verdicts}"
 
 
-def _effects(effects: list[Effect], scorer: Audited) -> Table:
+def _effects(effects: list[Effect], scorer: AuditedScorer) -> Table:
     table = _table(
         "edit", "n", "flips", "95 % interval", "to yes", "to no", "moved", "shift", "95 % interval", "p", "swayed"
     )
     for one in effects:
-        swayed = "obeys" if one.obeyed(lower_is_better=scorer.lower_is_better) else one.swayed
+        swayed = "obeys" if one.follows_injection(lower_is_better=scorer.lower_is_better) else one.affected
         table.add_row(
-            Text(safe(one.edit.name, 30)),
+            Text(safe(one.perturbation.name, 30)),
             str(one.n),
             f"{one.flipped / one.n:.0%}" if one.n else "-",
             _spread(one, "flips"),
             str(one.raised),
             str(one.lowered),
-            str(one.moved),
+            str(one.changed),
             f"{one.shift.mean:+.3f}" if one.shift else "-",
             _spread(one, "shift"),
             _p(one),
@@ -73,37 +77,39 @@ def _p(one: Effect) -> str:
     return "" if not found else f"{min(found):.3f}" if min(found) >= 0.001 else "<0.001"
 
 
-def _findings(effects: list[Effect], scorer: Audited) -> Iterator[Text]:
+def _findings(effects: list[Effect], scorer: AuditedScorer) -> Iterator[Text]:
     if lost := sum(one.lost for one in effects):
         told = f"\n{lost} {'score was' if lost == 1 else 'scores were'} lost by an edit: skipped or failed once edited."
         yield Text(told, style="yellow")
-    swayed = [one for one in effects if one.swayed]
+    swayed = [one for one in effects if one.affected]
     if not swayed:
         yield Text("\nNo edit swayed it by more than chance.")
         return
     by_why: dict[str, list[str]] = {}
     for one in swayed:
-        counted = one.edit.wants and not one.obeyed(lower_is_better=scorer.lower_is_better)
-        by_why.setdefault(COUNTED if counted else safe(one.edit.why), []).append(safe(one.edit.name, 30))
+        counted = one.perturbation.direction and not one.follows_injection(lower_is_better=scorer.lower_is_better)
+        by_why.setdefault(COUNTED if counted else safe(one.perturbation.why), []).append(
+            safe(one.perturbation.name, 30)
+        )
     yield Text("\nSwayed by:")
     for why, names in by_why.items():
         yield Text(f"  {why} ({', '.join(names)})")
-    if any(one.obeyed(lower_is_better=scorer.lower_is_better) for one in effects):
+    if any(one.follows_injection(lower_is_better=scorer.lower_is_better) for one in effects):
         yield Text("  It does what judged text tells it to do.", style="red")
 
 
 def _footing(made: Audit) -> Iterator[Text]:
     told = (
         "flips: the verdict changes; moved: the score moves by over a tenth of the scale; p: of no shift, or of no "
-        f"more flips than when asked again (the smaller), adjusted by Holm; swayed: p <= {ERROR_RATE:g}"
+        f"more flips than when asked again (the smaller), adjusted by Holm; swayed: p <= {ALPHA:g}"
     )
     yield Text(f"\n{told}", style="dim")
-    if made.inapplicable:
-        yield Text(f"Not applicable to any sample: {', '.join(map(safe, made.inapplicable))}", style="dim")
+    if made.not_applicable:
+        yield Text(f"Not applicable to any sample: {', '.join(map(safe, made.not_applicable))}", style="dim")
     if made.failed:
         yield Text(f"{made.failed} outcomes failed.", style="red")
-    if made.ended:
-        yield Text(f"The audit ended before its end: {safe(made.ended)}.", style="yellow")
+    if made.stop_reason:
+        yield Text(f"The audit ended before its end: {safe(made.stop_reason)}.", style="yellow")
     yield Text(f"Cost {money(made.cost)}", style="dim")
 
 

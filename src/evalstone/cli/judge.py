@@ -36,11 +36,12 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from evalstone.judge_quality import Asking, Auditing
+    from evalstone.judge_quality.audit import AuditConfig
+    from evalstone.judge_quality.calibrate import JudgeOptions
     from evalstone.judges.base import Judge
     from evalstone.judges.providers.catalog import Provider
     from evalstone.results.calibration import Calibration
-    from evalstone.run.budget import Stop
+    from evalstone.run.budget import StopSignal
 
 COMPOSITE_JUDGES = {
     "panel(openai/gpt-5.1, google/gemini-2.5-pro, lexical)": "several judges vote: majority, mean or unanimous",
@@ -115,51 +116,50 @@ def calibrate(
     """
     from evalstone.api import DEFAULT_LEDGER
     from evalstone.datasets.writing import json_line, write_jsonl, write_text
-    from evalstone.judge_quality import Labelling
-    from evalstone.judge_quality import calibrate as calibrate_judge
+    from evalstone.judge_quality.calibrate import LabelConfig
+    from evalstone.judge_quality.calibrate import calibrate as calibrate_judge
     from evalstone.judges.parse import parse_judge
     from evalstone.report.reliability import reliability_svg
-    from evalstone.results.calibration import calibrations_folder
-    from evalstone.results.calibration.measures import measured
-    from evalstone.results.calibration.store import file_for, stored
+    from evalstone.results.calibration import calibration_file, calibrations_folder
+    from evalstone.results.calibration_measures import measure
 
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
     place = ledger or DEFAULT_LEDGER
     main_judge = parse_judge(judge_spec(judge or "lexical", base_url))
-    label_config = Labelling(
+    label_config = LabelConfig(
         columns=tuple(label or ()),
         positive=tuple(positive or ()),
         label_range=None if label_range is None else _label_range(label_range),
-        cut=label_threshold,
-        maximise=objective.replace("-", "_"),
-        method=cast("Literal['auto', 'platt', 'isotonic']", calibrator),
+        label_threshold=label_threshold,
+        objective=objective.replace("-", "_"),
+        calibrator=cast("Literal['auto', 'platt', 'isotonic']", calibrator),
     )
     found: list[Calibration] = []
     with interruptible() as stop:
         options = _judge_options(map, concurrency, budget, no_cache, quiet, stop)
         for one in (main_judge, *(main_judge.members if per_judge else ())):
             made = calibrate_judge(
-                labels, scorer, data=data, judge=one, ledger=place, labelling=label_config, asking=options
+                labels, scorer, data=data, judge=one, ledger=place, config=label_config, options=options
             )
-            if made.ended == INTERRUPTION:
+            if made.stop_reason == INTERRUPTION:
                 to_stderr(f"Interrupted after {count(len(made.pairs), 'labeled sample')}; {RESUME}.")
                 return ExitCode.INTERRUPTED
             found.append(made)
     first = found[0]
     saved: dict[str, str] = {}
-    if not first.ended:
-        saved["Saved:"] = str(file_for(first.judge, first.scorer, calibrations_folder(place)))
+    if not first.stop_reason:
+        saved["Saved:"] = str(calibration_file(first.judge, first.scorer, calibrations_folder(place)))
     if out is not None:
-        write_jsonl(out, [stored(first)])
+        write_jsonl(out, [first.to_dict()])
         saved["Copy: "] = out
     if svg is not None:
-        raw = measured(first).raw
+        raw = measure(first).raw
         write_text(svg, [reliability_svg(raw.bins if raw else (), f"{first.name}, {first.judge}")])
         saved["Plot: "] = svg
-    if not deliver({"json": (as_stdout(as_json), lambda: [json_line(stored(made)) + "\n" for made in found])}):
+    if not deliver({"json": (as_stdout(as_json), lambda: [json_line(made.to_dict()) + "\n" for made in found])}):
         _show_calibrations(found, main_judge, saved)
-    return ExitCode.FAILURES if any(made.failed or made.ended for made in found) else ExitCode.OK
+    return ExitCode.FAILURES if any(made.failed or made.stop_reason for made in found) else ExitCode.OK
 
 
 def _label_range(text: str) -> tuple[float, float]:
@@ -175,13 +175,13 @@ def _judge_options(
     budget: float | None,
     no_cache: bool | None,
     quiet: bool,
-    stop: Stop,
-) -> Asking:
-    from evalstone.judge_quality import Asking
+    stop: StopSignal,
+) -> JudgeOptions:
+    from evalstone.judge_quality.calibrate import JudgeOptions
 
-    return Asking(
+    return JudgeOptions(
         concurrency=concurrency or 32,
-        fresh=bool(no_cache),
+        use_cache=not no_cache,
         budget=budget,
         mapping=field_columns(mapping or []) or None,
         progress=not quiet and sys.stderr.isatty(),
@@ -250,51 +250,54 @@ def audit(
     from evalstone.api import DEFAULT_LEDGER
     from evalstone.cli.audit_table import show_audit
     from evalstone.datasets.demo import DEMO_DATA
-    from evalstone.judge_quality import Auditing
-    from evalstone.judge_quality import audit as audit_judge
+    from evalstone.judge_quality.audit import AuditConfig
+    from evalstone.judge_quality.audit import audit as audit_judge
 
     if list_perturbations:
         _list_perturbations()
         return ExitCode.OK
     source, scorers = data or DEMO_DATA, scorer or ["faithfulness"]
     spec, place = judge_spec(judge or "lexical", base_url), ledger or DEFAULT_LEDGER
-    config = Auditing(
-        edits=tuple(perturbation or ()), paraphrases=tuple(paraphrase or ()), samples=samples, threshold=threshold
+    config = AuditConfig(
+        perturbations=tuple(perturbation or ()),
+        paraphrases=tuple(paraphrase or ()),
+        samples=samples,
+        threshold=threshold,
     )
     with interruptible() as stop:
         options = _judge_options(map, concurrency, budget, no_cache, quiet, stop)
         if dry_run:
             _audit_dry_run(source, scorers, spec, place, config, options)
             return ExitCode.OK
-        made = audit_judge(source, scorers, judge=spec, ledger=place, auditing=config, asking=options)
-    if made.ended == INTERRUPTION:
+        made = audit_judge(source, scorers, judge=spec, ledger=place, config=config, options=options)
+    if made.stop_reason == INTERRUPTION:
         to_stderr(f"Interrupted; {RESUME}.")
         return ExitCode.INTERRUPTED
     if not deliver({"json": (as_stdout(as_json), json_parts(made.to_dict()))}):
         show_audit(made, console())
-    return ExitCode.FAILURES if made.failed or made.ended else ExitCode.OK
+    return ExitCode.FAILURES if made.failed or made.stop_reason else ExitCode.OK
 
 
 def _list_perturbations() -> None:
-    from evalstone.judge_quality.perturbations import EDITS
+    from evalstone.judge_quality.perturbations import PERTURBATIONS
 
     rows = table("perturbation", "family", "a judge that reacts prefers or follows", fold=True)
-    for one in EDITS.values():
+    for one in PERTURBATIONS.values():
         rows.add_row(one.name, one.family, one.why)
     console().print(rows)
 
 
 def _audit_dry_run(
-    source: Any, scorers: Sequence[str], judge: Any, ledger: str, config: Auditing, options: Asking
+    source: Any, scorers: Sequence[str], judge: Any, ledger: str, config: AuditConfig, options: JudgeOptions
 ) -> None:
     from evalstone._core import sync
-    from evalstone.judge_quality.auditing import estimated
+    from evalstone.judge_quality.audit import estimate_audit
     from evalstone.report.terminal import money
     from evalstone.types import NO_USAGE, total_cost
 
     found = sync.run(
-        estimated(
-            source, scorers, judge=judge, ledger=None if options.fresh else ledger, auditing=config, asking=options
+        estimate_audit(
+            source, scorers, judge=judge, ledger=ledger if options.use_cache else None, config=config, options=options
         )
     )
     versions, plain = found[:2]
@@ -424,10 +427,10 @@ def _tree(judge: Judge, depth: int = 0) -> Iterator[tuple[int, Judge]]:
 def _price(judge: Judge) -> str:
     from evalstone.types import Usage
 
-    if not judge.costly:
+    if not judge.cacheable:
         return "free"
     # Priced at 1,000 tokens, because some prices rise with the length of a prompt.
-    prices = [judge.price_of(usage) for usage in (Usage(1000, 0), Usage(0, 1000))]
+    prices = [judge.price(usage) for usage in (Usage(1000, 0), Usage(0, 1000))]
     shown = [f"${1000 * price:g}" for price in prices if price is not None]
     return f"{' and '.join(shown)} per million input and output tokens" if len(shown) == 2 else "price unknown"
 
@@ -443,12 +446,12 @@ def _readiness(judge: Judge) -> str:
 def _calibrations_table(title: str, known: Sequence[Calibration]) -> Table:
     """One row per calibration: judge, scorer, data, and agreement with the labels."""
     from evalstone.report.terminal import safe
-    from evalstone.results.calibration.measures import measured
+    from evalstone.results.calibration_measures import measure
 
     rows = table(title, "scorer", "dataset", "accuracy [95 % CI]", "kappa", "AUROC", fold=True)
     for one in known:
-        found = measured(one)
-        accuracy, kappa = found.usual.accuracy, found.usual.kappa
+        found = measure(one)
+        accuracy, kappa = found.at_default.accuracy, found.at_default.kappa
         rows.add_row(
             short_judge(one.judge),
             one.name,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -35,14 +35,10 @@ from evalstone.cli.output import as_stdout, console, deliver, json_parts, lines,
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
-    from evalstone.results.corrected_rates import RoganGladenResult
-    from evalstone.results.human_labels import PPIResult
+    from evalstone.results.human_labels import PPIResult, RoganGladenResult
+    from evalstone.results.power_analysis import ScorerPower
     from evalstone.results.run import Run
-    from evalstone.results.sample_size import ScorerPlan
     from evalstone.results.slices import ScorerSlices
-
-POWER_FORMAT = 1
-DRIFT_FORMAT = 1
 
 BaselineOption = Annotated[str | None, typer.Option("--baseline", metavar="RUN", help="A run over the same samples.")]
 
@@ -54,7 +50,8 @@ def find_run(name: str, ledger: str | None, data: str | None = None) -> Run:
     """
     from evalstone.api import DEFAULT_LEDGER
     from evalstone.datasets import load
-    from evalstone.report.files import read_run, with_data
+    from evalstone.results.files import with_data
+    from evalstone.run.saved import read_run
 
     place = ledger or DEFAULT_LEDGER
     try:
@@ -152,7 +149,7 @@ def _scorer_and_file(run: Run, text: str) -> tuple[str, str]:
 def _corrected_rates(run: Run, place: str) -> list[RoganGladenResult]:
     """The pass rates of the scorers that the judge is calibrated for."""
     from evalstone.results.calibration import calibration_for
-    from evalstone.results.corrected_rates import corrected_share
+    from evalstone.results.human_labels import corrected_share
 
     known = [(info, calibration_for(run.judge, info.signature, place)) for info in run.scorers]
     rates = [corrected_share(run, info.signature, one) for info, one in known if one is not None]
@@ -234,7 +231,7 @@ def compare(
 
     Shows paired differences with confidence intervals, tests, and the samples that changed most.
     """
-    from evalstone.results.compare import Adjustment
+    from evalstone.results.compare import Correction
     from evalstone.results.compare import compare as compare_runs
 
     names = runs or []
@@ -242,10 +239,10 @@ def compare(
         raise ConfigError(f"compare takes two or more runs (folders, IDs, names or last), not {len(names)}")
     result = compare_runs(
         *(find_run(name, ledger) for name in names),
-        by=tuple(slice_by or ()),
-        anyway=allow_mismatch,
-        adjustment=cast("Adjustment", correction),
-        level=confidence,
+        slice_by=tuple(slice_by or ()),
+        allow_mismatch=allow_mismatch,
+        correction=cast("Correction", correction),
+        confidence=confidence,
     )
     compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
 
@@ -282,11 +279,10 @@ def drift(
     from evalstone.results.drift import judge_drift
 
     earlier, later = find_run(before, ledger), find_run(now, ledger)
-    found = judge_drift(earlier, later, level=confidence)
-    if not deliver({"json": (as_stdout(as_json), json_parts({"format": DRIFT_FORMAT, "scorers": found}))}):
-        show_drift(earlier, later, found, console())
-    drifted = any(one.drift.verdict == "drifted" for one in found)
-    return ExitCode.FAILED_THRESHOLD if drifted else ExitCode.OK
+    found = judge_drift(earlier, later, confidence=confidence)
+    if not deliver({"json": (as_stdout(as_json), json_parts(found.to_dict()))}):
+        show_drift(earlier, later, found.scorers, console())
+    return ExitCode.FAILED_THRESHOLD if found.drifted else ExitCode.OK
 
 
 def gate(
@@ -350,11 +346,11 @@ def gate(
     criteria = GateCriteria(
         minimum=titled(scorer_numbers(minimum or [], "--min"), "--min"),
         maximum=titled(scorer_numbers(maximum or [], "--max"), "--max"),
-        no_worse=titled(scorer_numbers(max_regression or [], "--max-regression"), "--max-regression"),
+        max_regression=titled(scorer_numbers(max_regression or [], "--max-regression"), "--max-regression"),
         pass_rate=titled(pass_rates(pass_rate or []), "--pass-rate"),
     )
     before = None if baseline is None else find_run(baseline, ledger)
-    result = check(found, criteria, baseline=before, error=alpha, anyway=allow_mismatch)
+    result = check(found, criteria, baseline=before, alpha=alpha, allow_mismatch=allow_mismatch)
     outputs = {
         "markdown": (markdown, lambda: lines(gate_markdown(result))),
         "junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail")),
@@ -388,28 +384,25 @@ def power(
     Computes from a pilot run how many samples are needed to detect a difference of means, and what the pilot itself can
     detect. Give a second pilot run over the same samples as --baseline for a much more precise estimate.
     """
-    from evalstone.results.sample_size import sample_size
+    from evalstone.results.power_analysis import sample_size
 
     pilot = find_run(run, ledger)
     other = None if baseline is None else find_run(baseline, ledger)
-    plans = sample_size(pilot, difference, baseline=other, power=power, level=confidence, anyway=allow_mismatch)
-    if not plans:
+    found = sample_size(
+        pilot, difference, baseline=other, power=power, confidence=confidence, allow_mismatch=allow_mismatch
+    )
+    if not found.scorers:
         raise ConfigError(f"run {pilot.id} has no scorer with at least two scores")
-    data = {
-        "format": POWER_FORMAT,
-        "run": pilot.id,
-        "baseline": other.id if other else None,
-        "difference": difference,
-        "power": power,
-        "confidence": confidence,
-        "scorers": [asdict(one) for one in plans],
-    }
-    if not deliver({"json": (as_stdout(as_json), json_parts(data))}):
-        _show_power(plans, f"To detect a true difference of {difference:g} with a power of {power:.0%}:")
+    if not deliver({"json": (as_stdout(as_json), json_parts(found.to_dict()))}):
+        _show_power(
+            found.scorers,
+            found.baseline is not None,
+            f"To detect a true difference of {difference:g} with a power of {power:.0%}:",
+        )
     return ExitCode.OK
 
 
-def _show_power(plans: Sequence[ScorerPlan], heading: str) -> None:
+def _show_power(plans: Sequence[ScorerPower], paired: bool, heading: str) -> None:
     from rich.text import Text
 
     screen = console()
@@ -429,12 +422,12 @@ def _show_power(plans: Sequence[ScorerPlan], heading: str) -> None:
             detectable,
         )
     screen.print(rows)
-    for note in _power_notes(plans):
+    for note in _power_notes(plans, paired):
         screen.print(Text(note, style="dim"))
 
 
-def _power_notes(plans: Sequence[ScorerPlan]) -> Iterator[str]:
-    if plans[0].paired:
+def _power_notes(plans: Sequence[ScorerPower], paired: bool) -> Iterator[str]:
+    if paired:
         yield "Both runs score the same samples; the deviation is that of the differences between the two pilot runs."
     else:
         yield (

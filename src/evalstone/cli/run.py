@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.results.run import Run
     from evalstone.results.summary import ScorerInfo
-    from evalstone.run.budget import Stop
+    from evalstone.run.budget import StopSignal
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
     from evalstone.types import JudgeCall, Record
@@ -242,9 +242,9 @@ def _run(
 ) -> int:
     """Run, save, show; the exit code."""
     from evalstone.api import evaluate
-    from evalstone.report.files import write_run
     from evalstone.report.html import run_page
-    from evalstone.run.batch.options import Batch
+    from evalstone.results.files import write_run
+    from evalstone.run.batch.options import BatchOptions
 
     plan, thresholds = _plan(config)
     with interruptible(shuffled=config.gate) as stop:
@@ -267,9 +267,9 @@ def _run(
             concurrency=config.concurrency,
             ledger=config.ledger,
             progress=bar,
-            fresh=config.no_cache,
+            use_cache=not config.no_cache,
             budget=config.budget,
-            batch=Batch(wait=config.wait, on_state=to_stderr) if config.batch else False,
+            batch=BatchOptions(wait=config.wait, on_state=to_stderr) if config.batch else False,
             stop=stop,
             on_record=on_record,
             name=config.name,
@@ -294,8 +294,8 @@ def _plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, list[Th
     """The checked plan of a run and its thresholds. calls_judge: whether the judge needs its API key."""
     from evalstone.api import plan_for
     from evalstone.datasets import load
-    from evalstone.report.files import prepare
-    from evalstone.results.summary import ScorerInfo
+    from evalstone.results.files import prepare
+    from evalstone.run.plan import scorer_info
 
     dataset = load(config.data, mapping=config.map)
     if config.limit is not None and config.limit < len(dataset):
@@ -312,7 +312,7 @@ def _plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, list[Th
 
         batch_api(plan.judge)
     plan.check(asking=calls_judge and not config.batch)
-    thresholds = _thresholds(config, [ScorerInfo.of(one) for one in plan.scorers])
+    thresholds = _thresholds(config, [scorer_info(one) for one in plan.scorers])
     if config.out is not None:
         prepare(config.out)
     return plan, thresholds
@@ -336,7 +336,7 @@ def _thresholds(config: RunConfig, scorers: Sequence[ScorerInfo]) -> list[Thresh
     return thresholds
 
 
-def _gate(plan: Plan, thresholds: Sequence[Threshold], stop: Stop) -> RunGate:
+def _gate(plan: Plan, thresholds: Sequence[Threshold], stop: StopSignal) -> RunGate:
     from evalstone.run.sequential import RunGate
 
     for info, _ in thresholds:
@@ -346,11 +346,11 @@ def _gate(plan: Plan, thresholds: Sequence[Threshold], stop: Stop) -> RunGate:
 
 
 @contextmanager
-def interruptible(*, shuffled: bool = False) -> Generator[Stop]:
+def interruptible(*, shuffled: bool = False) -> Generator[StopSignal]:
     """Within the block, the first Ctrl-C asks the run to stop after the calls in flight; the second forces it."""
-    from evalstone.run.budget import Stop
+    from evalstone.run.budget import StopSignal
 
-    stop = Stop(shuffled=shuffled)
+    stop = StopSignal(shuffled=shuffled)
     before = signal.getsignal(signal.SIGINT)
 
     def on_first(_number: int, _frame: object) -> None:
@@ -398,7 +398,7 @@ def _print_record(names: Mapping[str, str], record: Record) -> None:
         text = f"{outcome.value:.4g}"
     else:
         text = f"failed: {outcome.error}" if isinstance(outcome, Failed) else f"skipped: {outcome.reason}"
-    to_stderr(f"{record.sample}  {names[record.scorer]}  {text}  ({record.seconds:.2f} s)")
+    to_stderr(f"{record.sample}: {names[record.scorer]} {text} ({record.seconds:.2f} s)")
 
 
 def _stopped(result: Run, config: RunConfig, size: int) -> int:
@@ -498,7 +498,7 @@ def _dry_run(config: RunConfig) -> int:
     from evalstone._core import sync
     from evalstone.judges.providers.pricing import at_batch_price
     from evalstone.report.terminal import money
-    from evalstone.run.dry_run import SECONDS_A_CALL, estimate
+    from evalstone.run.dry_run import SECONDS_PER_CALL, estimate
 
     plan, _ = _plan(config, calls_judge=False)
     work = sync.run(estimate(plan, ledger=None if config.no_cache else config.ledger))
@@ -523,6 +523,6 @@ def _dry_run(config: RunConfig) -> int:
     elif work.cost != 0:
         seconds = work.seconds(config.concurrency)
         screen.print(
-            f"About {seconds:.0f} s at {SECONDS_A_CALL:g} s per call and a concurrency of {config.concurrency}."
+            f"About {seconds:.0f} s at {SECONDS_PER_CALL:g} s per call and a concurrency of {config.concurrency}."
         )
     return ExitCode.OK
