@@ -62,7 +62,7 @@ def read_run(name: str | Path, *, ledger: str | None = None) -> Run:
         with Ledger(ledger) as book:
             row = book.run(str(name))
             if row is not None:
-                return _told(Run.from_dict(row.about, book.records(row.id)))
+                return _told(Run.from_dict(row.metadata, book.records(row.id)))
     where = shown(ledger) if ledger is not None else ""
     raise ConfigError(f"there is no results folder {json_line(str(name))}, and no run of that id in the ledger {where}")
 

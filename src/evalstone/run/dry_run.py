@@ -167,7 +167,7 @@ class _Guesses:
     def _stored(self, judge: Judge, question: Question[A], number: int) -> Answer[A] | None:
         if self.book is None:
             return None
-        found = self.book.answers(judge.identity, [question.fingerprint], number=number).get(question.fingerprint)
+        found = self.book.answers(judge.identity, [question.fingerprint], repeat_index=number).get(question.fingerprint)
         return None if found is None else read_stored(question, found)
 
     async def _guess(self, question: Question[A]) -> A:

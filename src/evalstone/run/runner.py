@@ -159,7 +159,7 @@ class _Execution:
         """Find the unfinished run of this plan, or enter a new one; the number of records that stand."""
         if self.book is None:
             return 0
-        row = None if fresh else await self.book.take_up(self.plan.fingerprint)
+        row = None if fresh else await self.book.resume(self.plan.fingerprint)
         if row is None:
             about = self._result(0.0, 0, {}).metadata()
             await self.book.start_run(RunRow(self.id, self.plan.fingerprint, self.started, None, about))

@@ -103,7 +103,7 @@ class Asker:
         try:
             if seat.judge.members:
                 # It takes no place at the gate: its members do, and would wait for it.
-                answer = await seat.judge.answer_through(question, NumberedFrom(key.number, self.through))
+                answer = await seat.judge.answer_through(question, NumberedFrom(key.repeat_index, self.through))
                 cached = answer.cached
             else:
                 answer, cached = await self._answer(seat, question, key)
@@ -133,7 +133,7 @@ class Asker:
         async with self._gate:
             if seat.ledger is not None:
                 seat.ledger.check()
-            answer = await seat.caller.call(question, key.number)
+            answer = await seat.caller.call(question, key.repeat_index)
             await self._keep(seat, question, key, answer)
         return answer, False
 
@@ -144,7 +144,7 @@ class Asker:
             StoredAnswer(
                 question=key.question,
                 judge=key.judge,
-                number=key.number,
+                repeat_index=key.repeat_index,
                 kind=question.kind,
                 reply=answer.reply,
                 usage=answer.usage,

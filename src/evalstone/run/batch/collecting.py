@@ -17,8 +17,8 @@ from evalstone.judges.providers.batch import BatchApi
 from evalstone.judges.providers.capabilities import ModelCapabilities
 from evalstone.judges.providers.pricing import at_batch_price
 from evalstone.ledger import AsyncLedger, StoredAnswer
-from evalstone.ledger.batch_rows import BatchedQuestion, BatchRow, Place
 from evalstone.ledger.batches import batched_questions
+from evalstone.ledger.rows import BatchedQuestion, BatchRow, QuestionBatch
 from evalstone.questions.base import Answer, Question
 from evalstone.run.batch.admission import Admission
 from evalstone.run.budget import LONGER_OUTPUT, Budget, size_of
@@ -54,7 +54,7 @@ class BatchAsker(Asker):
         self.collected: dict[str, Collected] = {}
         self.short = ""
         self._full = False
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, QuestionBatch] = {}
         self._sent: dict[str, ModelCapabilities] = {}
         self._promised = 0.0
         self._took: dict[str, tuple[Usage, float | None]] = {}
@@ -64,7 +64,7 @@ class BatchAsker(Asker):
         self._wanted: set[str] = set()
         self._looking: asyncio.Task[dict[str, BatchedQuestion]] | None = None
 
-    def know(self, places: dict[str, Place], batches: Iterable[BatchRow], run: str) -> None:
+    def know(self, places: dict[str, QuestionBatch], batches: Iterable[BatchRow], run: str) -> None:
         """Take note of where the questions are, and of all batches of the judge, before the scorers ask again."""
         rows = list(batches)
         self._places, self.short, self._full = places, "", False
@@ -250,7 +250,7 @@ class BatchAsker(Asker):
 
 def _refusals(row: BatchRow) -> ModelCapabilities:
     made = ModelCapabilities()
-    made.take_up(row.about)
+    made.take_up(row.metadata)
     return made
 
 
