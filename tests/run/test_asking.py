@@ -44,7 +44,7 @@ class SlowJudge(Judge):
         self.now -= 1
         if self.broken:
             raise JudgeError("broken", reply="raw")
-        return Answer(value=question.read(REPLY), judge=self.identity, reply=REPLY, cost=0.5)
+        return Answer(value=question.parse(REPLY), judge=self.identity, reply=REPLY, cost=0.5)
 
 
 def test_equal_questions_at_the_same_time_are_one_call() -> None:

@@ -225,7 +225,8 @@ def value_of(question: Question[A], reply: Reply) -> A:
 
 
 def _correction(question: Question[Any], error: str) -> str:
-    form = "the JSON object that was asked for, complete" if question.wanted is not None else "the answer asked for"
+    is_json = question.json_schema is not None
+    form = "the JSON object that was asked for, complete" if is_json else "the answer asked for"
     return f"That reply cannot be used: {error}. Reply again with {form}, and nothing else."
 
 

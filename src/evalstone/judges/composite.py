@@ -20,7 +20,7 @@ from evalstone.errors import (
     RunAborted,
 )
 from evalstone.judges.base import Judge, NumberedFrom, Put, leaves, put_directly
-from evalstone.questions.base import Answer, ContextLimits, Question, failed_step, step_of
+from evalstone.questions.base import Answer, ContextLimits, Question, failed_call, judge_call
 from evalstone.types import JudgeCall, Usage, total_cost
 
 A = TypeVar("A")
@@ -115,9 +115,9 @@ class Hearing:
         try:
             answer = await self._put(member, question, number)
         except JudgeError as error:
-            self.steps.append(failed_step(question, error, member.identity, self._start + number))
+            self.steps.append(failed_call(question, error, member.identity, self._start + number))
             raise
-        self.steps.append(step_of(question, answer, self._start + number))
+        self.steps.append(judge_call(question, answer, self._start + number))
         return answer
 
     async def ask_all(
@@ -134,7 +134,7 @@ class Hearing:
             for task in tasks:
                 task.cancel()
         order = {(judge.identity, self._start + number): place for place, (judge, number) in enumerate(asked)}
-        self.steps.sort(key=lambda step: order.get((step.judge, step.number), -1))
+        self.steps.sort(key=lambda step: order.get((step.judge, step.repeat_index), -1))
         answers = [one for one in results if isinstance(one, Answer)]
         silent: dict[str, JudgeError | JudgeUnavailable] = {}
         for (judge, number), one in zip(asked, results, strict=True):

@@ -24,7 +24,7 @@ class Judging:
     def _count(self, step: JudgeCall) -> None:
         kind = (step.detail or {}).get("kind")
         if kind is not None:
-            key = hash((step.judge, step.fingerprint, step.number))
+            key = hash((step.judge, step.fingerprint, step.repeat_index))
             if key not in self._seen:
                 self._seen.add(key)
                 made = _Cascade if kind == "cascade" else _Vote

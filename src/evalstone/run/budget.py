@@ -104,6 +104,6 @@ def _check_prices(judge: Judge) -> None:
 def size_of(question: Question[Any]) -> Usage:
     """About how many tokens a question takes, and an answer of usual length to it: four bytes to a token."""
     system, user = question.render()
-    schema = json.dumps(question.wanted or {})
+    schema = json.dumps(question.json_schema or {})
     asked = len(system.encode()) + len(user.encode()) + len(schema)
     return Usage(asked // BYTES_A_TOKEN, len(json.dumps(question.example())) // BYTES_A_TOKEN, 0, 1)

@@ -174,7 +174,7 @@ class _Guesses:
         try:
             return (await self.lexical.answer(question)).value
         except JudgeDeclined:
-            return question.read(json.dumps(question.example()))
+            return question.parse(json.dumps(question.example()))
 
 
 class _Asking:

@@ -11,7 +11,7 @@ from evalstone.errors import EvalstoneError, JudgeError, RunAborted
 from evalstone.judges.base import Judge, NumberedFrom
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.rows import Key
-from evalstone.questions.base import Answer, ContextLimits, Question, failed_step, step_of, unpaid, unpaid_step
+from evalstone.questions.base import Answer, ContextLimits, Question, cached_call, failed_call, judge_call
 from evalstone.run.budget import Budget
 from evalstone.run.calling import Caller
 from evalstone.types import NO_USAGE, JudgeCall, Record
@@ -69,7 +69,7 @@ class Asker:
     async def through(self, member: Judge, question: Question[A], number: int = 0) -> Answer[A]:
         """How the run's judge puts a question to a member: see `Put`. What cost nothing says so."""
         answer, cached = await self._put(self._seat(member), question, number)
-        return unpaid(answer) if cached else answer
+        return answer.as_cached() if cached else answer
 
     def _seat(self, judge: Judge) -> _Seat:
         seat = self._seats.get(id(judge))
@@ -179,7 +179,7 @@ async def _joined(flight: asyncio.Task[tuple[Answer[Any], bool]]) -> tuple[Answe
     except JudgeError as error:
         told = copy.copy(error)
         told.usage, told.cost, told.seconds = NO_USAGE, 0.0, 0.0
-        told.members = tuple(map(unpaid_step, error.members))
+        told.members = tuple(map(cached_call, error.members))
         raise told from None
 
 
@@ -215,10 +215,10 @@ class Transcript:
         try:
             answer, cached = await self._asker.put(question)
         except JudgeError as error:
-            self.steps.append(failed_step(question, error, self._asker.identity))
+            self.steps.append(failed_call(question, error, self._asker.identity))
             raise
         except RunAborted as error:
             self.ended = error
             raise
-        self.steps.append(step_of(question, unpaid(answer) if cached else answer))
+        self.steps.append(judge_call(question, answer.as_cached() if cached else answer))
         return answer.value

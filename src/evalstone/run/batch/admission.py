@@ -64,4 +64,4 @@ class Admission(Asker):
         try:
             return (await self._lexical.answer(question)).value
         except JudgeDeclined:
-            return question.read(json.dumps(question.example()))
+            return question.parse(json.dumps(question.example()))
