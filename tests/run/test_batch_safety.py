@@ -38,7 +38,7 @@ def lost_batch(folder: Path, model: str = OPENAI) -> str:
         (row,) = batches.open_batches(ledger, ModelJudge(model).identity)
         with ledger.transaction(writing=True) as connection:
             an_hour_ago = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
-            connection.exec_driver_sql(f"UPDATE batches SET remote = NULL, made = '{an_hour_ago}'")
+            connection.exec_driver_sql(f"UPDATE batches SET remote = NULL, created = '{an_hour_ago}'")
     return row.id
 
 

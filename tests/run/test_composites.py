@@ -73,9 +73,9 @@ class Paid(Judge):
         self.now -= 1
         if self.broken:
             raise ProviderError("broken", cost=0.1, usage=Usage(1, 1, 0, 1))
-        reply = json.dumps(filled(dict(question.schema() or {})))
+        reply = json.dumps(filled(dict(question.json_schema or {})))
         return Answer(
-            value=question.read(reply),
+            value=question.parse(reply),
             judge=self.name,
             reply=reply,
             cost=0.5,

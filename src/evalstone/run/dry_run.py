@@ -169,4 +169,4 @@ async def stand_in(question: Question[A]) -> A:
     try:
         return (await LexicalJudge().answer(question)).value
     except JudgeDeclined:
-        return question.read(json.dumps(question.example()))
+        return question.parse(json.dumps(question.example()))

@@ -24,7 +24,7 @@ from evalstone.errors import (
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.rows import Key
-from evalstone.questions.base import Answer, ContextLimits, Question, failed_step, step_of, unpaid, unpaid_step
+from evalstone.questions.base import Answer, ContextLimits, Question, cached_call, failed_call, judge_call
 from evalstone.run.budget import Budget
 from evalstone.types import NO_USAGE, JudgeCall, Record
 
@@ -298,10 +298,10 @@ class Recording:
     def _keep(self, question: Question[A], key: Key, outcome: Answer[A] | JudgeError, *, cached: bool) -> Answer[A]:
         if isinstance(outcome, JudgeError):
             error = unpaid_error(outcome) if cached else outcome
-            self.calls.append(failed_step(question, error, key.judge, key.repeat_index))
+            self.calls.append(failed_call(question, error, key.judge, key.repeat_index))
             raise error
-        answer = unpaid(outcome) if cached else outcome
-        self.calls.append(step_of(question, answer, key.repeat_index))
+        answer = outcome.as_cached() if cached else outcome
+        self.calls.append(judge_call(question, answer, key.repeat_index))
         return answer
 
     async def close(self) -> None:
@@ -321,9 +321,9 @@ class Recording:
                 continue
             error = flight.task.exception()
             if error is None:
-                self.calls.append(step_of(flight.question, flight.task.result(), flight.key.repeat_index))
+                self.calls.append(judge_call(flight.question, flight.task.result(), flight.key.repeat_index))
             elif isinstance(error, JudgeError):
-                self.calls.append(failed_step(flight.question, error, flight.key.judge, flight.key.repeat_index))
+                self.calls.append(failed_call(flight.question, error, flight.key.judge, flight.key.repeat_index))
         self._own.clear()
 
 
@@ -405,7 +405,7 @@ def unpaid_error(error: JudgeError) -> JudgeError:
     """The failure of a call that another paid for."""
     shared = copy.copy(error)
     shared.usage, shared.cost, shared.seconds = NO_USAGE, 0.0, 0.0
-    shared.members = tuple(map(unpaid_step, error.members))
+    shared.members = tuple(map(cached_call, error.members))
     return shared
 
 
