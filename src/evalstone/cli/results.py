@@ -77,7 +77,7 @@ def _ledger_runs(ledger: str) -> list[dict[str, Any]]:
     from evalstone.ledger.store import Ledger
 
     with Ledger(ledger) as opened:
-        return [{**row.about, "run": row.id, "started": row.started} for row in opened.runs()]
+        return [{**row.metadata, "run": row.id, "started": row.started} for row in opened.runs()]
 
 
 def report(
