@@ -14,6 +14,7 @@ from evalstone.judges.cascade import Cascade
 from evalstone.judges.fitting import CascadeFit, LabelledQuestion
 from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
+from evalstone.ledger.location import DEFAULT_LEDGER
 from evalstone.results.run import Run
 from evalstone.run.apply import apply
 from evalstone.run.batch.options import Batch
@@ -22,8 +23,6 @@ from evalstone.run.plan import Plan, scorers_from
 from evalstone.run.runner import execute
 from evalstone.run.session import Asker
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
-
-DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
 
 
 def plan_for(

@@ -61,7 +61,7 @@ def test_labels_in_a_file_of_their_own_calibrate_the_lexical_judge(tmp_path: Pat
     copy = json.loads((tmp_path / "copy.json").read_text())
     assert len(copy["pairs"]) == 60
     assert ElementTree.parse(tmp_path / "diagram.svg").getroot().tag.endswith("svg")
-    found = calibration_for(copy["judge"], copy["scorer"]["signature"], tmp_path / ".evalstone" / "ledger.db")
+    found = calibration_for(copy["judge"], copy["scorer"], tmp_path / ".evalstone" / "ledger.db")
     assert found is not None
     assert found.columns == ("annotator_1", "annotator_2")
 
@@ -69,8 +69,8 @@ def test_labels_in_a_file_of_their_own_calibrate_the_lexical_judge(tmp_path: Pat
 def test_a_calibration_can_be_printed_as_one_line_of_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     data = json.loads(printed("calibrate", "--labels", str(DEMO_DATA), "--json", "--fit", "platt", "--maximise", "f1"))
-    assert (data["recalibration"]["kind"], data["threshold"]["measure"]) == ("platt", "f1")
-    assert data["measures"]["as_it_stands"]["bins"]
+    assert (data["recalibration"]["kind"], data["threshold"]["objective"]) == ("platt", "f1")
+    assert data["measures"]["raw"]["bins"]
 
 
 def test_scores_that_an_edit_loses_are_told_where_nothing_else_is_found(
@@ -86,31 +86,31 @@ def test_scores_that_an_edit_loses_are_told_where_nothing_else_is_found(
 
 def test_an_audit_prints_a_line_an_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    shown = printed("audit", "--edit", "padded", "--edit", "position", "--samples", "12")
+    shown = printed("audit", "--edit", "verbosity", "--edit", "position", "--samples", "12")
     for told in (
         "12 of 60 samples",
-        "asked_again",
+        "repeat",
         "passages_reversed",
-        "padded",
+        "verbosity",
         "adjusted by Holm",
         "unedited: mean",
     ):
         assert told in shown
-    assert "canary" not in shown
+    assert "injection" not in shown
 
 
 def test_an_audit_can_be_printed_as_one_line_of_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    data = json.loads(printed("audit", str(DEMO_DATA), "-s", "hallucination", "--edit", "headed", "--json"))
-    assert [effect["edit"] for effect in data["effects"]] == ["asked_again", "headed"]
+    data = json.loads(printed("audit", str(DEMO_DATA), "-s", "hallucination", "--edit", "with_headings", "--json"))
+    assert [effect["perturbation"] for effect in data["effects"]] == ["repeat", "with_headings"]
     assert data["scorers"][0]["name"] == "hallucination"
 
 
 def test_the_cost_of_an_audit_is_known_before_and_its_edits_are_listed() -> None:
-    dry = printed("audit", "--dry-run", "--judge", "openai/gpt-5.1", "--edit", "padded", "--samples", "3")
+    dry = printed("audit", "--dry-run", "--judge", "openai/gpt-5.1", "--edit", "verbosity", "--samples", "3")
     assert "6 versions of 3 samples, judged by openai/gpt-5.1" in dry
     assert "$" in dry
-    assert "canary_ready_reply" in printed("audit", "--edits")
+    assert "injection_ready_reply" in printed("audit", "--edits")
 
 
 @pytest.mark.parametrize(
@@ -120,12 +120,12 @@ def test_the_cost_of_an_audit_is_known_before_and_its_edits_are_listed() -> None
         (["calibrate", "--labels", "{demo}", "--label", "gold"], "no row has the column 'gold'; columns: "),
         (["calibrate", "--labels", "{demo}", "--label-range", "1-5"], "--label-range takes LOW:HIGH"),
         (["calibrate", "--labels", "{demo}", "--maximise", "acuracy"], "did you mean accuracy"),
-        (["calibrate", "--labels", "{demo}", "--fit", "isotone"], "did you mean isotonic"),
+        (["calibrate", "--labels", "{demo}", "--fit", "isotone"], "must be 'auto', 'platt' or 'isotonic'"),
         (["calibrate", "--labels", "{demo}", "-s", "fathfulness"], "did you mean faithfulness"),
         (["calibrate", "--labels", "{demo}", "--map", "x"], "FIELD=COLUMN"),
-        (["audit", "--edit", "canry"], "did you mean canary"),
+        (["audit", "--edit", "injecton"], "did you mean injection"),
         (["audit", "--judge", "lexcal"], "did you mean lexical"),
-        (["audit", "--threshold", "3"], "must be above 0 and at most 1, not 3"),
+        (["audit", "--threshold", "3"], "must be at most 1, not 3"),
     ],
 )
 def test_a_wrong_call_says_what_to_mend(

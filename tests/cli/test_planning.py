@@ -9,7 +9,7 @@ import pytest
 
 from evalstone.cli.planning import configured, judge_spec, planned
 from evalstone.errors import ConfigError, DataError
-from evalstone.report import read_run
+from evalstone.results.files import read_run
 from tests.cli.test_commands import at, evalstone
 from tests.serving import serving
 

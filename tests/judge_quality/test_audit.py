@@ -75,10 +75,10 @@ def test_the_choices_of_a_scorer_are_put_in_another_order():
     assert made.not_applicable == ("options_reversed",)
 
 
-def test_edits_that_no_sample_allows_are_told():
+def test_perturbations_that_apply_to_no_sample_are_listed():
     made = audited(perturbations=("options_reversed", "contracted", "verbosity"))
     assert made.not_applicable == ("options_reversed", "contracted")
-    with pytest.raises(ConfigError, match="applied: repeat, padded"):
+    with pytest.raises(ConfigError, match="applied: repeat, verbosity"):
         made["contracted"]
 
 
@@ -89,7 +89,7 @@ def test_so_many_samples_are_drawn_the_same_each_time():
     assert (few.samples, few.dataset_size, few["verbosity"].n) == (5, 12, 5)
 
 
-def test_paraphrases_of_your_own_are_edits_whatever_their_column_is_called():
+def test_paraphrases_of_your_own_are_perturbations_whatever_their_column_is_called():
     samples = [{"id": "a:b", "output": "A.", "context": ["A."], "x:y %": "B, that is."}]
     made = audited(data=samples, perturbations=("verbosity",), paraphrases=("x:y %", "x:y %", "nowhere"))
     assert made["paraphrase_x:y %"].n == made["verbosity"].n == 1
@@ -105,7 +105,9 @@ def test_the_threshold_is_the_paraphrase_one_or_that_of_a_calibration_or_the_sco
     assert learned is not None
     calibrated = audit(judge="lexical", ledger=ledger, config=how).scorers[0]
     assert (calibrated.threshold, calibrated.threshold_source) == (learned.value, "calibration")
-    given = audit(judge="lexical", ledger=None, config=AuditConfig(perturbations=("with_headings",), threshold=0.25, samples=8))
+    given = audit(
+        judge="lexical", ledger=None, config=AuditConfig(perturbations=("with_headings",), threshold=0.25, samples=8)
+    )
     assert (given.scorers[0].threshold, given.scorers[0].threshold_source) == (0.25, "config")
 
 
@@ -137,8 +139,8 @@ def test_an_audit_in_which_nothing_was_scored_is_refused_with_the_reason():
     ("how", "told"),
     [
         ({"perturbations": ("verbosty",)}, "did you mean verbosity"),
-        ({"threshold": 2.0}, "the threshold must be above 0 and at most 1"),
-        ({"samples": 0}, "samples must be 1 or more"),
+        ({"threshold": 2.0}, "the threshold of faithfulness must be at most 1"),
+        ({"samples": 0}, "samples must be greater than 0"),
     ],
 )
 def test_a_wrong_call_is_refused(how: dict[str, Any], told: str):
@@ -148,7 +150,11 @@ def test_a_wrong_call_is_refused(how: dict[str, Any], told: str):
 
 def test_several_scorers_are_audited_side_by_side_and_adjusted_together():
     made = audit(
-        SAMPLES, ["faithfulness", "hallucination"], judge="lexical", ledger=None, config=AuditConfig(perturbations=("verbosity",))
+        SAMPLES,
+        ["faithfulness", "hallucination"],
+        judge="lexical",
+        ledger=None,
+        config=AuditConfig(perturbations=("verbosity",)),
     )
     assert [one.name for one in made.scorers] == ["faithfulness", "hallucination"]
     assert [one.perturbation.name for one in made.effects] == ["repeat", "verbosity"] * 2
@@ -159,7 +165,13 @@ def test_what_an_audit_would_ask_is_known_before():
     from evalstone._core import sync  # noqa: PLC0415 - where it is used
 
     first, again = sync.run(
-        estimate_audit(SAMPLES, "faithfulness", judge="openai/gpt-5.1", ledger=None, config=AuditConfig(perturbations=("verbosity",)))
+        estimate_audit(
+            SAMPLES,
+            "faithfulness",
+            judge="openai/gpt-5.1",
+            ledger=None,
+            config=AuditConfig(perturbations=("verbosity",)),
+        )
     )
     assert (first.samples, again.samples) == (24, 12)
     assert again.calls == 24

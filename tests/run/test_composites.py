@@ -32,7 +32,7 @@ from evalstone.ledger import AsyncLedger
 from evalstone.ledger.store import Ledger
 from evalstone.questions import ClaimSupported, ListClaims, VerifyClaims
 from evalstone.questions.base import Answer, Question
-from evalstone.report import read_run, write_run
+from evalstone.results.files import read_run, write_run
 from evalstone.run.budget import Budget
 from evalstone.run.calling import Caller
 from evalstone.run.dry_run import estimate

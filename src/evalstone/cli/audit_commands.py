@@ -92,7 +92,11 @@ def list_edits() -> None:
 
 def show_audit(made: Audit, screen: Console) -> None:
     """Print an audit: a table a scorer, what each significant effect means, what was not applicable."""
-    taken = f"{made.samples} samples" if made.samples == made.dataset_size else f"{made.samples} of {made.dataset_size} samples"
+    taken = (
+        f"{made.samples} samples"
+        if made.samples == made.dataset_size
+        else f"{made.samples} of {made.dataset_size} samples"
+    )
     screen.print(Text.assemble((safe(made.dataset_name), "bold"), f": {taken}, judged by ", (safe(made.judge), "bold")))
     if made.judge_note:
         screen.print(Text(made.judge_note, style="dim"))
@@ -158,7 +162,9 @@ def _findings(effects: list[Effect], scorer: AuditedScorer) -> Iterator[Text]:
     by_why: dict[str, list[str]] = {}
     for one in swayed:
         counted = one.perturbation.direction and not one.follows_injection(lower_is_better=scorer.lower_is_better)
-        by_why.setdefault(COUNTED if counted else safe(one.perturbation.why), []).append(safe(one.perturbation.name, 30))
+        by_why.setdefault(COUNTED if counted else safe(one.perturbation.why), []).append(
+            safe(one.perturbation.name, 30)
+        )
     yield Text("\nSwayed by:")
     for why, names in by_why.items():
         yield Text(f"  {why} ({', '.join(names)})")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from evalstone._core.json import to_jsonable
-from evalstone.api import DEFAULT_LEDGER
 from evalstone.cli.outputs import Outputs, deliver, lines
 from evalstone.cli.screen import console
 from evalstone.datasets import load
@@ -47,7 +46,7 @@ class View:
 
 def found_run(name: str, ledger: str | None, data: str | None = None) -> Run:
     """The run of that name, with its samples at hand where `data` holds them."""
-    run = read_run(name, ledger=ledger or DEFAULT_LEDGER)
+    run = read_run(name, ledger=ledger)
     return run if data is None else with_data(run, load(data))
 
 

@@ -48,7 +48,9 @@ def report(
     from evalstone.cli.outputs import Outputs  # noqa: PLC0415
 
     outputs = Outputs(html, markdown, csv, as_json, junit)
-    place = (ledger or reporting.DEFAULT_LEDGER) if calibrated else None
+    from evalstone.ledger.location import DEFAULT_LEDGER  # noqa: PLC0415
+
+    place = (ledger or DEFAULT_LEDGER) if calibrated else None
     view = reporting.View(worst=worst, by=tuple(by or ()), labels=tuple(labels or ()), calibrations=place)
     raise typer.Exit(reporting.report(reporting.found_run(run, ledger, data), view, outputs))
 
@@ -58,9 +60,7 @@ def compare(
     ledger: LedgerOption = None,
     by: ByOption = None,
     anyway: AnywayOption = False,
-    adjust: Annotated[
-        str, typer.Option("--adjust", help="For looking at many: holm, fdr_bh or none.")
-    ] = "holm",
+    adjust: Annotated[str, typer.Option("--adjust", help="For looking at many: holm, fdr_bh or none.")] = "holm",
     most: Annotated[int, typer.Option(help="How many of the most changed samples to show.", min=0)] = 3,
     anchor: Annotated[
         bool, typer.Option("--anchor", help="The same outputs judged then and now: has the judge drifted?")

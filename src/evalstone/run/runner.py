@@ -117,7 +117,10 @@ class _Execution:
         self.done = SpillingRecords(plan.size)
         self.rounds: Rounds | None = None
         self.purse: Budget | None = None
-        self.tallies = {s.signature: SummaryBuilder(ScorerInfo(s.name, s.signature, s.scale, s.lower_is_better)) for s in plan.scorers}
+        self.tallies = {
+            s.signature: SummaryBuilder(ScorerInfo(s.name, s.signature, s.scale, s.lower_is_better))
+            for s in plan.scorers
+        }
         self.judging = JudgeStats() if plan.judge.members else None
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
