@@ -10,7 +10,7 @@ from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.judge_quality.calibrate import JudgeOptions
-from evalstone.run.budget import Stop
+from evalstone.run.budget import StopSignal
 
 ROWS = [
     {"id": "a", "output": "Paris is in France.", "context": ["Paris is in France."], "label": "supported"},
@@ -99,7 +99,7 @@ def test_a_setting_of_another_type_or_out_of_range_is_refused(kind: Any, setting
 
 
 def test_a_run_that_was_stopped_before_its_first_score_says_so(tmp_path: Path):
-    stop = Stop()
+    stop = StopSignal()
     stop.request("interrupted")
     with pytest.raises(RunAborted, match="before the run stopped: interrupted"):
         calibrate(ROWS, ledger=tmp_path / "ledger.db", options=JudgeOptions(stop=stop))

@@ -1,4 +1,4 @@
-"""What an one must not change: the words of the text, the passages as a set, the sample's id."""
+"""What a perturbation must not change: the words of the text, the passages as a set, the sample's id."""
 
 from __future__ import annotations
 

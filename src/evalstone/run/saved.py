@@ -31,7 +31,7 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
         with Ledger(str(url)) as opened:
             row = opened.run(str(name))
             if row is not None:
-                return Run.from_dict(row.about, opened.records(row.id))
+                return Run.from_dict(row.metadata, opened.records(row.id))
     raise ConfigError(
         f"there is no results folder {json_line(str(name))}, and no run of that id in the ledger {shown(url)}"
     )
