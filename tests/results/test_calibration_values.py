@@ -21,8 +21,8 @@ from evalstone.results.calibration import (
 from evalstone.results.calibration.learning import held_out, learned
 from evalstone.results.calibration.measures import measured, measures_as_data
 from evalstone.results.calibration.store import stored
+from evalstone.stats.calibration import Isotonic, Platt
 from evalstone.stats.classification import Confusion
-from evalstone.stats.recalibration import Isotonic, Platt
 
 
 def _labels(given: Any) -> tuple[float | None, ...]:

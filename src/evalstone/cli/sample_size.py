@@ -15,7 +15,7 @@ from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
 from evalstone.results.sample_size import ScorerPlan
 from evalstone.results.sample_size import sample_size as planned
-from evalstone.stats.power import Plan
+from evalstone.stats.power import SampleSizePlan
 
 OK = 0
 PLAN_FORMAT = 1
@@ -66,7 +66,7 @@ def _show(plans: Sequence[ScorerPlan], wanted: Wanted, *, paired: bool) -> None:
         screen.print(Text(told, style="dim"))
 
 
-def _needed(plan: Plan) -> tuple[Text, str]:
+def _needed(plan: SampleSizePlan) -> tuple[Text, str]:
     """How many samples and between which; a pilot that does not vary cannot say."""
     if not plan.deviation:
         return Text("-"), "-"

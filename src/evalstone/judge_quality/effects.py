@@ -9,8 +9,7 @@ from typing import Any
 
 from evalstone.judge_quality.perturbations import AGAIN, Edit
 from evalstone.results.calibration.values import interval_as_data
-from evalstone.stats.intervals import Interval
-from evalstone.stats.proportions import wilson_interval
+from evalstone.stats.intervals import Interval, wilson_interval
 
 MOVED = 0.1
 ERROR_RATE = 0.05
@@ -127,7 +126,7 @@ def _shift(pairs: Sequence[tuple[float, float]], scale: float) -> tuple[Interval
 
 def _more_flips(pairs: Sequence[tuple[str, float, float]], again: Scores, threshold: float) -> float | None:
     """The p-value of flipping by the edit as often as by chance; None where nothing was asked again."""
-    from evalstone.stats.comparison import mcnemar  # noqa: PLC0415 - numpy, which only an audit needs
+    from evalstone.stats.paired_tests import mcnemar  # noqa: PLC0415 - numpy, which only an audit needs
 
     only_edit = only_chance = both = 0
     for sample, was, now in pairs:

@@ -54,7 +54,7 @@ def cells(line: Line) -> tuple[str, ...]:
         spread(line),
         p_told(line.p_value),
         f"{result.wins}/{result.ties}/{result.losses}",
-        "-" if result.dz is None else signed(result.dz, 2),
+        "-" if result.cohen_dz is None else signed(result.cohen_dz, 2),
     )
 
 
@@ -192,7 +192,7 @@ def _csv_row(line: Line) -> Sequence[str | float | int | None]:
     difference = result.difference
     return (
         line.title, line.a, line.b, line.field, line.key, result.n, result.mean_a, result.mean_b, difference.mean,
-        difference.low, difference.high, result.p_value, line.p_value, result.dz, result.wins, result.ties,
+        difference.low, difference.high, result.p_value, line.p_value, result.cohen_dz, result.wins, result.ties,
         result.losses, line.sign, line.info.signature, result.wilcoxon.p_value,
         None if result.mcnemar is None else result.mcnemar.p_value,
     )  # fmt: skip

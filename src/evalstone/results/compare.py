@@ -60,9 +60,9 @@ class Line:
     @property
     def sign(self) -> Literal["better", "worse", "unclear"]:
         """Whether b is better or worse than a at the level of the comparison, after adjustment."""
-        if self.p_value > 1 - self.result.difference.level or self.result.gain == 0:
+        if self.p_value > 1 - self.result.difference.confidence or self.result.improvement == 0:
             return "unclear"
-        return "better" if self.result.gain > 0 else "worse"
+        return "better" if self.result.improvement > 0 else "worse"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _line(line: Line) -> dict[str, Any]:
         "adjusted_p_value": line.p_value,
         "one_sided": line.one_sided,
         **to_jsonable(line.result),
-        "gain": line.result.gain,
+        "gain": line.result.improvement,
         "changes": to_jsonable(line.changes),
     }
 
@@ -172,7 +172,7 @@ def _all_runs(runs: Mapping[str, Run], lines: Sequence[Line], level: float) -> d
         named = {name: group for _, groups in reversed(values.values()) for name, group in groups.items()}
         groups = grouped(common, named)
         result = compare_many(
-            columns, scale=info.scale, level=level, groups=groups, lower_is_better=info.lower_is_better
+            columns, scale=info.scale, confidence=level, groups=groups, lower_is_better=info.lower_is_better
         )
         if result is not None:
             found[title] = result
@@ -186,7 +186,7 @@ def _letter(number: int) -> str:
 def _compared(one: Paired, name: str, level: float) -> list[Line]:
     info = one.info
     result = compare_pairs(
-        one.a, one.b, scale=info.scale, level=level, groups=one.groups, lower_is_better=info.lower_is_better
+        one.a, one.b, scale=info.scale, confidence=level, groups=one.groups, lower_is_better=info.lower_is_better
     )
     if result is None:
         return []

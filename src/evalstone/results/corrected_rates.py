@@ -14,7 +14,7 @@ from evalstone.results.calibration.values import Calibration
 from evalstone.results.run import Run
 from evalstone.results.scores import scored
 from evalstone.results.summary import ScorerInfo
-from evalstone.stats.rogan_gladen import CorrectedRate, corrected_rate, hits
+from evalstone.stats.rogan_gladen import RoganGladenEstimate, count_correct, rogan_gladen
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class RoganGladenResult:
     title: str
     info: ScorerInfo
     threshold: float
-    result: CorrectedRate
+    result: RoganGladenEstimate
     told: tuple[str, ...]
 
 
@@ -42,9 +42,9 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, level: f
     values, groups = scored(run, line.info.signature)
     at = calibration.usual / calibration.scale
     judged = [value >= at for value, _ in calibration.decided]
-    right, wrong = hits(judged, [truth for _, truth in calibration.decided])
+    right, wrong = count_correct(judged, [truth for _, truth in calibration.decided])
     passed = sum(value >= calibration.usual for value in values.values())
-    result = corrected_rate(passed, len(values), sensitivity=right, specificity=wrong, level=level)
+    result = rogan_gladen(passed, len(values), sensitivity=right, specificity=wrong, confidence=level)
     if result is None:
         raise ConfigError(f"{line.info.name} has no score to correct")
     told: list[str] = []

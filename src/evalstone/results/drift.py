@@ -12,7 +12,7 @@ from evalstone.errors import ConfigError
 from evalstone.results.pairing import paired
 from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo
-from evalstone.stats.slices import Drift, drift
+from evalstone.stats.comparison import Drift, drift
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def judge_drift(
         raise ConfigError(f"anchors must be the same samples with the same answers, to the letter: {told}")
     made: list[ScorerDrift] = []
     for one in paired(before, now, anyway=True).scorers:
-        found = drift(one.a, one.b, scale=one.info.scale, level=level, tolerance=tolerance)
+        found = drift(one.a, one.b, scale=one.info.scale, confidence=level, tolerance=tolerance)
         if found is not None:
             made.append(ScorerDrift(one.title, one.info, found, one.one_sided))
     return tuple(made)

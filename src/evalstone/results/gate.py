@@ -17,7 +17,17 @@ from evalstone.results.pairing import paired
 from evalstone.results.run import Run
 from evalstone.results.scores import values_of
 from evalstone.results.summary import ScorerSummary
-from evalstone.stats.gates import AtLeast, AtMost, Criterion, Decision, NoWorse, PassRate, Verdict, decide, overall
+from evalstone.stats.gates import (
+    AtLeast,
+    AtMost,
+    Criterion,
+    Decision,
+    MaxRegression,
+    PassRate,
+    Verdict,
+    decide,
+    overall,
+)
 
 GATE_FORMAT = 1
 
@@ -102,8 +112,8 @@ def gate(
                 raise ConfigError(f"--no-worse {name}: no sample was scored by it in both runs")
             if one.one_sided:
                 told[f"{name}: {one.one_sided} with a score in one run only are left out of --no-worse"] = None
-            listed.append(NoWorse(name, one.b, one.a, margin, info.scale, info.lower_is_better, one.groups))
-    return Gate(run, baseline, decide(listed, error=error), error, tuple(told))
+            listed.append(MaxRegression(name, one.b, one.a, margin, info.scale, info.lower_is_better, one.groups))
+    return Gate(run, baseline, decide(listed, alpha=error), error, tuple(told))
 
 
 def _bars(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:

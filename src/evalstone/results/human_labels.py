@@ -17,8 +17,9 @@ from evalstone.results.calibration.wording import LabelReader
 from evalstone.results.run import Run
 from evalstone.results.scores import grouped, scored
 from evalstone.results.summary import ScorerInfo
-from evalstone.stats.ppi import Corrected, ppi_mean
-from evalstone.stats.stratified_sampling import next_to_label, score_strata
+from evalstone.stats.ppi import PPIEstimate, ppi_mean
+from evalstone.stats.stratified_sampling import score_strata
+from evalstone.stats.stratified_sampling import select_for_labeling as choose
 from evalstone.types import Sample
 
 
@@ -28,7 +29,7 @@ class PPIResult:
 
     title: str
     info: ScorerInfo
-    result: Corrected
+    result: PPIEstimate
     told: tuple[str, ...]
 
 
@@ -63,7 +64,9 @@ def corrected(run: Run, scorer: str, labels: Mapping[str, float], *, level: floa
     told = [f"{len(labels) - count} labelled samples have no score and are left out"] if count < len(labels) else []
     judged = list(values.values())
     strata = score_strata(judged)
-    result = ppi_mean(judged, human, scale=line.info.scale, level=level, strata=strata, groups=grouped(values, groups))
+    result = ppi_mean(
+        judged, human, scale=line.info.scale, confidence=level, strata=strata, groups=grouped(values, groups)
+    )
     if result is None:
         raise ConfigError(f"{line.info.name} has no score to correct")
     return PPIResult(run.titles[line.info.signature], line.info, result, tuple(told))
@@ -82,5 +85,5 @@ def select_for_labeling(
     names = list(values)
     places = {name: place for place, name in enumerate(names)}
     labelled = {places[name]: label for name, label in labels.items() if name in places}
-    chosen = next_to_label(list(values.values()), labelled=labelled, n=count, scale=line.info.scale, seed=seed)
+    chosen = choose(list(values.values()), labeled=labelled, n=count, scale=line.info.scale, seed=seed)
     return tuple(names[place] for place in chosen.indexes)

@@ -17,7 +17,7 @@ from evalstone.results.run import Run
 from evalstone.results.scores import values_of
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.intervals import cluster_spread, mean_of, plain_spread
-from evalstone.stats.power import Plan, detectable_difference, plan_from
+from evalstone.stats.power import SampleSizePlan, detectable_difference, plan_sample_size
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ScorerPlan:
 
     title: str
     info: ScorerInfo
-    plan: Plan
+    plan: SampleSizePlan
     paired: bool
     design_effect: float
 
@@ -57,7 +57,7 @@ def sample_size(
     made: list[ScorerPlan] = []
     for pilot in pilots:
         effect = _design_effect(pilot.values, pilot.groups)
-        plan = plan_from(pilot.values, difference, power=power, level=level, design_effect=effect)
+        plan = plan_sample_size(pilot.values, difference, power=power, confidence=level, design_effect=effect)
         if plan is not None:
             made.append(ScorerPlan(pilot.title, pilot.info, plan, baseline is not None, effect))
     return tuple(made)

@@ -54,10 +54,10 @@ def slices(run: Run, by: By | Iterable[By], *, level: float = 0.95) -> tuple[Sco
         means = [
             SliceMean(field, str(part.key), part.interval)
             for field, column in fields.items()
-            for part in slice_by(found, column, scale=info.scale, level=level, groups=groups)
+            for part in slice_by(found, column, scale=info.scale, confidence=level, groups=groups)
         ]
         worst = worst_slices(
-            found, fields, scale=info.scale, level=level, lower_is_better=info.lower_is_better, groups=groups
+            found, fields, scale=info.scale, confidence=level, lower_is_better=info.lower_is_better, groups=groups
         )
         ordered = sorted(means, key=lambda part: (part.field, *in_order(part.key)))
         made.append(ScorerSlices(run.titles[info.signature], info, tuple(ordered), worst))

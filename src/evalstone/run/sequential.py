@@ -34,7 +34,7 @@ class RunGate:
                 Target(s.name, bars[s.name], "at_most" if s.lower_is_better else "at_least", 0.0, s.scale)
                 for s in watched
             ],
-            error=error,
+            alpha=error,
         )
         self._stop = stop
         ids: list[str] = []

@@ -10,14 +10,16 @@ from evalstone.errors import ConfigError, unknown
 from evalstone.results.calibration.values import Calibration, Method, Threshold
 from evalstone.stats.calibration import (
     Fit,
+    Recalibration,
     best_threshold,
     brier_score,
     cross_validated,
     cross_validated_threshold,
     folds,
+    isotonic,
+    platt,
 )
 from evalstone.stats.classification import MEASURES
-from evalstone.stats.recalibration import Recalibration, isotonic, platt
 
 FITS: Mapping[str, Fit] = {"platt": platt, "isotonic": isotonic}
 FOLDS = 5

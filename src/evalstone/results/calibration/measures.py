@@ -11,10 +11,8 @@ from evalstone.results.calibration.learning import FITS, held_out, scores_and_tr
 from evalstone.results.calibration.values import Calibration, interval_as_data
 from evalstone.stats.agreement import LEVELS, cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
 from evalstone.stats.calibration import Bin, brier_score, expected_calibration_error, reliability
-from evalstone.stats.classification import MEASURES, Confusion
-from evalstone.stats.intervals import Interval
-from evalstone.stats.proportions import wilson_interval
-from evalstone.stats.roc import auroc
+from evalstone.stats.classification import MEASURES, Confusion, auroc
+from evalstone.stats.intervals import Interval, wilson_interval
 
 
 @dataclass(frozen=True)

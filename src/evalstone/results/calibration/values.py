@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
 from evalstone.errors import DataError
+from evalstone.stats.calibration import Recalibration, parse_recalibration
 from evalstone.stats.intervals import Interval
-from evalstone.stats.recalibration import Recalibration, recalibration_from
 
 CALIBRATION_FORMAT = 1
 Method: TypeAlias = Literal["auto", "platt", "isotonic"]
@@ -166,7 +166,7 @@ class Calibration:
             columns=tuple(map(str, labels["columns"])),
             words={str(word): float(value) for word, value in labels["words"].items()},
             threshold=None if threshold is None else _threshold(threshold),
-            recalibration=None if recalibration is None else recalibration_from(recalibration),
+            recalibration=None if recalibration is None else parse_recalibration(recalibration),
             created=str(data["created"]),
         )
 
@@ -198,4 +198,4 @@ def interval_as_data(found: Interval | None) -> dict[str, Any] | None:
     """An estimate with its interval as plain data."""
     if found is None:
         return None
-    return {"value": found.mean, "low": found.low, "high": found.high, "n": found.n, "level": found.level}
+    return {"value": found.mean, "low": found.low, "high": found.high, "n": found.n, "level": found.confidence}
