@@ -12,8 +12,8 @@ from evalstone.report.reliability import reliability_lines
 from evalstone.report.terminal import safe
 from evalstone.results.calibration import Calibration
 from evalstone.results.calibration_measures import Annotators, CalibrationMeasures, Verdicts, measure
+from evalstone.stats.classification import auroc
 from evalstone.stats.intervals import Interval
-from evalstone.stats.roc import auroc
 
 FEW = 20
 MOST_WORDS = 8

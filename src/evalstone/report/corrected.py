@@ -27,9 +27,9 @@ def _rows(score: PPIResult | RoganGladenResult) -> Iterator[tuple[str, Interval 
         yield "right on no", rate.specificity, _labels(rate.specificity)
         return
     result = score.result
-    yield "corrected", result.estimate, f"{result.labelled} labels and {result.n} scores"
+    yield "corrected", result.estimate, f"{result.labeled} labels and {result.n} scores"
     yield "judge alone", result.raw, f"{result.n} scores"
-    yield "labels alone", result.human, f"{result.labelled} labels"
+    yield "labels alone", result.human, f"{result.labeled} labels"
 
 
 def _labels(interval: Interval | None) -> str:
@@ -68,11 +68,13 @@ def notes(score: PPIResult | RoganGladenResult) -> Iterator[str]:
         )
         return
     result = score.result
-    if result.error is not None:
-        told = (
-            f"over the labelled samples the judge's score is off by {signed(result.error, _digits(score))} on average"
+    if result.bias is not None:
+        told = f"over the labelled samples the judge's score is off by {signed(result.bias, _digits(score))} on average"
+        saved = (
+            ""
+            if result.variance_reduction is None
+            else f"; its scores make up for {result.variance_reduction:.0%} of the labels' variance"
         )
-        saved = "" if result.saved is None else f"; its scores make up for {result.saved:.0%} of the labels' variance"
         yield f"{score.title}: {told}{saved}."
     yield from (f"{score.title}: {told}." for told in (*score.notes, *filter(None, [result.caution])))
     yield (

@@ -13,7 +13,7 @@ from evalstone.report.terminal import safe
 from evalstone.results.drift import ScorerDrift
 from evalstone.results.run import Run
 
-STYLES = {"drifted": "red", "stable": "green", "unclear": "yellow"}
+STYLES = {"drifted": "red", "stable": "green", "inconclusive": "yellow"}
 
 
 def show_drift(before: Run, now: Run, found: Sequence[ScorerDrift], console: Console) -> None:
@@ -36,7 +36,7 @@ def show_drift(before: Run, now: Run, found: Sequence[ScorerDrift], console: Con
             signed(result.difference.mean),
             "-" if low is None or high is None else f"{signed(low)} to {signed(high)}",
             p_told(result.p_value),
-            f"{drift.moved:.0%}",
+            f"{drift.changed:.0%}",
             f"{drift.largest_change:.3f}",
             Text(drift.verdict, style=STYLES[drift.verdict]),
         )

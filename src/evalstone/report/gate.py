@@ -25,7 +25,7 @@ def wanted(decision: Decision) -> str:
     match decision.kind:
         case "at_most":
             return f"at most {decision.threshold:g}"
-        case "no_worse":
+        case "max_regression":
             return f"no worse than {signed(decision.threshold)}"
         case _:
             return f"at least {decision.threshold:g}"
@@ -39,16 +39,16 @@ def limits(decision: Decision) -> str:
 
 
 def _number(decision: Decision, value: float) -> str:
-    return signed(value) if decision.kind == "no_worse" else f"{value:.3f}"
+    return signed(value) if decision.kind == "max_regression" else f"{value:.3f}"
 
 
 def ending(decision: Decision, *, planned: bool = True) -> str:
     """The verdict in words, with what would decide it. planned: whether it was reckoned how many more samples would."""
     if decision.verdict != "inconclusive" or not planned:
         return MARKS[decision.verdict]
-    if decision.more is None:
+    if decision.more_samples is None:
         return f"{MARKS['inconclusive']}; no number of samples in sight would decide it"
-    return f"{MARKS['inconclusive']}; about {decision.more:,} more samples would decide it"
+    return f"{MARKS['inconclusive']}; about {decision.more_samples:,} more samples would decide it"
 
 
 def _cells(decision: Decision, *, planned: bool = True) -> Sequence[str]:

@@ -30,11 +30,11 @@ def _cells(part: SliceMean, finding: SliceFinding | None, digits: int) -> tuple[
     if finding is None:
         return (*numbers, "-", "-", "-")
     gap = signed(finding.difference.mean, digits)
-    return (*numbers, gap, p_told(finding.adjusted), f"{finding.shrunk:.{digits}f}")
+    return (*numbers, gap, p_told(finding.adjusted_p), f"{finding.shrunken:.{digits}f}")
 
 
 def _worse(finding: SliceFinding | None) -> bool:
-    return finding is not None and finding.adjusted <= 1 - finding.interval.level
+    return finding is not None and finding.adjusted_p <= 1 - finding.interval.confidence
 
 
 def _rows(found: ScorerSlices) -> Iterator[tuple[SliceMean, SliceFinding | None, tuple[str, ...]]]:
