@@ -17,6 +17,7 @@ from evalstone.judges.cascade import Cascade
 from evalstone.judges.fitting import CascadeFit, LabelledQuestion
 from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
+from evalstone.ledger.location import DEFAULT_LEDGER
 from evalstone.results.run import Run
 from evalstone.run.batch.options import BatchOptions
 from evalstone.run.budget import Budget, StopSignal
@@ -25,8 +26,6 @@ from evalstone.run.runner import execute, score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
-
-DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
 
 Samples: TypeAlias = "Dataset | Iterable[Sample | Mapping[str, Any]] | str | Path | object"
 """Sample values, dictionaries, a path (JSON, JSONL, CSV, Parquet), a table (pandas, polars, pyarrow, Hugging Face), or a

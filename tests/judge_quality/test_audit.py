@@ -75,10 +75,10 @@ def test_the_choices_of_a_scorer_are_put_in_another_order():
     assert made.not_applicable == ("options_reversed",)
 
 
-def test_edits_that_no_sample_allows_are_told():
+def test_perturbations_that_apply_to_no_sample_are_listed():
     made = audited(perturbations=("options_reversed", "contracted", "verbosity"))
     assert made.not_applicable == ("options_reversed", "contracted")
-    with pytest.raises(ConfigError, match="applied: repeat, padded"):
+    with pytest.raises(ConfigError, match="applied: repeat, verbosity"):
         made["contracted"]
 
 
@@ -89,7 +89,7 @@ def test_so_many_samples_are_drawn_the_same_each_time():
     assert (few.samples, few.dataset_size, few["verbosity"].n) == (5, 12, 5)
 
 
-def test_paraphrases_of_your_own_are_edits_whatever_their_column_is_called():
+def test_paraphrases_of_your_own_are_perturbations_whatever_their_column_is_called():
     samples = [{"id": "a:b", "output": "A.", "context": ["A."], "x:y %": "B, that is."}]
     made = audited(data=samples, perturbations=("verbosity",), paraphrases=("x:y %", "x:y %", "nowhere"))
     assert made["paraphrase_x:y %"].n == made["verbosity"].n == 1
@@ -139,8 +139,8 @@ def test_an_audit_in_which_nothing_was_scored_is_refused_with_the_reason():
     ("how", "told"),
     [
         ({"perturbations": ("verbosty",)}, "did you mean verbosity"),
-        ({"threshold": 2.0}, "the threshold must be above 0 and at most 1"),
-        ({"samples": 0}, "samples must be 1 or more"),
+        ({"threshold": 2.0}, "the threshold of faithfulness must be at most 1"),
+        ({"samples": 0}, "samples must be greater than 0"),
     ],
 )
 def test_a_wrong_call_is_refused(how: dict[str, Any], told: str):

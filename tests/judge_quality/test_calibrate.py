@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -10,7 +10,7 @@ from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.judge_quality.calibrate import JudgeOptions
-from evalstone.run.budget import Stop
+from evalstone.run.budget import StopSignal
 
 ROWS = [
     {"id": "a", "output": "Paris is in France.", "context": ["Paris is in France."], "label": "supported"},
@@ -68,8 +68,7 @@ def test_the_bundled_answers_are_labelled():
     [
         (ROWS, {"scorer": ["faithfulness", "hallucination"]}, "of one scorer, not of 2"),
         (ROWS, {"config": LabelConfig(objective="acuracy")}, "did you mean accuracy"),
-        (ROWS, {"config": LabelConfig(label_threshold=2)}, "the cut must be above 0 and at most 1, not 2"),
-        (ROWS, {"config": LabelConfig(label_threshold=0)}, "the cut must be"),
+        (ROWS, {"config": LabelConfig(label_threshold=2.0)}, "label_threshold must be at most 1, not 2"),
         ([{"output": "x", "context": ["x"]}], {}, "no column of labels"),
         ([{"output": "Hello!", "context": ["x"], "label": 1}], {}, "1 skipped, 0 failed; .*no claim"),
         (ROWS, {"judge": "lexcal"}, "did you mean lexical"),
@@ -80,17 +79,27 @@ def test_a_wrong_call_is_refused(labels: Any, options: dict[str, Any], told: str
         calibrate(labels, ledger=None, **options)
 
 
-def test_one_text_in_the_place_of_several_is_refused():
-    with pytest.raises(
-        ConfigError, match=r"columns must be a tuple of texts, such as \('label',\), not the text 'label'"
-    ):
-        LabelConfig(columns=cast("Any", "label"))
-    with pytest.raises(ConfigError, match="paraphrases must be a tuple"):
-        AuditConfig(paraphrases=cast("Any", "reworded"))
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (LabelConfig, {"columns": "label"}, "columns must be a valid tuple, not 'label'"),
+        (LabelConfig, {"label_threshold": 0}, "label_threshold must be greater than 0, not 0"),
+        (LabelConfig, {"label_threshold": float("nan")}, "label_threshold must be a finite number"),
+        (LabelConfig, {"label_range": (1.0,)}, "label_range.1 is missing"),
+        (LabelConfig, {"calibrator": "plat"}, "calibrator must be 'auto', 'platt' or 'isotonic', not 'plat'"),
+        (AuditConfig, {"paraphrases": "reworded"}, "paraphrases must be a valid tuple, not 'reworded'"),
+        (AuditConfig, {"samples": True}, "samples must be a valid integer, not True"),
+        (JudgeOptions, {"concurrency": 0}, "concurrency must be greater than 0, not 0"),
+        (JudgeOptions, {"budget": -1.0}, "budget must be greater than or equal to 0, not -1.0"),
+    ],
+)
+def test_a_setting_of_another_type_or_out_of_range_is_refused(kind: Any, settings: dict[str, Any], message: str):
+    with pytest.raises(ConfigError, match=message):
+        kind(**settings)
 
 
 def test_a_run_that_was_stopped_before_its_first_score_says_so(tmp_path: Path):
-    stop = Stop()
+    stop = StopSignal()
     stop.request("interrupted")
     with pytest.raises(RunAborted, match="before the run stopped: interrupted"):
         calibrate(ROWS, ledger=tmp_path / "ledger.db", options=JudgeOptions(stop=stop))

@@ -143,7 +143,7 @@ def test_an_unknown_slice_adjustment_or_scorer_is_named() -> None:
         compare(a, a, slice_by="kinds")
     with pytest.raises(ConfigError, match="must be one of holm, fdr_bh, none"):
         compare(a, a, correction="bh")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ConfigError, match="scorer .harm."):
+    with pytest.raises(ConfigError, match=r"scorer .harm."):
         compare(a, a)["harm"]
     with pytest.raises(ConfigError, match="not available"):
         compare(without_texts(a), without_texts(a), slice_by="kind")

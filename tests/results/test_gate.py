@@ -45,21 +45,21 @@ def test_a_pass_rate_counts_the_samples_that_reach_the_score() -> None:
 
 def test_outcomes_without_a_score_are_told_with_what_they_could_change() -> None:
     held = gate(run_of([*MIXED, "skip", "fail"]), GateCriteria(minimum={"given": 0.5}))
-    assert held.notes == ("given: 2 without a score are left out; with them the mean lies in [0.857, 0.905]",)
+    assert held.notes == ("given: 2 samples have no score; with them the mean would be in [0.857, 0.905]",)
 
 
 def test_a_run_that_ended_early_is_told() -> None:
     held = gate(replace(run_of(MIXED), stop_reason="budget"), GateCriteria(minimum={"given": 0.5}))
-    assert held.notes == ("the run ended before its end (budget)",)
+    assert held.notes == ("the run stopped early (budget)",)
 
 
 @pytest.mark.parametrize(
     ("criteria", "told"),
     [
         (GateCriteria(), "needs a criterion"),
-        (GateCriteria(max_regression={"given": 0.1}), "needs a --baseline"),
-        (GateCriteria(minimum={"harm": 0.1}), "a lower harm is better; ask for --max harm=0.1"),
-        (GateCriteria(maximum={"given": 0.1}), "a higher given is better; ask for --min given=0.1"),
+        (GateCriteria(max_regression={"given": 0.1}), "needs a baseline"),
+        (GateCriteria(minimum={"harm": 0.1}), "lower is better for harm; set a maximum of 0.1"),
+        (GateCriteria(maximum={"given": 0.1}), "higher is better for given; set a minimum of 0.1"),
         (GateCriteria(minimum={"givne": 0.1}), "did you mean given"),
         (GateCriteria(minimum={"given": 2}), r"\[0, 1\]"),
         (GateCriteria(pass_rate={"given": (2, 0.5)}), r"\[0, 1\], not 2"),
@@ -72,4 +72,4 @@ def test_what_cannot_be_asked_for_is_refused(criteria: GateCriteria, told: str) 
 
 def test_a_baseline_that_nothing_is_held_against_is_told() -> None:
     held = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}), baseline=run_of(MIXED))
-    assert held.notes == ("nothing is held against the baseline: that takes --no-worse",)
+    assert held.notes == ("the baseline is not used: no max_regression was set",)

@@ -17,14 +17,12 @@ def test_one_pilot_is_taken_for_two_unrelated_runs() -> None:
     assert found.plan.deviation == pytest.approx((2 * 40 / 39 * 0.25) ** 0.5)
     # n ≈ (1.96 + 0.8416)² · s² / 0.1² = 402.5, and a little more for Student's t
     assert 402 < found.plan.needed < 410
-    assert not found.paired
 
 
 def test_two_pilots_give_the_spread_of_their_differences() -> None:
     (found,) = sample_size(run_of(["0.1", "0.9"] * 20), 0.1, baseline=run_of(HALVES))
     assert found.plan.deviation == pytest.approx(0.1 * (40 / 39) ** 0.5)
     assert found.plan.needed < 20
-    assert found.paired
 
 
 def test_samples_that_hang_together_take_more() -> None:
@@ -36,7 +34,7 @@ def test_samples_that_hang_together_take_more() -> None:
 
 def test_what_a_run_can_tell_is_one_sentence() -> None:
     # (1.96 + 0.84) · 0.716 / √40 = 0.317, and a little more for Student's t
-    assert "a true difference of 0.33 in given" in detectable_note(run_of(HALVES))
+    assert "would detect 0.33 in given with 80 % power" in detectable_note(run_of(HALVES))
     assert detectable_note(run_of(["0.5"])) == ""
 
 

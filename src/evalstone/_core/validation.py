@@ -24,7 +24,7 @@ def check_fields(value: object) -> None:
         try:
             adapter.validate_python(getattr(value, name))
         except ValidationError as error:
-            raise ConfigError(f"{name}: {_explain(error)}") from None
+            raise ConfigError(_explain(error, name)) from None
 
 
 def read_json(kind: type[T], text: str | bytes) -> T:
@@ -50,9 +50,12 @@ def _field_adapters(kind: type[Any]) -> dict[str, Any]:
     return {name: cast("Any", TypeAdapter(hint, config=config)) for name, hint in hints.items()}
 
 
-def _explain(error: Any) -> str:
-    """The first problem: place, expectation and value."""
+def _explain(error: Any, field: str = "") -> str:
+    """The first problem, as in `pairs.1.value must be a finite number, not nan`."""
     first = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    came = "" if first["type"] in ("missing", "json_invalid") else f", not {first['input']!r:.60}"
-    return f"{place}: {first['msg']}{came}" if place else f"{first['msg']}{came}"
+    place = ".".join(map(str, (*filter(None, [field]), *first["loc"])))
+    if first["type"] == "missing":
+        return f"{place} is missing"
+    if not place:
+        return str(first["msg"])
+    return f"{place} {first['msg'].replace('Input should be', 'must be')}, not {first['input']!r:.60}"

@@ -48,35 +48,37 @@ def find_run(name: str, ledger: str | None, data: str | None = None) -> Run:
 
     data: the file with its samples, if its folder doesn't hold them. Raises ConfigError if there is no such run.
     """
-    from evalstone.api import DEFAULT_LEDGER
-    from evalstone.datasets import load
-    from evalstone.results.files import with_data
     from evalstone.run.saved import read_run
 
-    place = ledger or DEFAULT_LEDGER
     try:
-        run = read_run(name, ledger=place)
+        run = read_run(name, ledger=ledger)
     except ConfigError:
-        if Path(name).exists() or (id := _run_named(name, place)) is None:
+        if Path(name).exists() or (id := _run_named(name, ledger)) is None:
             raise
-        run = read_run(id, ledger=place)
-    return run if data is None else with_data(run, load(data))
+        run = read_run(id, ledger=ledger)
+    if data is None:
+        return run
+    from evalstone.datasets import load
+    from evalstone.results.files import with_data
+
+    return with_data(run, load(data))
 
 
-def _run_named(name: str, ledger: str) -> str | None:
+def _run_named(name: str, ledger: str | None) -> str | None:
     """The ID of the latest run of that name."""
     return next((row["run"] for row in _ledger_runs(ledger) if row.get("name") == name), None)
 
 
-def _ledger_runs(ledger: str) -> list[dict[str, Any]]:
+def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
     """The metadata of the runs in a ledger, the latest first; with their results, of those that are complete."""
-    from evalstone.ledger.location import is_there
+    from evalstone.ledger.location import DEFAULT_LEDGER, is_there
 
-    if not is_there(ledger):
+    url = ledger or DEFAULT_LEDGER
+    if not is_there(url):
         return []
     from evalstone.ledger.store import Ledger
 
-    with Ledger(ledger) as opened:
+    with Ledger(url) as opened:
         return [{**row.metadata, "run": row.id, "started": row.started} for row in opened.runs()]
 
 
@@ -108,13 +110,12 @@ def report(
 
     Without options, the run is shown on the terminal. Several formats can be written at once.
     """
-    from evalstone.api import DEFAULT_LEDGER
-    from evalstone.results.slices import slices
+    from evalstone.ledger.location import DEFAULT_LEDGER
 
     found = find_run(run, ledger, data)
     corrected = [_corrected_mean(found, text) for text in labels or ()]
     rates = _corrected_rates(found, ledger or DEFAULT_LEDGER) if calibrated else []
-    sliced = slices(found, tuple(slice_by)) if slice_by else ()
+    sliced = found.slices(slice_by) if slice_by else ()
     worst = 3 if top is None else top
     made = _reports(found, [*corrected, *rates], sliced, worst)
     places = {"html": html, "markdown": markdown, "csv": csv, "junit": junit, "json": as_stdout(as_json)}
@@ -457,9 +458,7 @@ def runs(
 
     Lists the runs in the ledger, and those in the given folders.
     """
-    from evalstone.api import DEFAULT_LEDGER
-
-    found = [*_ledger_runs(ledger or DEFAULT_LEDGER), *(row for name in folders or () for row in _folder_runs(name))]
+    found = [*_ledger_runs(ledger), *(row for name in folders or () for row in _folder_runs(name))]
     wanted = [row for row in found if set(tag or ()) <= set(row.get("tags", ()))]
     latest = sorted(wanted, key=lambda row: row["started"], reverse=True)[:limit]
     if not deliver({"json": (as_stdout(as_json), json_parts(latest))}):

@@ -1,6 +1,5 @@
 """Reports: what a run shows of itself, on a terminal and in files."""
 
 from evalstone.report.terminal import show_run
-from evalstone.results.files import write_run
 
-__all__ = ["show_run", "write_run"]
+__all__ = ["show_run"]

@@ -122,8 +122,8 @@ def _ranking(calibration: Calibration, found: CalibrationMeasures) -> Iterable[T
     yield Text(f"\nAUROC {area}" + (f" ({spread})" if spread else ""))
     direction = "above" if found.mean_error >= 0 else "below"
     yield Text(
-        f"Scores lie {abs(found.mean_error):.3f} {direction} the labels on average, {found.mean_absolute_error:.3f} from them; "
-        f"Krippendorff's alpha of the two: {_number(found.alpha['ordinal'])} ordinal, "
+        f"Scores lie {abs(found.mean_error):.3f} {direction} the labels on average, "
+        f"{found.mean_absolute_error:.3f} from them; Krippendorff's alpha of the two: {_number(found.alpha['ordinal'])} ordinal, "
         f"{_number(found.alpha['interval'])} interval (scale {calibration.scale:g})"
     )
 

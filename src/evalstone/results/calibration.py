@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone.datasets.writing import write_jsonl
@@ -228,7 +228,9 @@ def list_calibrations(ledger: str | Path) -> tuple[Calibration, ...]:
 def _read(file: Path) -> Calibration:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        return Calibration.from_dict(data if isinstance(data, dict) else {"format": type(data).__name__})
+        if not isinstance(data, dict):
+            raise DataError(f"it must hold an object, not {type(data).__name__}")
+        return Calibration.from_dict(cast("dict[str, Any]", data))
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
     except (ValueError, DataError) as error:

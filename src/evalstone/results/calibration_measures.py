@@ -1,4 +1,4 @@
-"""Statistics of a calibration: the fitted threshold and mapping, the judge against the labels, agreement of annotators."""
+"""Statistics of a calibration: fitted threshold and mapping, the judge against the labels, agreement of annotators."""
 
 from __future__ import annotations
 

@@ -40,23 +40,11 @@ BAD: Final = _words(
     "not_relevant unhelpful unsafe bad fail failed reject rejected unacceptable not_acceptable"
 )
 NO_LABEL: Final = _words("n/a na none null nan - ?")
-LABEL_COLUMNS: Final = tuple(
-    normal(name)
-    for name in [
-        "label",
-        "labels",
-        "human_label",
-        "human_labels",
-        "human",
-        "gold",
-        "gold_label",
-        "annotation",
-        "annotations",
-        "rating",
-        "human_rating",
-        "human_score",
-    ]
+LABEL_COLUMNS: Final = (
+    *("label", "labels", "humanlabel", "humanlabels", "human", "gold", "goldlabel", "annotation", "annotations"),
+    *("rating", "humanrating", "humanscore"),
 )
+"""Column names without case and separators."""
 ANNOTATOR_PREFIXES = ("annotator", "rater", "label", "human", "rating")
 _BLANKS = re.compile(r"[\s_-]+")
 _ID_COLUMNS = tuple(normal(name) for rank in FIELD_NAMES["id"] for name in rank)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalstone import ConfigError, DataError, Sample, load
-from evalstone.report.files import read_run, with_data, write_run
+from evalstone.results.files import read_run, with_data, write_run
 from tests.runs import run_of, samples_of
 
 
@@ -43,7 +43,7 @@ def test_records_are_there_even_where_the_samples_can_no_longer_be_read(tmp_path
 def test_texts_are_taken_from_the_data_set_of_the_run_and_from_no_other() -> None:
     run = replace(run_of(["0.5"]), dataset=None)
     assert list(with_data(run, load(samples_of(["0.5"]))).dataset or ()) == samples_of(["0.5"])
-    with pytest.raises(ConfigError, match="other samples than the run's"):
+    with pytest.raises(ConfigError, match="these are not the run's samples"):
         with_data(run, load(samples_of(["0.75"])))
 
 
@@ -58,8 +58,8 @@ def test_a_broken_line_of_samples_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("given@1", "other@1", r"records\.jsonl, line 1: 'other@1' is no scorer of summary\.json"),
-        ('"s2"', '"s1"', r"records\.jsonl, line 2: sample 's1' by 'given@1' is there already, on line 1"),
+        ("given@1", "other@1", r"records\.jsonl, line 1: 'other@1' is not a scorer of summary\.json"),
+        ('"s2"', '"s1"', r"records\.jsonl, line 2: sample 's1' by 'given@1' is a duplicate of line 1"),
     ],
 )
 def test_a_record_that_does_not_belong_to_the_run_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
@@ -75,4 +75,15 @@ def test_a_summary_of_wrong_types_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "summary.json"
     file.write_text(file.read_text().replace('"scale": 1.0', '"scale": "much"'))
     with pytest.raises(DataError, match=r"summary\.json cannot be read as a run"):
+        read_run(tmp_path)
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"holds no results: summary\.json is missing"):
+        read_run(tmp_path)
+    with pytest.raises(ConfigError, match="there is no results folder"):
+        read_run(tmp_path / "nowhere")
+    write_run(run_of(["0.5"]), tmp_path)
+    (tmp_path / "records.jsonl").unlink()
+    with pytest.raises(ConfigError, match=r"records\.jsonl is missing"):
         read_run(tmp_path)
