@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -18,15 +16,12 @@ from evalstone.cli.screen import console
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.datasets.writing import json_line
 from evalstone.judge_quality import auditing as auditor
-from evalstone.judge_quality.auditing import Audit, Audited
-from evalstone.judge_quality.effects import ERROR_RATE, Effect
 from evalstone.judge_quality.perturbations import EDITS
 from evalstone.judge_quality.settings import Asking, Auditing
-from evalstone.report.terminal import money, safe
+from evalstone.report.quality_view import audit_view
+from evalstone.report.terminal import show
+from evalstone.report.text import money, safe
 from evalstone.types import NO_USAGE, total_cost
-
-COUNTED = "an instruction to the judge, which it seems to count as a part of the text"
-_SOURCES = {"given": "as given", "calibrated": "from the calibration", "usual": "the scorer's own"}
 
 
 @dataclass(frozen=True)
@@ -60,7 +55,7 @@ def audit(subject: Subject, how: Auditing, ask: Asking, *, as_json: bool) -> int
     if as_json:
         sys.stdout.write(json_line(made.to_dict()) + "\n")
     else:
-        show_audit(made, console())
+        show(audit_view(made), console())
     return FAILED if made.failed or made.ended else OK
 
 
@@ -88,97 +83,6 @@ def list_edits() -> None:
     for edit in EDITS.values():
         table.add_row(edit.name, edit.family, edit.why)
     console().print(table)
-
-
-def show_audit(made: Audit, screen: Console) -> None:
-    """Print an audit: a table a scorer, what each significant effect means, what was not applicable."""
-    taken = f"{made.samples} samples" if made.samples == made.size else f"{made.samples} of {made.size} samples"
-    screen.print(Text.assemble((safe(made.dataset), "bold"), f": {taken}, judged by ", (safe(made.judge), "bold")))
-    if made.note:
-        screen.print(Text(made.note, style="dim"))
-    for scorer in made.scorers:
-        effects = [one for one in made.effects if one.scorer == scorer.signature]
-        screen.print(Text.assemble("\n", (scorer.name, "bold"), f"  {_as_it_is(scorer)}"))
-        screen.print(_effects(effects, scorer))
-        for line in _findings(effects, scorer):
-            screen.print(line)
-    for line in _footing(made):
-        screen.print(line)
-
-
-def _as_it_is(scorer: Audited) -> str:
-    source = _SOURCES[scorer.source]
-    verdicts = f"{scorer.passed:.0%} yes from {scorer.threshold:.4g} on ({source})"
-    return f"unedited: mean {scorer.mean:.3f} over {scorer.scored} samples, {verdicts}"
-
-
-def _effects(effects: list[Effect], scorer: Audited) -> Table:
-    table = _table(
-        "edit", "n", "flips", "95 % interval", "to yes", "to no", "moved", "shift", "95 % interval", "p", "swayed"
-    )
-    for one in effects:
-        swayed = "obeys" if one.obeyed(lower_is_better=scorer.lower_is_better) else one.swayed
-        table.add_row(
-            Text(safe(one.edit.name, 30)),
-            str(one.n),
-            f"{one.flipped / one.n:.0%}" if one.n else "-",
-            _spread(one, "flips"),
-            str(one.raised),
-            str(one.lowered),
-            str(one.moved),
-            f"{one.shift.mean:+.3f}" if one.shift else "-",
-            _spread(one, "shift"),
-            _p(one),
-            Text(swayed, style="yellow"),
-        )
-    return table
-
-
-def _spread(one: Effect, name: str) -> str:
-    found = getattr(one, name)
-    if found is None or found.low is None:
-        return "-"
-    return f"{found.low:+.3f} to {found.high:+.3f}" if name == "shift" else f"{found.low:.0%} to {found.high:.0%}"
-
-
-def _p(one: Effect) -> str:
-    """The smaller of the two adjusted p-values."""
-    found = [p for p in (one.shift_p, one.flips_p) if p is not None]
-    return "" if not found else f"{min(found):.3f}" if min(found) >= 0.001 else "<0.001"
-
-
-def _findings(effects: list[Effect], scorer: Audited) -> Iterator[Text]:
-    if lost := sum(one.lost for one in effects):
-        told = f"\n{lost} {'score was' if lost == 1 else 'scores were'} lost by an edit: skipped or failed once edited."
-        yield Text(told, style="yellow")
-    swayed = [one for one in effects if one.swayed]
-    if not swayed:
-        yield Text("\nNo edit swayed it by more than chance.")
-        return
-    by_why: dict[str, list[str]] = {}
-    for one in swayed:
-        counted = one.edit.wants and not one.obeyed(lower_is_better=scorer.lower_is_better)
-        by_why.setdefault(COUNTED if counted else safe(one.edit.why), []).append(safe(one.edit.name, 30))
-    yield Text("\nSwayed by:")
-    for why, names in by_why.items():
-        yield Text(f"  {why} ({', '.join(names)})")
-    if any(one.obeyed(lower_is_better=scorer.lower_is_better) for one in effects):
-        yield Text("  It does what judged text tells it to do.", style="red")
-
-
-def _footing(made: Audit) -> Iterator[Text]:
-    told = (
-        "flips: the verdict changes; moved: the score moves by over a tenth of the scale; p: of no shift, or of no "
-        f"more flips than when asked again (the smaller), adjusted by Holm; swayed: p <= {ERROR_RATE:g}"
-    )
-    yield Text(f"\n{told}", style="dim")
-    if made.inapplicable:
-        yield Text(f"Not applicable to any sample: {', '.join(map(safe, made.inapplicable))}", style="dim")
-    if made.failed:
-        yield Text(f"{made.failed} outcomes failed.", style="red")
-    if made.ended:
-        yield Text(f"The audit ended before its end: {safe(made.ended)}.", style="yellow")
-    yield Text(f"Cost {money(made.cost)}", style="dim")
 
 
 def _table(*names: str) -> Table:

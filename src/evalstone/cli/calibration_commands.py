@@ -22,10 +22,10 @@ from evalstone.judge_quality import calibrating
 from evalstone.judge_quality.settings import Asking, Labelling
 from evalstone.judges.base import Judge
 from evalstone.judges.parse import parse_judge
-from evalstone.report.calibration import show_calibration
-from evalstone.report.reliability import reliability_svg
+from evalstone.report.html import reliability_svg
+from evalstone.report.quality_view import calibration_view, reliability_chart
+from evalstone.report.terminal import show
 from evalstone.results.calibration import Calibration, calibrations_folder
-from evalstone.results.calibration.measures import measured
 from evalstone.results.calibration.store import file_for, stored
 from evalstone.results.calibration.values import Method
 
@@ -119,7 +119,7 @@ def calibrate(subject: Subject, how: Labelling, ask: Asking, files: Files) -> in
 def _show(found: list[Calibration], judge: Judge) -> None:
     """The calibration that was asked for, and the judges that its judge is made of beside it."""
     screen = console()
-    show_calibration(found[0], screen)
+    show(calibration_view(found[0]), screen)
     if len(found) > 1:
         screen.print()
         screen.print(calibrations_table("beside its judges alone", found))
@@ -136,8 +136,7 @@ def _write(made: Calibration, files: Files, ledger: str) -> None:
         write_jsonl(files.out, [stored(made)])
         places.append(("Copy:   ", files.out))
     if files.svg is not None:
-        raw = measured(made).raw
-        write_text(files.svg, [reliability_svg(raw.bins if raw else (), f"{made.name}, {made.judge}")])
+        write_text(files.svg, [reliability_svg(reliability_chart(made))])
         places.append(("Picture:", files.svg))
     if not files.as_json:
         screen.print()

@@ -22,7 +22,9 @@ from evalstone.datasets.demo import DEMO_DATA
 from evalstone.datasets.writing import json_line
 from evalstone.ledger.location import shown
 from evalstone.report.files import write_run
-from evalstone.report.terminal import money, safe, show_run
+from evalstone.report.run_view import run_view
+from evalstone.report.terminal import show
+from evalstone.report.text import money, safe
 from evalstone.results.run import Run
 from evalstone.run.batch.options import WAITING, Batch
 from evalstone.run.budget import Stop
@@ -59,7 +61,7 @@ def run(config: RunConfig, *, quiet: bool, hint: str = "") -> int:
         sys.stderr.write(f"{len(result)} of {plan.size} outcomes are in {shown(config.ledger)}: {GO_ON}\n")
         return INTERRUPTED
     screen = console()
-    show_run(result, screen, dataset=plan.dataset, worst=config.worst)
+    show(run_view(result, dataset=plan.dataset, worst=config.worst), screen)
     _where(result, config, screen, hint)
     return _exit_code(result, config, screen) if watch is None else gate_code(watch, result, screen)
 

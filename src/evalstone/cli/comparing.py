@@ -11,9 +11,11 @@ from evalstone.cli.reporting import found_run
 from evalstone.cli.screen import console
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
-from evalstone.report.comparison import comparison_csv, comparison_markdown, show_comparison
-from evalstone.report.comparison_html import comparison_page
-from evalstone.report.drift import show_drift
+from evalstone.report.comparison_view import comparison_view, drift_view
+from evalstone.report.csv import comparison_csv
+from evalstone.report.html import page
+from evalstone.report.markdown import lines as markdown
+from evalstone.report.terminal import show
 from evalstone.results.compare import Adjustment
 from evalstone.results.compare import compare as compare_runs
 from evalstone.results.drift import judge_drift
@@ -38,17 +40,18 @@ def compare(names: Sequence[str], ledger: str | None, outputs: Outputs, way: Way
     runs = [found_run(name, ledger) for name in names]
     made = compare_runs(*runs, by=way.by, anyway=way.anyway, adjustment=cast("Adjustment", way.adjustment))
     compared = replace(made, names=dict(zip(made.runs, names, strict=True)))
+    view = comparison_view(compared, most=way.most)
     deliver(
         outputs,
         {
-            "html": lambda: comparison_page(compared, most=way.most),
-            "markdown": lambda: lines(comparison_markdown(compared, most=way.most)),
+            "html": lambda: page(view),
+            "markdown": lambda: lines(markdown(view)),
             "csv": lambda: comparison_csv(compared),
             "json": lambda: lines([json_line(compared.to_dict())]),
         },
     )
     if not outputs.wanted:
-        show_comparison(compared, console(), most=way.most)
+        show(view, console())
     return OK
 
 
@@ -60,7 +63,15 @@ def drift(names: Sequence[str], ledger: str | None, outputs: Outputs, way: Way) 
         raise ConfigError(f"--anchor takes two runs, the earlier one first, not {len(names)}")
     before, now = (found_run(name, ledger) for name in names)
     found = judge_drift(before, now)
-    deliver(outputs, {"json": lambda: lines([json_line({"format": 1, "scorers": found})])})
+    view = drift_view(before, now, found)
+    deliver(
+        outputs,
+        {
+            "html": lambda: page(view),
+            "markdown": lambda: lines(markdown(view)),
+            "json": lambda: lines([json_line({"format": 1, "scorers": found})]),
+        },
+    )
     if not outputs.wanted:
-        show_drift(before, now, found, console())
+        show(view, console())
     return DRIFTED if any(one.drift.verdict == "drifted" for one in found) else OK

@@ -10,7 +10,7 @@ from evalstone.cli.config_file import RunConfig
 from evalstone.cli.planning import planned
 from evalstone.cli.screen import console
 from evalstone.judges.providers.pricing import at_batch_price
-from evalstone.report.terminal import money, safe
+from evalstone.report.text import money, safe
 from evalstone.run.dry_run import SECONDS_A_CALL, estimate
 
 

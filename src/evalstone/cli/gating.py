@@ -10,7 +10,11 @@ from evalstone.cli.reporting import found_run
 from evalstone.cli.screen import console
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
-from evalstone.report.gate import gate_junit, gate_markdown, show_gate
+from evalstone.report.comparison_view import gate_view
+from evalstone.report.html import page
+from evalstone.report.junit import gate_junit
+from evalstone.report.markdown import lines as markdown
+from evalstone.report.terminal import show
 from evalstone.results.gate import Gate, GateCriteria
 from evalstone.results.gate import gate as gate_run
 
@@ -87,12 +91,13 @@ def gate(made: Gate, outputs: Outputs, inconclusive: str) -> int:
     to_screen = deliver(
         outputs,
         {
-            "markdown": lambda: lines(gate_markdown(made)),
+            "html": lambda: page(gate_view(made)),
+            "markdown": lambda: lines(markdown(gate_view(made))),
             "json": lambda: lines([json_line(made.to_dict())]),
             "junit": lambda: gate_junit(made, inconclusive_fails=inconclusive == "fail"),
         },
     )
     if not to_screen:
-        show_gate(made, console())
+        show(gate_view(made), console())
     code = {"pass": OK, "fail": FAIL, "inconclusive": CODES[inconclusive]}[made.verdict]
     return FAILED if code == OK and (made.run.failed or not made.run.complete) else code

@@ -16,7 +16,7 @@ from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.parse import parse_judge
 from evalstone.judges.providers.catalog import PROVIDERS, Provider
-from evalstone.report.terminal import safe
+from evalstone.report.text import safe
 from evalstone.results.calibration import Calibration, list_calibrations
 from evalstone.types import Usage
 

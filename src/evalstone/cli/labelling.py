@@ -20,7 +20,7 @@ from evalstone.cli.reporting import found_run
 from evalstone.cli.screen import console
 from evalstone.datasets.labels import LabelFile
 from evalstone.errors import ConfigError
-from evalstone.report.terminal import safe
+from evalstone.report.text import safe
 from evalstone.results.human_labels import load_labels, select_for_labeling
 from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo

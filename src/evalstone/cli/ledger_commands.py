@@ -22,7 +22,7 @@ from evalstone.ledger.parquet import COLUMNS, write_parquet
 from evalstone.ledger.recover import salvage
 from evalstone.ledger.store import Ledger
 from evalstone.ledger.tables import LAYOUT
-from evalstone.report.terminal import money, safe
+from evalstone.report.text import money, safe
 
 OK, UNSOUND = 0, 1
 LAST_RUNS = 10

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-from rich.text import Text
 
 from evalstone._core.json import to_jsonable
 from evalstone.api import DEFAULT_LEDGER
@@ -14,15 +12,13 @@ from evalstone.cli.screen import console
 from evalstone.datasets import load
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
-from evalstone.report.corrected import corrected_html, corrected_markdown, show_corrected
 from evalstone.report.csv import run_csv
 from evalstone.report.files import read_run, with_data
-from evalstone.report.html import run_page
+from evalstone.report.html import page
 from evalstone.report.junit import run_junit
-from evalstone.report.markdown import run_markdown
-from evalstone.report.phrases import ending
-from evalstone.report.slices import show_slices, slices_html, slices_markdown
-from evalstone.report.terminal import safe, show_run
+from evalstone.report.markdown import lines as markdown
+from evalstone.report.run_view import run_view
+from evalstone.report.terminal import show
 from evalstone.results.calibration import calibration_for
 from evalstone.results.corrected_rates import RoganGladenResult, corrected_share
 from evalstone.results.human_labels import PPIResult, corrected, load_labels
@@ -30,6 +26,8 @@ from evalstone.results.run import Run
 from evalstone.results.slices import ScorerSlices, slices
 
 OK, FAILED = 0, 3
+PAGE_WORST = 10
+"""How many of the worst samples a page shows at least, for it has room for them."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +55,7 @@ def report(run: Run, view: View, outputs: Outputs) -> int:
     found = slices(run, view.by) if view.by else ()
     deliver(outputs, _made(run, view, scores, found))
     if not outputs.wanted:
-        screen = console()
-        show_run(run, screen, worst=view.worst)
-        show_corrected(scores, screen)
-        show_slices(found, screen)
-        if told := ending(run):
-            screen.print(Text(f"\n{safe(told, 600)}", style="yellow"))
+        show(run_view(run, worst=view.worst, corrected=scores, slices=found), console())
     return FAILED if run.failed or not run.complete else OK
 
 
@@ -88,7 +81,7 @@ def _shares(run: Run, place: str | None) -> list[RoganGladenResult]:
 
 
 def _made(
-    run: Run, view: View, scores: Iterable[PPIResult | RoganGladenResult], found: Iterable[ScorerSlices]
+    run: Run, view: View, scores: Sequence[PPIResult | RoganGladenResult], found: Sequence[ScorerSlices]
 ) -> Mapping[str, Callable[[], Iterable[str]]]:
     def as_json() -> Iterable[str]:
         more = {"corrected": to_jsonable(list(scores))} if view.labels or view.calibrations else {}
@@ -96,10 +89,8 @@ def _made(
         return lines([json_line({**run.to_dict(), **more, **sliced})])
 
     return {
-        "html": lambda: run_page(run, sections=(*corrected_html(scores), *slices_html(found))),
-        "markdown": lambda: lines(
-            run_markdown(run, worst=view.worst, sections=(*corrected_markdown(scores), *slices_markdown(found)))
-        ),
+        "html": lambda: page(run_view(run, worst=max(view.worst, PAGE_WORST), corrected=scores, slices=found)),
+        "markdown": lambda: lines(markdown(run_view(run, worst=view.worst, corrected=scores, slices=found))),
         "csv": lambda: run_csv(run),
         "json": as_json,
         "junit": lambda: run_junit(run),

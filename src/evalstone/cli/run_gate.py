@@ -27,11 +27,12 @@ def run_gate(plan: Plan, bars: Mapping[str, float], stop: Stop) -> RunGate:
 
 def gate_code(watch: RunGate, result: Run, screen: Console) -> int:
     """Show where the gate of a run stands; the exit code."""
-    from evalstone.report.gate import show_decisions  # noqa: PLC0415
+    from evalstone.report.comparison_view import decisions_view  # noqa: PLC0415
+    from evalstone.report.terminal import show  # noqa: PLC0415
     from evalstone.run.sequential import DECIDED  # noqa: PLC0415
 
     screen.print()
-    show_decisions(watch.decisions(), screen, planned=False)
+    show(decisions_view(watch.decisions()), screen)
     told = (
         "Looked at after every sample; the chance of a wrong pass, and of a wrong fail, is at most 5 % however it ends."
     )
