@@ -55,7 +55,7 @@ SIGNS: Mapping[str, tuple[str, Tone]] = {
 def comparison_view(comparison: Compared, *, most: int = 3) -> View:
     """Runs compared with the first of them. most: how many of the most changed samples are shown for each scorer."""
     candidates = list(comparison.runs)[1:]
-    reach = _reach((*comparison.lines, *comparison.slices))
+    reach = _reach(comparison.lines)
     sections: list[Section] = []
     for name in candidates:
         lines = [line for line in comparison.lines if line.b == name]
@@ -93,7 +93,7 @@ def _table(lines: Sequence[Line], name: str, reach: Mapping[float, float]) -> Ta
         Column("A"),
         Column(name),
         Column("difference"),
-        Column(level),
+        Column(level, numeric=False),
         Column("p"),
         Column("win/tie/loss"),
         Column("effect"),
@@ -128,7 +128,7 @@ def _row(line: Line, reach: float) -> Sequence[Cell]:
 
 
 def _reach(lines: Iterable[Line]) -> Mapping[float, float]:
-    """How far the axis of each scale reaches: one axis for all tables of a comparison, so that charts compare."""
+    """How far the axis of each scale reaches: one for all tables of a comparison, so that charts can be compared."""
     farthest: dict[float, float] = {}
     for line in lines:
         ends = (line.result.difference.mean, line.result.difference.low, line.result.difference.high)
@@ -156,7 +156,8 @@ def _sliced(comparison: Compared, name: str, reach: Mapping[float, float]) -> Se
         for line in clear
     ]
     lead = lead or [f"No significant difference in any of {count(len(lines), 'slice')}."]
-    return Section(f"{name} vs. A by slice", tuple(lead), (_table(lines, name, reach),), folded=True)
+    note = "The axes are those of the comparison above; wider intervals are cut off at their ends."
+    return Section(f"{name} vs. A by slice", tuple(lead), (_table(lines, name, reach),), notes=(note,), folded=True)
 
 
 def _notes(comparison: Compared) -> Iterator[str]:
@@ -168,7 +169,10 @@ def _notes(comparison: Compared) -> Iterator[str]:
         f"{count(len(comparison.lines), 'comparison')} ({ADJUSTMENT_NAMES[comparison.adjustment]}). Effect: the mean "
         "difference in standard deviations of the differences."
     )
-    yield from (f"{line.title}, {line.a} and {line.b}: {_other_tests(line)} (unadjusted)." for line in changed)
+    by_pair: dict[str, list[str]] = {}
+    for line in changed:
+        by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {_other_tests(line)}")
+    yield from (f"Other tests of {pair}, unadjusted. {'; '.join(tests)}." for pair, tests in by_pair.items())
     for title, result in comparison.friedman.items():
         if result.friedman is not None:
             test = f"{result.friedman.name} p {p_value(result.friedman.p_value)}"
@@ -223,7 +227,7 @@ def _change(
         reason = getattr(record.outcome, "reason", "") if record is not None else ""
         both.append(Block("passage", f"{name} · {score_text(value, line.info.scale)}", answer, why=reason))
     values = f"{score_text(change.a, line.info.scale)} → {score_text(change.b, line.info.scale)}"
-    panel = (Block("text", "Question", question),) if question else ()
+    panel = (Block("part", "Question", question),) if question else ()
     tone: Tone = "good" if gain > 0 else "bad"
     outcomes = (Outcome(line.title, change.b, values, tone, ""),)
     return SampleView(change.sample, question, "", None, outcomes, panel=(*panel, Block("columns", items=tuple(both))))
@@ -231,6 +235,7 @@ def _change(
 
 # ---- Drift of a judge ----
 
+DRIFT_COLUMNS = ("before", "now", "change", "95% CI", "p", "changed", "largest change")
 DRIFT: Mapping[str, tuple[str, Tone]] = {
     "drifted": ("drifted", "bad"),
     "stable": ("stable", "good"),
@@ -242,11 +247,12 @@ def drift_view(before: Run, now: Run, drifts: Sequence[ScorerDrift]) -> View:
     """Whether a judge's scores of the same anchors changed."""
     columns = (
         Column("scorer", numeric=False),
-        *(Column(title) for title in ("before", "now", "change", "95% CI", "p", "changed", "largest change")),
+        *(Column(title, numeric=title != "95% CI") for title in DRIFT_COLUMNS),
         Column("drift", numeric=False),
     )
     reach = max((abs(end) for one in drifts for end in _ends(one)), default=0.0)
     rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in drifts]
+    scores = table("Scores of the same anchors, then and now", columns, rows)
     left = [f"{one.title}: {_left_out(one.one_sided, 'anchor')}" for one in drifts if one.one_sided]
     rule = (
         "Stable: the interval of the mean change lies within 2% of the scale. Inconclusive: too few anchors to say. "

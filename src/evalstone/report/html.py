@@ -77,7 +77,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["zip"] = zip
+    environment.globals.update(zip=zip)
     return environment
 
 

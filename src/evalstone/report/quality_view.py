@@ -59,7 +59,7 @@ def calibration_view(calibration: Calibration) -> View:
             )
         )
     return View(
-        name=calibration.dataset,
+        name=f"Calibration on {calibration.dataset}",
         lead=f"{count(len(calibration.pairs), 'labeled sample')} · {calibration.name} · judge {calibration.judge}",
         notice=_labels(calibration),
         warnings=tuple(calibration_warnings(calibration)),
@@ -90,7 +90,8 @@ def calibration_warnings(calibration: Calibration) -> Iterator[str]:
     if not truths:
         yield "Annotators are evenly split on every sample: no verdict can be checked and no threshold was learned."
     elif not yes or not no:
-        yield f"Every label says {'yes' if yes else 'no'}: the other verdict can't be checked and no threshold was learned."
+        only = "yes" if yes else "no"
+        yield f"Every label says {only}: the other verdict can't be checked and no threshold was learned."
     elif min(yes, no) < FEW_LABELS:
         yield f"Few labels ({yes} yes, {no} no): read the intervals, not the estimates."
     if len(scores) > 1 and len(set(scores)) == 1:
@@ -105,8 +106,8 @@ def calibration_warnings(calibration: Calibration) -> Iterator[str]:
     if truths and calibration.undecided:
         yield f"{count(calibration.undecided, 'sample')} with evenly split annotators left out of the verdicts."
     if calibration.skipped or calibration.failed:
-        missing = calibration.skipped + calibration.failed
-        yield f"{count(missing, 'labeled sample')} without a score: {calibration.skipped} skipped, {calibration.failed} failed."
+        missing = count(calibration.skipped + calibration.failed, "labeled sample")
+        yield f"{missing} without a score: {calibration.skipped} skipped, {calibration.failed} failed."
     if calibration.ended:
         yield f"The run ended early ({calibration.ended}); the calibration was not saved."
 
@@ -181,7 +182,7 @@ def _probabilities(calibration: Calibration, measures: Measures) -> Section:
     saved = None if calibration.recalibration is None else calibration.recalibration.to_dict()["kind"]
     rows = [("uncalibrated scores", number(measures.raw.ece), number(measures.raw.brier), "")] if measures.raw else []
     rows += [
-        (f"{method}, on held-out samples", number(one.ece), number(one.brier), "saved" if method == saved else "")
+        (f"{method}, on held-out samples", number(one.ece), number(one.brier), "✓" if method == saved else "")
         for method, one in measures.recalibrated.items()
     ]
     columns = (
@@ -230,8 +231,8 @@ def _place(share: float) -> int:
 INJECTION_COUNTED = "an instruction to the judge, which it seems to count as part of the text"
 _SOURCES = {"given": "as given", "calibrated": "from the calibration", "usual": "default"}
 _AUDIT_NOTE = (
-    "flips: the verdict changes. changed: the score changes by more than a tenth of the scale. p: of no shift, or of no "
-    "more flips than when the judge is asked again (the smaller one), Holm-adjusted. affected: p at most 0.05."
+    "Flips: the verdict changes. Changed: the score changes by more than a tenth of the scale. p: of no shift, or of "
+    "no more flips than when the judge is asked again (the smaller one), Holm-adjusted. Affected: p at most 0.05."
 )
 
 
@@ -245,7 +246,7 @@ def audit_view(audit: Audit) -> View:
         warnings.append(f"{count(audit.failed, 'result')} failed.")
     unused = [f"Not applicable to any sample: {listed(audit.inapplicable)}."] if audit.inapplicable else []
     return View(
-        name=audit.dataset,
+        name=f"Audit on {audit.dataset}",
         lead=f"{taken} · judge {audit.judge}",
         notice=audit.note,
         warnings=tuple(warnings),

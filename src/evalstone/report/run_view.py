@@ -21,6 +21,7 @@ from evalstone.report.view import (
     SampleView,
     ScoreColumn,
     Section,
+    Table,
     View,
     direction,
     table,
@@ -92,7 +93,7 @@ def run_view(
         warnings=tuple(_warnings(run)),
         sections=(_scores(run, records),),
         examples=(Examples("Worst samples", tuple(examples)),) if examples else (),
-        details=(*_missing(run), *map(_corrected, corrected), *map(_slices, slices)),
+        details=(*_missing(run), *map(_corrected, corrected), *_slices(slices)),
         samples=SampleList(
             columns=tuple(ScoreColumn(run.titles[i.signature], i.scale, i.lower_is_better) for i in run.scorers),
             samples=_Lazy(lambda: views(chosen)),
@@ -192,7 +193,7 @@ def _scores(run: Run, records: Sequence[Record]) -> Section:
     columns = (
         Column("scorer", numeric=False),
         Column("mean"),
-        Column("95% CI"),
+        Column("95% CI", numeric=False),
         Column("distribution", numeric=False),
         Column("scored", informative=False),
         Column("skipped", informative=False),
@@ -244,9 +245,10 @@ def notes(run: Run) -> list[str]:
 def _cautions(line: ScorerSummary) -> Iterator[str]:
     if line.bounds is not None:
         missing, digits = line.skipped + line.failed, digits_for(line.info.scale)
+        low, high = (number(bound, digits) for bound in line.bounds)
         yield (
             f"{missing:,} of {count(line.scored + missing, 'sample')} {'has' if missing == 1 else 'have'} no score; "
-            f"with them the mean would lie between {number(line.bounds[0], digits)} and {number(line.bounds[1], digits)}"
+            f"with them the mean would lie between {low} and {high}"
         )
     interval = line.interval
     if interval is not None and interval.groups is not None:
@@ -317,29 +319,37 @@ SLICE_NOTE = (
 )
 
 
-def _slices(result: ScorerSlices) -> Section:
+def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
+    lead = [
+        f"{result.title}, {finding.field}={finding.key}: worse than the other samples by "
+        f"{number(abs(finding.difference.mean), digits_for(result.info.scale))} "
+        f"(n = {finding.n}, p {p_value(finding.adjusted)})."
+        for result in results
+        for finding in result.findings
+        if _is_worse(finding)
+    ]
+    if results:
+        titles = listed(result.title for result in results)
+        lead = lead or ["No slice is significantly worse than the other samples."]
+        yield Section(
+            f"Slices: {titles}", tuple(lead), tuple(map(_slice_table, results)), notes=(SLICE_NOTE,), folded=True
+        )
+
+
+def _slice_table(result: ScorerSlices) -> Table:
     findings = {(finding.field, finding.key): finding for finding in result.findings}
     columns = (
-        Column("slice", numeric=False),
+        Column(f"{result.title} by slice", numeric=False),
         Column("n", informative=False),
         Column("mean"),
-        Column("95% CI"),
+        Column("95% CI", numeric=False),
         Column("vs. other samples"),
         Column("p", informative=False),
         Column("shrunken estimate"),
         Column("verdict", numeric=False),
     )
     rows = [_slice_row(part, findings.get((part.field, part.key)), result.info) for part in result.means]
-    worse = [finding for finding in result.findings if _is_worse(finding)]
-    digits = digits_for(result.info.scale)
-    lead = [
-        f"{finding.field}={finding.key} is worse than the other samples: mean {number(finding.interval.mean, digits)}, "
-        f"{signed(finding.difference.mean, digits)} (n = {finding.n}, p {p_value(finding.adjusted)})."
-        for finding in worse
-    ]
-    lead = lead or [f"No slice of {len(result.means)} is significantly worse than the other samples."]
-    means = table(f"{result.title} by slice", columns, rows)
-    return Section(f"Slices: {result.title}", tuple(lead), (means,), notes=(SLICE_NOTE,), folded=True)
+    return table(f"{result.title} by slice", columns, rows)
 
 
 def _is_worse(finding: SliceFinding | None) -> bool:
@@ -392,7 +402,12 @@ def _corrected(result: PPIResult | RoganGladenResult) -> Section:
             "Corrected by prediction-powered inference (PPI++), stratified by the judge's score. It assumes that the "
             "labeled samples are a random choice within each stratum, as evalstone annotate makes it."
         )
-    columns = (Column("estimate", numeric=False), Column("mean"), Column("95% CI"), Column("based on", numeric=False))
+    columns = (
+        Column("estimate", numeric=False),
+        Column("mean"),
+        Column("95% CI", numeric=False),
+        Column("based on", numeric=False),
+    )
     cells = [
         (name, *interval_cells(f"{result.title}, {name}", interval, scale), basis) for name, interval, basis in rows
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from evalstone._core.json import to_jsonable
@@ -26,6 +26,8 @@ VERDICTS: Mapping[str, tuple[str, Tone]] = {
 """Verdicts and levels that judges give, as labels."""
 HARMS = ("biased", "toxic", "redundant", "refused")
 """Names of yes-or-no verdicts where yes is the bad answer."""
+NEUTRAL = ("used", "useful")
+"""Those where no is not a fault."""
 _LABELS = ("verdict", "level", "choice", "impact")
 _HANDLED = ("reason", "passages", "passage", *_LABELS)
 
@@ -113,10 +115,10 @@ def _texts(sample: Sample, passages: Sequence[Block]) -> Iterator[Block]:
     texts = [
         Block(kind, title, text)
         for kind, title, text in (
-            ("text", "Question", sample.input),
+            ("part", "Question", sample.input),
             ("answer", "Answer", sample.output),
-            ("text", "Reference", sample.reference),
-            ("text", "Instructions", sample.instructions),
+            ("part", "Reference", sample.reference),
+            ("part", "Instructions", sample.instructions),
         )
         if text
     ]
@@ -222,7 +224,7 @@ def laid_out(value: Any) -> Block:
         return _item(cast("dict[str, Any]", value))
     if isinstance(value, list):
         return Block("group", items=tuple(map(laid_out, cast("list[Any]", value))))
-    return Block("text", text=_plain(value))
+    return Block("part", text=_plain(value))
 
 
 def _item(item: Mapping[str, Any]) -> Block:
@@ -264,7 +266,11 @@ def _labels(item: Mapping[str, Any]) -> Iterator[tuple[str, Tone]]:
             yield VERDICTS.get(value, (_words(value), ""))
         elif isinstance(value, bool):
             good = value != (name in HARMS)
-            yield (_words(name) if value else f"not {_words(name)}", "good" if good else "bad")
+            yield (_words(name) if value else f"not {_words(name)}", _tone(name, good))
+
+
+def _tone(name: str, good: bool) -> Tone:
+    return "good" if good else "dim" if name in NEUTRAL else "bad"
 
 
 def _is_flat(value: Any) -> bool:

@@ -25,12 +25,13 @@ STYLES: Mapping[Tone, str] = {
 }
 LONG = 1000
 MOST_FINDINGS = 4
+LONGEST_UNBROKEN = 30
 
 
 def show(view: View, console: Console) -> None:
     """Print a report."""
     if view.name:
-        lead = f": {safe(view.lead, LONG)}" if view.lead else ""
+        lead = f" · {safe(view.lead, LONG)}" if view.lead else ""
         console.print(Text.assemble((safe(view.name), "bold"), lead))
     _lines(console, [view.notice] if view.notice else [], "dim")
     _lines(console, view.warnings, "yellow")
@@ -71,8 +72,9 @@ def _grid(table: Table) -> Grid:
     # A column without any text holds charts, which a terminal does not show.
     places = [at for at in range(len(table.columns)) if at == 0 or any(row[at].text for row in table.rows)]
     for at in places:
-        column = table.columns[at]
-        grid.add_column(Text(safe(column.title)), justify="right" if column.numeric else "left", no_wrap=column.numeric)
+        column, longest = table.columns[at], max((len(row[at].text) for row in table.rows), default=0)
+        justify = "right" if column.numeric else "left"
+        grid.add_column(Text(safe(column.title)), justify=justify, no_wrap=at > 0 and longest < LONGEST_UNBROKEN)
     for row in table.rows:
         grid.add_row(*(Text(safe(row[at].text), style=STYLES[row[at].tone]) for at in places))
     return grid

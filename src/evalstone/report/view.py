@@ -163,7 +163,7 @@ class Block:
     """A piece of a sample: a text with a heading, labels, further values and pieces inside it.
 
     Attributes:
-        kind: What it is, for the layout: "text", "passage", "claim", "columns", "outcome" and so on.
+        kind: What it is, for the layout: "part", "passage", "claim", "columns", "outcome" and so on.
         labels: Short words with their tones, such as a verdict.
         why: The judge's reason, and the passages that it cites.
         pairs: Names and values, for what has no layout of its own.
@@ -171,7 +171,7 @@ class Block:
         folded: Opened on demand.
     """
 
-    kind: str = "text"
+    kind: str = "part"
     title: str = ""
     text: str = ""
     labels: tuple[tuple[str, Tone], ...] = ()
