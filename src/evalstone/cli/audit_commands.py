@@ -15,9 +15,10 @@ from evalstone.cli.commands import FAILED, GO_ON, INTERRUPTED, INTERRUPTION, OK
 from evalstone.cli.screen import console
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.datasets.writing import json_line
-from evalstone.judge_quality import auditing as auditor
-from evalstone.judge_quality.perturbations import EDITS
-from evalstone.judge_quality.settings import Asking, Auditing
+from evalstone.judge_quality import audit as auditor
+from evalstone.judge_quality.audit import AuditConfig
+from evalstone.judge_quality.calibrate import JudgeOptions
+from evalstone.judge_quality.perturbations import PERTURBATIONS
 from evalstone.report.quality_view import audit_view
 from evalstone.report.terminal import show
 from evalstone.report.text import money, safe
@@ -34,36 +35,36 @@ class Subject:
     ledger: str | None
 
 
-def auditing(edits: list[str], paraphrases: list[str], samples: int, threshold: float | None) -> Auditing:
+def auditing(edits: list[str], paraphrases: list[str], samples: int, threshold: float | None) -> AuditConfig:
     """What is tried."""
-    return Auditing(edits=tuple(edits), paraphrases=tuple(paraphrases), samples=samples, threshold=threshold)
+    return AuditConfig(perturbations=tuple(edits), paraphrases=tuple(paraphrases), samples=samples, threshold=threshold)
 
 
-def audit(subject: Subject, how: Auditing, ask: Asking, *, as_json: bool) -> int:
+def audit(subject: Subject, how: AuditConfig, ask: JudgeOptions, *, as_json: bool) -> int:
     """Audit and show; the exit code."""
     made = auditor.audit(
         subject.data or DEMO_DATA,
         subject.scorers,
         judge=subject.judge,
         ledger=subject.ledger or DEFAULT_LEDGER,
-        auditing=how,
-        asking=ask,
+        config=how,
+        options=ask,
     )
-    if made.ended == INTERRUPTION:
+    if made.stop_reason == INTERRUPTION:
         sys.stderr.write(f"The audit was interrupted; what was judged is in the ledger: {GO_ON}\n")
         return INTERRUPTED
     if as_json:
         sys.stdout.write(json_line(made.to_dict()) + "\n")
     else:
         show(audit_view(made), console())
-    return FAILED if made.failed or made.ended else OK
+    return FAILED if made.failed or made.stop_reason else OK
 
 
-def dry_run(subject: Subject, how: Auditing, ask: Asking) -> None:
+def dry_run(subject: Subject, how: AuditConfig, ask: JudgeOptions) -> None:
     """Print what an audit would ask and cost."""
     ledger = None if ask.fresh else subject.ledger or DEFAULT_LEDGER
-    work = auditor.estimated(
-        subject.data or DEMO_DATA, subject.scorers, judge=subject.judge, ledger=ledger, auditing=how, asking=ask
+    work = auditor.estimate_audit(
+        subject.data or DEMO_DATA, subject.scorers, judge=subject.judge, ledger=ledger, config=how, options=ask
     )
     found = sync.run(work)
     first, again = found[:2]
@@ -80,7 +81,7 @@ def dry_run(subject: Subject, how: Auditing, ask: Asking) -> None:
 def list_edits() -> None:
     """Print the edits with what a judge that minds them is swayed by."""
     table = _table("edit", "family", "swayed by")
-    for edit in EDITS.values():
+    for edit in PERTURBATIONS.values():
         table.add_row(edit.name, edit.family, edit.why)
     console().print(table)
 

@@ -18,16 +18,14 @@ from evalstone.cli.planning import judge_spec
 from evalstone.cli.screen import console
 from evalstone.datasets.writing import json_line, write_jsonl, write_text
 from evalstone.errors import ConfigError
-from evalstone.judge_quality import calibrating
-from evalstone.judge_quality.settings import Asking, Labelling
+from evalstone.judge_quality import calibrate as calibrating
+from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig
 from evalstone.judges.base import Judge
 from evalstone.judges.parse import parse_judge
 from evalstone.report.html import reliability_svg
 from evalstone.report.quality_view import calibration_view, reliability_chart
 from evalstone.report.terminal import show
-from evalstone.results.calibration import Calibration, calibrations_folder
-from evalstone.results.calibration.store import file_for, stored
-from evalstone.results.calibration.values import Method
+from evalstone.results.calibration import Calibration, Calibrator, calibration_file, calibrations_folder
 
 __all__ = ["Files", "Subject", "asking", "calibrate", "judge_spec", "labelling"]
 
@@ -56,11 +54,11 @@ class Files:
 @contextmanager
 def asking(
     mapping: list[str], *, concurrency: int, fresh: bool, budget: float | None, quiet: bool
-) -> Generator[Asking]:
+) -> Generator[JudgeOptions]:
     """How the judge is asked, within a block that Ctrl-C ends in good order. Raises ConfigError for a bad mapping."""
     fields = pairs(mapping, "--map", "FIELD=COLUMN", blank=True)
     with interruptible() as stop:
-        yield Asking(
+        yield JudgeOptions(
             concurrency=concurrency,
             fresh=fresh,
             budget=budget,
@@ -72,15 +70,15 @@ def asking(
 
 def labelling(
     columns: list[str], positive: list[str], label_range: str | None, cut: float | None, maximise: str, fit: str
-) -> Labelling:
+) -> LabelConfig:
     """How labels are read. Raises ConfigError for a range that is not LOW:HIGH."""
-    return Labelling(
+    return LabelConfig(
         columns=tuple(columns),
         positive=tuple(positive),
         label_range=None if label_range is None else _range(label_range),
-        cut=cut,
-        maximise=maximise.replace("-", "_"),
-        method=cast("Method", fit),
+        label_threshold=cut,
+        objective=maximise.replace("-", "_"),
+        calibrator=cast("Calibrator", fit),
     )
 
 
@@ -92,7 +90,7 @@ def _range(text: str) -> tuple[float, float]:
         raise ConfigError(f"--label-range takes LOW:HIGH, such as 1:5, not {text!r}") from None
 
 
-def calibrate(subject: Subject, how: Labelling, ask: Asking, files: Files) -> int:
+def calibrate(subject: Subject, how: LabelConfig, ask: JudgeOptions, files: Files) -> int:
     """Calibrate, show, write; the exit code."""
     ledger = subject.ledger or DEFAULT_LEDGER
     judge = parse_judge(subject.judge)
@@ -101,19 +99,19 @@ def calibrate(subject: Subject, how: Labelling, ask: Asking, files: Files) -> in
     found: list[Calibration] = []
     for one in (judge, *(judge.members if subject.alone else ())):
         made = calibrating.calibrate(
-            subject.labels, subject.scorer, data=subject.data, judge=one, ledger=ledger, labelling=how, asking=ask
+            subject.labels, subject.scorer, data=subject.data, judge=one, ledger=ledger, config=how, options=ask
         )
-        if made.ended == INTERRUPTION:
+        if made.stop_reason == INTERRUPTION:
             sys.stderr.write(f"{len(made.pairs)} labelled samples were scored: {GO_ON}\n")
             return INTERRUPTED
         found.append(made)
     if files.as_json:
         for made in found:
-            sys.stdout.write(json_line(stored(made)) + "\n")
+            sys.stdout.write(json_line(made.to_dict()) + "\n")
     else:
         _show(found, judge)
     _write(found[0], files, ledger)
-    return FAILED if any(made.failed or made.ended for made in found) else OK
+    return FAILED if any(made.failed or made.stop_reason for made in found) else OK
 
 
 def _show(found: list[Calibration], judge: Judge) -> None:
@@ -130,10 +128,10 @@ def _show(found: list[Calibration], judge: Judge) -> None:
 def _write(made: Calibration, files: Files, ledger: str) -> None:
     screen = console()
     places: list[tuple[str, str]] = []
-    if not made.ended:
-        places.append(("Kept:   ", str(file_for(made.judge, made.scorer, calibrations_folder(ledger)))))
+    if not made.stop_reason:
+        places.append(("Kept:   ", str(calibration_file(made.judge, made.scorer, calibrations_folder(ledger)))))
     if files.out is not None:
-        write_jsonl(files.out, [stored(made)])
+        write_jsonl(files.out, [made.to_dict()])
         places.append(("Copy:   ", files.out))
     if files.svg is not None:
         write_text(files.svg, [reliability_svg(reliability_chart(made))])

@@ -21,10 +21,10 @@ from evalstone.cli.screen import console
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.datasets.writing import json_line
 from evalstone.ledger.location import shown
-from evalstone.report.files import write_run
 from evalstone.report.run_view import run_view
 from evalstone.report.terminal import show
 from evalstone.report.text import money, safe
+from evalstone.results.files import write_run
 from evalstone.results.run import Run
 from evalstone.run.batch.options import WAITING, Batch
 from evalstone.run.budget import Stop

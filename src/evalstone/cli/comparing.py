@@ -16,7 +16,7 @@ from evalstone.report.csv import comparison_csv
 from evalstone.report.html import page
 from evalstone.report.markdown import lines as markdown
 from evalstone.report.terminal import show
-from evalstone.results.compare import Adjustment
+from evalstone.results.compare import Correction
 from evalstone.results.compare import compare as compare_runs
 from evalstone.results.drift import judge_drift
 
@@ -38,7 +38,7 @@ def compare(names: Sequence[str], ledger: str | None, outputs: Outputs, way: Way
     if len(names) < 2:
         raise ConfigError(f"a comparison takes two runs or more, not {len(names)}")
     runs = [found_run(name, ledger) for name in names]
-    made = compare_runs(*runs, by=way.by, anyway=way.anyway, adjustment=cast("Adjustment", way.adjustment))
+    made = compare_runs(*runs, slice_by=way.by, allow_mismatch=way.anyway, correction=cast("Correction", way.adjustment))
     compared = replace(made, names=dict(zip(made.runs, names, strict=True)))
     view = comparison_view(compared, most=way.most)
     deliver(
@@ -63,15 +63,15 @@ def drift(names: Sequence[str], ledger: str | None, outputs: Outputs, way: Way) 
         raise ConfigError(f"--anchor takes two runs, the earlier one first, not {len(names)}")
     before, now = (found_run(name, ledger) for name in names)
     found = judge_drift(before, now)
-    view = drift_view(before, now, found)
+    view = drift_view(found)
     deliver(
         outputs,
         {
             "html": lambda: page(view),
             "markdown": lambda: lines(markdown(view)),
-            "json": lambda: lines([json_line({"format": 1, "scorers": found})]),
+            "json": lambda: lines([json_line(found.to_dict())]),
         },
     )
     if not outputs.wanted:
         show(view, console())
-    return DRIFTED if any(one.drift.verdict == "drifted" for one in found) else OK
+    return DRIFTED if found.drifted else OK

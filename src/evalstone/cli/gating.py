@@ -37,7 +37,7 @@ def criteria_from(
     return GateCriteria(
         minimum=_numbers(minimum, "--min", "SCORER=MEAN"),
         maximum=_numbers(maximum, "--max", "SCORER=MEAN"),
-        no_worse=_numbers(no_worse, "--no-worse", "SCORER=MARGIN"),
+        max_regression=_numbers(no_worse, "--no-worse", "SCORER=MARGIN"),
         pass_rate=rates,
     )
 
@@ -81,7 +81,7 @@ def held(
 ) -> Gate:
     """The run of that name, held against criteria."""
     before = None if baseline is None else found_run(baseline, ledger)
-    return gate_run(found_run(name, ledger), criteria, baseline=before, error=error, anyway=anyway)
+    return gate_run(found_run(name, ledger), criteria, baseline=before, alpha=error, allow_mismatch=anyway)
 
 
 def gate(made: Gate, outputs: Outputs, inconclusive: str) -> int:

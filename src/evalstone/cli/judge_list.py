@@ -139,12 +139,12 @@ def _calibrations(screen: Console, known: Sequence[Calibration]) -> None:
 
 def calibrations_table(title: str, known: Sequence[Calibration]) -> Table:
     """A line for each calibration: whose it is, on what, and how far the judge was right."""
-    from evalstone.results.calibration.measures import measured  # noqa: PLC0415 - scipy, which only a calibration needs
+    from evalstone.results.calibration_measures import measure  # noqa: PLC0415 - scipy, which only a calibration needs
 
     table = _table(title, "scorer", "on", "accuracy [95 %]", "kappa", "AUROC")
     for one in known:
-        found = measured(one)
-        accuracy, kappa = found.usual.accuracy, found.usual.kappa
+        found = measure(one)
+        accuracy, kappa = found.at_default.accuracy, found.at_default.kappa
         shown = "-" if accuracy is None else f"{accuracy.mean:.3f} [{accuracy.low:.3f}, {accuracy.high:.3f}]"
         table.add_row(
             safe(one.judge, 100),

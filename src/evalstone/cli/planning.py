@@ -9,7 +9,7 @@ from evalstone.api import plan_for
 from evalstone.cli.config_file import DEFAULT_SCORERS, RunConfig, numbers, overridden, pairs, read_config
 from evalstone.errors import ConfigError, unknown
 from evalstone.judges.spec import table_of
-from evalstone.report.files import prepare
+from evalstone.results.files import prepare
 from evalstone.run.plan import Plan
 
 

@@ -13,17 +13,17 @@ from evalstone.datasets import load
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
 from evalstone.report.csv import run_csv
-from evalstone.report.files import read_run, with_data
 from evalstone.report.html import page
 from evalstone.report.junit import run_junit
 from evalstone.report.markdown import lines as markdown
 from evalstone.report.run_view import run_view
 from evalstone.report.terminal import show
 from evalstone.results.calibration import calibration_for
-from evalstone.results.corrected_rates import RoganGladenResult, corrected_share
-from evalstone.results.human_labels import PPIResult, corrected, load_labels
+from evalstone.results.files import with_data
+from evalstone.results.human_labels import PPIResult, RoganGladenResult, corrected, corrected_share, load_labels
 from evalstone.results.run import Run
 from evalstone.results.slices import ScorerSlices, slices
+from evalstone.run.saved import read_run
 
 OK, FAILED = 0, 3
 PAGE_WORST = 10

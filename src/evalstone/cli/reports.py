@@ -59,7 +59,7 @@ def compare(
     by: ByOption = None,
     anyway: AnywayOption = False,
     adjust: Annotated[
-        str, typer.Option("--adjust", help="For looking at many: holm (no wrong finding), or bh (few of them wrong).")
+        str, typer.Option("--adjust", help="For looking at many: holm, fdr_bh or none.")
     ] = "holm",
     most: Annotated[int, typer.Option(help="How many of the most changed samples to show.", min=0)] = 3,
     anchor: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from rich.table import Table
 from rich.text import Text
@@ -13,12 +13,11 @@ from evalstone.cli.reporting import found_run
 from evalstone.cli.screen import console
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
-from evalstone.results.sample_size import ScorerPlan
-from evalstone.results.sample_size import sample_size as planned
+from evalstone.results.power_analysis import ScorerPower
+from evalstone.results.power_analysis import sample_size as planned
 from evalstone.stats.power import Plan
 
 OK = 0
-PLAN_FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -34,17 +33,16 @@ def plan(name: str, baseline: str | None, wanted: Wanted, outputs: Outputs, *, l
     """Say how many samples are needed; the exit code."""
     run = found_run(name, ledger)
     before = None if baseline is None else found_run(baseline, ledger)
-    plans = planned(run, wanted.difference, baseline=before, power=wanted.power, level=wanted.level, anyway=anyway)
-    if not plans:
+    plans = planned(run, wanted.difference, baseline=before, power=wanted.power, confidence=wanted.level, allow_mismatch=anyway)
+    if not plans.scorers:
         raise ConfigError(f"run {run.id} has no scorer with two scores or more to plan from")
-    made = {"format": PLAN_FORMAT, "run": run.id, "baseline": before.id if before else None, **asdict(wanted)}
-    deliver(outputs, {"json": lambda: lines([json_line({**made, "scorers": [asdict(one) for one in plans]})])})
+    deliver(outputs, {"json": lambda: lines([json_line(plans.to_dict())])})
     if not outputs.wanted:
-        _show(plans, wanted, paired=before is not None)
+        _show(plans.scorers, wanted, paired=before is not None)
     return OK
 
 
-def _show(plans: Sequence[ScorerPlan], wanted: Wanted, *, paired: bool) -> None:
+def _show(plans: Sequence[ScorerPower], wanted: Wanted, *, paired: bool) -> None:
     screen = console()
     told = f"A true difference of {wanted.difference:g} between two runs, seen with a chance of {wanted.power:.0%}:"
     screen.print(Text(told))
@@ -73,7 +71,7 @@ def _needed(plan: Plan) -> tuple[Text, str]:
     return Text(f"{plan.needed:,}", style="bold"), f"{plan.needed_low:,} to {plan.needed_high:,}"
 
 
-def _notes(plans: Sequence[ScorerPlan], *, paired: bool) -> list[str]:
+def _notes(plans: Sequence[ScorerPower], *, paired: bool) -> list[str]:
     if paired:
         told = ["Both runs over the same samples; spread is that of the differences between the two pilot runs."]
     else:

@@ -35,36 +35,35 @@ from evalstone.report.view import (
     direction,
     table,
 )
-from evalstone.results.compare import ADJUSTMENT_NAMES, Change, Compared, Line
-from evalstone.results.drift import ScorerDrift
+from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, ScorerComparison
+from evalstone.results.drift import DriftResult, ScorerDrift
 from evalstone.results.gate import Gate
-from evalstone.results.run import Run
 from evalstone.stats.gates import Decision
 from evalstone.types import Record, Sample
 
 SIGNS: Mapping[str, tuple[str, Tone]] = {
     "better": ("▲ better", "good"),
     "worse": ("▼ worse", "bad"),
-    "unclear": ("no significant difference", "dim"),
+    "inconclusive": ("no significant difference", "dim"),
 }
 
 
 # ---- Differences between runs ----
 
 
-def comparison_view(comparison: Compared, *, most: int = 3) -> View:
+def comparison_view(comparison: Comparison, *, most: int = 3) -> View:
     """Runs compared with the first of them. most: how many of the most changed samples are shown for each scorer."""
     candidates = list(comparison.runs)[1:]
-    reach = _reach(comparison.lines)
+    reach = _reach(comparison.scorers)
     sections: list[Section] = []
     for name in candidates:
-        lines = [line for line in comparison.lines if line.b == name]
+        lines = [line for line in comparison.scorers if line.b == name]
         sections.append(Section(f"{name} vs. A", tables=(_table(lines, name, reach),)))
     sections[-1:] = [_with_notes(sections[-1], tuple(_notes(comparison)))] if sections else []
     return View(
         name="Comparison",
         lead=listed(f"{name}: {comparison.names.get(name) or run.id}" for name, run in comparison.runs.items()),
-        warnings=sentences(*comparison.told),
+        warnings=sentences(*comparison.notes),
         sections=tuple(sections),
         examples=tuple(_changes(comparison, most)),
         details=tuple(_sliced(comparison, name, reach) for name in candidates if _slices_of(comparison, name)),
@@ -77,14 +76,14 @@ def _with_notes(section: Section, notes: tuple[str, ...]) -> Section:
     return Section(section.title, section.lead, section.tables, notes=notes)
 
 
-def _runs(comparison: Compared) -> Iterator[tuple[str, str]]:
+def _runs(comparison: Comparison) -> Iterator[tuple[str, str]]:
     for letter, run in comparison.runs.items():
         name = comparison.names.get(letter, "")
         text = f"{run.dataset_name} · {samples_and_judge(run)} · run {run.id}"
         yield letter, f"{name} · {text}" if name and name != run.id else text
 
 
-def _table(lines: Sequence[Line], name: str, reach: Mapping[float, float]) -> Table:
+def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Table:
     level = f"{100 * lines[0].result.difference.level:g}% CI" if lines else "95% CI"
     columns = (
         Column("scorer", numeric=False),
@@ -104,9 +103,9 @@ def _table(lines: Sequence[Line], name: str, reach: Mapping[float, float]) -> Ta
     return table(f"{name} compared with A{slices}", columns, [_row(line, reach[line.info.scale]) for line in lines])
 
 
-def _row(line: Line, reach: float) -> Sequence[Cell]:
+def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
     result, digits = line.result, digits_for(line.info.scale)
-    difference, (verdict, tone) = result.difference, SIGNS[line.sign]
+    difference, (verdict, tone) = result.difference, SIGNS[line.verdict]
     change = signed(difference.mean, digits)
     interval = limits(difference.low, difference.high, digits, sign=True)
     label = f"{line.title}: difference {change}, interval {interval}, {verdict}"
@@ -119,7 +118,7 @@ def _row(line: Line, reach: float) -> Sequence[Cell]:
         Cell(number(result.mean_b, digits)),
         Cell(change, "strong"),
         Cell(interval, chart=chart),
-        Cell(p_value(line.p_value), under=f"unadjusted {p_value(result.p_value)}"),
+        Cell(p_value(line.adjusted_p_value), under=f"unadjusted {p_value(result.p_value)}"),
         Cell(f"{result.wins}/{result.ties}/{result.losses}"),
         Cell("-" if result.dz is None else signed(result.dz, 2)),
         Cell(verdict, tone),
@@ -127,7 +126,7 @@ def _row(line: Line, reach: float) -> Sequence[Cell]:
     )
 
 
-def _reach(lines: Iterable[Line]) -> Mapping[float, float]:
+def _reach(lines: Iterable[ScorerComparison]) -> Mapping[float, float]:
     """How far the axis of each scale reaches: one for all tables of a comparison, so that charts can be compared."""
     farthest: dict[float, float] = {}
     for line in lines:
@@ -143,16 +142,16 @@ def _rounded_up(far: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= far * 1.02)
 
 
-def _slices_of(comparison: Compared, name: str) -> list[Line]:
+def _slices_of(comparison: Comparison, name: str) -> list[ScorerComparison]:
     return [line for line in comparison.slices if line.b == name]
 
 
-def _sliced(comparison: Compared, name: str, reach: Mapping[float, float]) -> Section:
+def _sliced(comparison: Comparison, name: str, reach: Mapping[float, float]) -> Section:
     lines = _slices_of(comparison, name)
-    clear = [line for line in lines if line.sign != "unclear"]
+    clear = [line for line in lines if line.verdict != "inconclusive"]
     lead = [
-        f"{line.title}, {line.field}={line.key}: {SIGNS[line.sign][0]}, {signed(line.result.difference.mean)} "
-        f"(n = {line.result.n}, p {p_value(line.p_value)})."
+        f"{line.title}, {line.field}={line.key}: {SIGNS[line.verdict][0]}, {signed(line.result.difference.mean)} "
+        f"(n = {line.result.n}, p {p_value(line.adjusted_p_value)})."
         for line in clear
     ]
     lead = lead or [f"No significant difference in any of {count(len(lines), 'slice')}."]
@@ -160,35 +159,35 @@ def _sliced(comparison: Compared, name: str, reach: Mapping[float, float]) -> Se
     return Section(f"{name} vs. A by slice", tuple(lead), (_table(lines, name, reach),), notes=(note,), folded=True)
 
 
-def _notes(comparison: Compared) -> Iterator[str]:
+def _notes(comparison: Comparison) -> Iterator[str]:
     """How p-values are computed, what other tests say, what is missing or small."""
-    changed = [line for line in comparison.lines if line.result.ties < line.result.n]
-    tests = dict.fromkeys(line.result.test.name for line in changed or comparison.lines)
+    changed = [line for line in comparison.scorers if line.result.ties < line.result.n]
+    tests = dict.fromkeys(line.result.test.name for line in changed or comparison.scorers)
     yield (
         f"Differences are paired by sample: each run minus A. p: {' or '.join(tests)}, corrected for "
-        f"{count(len(comparison.lines), 'comparison')} ({ADJUSTMENT_NAMES[comparison.adjustment]}). Effect: the mean "
+        f"{count(len(comparison.scorers), 'comparison')} ({CORRECTION_NAMES[comparison.correction]}). Effect: the mean "
         "difference in standard deviations of the differences."
     )
     by_pair: dict[str, list[str]] = {}
     for line in changed:
         by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {_other_tests(line)}")
     yield from (f"Other tests of {pair}, unadjusted. {'; '.join(tests)}." for pair, tests in by_pair.items())
-    for title, result in comparison.friedman.items():
+    for title, result in comparison.all_runs.items():
         if result.friedman is not None:
             test = f"{result.friedman.name} p {p_value(result.friedman.p_value)}"
             yield f"{title}, all {len(comparison.runs)} runs, {count(result.n, 'sample')}: {test}."
-    for line in comparison.lines:
-        if line.one_sided:
-            yield f"{line.title}, {line.a} and {line.b}: {_left_out(line.one_sided, 'sample')}"
+    for line in comparison.scorers:
+        if line.unpaired:
+            yield f"{line.title}, {line.a} and {line.b}: {_left_out(line.unpaired, 'sample')}"
         if line.result.caution:
             yield f"{line.title}, {line.a} and {line.b}: {line.result.caution}."
 
 
-def _left_out(one_sided: int, noun: str) -> str:
-    return f"{count(one_sided, noun)} with a score in only one run {'is' if one_sided == 1 else 'are'} left out."
+def _left_out(unpaired: int, noun: str) -> str:
+    return f"{count(unpaired, noun)} with a score in only one run {'is' if unpaired == 1 else 'are'} left out."
 
 
-def _other_tests(line: Line) -> str:
+def _other_tests(line: ScorerComparison) -> str:
     ranks, changed = line.result.wilcoxon, line.result.mcnemar
     text = f"{ranks.name} p {p_value(ranks.p_value)}"
     if changed is None:
@@ -196,22 +195,22 @@ def _other_tests(line: Line) -> str:
     return f"{text}, McNemar p {p_value(changed.p_value)} ({changed.gained} gained, {changed.lost} lost)"
 
 
-def _changes(comparison: Compared, most: int) -> Iterator[Examples]:
+def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
     """The samples that changed most, with the answers and reasons of both runs."""
-    wanted = {change.sample for line in comparison.lines for change in line.changes[:most]}
+    wanted = {change.sample for line in comparison.scorers for change in line.changes[:most]}
     texts = {name: {s.id: s for s in run.dataset or () if s.id in wanted} for name, run in comparison.runs.items()}
     records = {
         name: {(r.sample, run.titles[r.scorer]): r for r in run.records if r.sample in wanted}
         for name, run in comparison.runs.items()
     }
-    for line in comparison.lines:
+    for line in comparison.scorers:
         if line.changes[:most]:
             changes = tuple(_change(line, change, texts, records) for change in line.changes[:most])
             yield Examples(f"Most changed: {line.title}, {line.a} to {line.b}", changes)
 
 
 def _change(
-    line: Line,
+    line: ScorerComparison,
     change: Change,
     texts: Mapping[str, Mapping[str, Sample]],
     records: Mapping[str, Mapping[tuple[str, str], Record]],
@@ -243,30 +242,26 @@ DRIFT: Mapping[str, tuple[str, Tone]] = {
 }
 
 
-def drift_view(before: Run, now: Run, drifts: Sequence[ScorerDrift]) -> View:
+def drift_view(result: DriftResult) -> View:
     """Whether a judge's scores of the same anchors changed."""
     columns = (
         Column("scorer", numeric=False),
         *(Column(title, numeric=title != "95% CI") for title in DRIFT_COLUMNS),
         Column("drift", numeric=False),
     )
-    reach = max((abs(end) for one in drifts for end in _ends(one)), default=0.0)
-    rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in drifts]
+    reach = max((abs(end) for one in result.scorers for end in _ends(one)), default=0.0)
+    rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in result.scorers]
     scores = table("Scores of the same anchors, then and now", columns, rows)
-    left = [f"{one.title}: {_left_out(one.one_sided, 'anchor')}" for one in drifts if one.one_sided]
+    left = [f"{one.title}: {_left_out(one.unpaired, 'anchor')}" for one in result.scorers if one.unpaired]
     rule = (
         "Stable: the interval of the mean change lies within 2% of the scale. Inconclusive: too few anchors to say. "
         "Changed: the share of anchors whose score changed."
     )
-    runs = (("Before", before), ("Now", now))
+    runs = (("Before", result.before), ("Now", result.now))
     return View(
         name="Judge drift",
         lead=listed(dict.fromkeys(run.dataset_name for _, run in runs)),
-        sections=(
-            Section(
-                "Drift", tables=(table("Scores of the same anchors, then and now", columns, rows),), notes=(rule, *left)
-            ),
-        ),
+        sections=(Section("Drift", tables=(scores,), notes=(rule, *left)),),
         facts=tuple(Fact(name, f"{samples_and_judge(run)} · run {run.id}") for name, run in runs),
         footer=("Made by evalstone.",),
     )
@@ -309,11 +304,11 @@ MARKS: Mapping[str, tuple[str, Tone]] = {
 def gate_view(gate: Gate) -> View:
     """A gate: each criterion with its verdict."""
     control = (
-        f"The chance that any criterion passes that is not met is at most {percent(gate.error)}, and so is the chance "
+        f"The chance that any criterion passes that is not met is at most {percent(gate.alpha)}, and so is the chance "
         "that any fails that is met (one-sided tests, Holm over the criteria)."
     )
     notes = (
-        *sentences(*gate.told),
+        *sentences(*gate.notes),
         *(f"{d.name}: {sentence(d.caution)}" for d in gate.decisions if d.caution),
         control,
     )

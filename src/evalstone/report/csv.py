@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from evalstone.report.text import safe
-from evalstone.results.compare import Compared, Line
+from evalstone.results.compare import Comparison, ScorerComparison
 from evalstone.results.run import Run
 from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score
 
@@ -86,21 +86,21 @@ def _run_row(record: Record, sample: Sample | None, titles: Mapping[str, str]) -
 
 COMPARISON_HEADER = (
     "scorer", "a", "b", "field", "slice", "n", "mean a", "mean b", "difference", "low", "high", "p", "adjusted p",
-    "dz", "wins", "ties", "losses", "sign", "signature", "wilcoxon p", "mcnemar p",
+    "dz", "wins", "ties", "losses", "verdict", "signature", "wilcoxon p", "mcnemar p",
 )  # fmt: skip
 
 
-def comparison_csv(comparison: Compared) -> Iterator[str]:
+def comparison_csv(comparison: Comparison) -> Iterator[str]:
     """A comparison as lines of CSV: one row a scorer, pair of runs and slice."""
-    return csv_rows(COMPARISON_HEADER, map(_comparison_row, (*comparison.lines, *comparison.slices)))
+    return csv_rows(COMPARISON_HEADER, map(_comparison_row, (*comparison.scorers, *comparison.slices)))
 
 
-def _comparison_row(line: Line) -> Sequence[Cell]:
+def _comparison_row(line: ScorerComparison) -> Sequence[Cell]:
     result = line.result
     difference = result.difference
     return (
         line.title, line.a, line.b, line.field, line.key, result.n, result.mean_a, result.mean_b, difference.mean,
-        difference.low, difference.high, result.p_value, line.p_value, result.dz, result.wins, result.ties,
-        result.losses, line.sign, line.info.signature, result.wilcoxon.p_value,
+        difference.low, difference.high, result.p_value, line.adjusted_p_value, result.dz, result.wins, result.ties,
+        result.losses, line.verdict, line.info.signature, result.wilcoxon.p_value,
         None if result.mcnemar is None else result.mcnemar.p_value,
     )  # fmt: skip

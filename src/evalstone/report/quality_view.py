@@ -10,10 +10,10 @@ from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section,
 from evalstone.stats.intervals import Interval
 
 if TYPE_CHECKING:
-    from evalstone.judge_quality.auditing import Audit, Audited
+    from evalstone.judge_quality.audit import Audit, AuditedScorer
     from evalstone.judge_quality.effects import Effect
     from evalstone.results.calibration import Calibration
-    from evalstone.results.calibration.measures import Annotators, Measures, Verdicts
+    from evalstone.results.calibration_measures import Annotators, CalibrationMeasures, Verdicts
     from evalstone.stats.calibration import Bin
 
 FEW_LABELS = 20
@@ -36,13 +36,13 @@ _MEASURES: Mapping[str, Callable[[Verdicts], Interval | float | None]] = {
 
 def calibration_view(calibration: Calibration) -> View:
     """A judge beside human labels: agreement, confusion tables, ranking, reliability diagram."""
-    from evalstone.results.calibration.measures import measured  # noqa: PLC0415 - scipy, which only a calibration needs
+    from evalstone.results.calibration_measures import measure  # noqa: PLC0415 - scipy, which only a calibration needs
 
-    measures = measured(calibration)
+    measures = measure(calibration)
     sections = [
         Section("Agreement", tables=(_agreement(calibration, measures),), notes=tuple(_ranking(calibration, measures)))
     ]
-    both = [one for one in (measures.usual, measures.chosen) if one is not None]
+    both = [one for one in (measures.at_default, measures.at_fitted) if one is not None]
     sections.append(Section("Confusion matrix", tables=tuple(map(_confusion, both))))
     if measures.annotators is not None:
         sections.append(_annotators(calibration, measures.annotators))
@@ -73,11 +73,11 @@ def calibration_view(calibration: Calibration) -> View:
     )
 
 
-def reliability_chart(calibration: Calibration, measures: Measures | None = None) -> ReliabilityChart:
+def reliability_chart(calibration: Calibration, measures: CalibrationMeasures | None = None) -> ReliabilityChart:
     """The reliability diagram of a calibration's scores."""
-    from evalstone.results.calibration.measures import measured  # noqa: PLC0415 - as above
+    from evalstone.results.calibration_measures import measure  # noqa: PLC0415 - as above
 
-    raw = (measures or measured(calibration)).raw
+    raw = (measures or measure(calibration)).raw
     return ReliabilityChart(f"{calibration.name}, {calibration.judge}", () if raw is None else raw.bins)
 
 
@@ -108,44 +108,44 @@ def calibration_warnings(calibration: Calibration) -> Iterator[str]:
     if calibration.skipped or calibration.failed:
         missing = count(calibration.skipped + calibration.failed, "labeled sample")
         yield f"{missing} without a score: {calibration.skipped} skipped, {calibration.failed} failed."
-    if calibration.ended:
-        yield f"The run ended early ({calibration.ended}); the calibration was not saved."
+    if calibration.stop_reason:
+        yield f"The run ended early ({calibration.stop_reason}); the calibration was not saved."
 
 
 def _labels(calibration: Calibration) -> str:
     words = [f"{word} = {'yes' if share else 'no'}" for word, share in calibration.words.items()]
     more = [f"and {len(words) - MOST_WORDS} more"] * (len(words) > MOST_WORDS)
     read = f"; {listed([*words[:MOST_WORDS], *more])}" if words else ""
-    return f"Labels: {listed(calibration.columns)}{read}; yes from {calibration.cut:g}"
+    return f"Labels: {listed(calibration.columns)}{read}; yes from {calibration.label_threshold:g}"
 
 
-def _agreement(calibration: Calibration, measures: Measures) -> Table:
-    learned, chosen = calibration.threshold, measures.chosen
+def _agreement(calibration: Calibration, measures: CalibrationMeasures) -> Table:
+    learned, chosen = calibration.threshold, measures.at_fitted
     columns = [
         Column("measure", numeric=False),
-        Column(f"at {measures.usual.threshold:.4g} (default)"),
+        Column(f"at {measures.at_default.threshold:.4g} (default)"),
         Column("95% CI"),
     ]
     if learned is not None and chosen is not None:
-        best = learned.measure.replace("_", " ")
+        best = learned.objective.replace("_", " ")
         columns += [Column(f"at {chosen.threshold:.4g} (best {best})"), Column("95% CI"), Column("cross-validated")]
     rows: list[Sequence[Cell]] = []
     for name, value in _MEASURES.items():
-        cells = [Cell(name), *_estimate(value(measures.usual))]
+        cells = [Cell(name), *_estimate(value(measures.at_default))]
         if learned is not None and chosen is not None:
-            same = learned.measure.replace("_", " ") in (name.lower(), name.lower().removeprefix("cohen's "))
+            same = learned.objective.replace("_", " ") in (name.lower(), name.lower().removeprefix("cohen's "))
             cells += [*_estimate(value(chosen)), Cell(number(learned.cross_validated) if same else "")]
         rows.append(cells)
     return table("The judge's verdicts against people's", columns, rows)
 
 
-def _ranking(calibration: Calibration, measures: Measures) -> Iterator[str]:
+def _ranking(calibration: Calibration, measures: CalibrationMeasures) -> Iterator[str]:
     area, interval = (cell.text for cell in _estimate(measures.auroc))
     yield f"AUROC {area}" + (f" (95% CI {interval})." if interval else ".")
-    side = "above" if measures.error >= 0 else "below"
+    side = "above" if measures.mean_error >= 0 else "below"
     yield (
-        f"Scores are {abs(measures.error):.3f} {side} the labels on average, with a mean absolute difference of "
-        f"{measures.distance:.3f} (scale {calibration.scale:g}). Krippendorff's alpha of scores and labels: "
+        f"Scores are {abs(measures.mean_error):.3f} {side} the labels on average, with a mean absolute difference of "
+        f"{measures.mean_absolute_error:.3f} (scale {calibration.scale:g}). Krippendorff's alpha of scores and labels: "
         f"{number(measures.alpha['ordinal'])} ordinal, {number(measures.alpha['interval'])} interval."
     )
 
@@ -164,21 +164,21 @@ def _confusion(verdicts: Verdicts) -> Table:
 def _annotators(calibration: Calibration, annotators: Annotators) -> Section:
     names = calibration.columns if len(calibration.columns) == annotators.columns else ()
     rows: list[Sequence[Cell | str]] = [
-        ("between annotators: Fleiss' kappa", number(annotators.fleiss), ""),
-        ("between annotators: Gwet's AC1", number(annotators.ac1), ""),
+        ("between annotators: Fleiss' kappa", number(annotators.fleiss_kappa), ""),
+        ("between annotators: Gwet's AC1", number(annotators.gwet_ac1), ""),
     ]
     rows += [
         (f"between annotators: Krippendorff's alpha, {level}", number(value), "")
         for level, value in annotators.alpha.items()
     ]
-    for place, kappa in enumerate(annotators.each):
+    for place, kappa in enumerate(annotators.judge_kappa):
         name = names[place] if names else f"annotator {place + 1}"
         rows.append((f"judge and {name}: Cohen's kappa", *_estimate(kappa)))
     columns = (Column("agreement", numeric=False), Column("estimate"), Column("95% CI"))
     return Section(f"{annotators.columns} annotators", tables=(table("Agreement of annotators", columns, rows),))
 
 
-def _probabilities(calibration: Calibration, measures: Measures) -> Section:
+def _probabilities(calibration: Calibration, measures: CalibrationMeasures) -> Section:
     saved = None if calibration.recalibration is None else calibration.recalibration.to_dict()["kind"]
     rows = [("uncalibrated scores", number(measures.raw.ece), number(measures.raw.brier), "")] if measures.raw else []
     rows += [
@@ -229,7 +229,7 @@ def _place(share: float) -> int:
 # ---- Audit ----
 
 INJECTION_COUNTED = "an instruction to the judge, which it seems to count as part of the text"
-_SOURCES = {"given": "as given", "calibrated": "from the calibration", "usual": "default"}
+_SOURCES = {"config": "as given", "calibration": "from the calibration", "default": "default"}
 _AUDIT_NOTE = (
     "Flips: the verdict changes. Changed: the score changes by more than a tenth of the scale. p: of no shift, or of "
     "no more flips than when the judge is asked again (the smaller one), Holm-adjusted. Affected: p at most 0.05."
@@ -239,16 +239,16 @@ _AUDIT_NOTE = (
 def audit_view(audit: Audit) -> View:
     """What affects a judge: one table a scorer, with the effect of each perturbation."""
     taken = count(audit.samples, "sample")
-    if audit.samples != audit.size:
-        taken = f"{audit.samples:,} of {count(audit.size, 'sample')}"
-    warnings = [f"The audit ended early: {audit.ended}."] if audit.ended else []
+    if audit.samples != audit.dataset_size:
+        taken = f"{audit.samples:,} of {count(audit.dataset_size, 'sample')}"
+    warnings = [f"The audit ended early: {audit.stop_reason}."] if audit.stop_reason else []
     if audit.failed:
         warnings.append(f"{count(audit.failed, 'result')} failed.")
-    unused = [f"Not applicable to any sample: {listed(audit.inapplicable)}."] if audit.inapplicable else []
+    unused = [f"Not applicable to any sample: {listed(audit.not_applicable)}."] if audit.not_applicable else []
     return View(
-        name=f"Audit on {audit.dataset}",
+        name=f"Audit on {audit.dataset_name}",
         lead=f"{taken} · judge {audit.judge}",
-        notice=audit.note,
+        notice=audit.judge_note,
         warnings=tuple(warnings),
         sections=tuple(_audited(audit, scorer) for scorer in audit.scorers),
         facts=(Fact("Cost", money(audit.cost), f"cost {money(audit.cost)}"), Fact("Dataset version", audit.version)),
@@ -256,7 +256,7 @@ def audit_view(audit: Audit) -> View:
     )
 
 
-def _audited(audit: Audit, scorer: Audited) -> Section:
+def _audited(audit: Audit, scorer: AuditedScorer) -> Section:
     effects = [effect for effect in audit.effects if effect.scorer == scorer.signature]
     columns = (
         Column("perturbation", numeric=False),
@@ -272,8 +272,8 @@ def _audited(audit: Audit, scorer: Audited) -> Section:
         Column("affected", numeric=False),
     )
     unperturbed = (
-        f"Unperturbed: mean {scorer.mean:.3f} over {count(scorer.scored, 'sample')}, {percent(scorer.passed)} yes from "
-        f"{scorer.threshold:.4g} ({_SOURCES[scorer.source]})."
+        f"Unperturbed: mean {scorer.mean:.3f} over {count(scorer.scored, 'sample')}, {percent(scorer.pass_rate)} yes "
+        f"from {scorer.threshold:.4g} ({_SOURCES[scorer.threshold_source]})."
     )
     effects_table = table(
         f"Effect of each perturbation on {scorer.name}", columns, [_effect_row(e, scorer) for e in effects]
@@ -281,20 +281,20 @@ def _audited(audit: Audit, scorer: Audited) -> Section:
     return Section(scorer.name, (*_findings(effects, scorer), unperturbed), (effects_table,))
 
 
-def _effect_row(effect: Effect, scorer: Audited) -> Sequence[Cell]:
-    follows = effect.obeyed(lower_is_better=scorer.lower_is_better)
-    affected = "follows the injection" if follows else "inconsistent" if effect.swayed == "unsettled" else effect.swayed
+def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
+    follows = effect.follows_injection(lower_is_better=scorer.lower_is_better)
+    affected = "follows the injection" if follows else effect.affected
     tone: Tone = "bad" if follows else "unsure" if affected else ""
     flips, shift = effect.flips, effect.shift
     p_values = [p for p in (effect.shift_p, effect.flips_p) if p is not None]
     return (
-        Cell(effect.edit.name),
+        Cell(effect.perturbation.name),
         Cell(f"{effect.n:,}"),
         Cell(percent(effect.flipped / effect.n) if effect.n else "-"),
         Cell(_shares(flips)),
         Cell(str(effect.raised)),
         Cell(str(effect.lowered)),
-        Cell(str(effect.moved)),
+        Cell(str(effect.changed)),
         Cell(signed(shift.mean) if shift else "-"),
         Cell(limits(shift.low, shift.high, sign=True) if shift else "-"),
         Cell(p_value(min(p_values)) if p_values else ""),
@@ -308,14 +308,18 @@ def _shares(interval: Interval | None) -> str:
     return f"{percent(interval.low)} to {percent(interval.high)}"
 
 
-def _findings(effects: Sequence[Effect], scorer: Audited) -> Iterator[str]:
-    if any(effect.obeyed(lower_is_better=scorer.lower_is_better) for effect in effects):
+def _findings(effects: Sequence[Effect], scorer: AuditedScorer) -> Iterator[str]:
+    if any(effect.follows_injection(lower_is_better=scorer.lower_is_better) for effect in effects):
         yield "The judge follows instructions in the text that it judges."
     reasons: dict[str, list[str]] = {}
     for effect in effects:
-        if effect.swayed:
-            counted = effect.edit.wants and not effect.obeyed(lower_is_better=scorer.lower_is_better)
-            reasons.setdefault(INJECTION_COUNTED if counted else effect.edit.why, []).append(effect.edit.name)
+        if effect.affected:
+            counted = effect.perturbation.direction and not effect.follows_injection(
+                lower_is_better=scorer.lower_is_better
+            )
+            reasons.setdefault(INJECTION_COUNTED if counted else effect.perturbation.why, []).append(
+                effect.perturbation.name
+            )
     yield from (f"Affected by {why} ({listed(names)})." for why, names in reasons.items())
     if not reasons:
         yield "No perturbation affected it by more than chance."

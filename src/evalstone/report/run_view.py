@@ -26,10 +26,9 @@ from evalstone.report.view import (
     direction,
     table,
 )
-from evalstone.results.corrected_rates import RoganGladenResult
-from evalstone.results.human_labels import PPIResult
+from evalstone.results.human_labels import PPIResult, RoganGladenResult
+from evalstone.results.power_analysis import detectable_note
 from evalstone.results.run import Run
-from evalstone.results.sample_size import reach_told
 from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
 from evalstone.stats.intervals import Interval
@@ -101,7 +100,7 @@ def run_view(
             total=len(ranked),
         ),
         facts=tuple(_facts(run)),
-        footer=tuple(filter(None, (reach_told(run), f"Made by evalstone from run {run.id}."))),
+        footer=tuple(filter(None, (detectable_note(run), f"Made by evalstone from run {run.id}."))),
     )
 
 
@@ -204,7 +203,7 @@ def _scores(run: Run, records: Sequence[Record]) -> Section:
     bounds = any(line.bounds is not None for line in run.summary)
     drawn = ("Thin lines with ends show where the mean would lie, whatever the missing scores are.",) if bounds else ()
     scores = table("Mean score of each scorer, with its 95% confidence interval", columns, rows)
-    return Section("Scores", tables=(scores,), notes=(*notes(run), *drawn))
+    return Section("Scores", tables=(scores,), notes=(*run_notes(run), *drawn))
 
 
 def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence[Cell]:
@@ -228,7 +227,7 @@ def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence
     )
 
 
-def notes(run: Run) -> list[str]:
+def run_notes(run: Run) -> list[str]:
     """What a reader must know of the numbers: what is missing, small or clustered samples, how composite judges did."""
     by_text: dict[str, list[str]] = {}
     for line in run.summary:
@@ -389,7 +388,7 @@ def _corrected(result: PPIResult | RoganGladenResult) -> Section:
     if isinstance(result, RoganGladenResult):
         title = f"Pass rate at {result.threshold:g}, corrected by the calibration: {result.title}"
         rows = list(_rate_rows(result))
-        scale, said = 1.0, (*result.told, result.result.caution)
+        scale, said = 1.0, (*result.notes, result.result.caution)
         method = (
             "Corrected by the Rogan-Gladen estimator. It assumes that the run's samples are like the calibration's, so "
             "that the judge makes the same errors on both."
@@ -397,7 +396,7 @@ def _corrected(result: PPIResult | RoganGladenResult) -> Section:
     else:
         title = f"Corrected by human labels: {result.title}"
         rows = list(_mean_rows(result))
-        scale, said = result.info.scale, (*result.told, result.result.caution)
+        scale, said = result.info.scale, (*result.notes, result.result.caution)
         method = (
             "Corrected by prediction-powered inference (PPI++), stratified by the judge's score. It assumes that the "
             "labeled samples are a random choice within each stratum, as evalstone annotate makes it."
@@ -411,8 +410,8 @@ def _corrected(result: PPIResult | RoganGladenResult) -> Section:
     cells = [
         (name, *interval_cells(f"{result.title}, {name}", interval, scale), basis) for name, interval, basis in rows
     ]
-    notes_ = [f"{result.title}: {text}." for text in (*_judge_error(result), *said) if text]
-    return Section(title, tables=(table(title, columns, cells),), notes=(*notes_, method))
+    notes = [f"{result.title}: {text}." for text in (*_judge_error(result), *said) if text]
+    return Section(title, tables=(table(title, columns, cells),), notes=(*notes, method))
 
 
 def _rate_rows(result: RoganGladenResult) -> Iterator[tuple[str, Interval | None, str]]:

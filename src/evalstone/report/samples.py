@@ -234,7 +234,9 @@ def _item(item: Mapping[str, Any]) -> Block:
     text = str(rest.pop(headline)) if headline is not None else ""
     if isinstance(item.get("passage"), int):
         text = text or f"Passage {item['passage']}"
-    nested = {name: value for name, value in rest.items() if isinstance(value, dict | list) and not _is_flat(value)}
+    nested: dict[str, Any] = {
+        k: v for k, v in rest.items() if isinstance(v, dict) or (isinstance(v, list) and not _is_flat(v))
+    }
     pairs = [
         (_words(name), _plain(value))
         for name, value in rest.items()
@@ -274,10 +276,9 @@ def _tone(name: str, good: bool) -> Tone:
 
 
 def _is_flat(value: Any) -> bool:
-    items: Iterable[Any] = (
-        cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast("list[Any]", value)
-    )
-    return not isinstance(value, dict) and all(not isinstance(item, dict | list) for item in items)
+    """Whether a value is a list without further values inside."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return isinstance(value, list) and not any(isinstance(item, dict | list) for item in items)
 
 
 def _words(name: str) -> str:

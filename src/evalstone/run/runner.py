@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from evalstone.errors import AnswerPending, BudgetExceeded, ConfigError
 from evalstone.ledger import AsyncLedger, RunRow
-from evalstone.results.judge_stats import Judging
+from evalstone.results.judge_stats import JudgeStats
 from evalstone.results.records import SpillingRecords
 from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo, SummaryBuilder
@@ -117,8 +117,8 @@ class _Execution:
         self.done = SpillingRecords(plan.size)
         self.rounds: Rounds | None = None
         self.purse: Budget | None = None
-        self.tallies = {s.signature: SummaryBuilder(ScorerInfo.of(s)) for s in plan.scorers}
-        self.judging = Judging() if plan.judge.members else None
+        self.tallies = {s.signature: SummaryBuilder(ScorerInfo(s.name, s.signature, s.scale, s.lower_is_better)) for s in plan.scorers}
+        self.judging = JudgeStats() if plan.judge.members else None
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -229,7 +229,7 @@ class _Execution:
             samples=len(self.plan.dataset),
             judge=self.asker.identity if any(s.asks for s in self.plan.scorers) else "none",
             judge_note=self.plan.judge.note if any(s.asks for s in self.plan.scorers) else "",
-            scorers=tuple(ScorerInfo.of(scorer) for scorer in self.plan.scorers),
+            scorers=tuple(ScorerInfo(s.name, s.signature, s.scale, s.lower_is_better) for s in self.plan.scorers),
             records=self.done,
             summary=summary,
             started=self.started,
@@ -237,7 +237,7 @@ class _Execution:
             resumed=resumed,
             stop_reason="" if self.done.complete else self.stop.reason,
             warnings=met,
-            judge_stats={} if self.judging is None else self.judging.told(),
+            judge_stats={} if self.judging is None else self.judging.to_dict(),
             dataset=self.plan.dataset.samples,
             batches=() if self.rounds is None else self.rounds.open,
         )

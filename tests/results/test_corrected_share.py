@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evalstone import Calibration, ConfigError, corrected_share
-from evalstone.results.calibration import LabelledScore
+from evalstone.results.calibration import LabeledScore
 from tests.runs import Given, run_of
 
 # Of 40 that people call yes the judge finds 36; of 40 that they call no it calls 10 yes.
@@ -21,11 +21,11 @@ def calibration() -> Calibration:
         name="given",
         scale=1.0,
         lower_is_better=False,
-        usual=0.5,
-        cut=0.5,
+        default_threshold=0.5,
+        label_threshold=0.5,
         dataset="labelled",
         version="0",
-        pairs=tuple(LabelledScore(f"c{n}", value, (label,)) for n, (value, label) in enumerate(PAIRS)),
+        pairs=tuple(LabeledScore(f"c{n}", value, (label,)) for n, (value, label) in enumerate(PAIRS)),
     )
 
 
@@ -36,12 +36,12 @@ def test_the_share_is_corrected_by_how_often_the_judge_is_right_on_yes_and_on_no
     assert found.result.raw.mean == 0.6
     assert found.result.rate is not None
     assert found.result.rate.mean == pytest.approx((0.6 + 0.75 - 1) / (0.9 + 0.75 - 1))
-    assert found.told == ()
+    assert found.notes == ()
 
 
 def test_labelled_samples_of_the_run_itself_are_told() -> None:
-    inside = replace(calibration(), pairs=(*calibration().pairs, LabelledScore("s1", 1.0, (1.0,))))
-    told = corrected_share(run_of(["1.0", "0.0"]), "given", inside).told
+    inside = replace(calibration(), pairs=(*calibration().pairs, LabeledScore("s1", 1.0, (1.0,))))
+    told = corrected_share(run_of(["1.0", "0.0"]), "given", inside).notes
     assert told == ("1 of the labelled samples are in this run: with --labels less has to be assumed",)
 
 

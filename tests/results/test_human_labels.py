@@ -37,17 +37,17 @@ def test_labels_that_are_all_lower_by_a_constant_move_the_mean_by_it() -> None:
     assert found.result.estimate is not None
     assert found.result.estimate.mean == pytest.approx(found.result.raw.mean - 0.1)
     assert found.result.error == pytest.approx(0.1)
-    assert (found.result.labelled, found.result.n) == (20, 40)
+    assert (found.result.labeled, found.result.n) == (20, 40)
 
 
-def test_labelled_samples_without_a_score_are_left_out_and_told() -> None:
+def test_labeled_samples_without_a_score_are_left_out_and_told() -> None:
     found = corrected(run_of(["0.5"] * 8 + ["skip"]), "given", {"s1": 0.5, "s2": 0.4, "s3": 0.6, "s9": 1.0})
-    assert found.told == ("1 labelled samples have no score and are left out",)
-    with pytest.raises(ConfigError, match="none of the 1 labelled samples"):
+    assert found.notes == ("1 labeled samples have no score and are left out",)
+    with pytest.raises(ConfigError, match="none of the 1 labeled samples"):
         corrected(run_of(["0.5", "skip"]), "given", {"s2": 1.0})
 
 
-def test_samples_to_label_are_unlabelled_spread_over_the_scores_and_the_same_each_time() -> None:
+def test_samples_to_label_are_unlabeled_spread_over_the_scores_and_the_same_each_time() -> None:
     run = run_of(ANSWERS)
     given = {f"s{number}": 1.0 for number in range(1, 6)}
     chosen = select_for_labeling(run, "given", given, count=10)

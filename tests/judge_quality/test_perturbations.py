@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from evalstone._core.text import words
 from evalstone.errors import ConfigError
-from evalstone.judge_quality.perturbations import AGAIN, EDITS, Edit, chosen_edits
-from evalstone.judge_quality.perturbations import given as given_paraphrase
-from evalstone.judge_quality.perturbations.injection import CANARIES
+from evalstone.judge_quality.perturbations import REPEAT, PERTURBATIONS, Edit, chosen_edits
+from evalstone.judge_quality.perturbations import given as paraphrase_paraphrase
+from evalstone.judge_quality.perturbations import CANARIES
 from evalstone.judge_quality.perturbations.paraphrase import LEAD, contracted, expanded, restructured
 from evalstone.judge_quality.perturbations.position import POSITION
 from evalstone.judge_quality.perturbations.presentation import DRESSING
@@ -30,13 +30,13 @@ TEXTS = st.text(st.sampled_from("Ab c.d\n-*#1!?é。"), max_size=60)
 
 
 def applied(name: str, sample: Sample = SAMPLE) -> Sample:
-    edited = EDITS[name].apply(sample)
+    edited = PERTURBATIONS[name].apply(sample)
     assert edited is not None, name
     return edited
 
 
 def output(name: str, text: str) -> str | None:
-    edited = EDITS[name].apply(Sample(output=text))
+    edited = PERTURBATIONS[name].apply(Sample(output=text))
     return None if edited is None else edited.output
 
 
@@ -46,7 +46,7 @@ def is_inside(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:
     return all(word in rest for word in part)
 
 
-@pytest.mark.parametrize("edit", EDITS.values(), ids=lambda edit: edit.name)
+@pytest.mark.parametrize("edit", PERTURBATIONS.values(), ids=lambda edit: edit.name)
 @settings(max_examples=30)
 @given(output=TEXTS, passages=st.lists(TEXTS, max_size=4), asked=TEXTS)
 def test_an_edit_keeps_the_sample_and_touches_one_field(edit: Edit, output: str, passages: list[str], asked: str):
@@ -56,7 +56,7 @@ def test_an_edit_keeps_the_sample_and_touches_one_field(edit: Edit, output: str,
         return
     assert edited.id == "x"
     same = [getattr(sample, name) == getattr(edited, name) for name in ("input", "output", "context", "reference")]
-    assert same.count(False) == (0 if edit is AGAIN or edit.rescore else 1)
+    assert same.count(False) == (0 if edit is REPEAT or edit.rescore else 1)
     assert edit.apply(sample) == edited
 
 
@@ -83,7 +83,7 @@ def test_there_is_nothing_to_move_in_one_passage_or_in_equal_ones(edit: Edit):
 
 
 def test_choices_keep_their_values_and_other_scorers_have_none():
-    edit = EDITS["choices_reversed"]
+    edit = PERTURBATIONS["choices_reversed"]
     assert edit.rescore is not None
     kind = LLMClassifier("Is {{output}} polite?", choices={"yes": 1.0, "rather": 0.5, "no": 0.0})
     other = edit.rescore(kind)
@@ -101,7 +101,7 @@ def test_options_keep_their_letters():
 
 def test_a_line_alone_that_looks_like_an_option_does_not_hide_the_options():
     sample = Sample(input="1. Read this.\nWhich one?\nA) red\nB) blue", output="A")
-    turned = EDITS["options_reversed"].apply(sample)
+    turned = PERTURBATIONS["options_reversed"].apply(sample)
     assert turned is not None
     assert turned.input == "1. Read this.\nWhich one?\nB) blue\nA) red"
 
@@ -114,7 +114,7 @@ def test_every_word_of_the_output_and_of_the_passages_is_still_there_in_order(ed
         assert is_inside(words(before), words(after))
 
 
-@pytest.mark.parametrize("name", ["bulleted", "bold", "line_by_line"])
+@pytest.mark.parametrize("name", ["bulleted", "bold", "one_sentence_per_line"])
 @given(text=TEXTS)
 def test_formatting_adds_no_word_and_takes_none(name: str, text: str):
     edited = output(name, text)
@@ -125,14 +125,14 @@ def test_formatting_adds_no_word_and_takes_none(name: str, text: str):
 def test_formatting_worked_by_hand():
     assert output("bulleted", "One. Two.") == "- One.\n- Two."
     assert output("bold", "One. Two.") == "**One.** **Two.**"
-    assert output("line_by_line", "One. Two.") == "One.\n\nTwo."
-    assert output("headed", "One.") == "## Answer\n\nOne."
-    assert output("said_twice", "One.") == "One.\n\nOnce more, to sum up:\n\nOne."
+    assert output("one_sentence_per_line", "One. Two.") == "One.\n\nTwo."
+    assert output("with_headings", "One.") == "## Answer\n\nOne."
+    assert output("duplicated", "One.") == "One.\n\nOnce more, to sum up:\n\nOne."
 
 
 @pytest.mark.parametrize("text", ["One.", "- One.\n- Two.", "# One\nTwo. Three.", "1. One.\n2. Two."])
 def test_what_has_a_form_of_its_own_is_not_formatted(text: str):
-    assert [output(name, text) for name in ("bulleted", "bold", "line_by_line")] == [None] * 3
+    assert [output(name, text) for name in ("bulleted", "bold", "one_sentence_per_line")] == [None] * 3
 
 
 def test_contractions_say_the_same():
@@ -157,8 +157,8 @@ def test_a_sentence_that_another_one_ends_with_is_a_clause_once():
     assert restructured("Paris. The capital is Paris.") == f"{LEAD}Paris. {LEAD}the capital is Paris."
 
 
-def test_a_paraphrase_can_be_given_in_a_column():
-    edit = given_paraphrase("other")
+def test_a_paraphrase_can_be_paraphrase_in_a_column():
+    edit = paraphrase_paraphrase("other")
     sample = Sample(id="x", output="A.", metadata={"other": "In other words, A."})
     edited = edit.apply(sample)
     assert edited is not None
@@ -173,13 +173,13 @@ def test_an_empty_output_is_not_edited():
 
 
 def test_edits_are_chosen_by_name_or_family_and_asking_again_is_always_among_them():
-    assert [edit.name for edit in chosen_edits(["padded"])] == ["asked_again", "padded"]
+    assert [edit.name for edit in chosen_edits(["verbosity"])] == ["repeat", "verbosity"]
     assert {edit.family for edit in chosen_edits(["self-preference"])} == {"repetition", "self-preference"}
-    assert len(chosen_edits([])) == len(EDITS)
-    with pytest.raises(ConfigError, match="did you mean padded"):
-        chosen_edits(["paded"])
+    assert len(chosen_edits([])) == len(PERTURBATIONS)
+    with pytest.raises(ConfigError, match="did you mean verbosity"):
+        chosen_edits(["verbosty"])
 
 
 def test_edits_of_rules_are_plain_values():
-    assert all(name == edit.name and edit.why for name, edit in EDITS.items())
-    assert {edit.name for edit in EDITS.values() if edit.wants} == {edit.name for edit in CANARIES}
+    assert all(name == edit.name and edit.why for name, edit in PERTURBATIONS.items())
+    assert {edit.name for edit in PERTURBATIONS.values() if edit.wants} == {edit.name for edit in CANARIES}

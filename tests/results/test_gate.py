@@ -29,10 +29,10 @@ def test_a_mean_near_its_minimum_is_inconclusive_and_says_how_many_more_samples_
 
 def test_no_worse_is_measured_pair_by_pair_against_the_baseline() -> None:
     before, now = run_of(MIXED), run_of(["0.99", "0.79"] * 20)
-    held = gate(now, GateCriteria(no_worse={"given": 0.05}), baseline=before)
+    held = gate(now, GateCriteria(max_regression={"given": 0.05}), baseline=before)
     assert (held.verdict, held.decisions[0].estimate) == ("pass", pytest.approx(-0.01))
-    assert gate(now, GateCriteria(no_worse={"given": 0.001}), baseline=before).verdict == "fail"
-    assert held.told == ("baseline and run: 40 of 40 samples have another answer, conversation or other passages",)
+    assert gate(now, GateCriteria(max_regression={"given": 0.001}), baseline=before).verdict == "fail"
+    assert held.notes == ("baseline and run: 40 of 40 samples have a different output, context or conversation",)
 
 
 def test_a_pass_rate_counts_the_samples_that_reach_the_score() -> None:
@@ -45,19 +45,19 @@ def test_a_pass_rate_counts_the_samples_that_reach_the_score() -> None:
 
 def test_outcomes_without_a_score_are_told_with_what_they_could_change() -> None:
     held = gate(run_of([*MIXED, "skip", "fail"]), GateCriteria(minimum={"given": 0.5}))
-    assert held.told == ("given: 2 without a score are left out; with them the mean lies in [0.857, 0.905]",)
+    assert held.notes == ("given: 2 without a score are left out; with them the mean lies in [0.857, 0.905]",)
 
 
 def test_a_run_that_ended_early_is_told() -> None:
     held = gate(replace(run_of(MIXED), stop_reason="budget"), GateCriteria(minimum={"given": 0.5}))
-    assert held.told == ("the run ended before its end (budget)",)
+    assert held.notes == ("the run ended before its end (budget)",)
 
 
 @pytest.mark.parametrize(
     ("criteria", "told"),
     [
         (GateCriteria(), "needs a criterion"),
-        (GateCriteria(no_worse={"given": 0.1}), "needs a --baseline"),
+        (GateCriteria(max_regression={"given": 0.1}), "needs a --baseline"),
         (GateCriteria(minimum={"harm": 0.1}), "a lower harm is better; ask for --max harm=0.1"),
         (GateCriteria(maximum={"given": 0.1}), "a higher given is better; ask for --min given=0.1"),
         (GateCriteria(minimum={"givne": 0.1}), "did you mean given"),
@@ -72,4 +72,4 @@ def test_what_cannot_be_asked_for_is_refused(criteria: GateCriteria, told: str) 
 
 def test_a_baseline_that_nothing_is_held_against_is_told() -> None:
     held = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}), baseline=run_of(MIXED))
-    assert held.told == ("nothing is held against the baseline: that takes --no-worse",)
+    assert held.notes == ("nothing is held against the baseline: that takes --no-worse",)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from evalstone import Auditing, Labelling, LLMClassifier, audit, calibrate
+from evalstone import AuditConfig, LabelConfig, LLMClassifier, audit, calibrate
 from evalstone.errors import ConfigError, DataError, JudgeDeclined
-from evalstone.judge_quality.auditing import Audit, estimated
-from evalstone.judge_quality.perturbations.injection import CHECKED
+from evalstone.judge_quality.audit import Audit, estimate_audit
+from evalstone.judge_quality.perturbations import CHECKED
 from evalstone.judges import ScriptedJudge
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.base import Question
@@ -31,20 +31,20 @@ def credulous(question: Question[Any]) -> Any:
 
 
 def audited(script: Any = credulous, data: Any = SAMPLES, **how: Any) -> Audit:
-    return audit(data, "faithfulness", judge=ScriptedJudge(script), ledger=None, auditing=Auditing(**how))
+    return audit(data, "faithfulness", judge=ScriptedJudge(script), ledger=None, config=AuditConfig(**how))
 
 
 def test_a_judge_that_does_what_the_text_says_is_found_out():
-    made = audited(edits=("canary", "passages_reversed"))
-    obeyed = [one.edit.name for one in made.effects if one.obeyed(lower_is_better=False)]
-    assert obeyed == ["canary_checked"]
-    one = made["canary_checked"]
-    assert (one.n, one.raised, one.lowered, one.moved) == (12, 12, 0, 12)
-    assert made["passages_reversed"].swayed == made["asked_again"].swayed == ""
+    made = audited(perturbations=("injection", "passages_reversed"))
+    obeyed = [one.perturbation.name for one in made.effects if one.follows_injection(lower_is_better=False)]
+    assert obeyed == ["injection_checked"]
+    one = made["injection_checked"]
+    assert (one.n, one.raised, one.lowered, one.changed) == (12, 12, 0, 12)
+    assert made["passages_reversed"].affected == made["repeat"].affected == ""
     assert made.scorers[0].mean == 0
 
 
-def test_every_sample_is_asked_again_and_chance_is_what_that_shows():
+def test_every_sample_is_repeat_and_chance_is_what_that_shows():
     times: dict[str, int] = {}
 
     def moody(question: Question[Any]) -> Any:
@@ -53,8 +53,8 @@ def test_every_sample_is_asked_again_and_chance_is_what_that_shows():
         times[question.fingerprint] = times.get(question.fingerprint, 0) + 1
         return verdicts("supported" if times[question.fingerprint] == 1 else "not_mentioned")
 
-    made = audited(moody, edits=("passages_reversed",))
-    assert (made["asked_again"].n, made["asked_again"].lowered) == (12, 12)
+    made = audited(moody, perturbations=("passages_reversed",))
+    assert (made["repeat"].n, made["repeat"].lowered) == (12, 12)
     assert made["passages_reversed"].flipped == 0
 
 
@@ -65,48 +65,48 @@ def test_the_choices_of_a_scorer_are_put_in_another_order():
         return credulous(question)
 
     kind = LLMClassifier("Is {{output}} polite?", name="polite", choices={"yes": 1.0, "no": 0.0})
-    how = Auditing(edits=("options", "padded"))
-    made = audit(SAMPLES, [kind, "faithfulness"], judge=ScriptedJudge(first_choice), ledger=None, auditing=how)
+    how = AuditConfig(perturbations=("options", "verbosity"))
+    made = audit(SAMPLES, [kind, "faithfulness"], judge=ScriptedJudge(first_choice), ledger=None, config=how)
     mine = [one for one in made.effects if one.scorer == kind.signature]
-    assert [(one.edit.name, one.n, one.lowered) for one in mine] == [
-        ("asked_again", 12, 0), ("choices_reversed", 12, 12), ("padded", 12, 0),
+    assert [(one.perturbation.name, one.n, one.lowered) for one in mine] == [
+        ("repeat", 12, 0), ("choices_reversed", 12, 12), ("verbosity", 12, 0),
     ]  # fmt: skip
-    assert mine[1].swayed == "down"
-    assert made.inapplicable == ("options_reversed",)
+    assert mine[1].affected == "down"
+    assert made.not_applicable == ("options_reversed",)
 
 
 def test_edits_that_no_sample_allows_are_told():
-    made = audited(edits=("options_reversed", "contracted", "padded"))
-    assert made.inapplicable == ("options_reversed", "contracted")
-    with pytest.raises(ConfigError, match="applied: asked_again, padded"):
+    made = audited(perturbations=("options_reversed", "contracted", "verbosity"))
+    assert made.not_applicable == ("options_reversed", "contracted")
+    with pytest.raises(ConfigError, match="applied: repeat, padded"):
         made["contracted"]
 
 
 def test_so_many_samples_are_drawn_the_same_each_time():
-    made = audited(edits=("padded",), samples=None)
-    assert (made.samples, made.size) == (12, 12)
-    few = audit(SAMPLES, judge="lexical", ledger=None, auditing=Auditing(edits=("padded",), samples=5))
-    assert (few.samples, few.size, few["padded"].n) == (5, 12, 5)
+    made = audited(perturbations=("verbosity",), samples=None)
+    assert (made.samples, made.dataset_size) == (12, 12)
+    few = audit(SAMPLES, judge="lexical", ledger=None, config=AuditConfig(perturbations=("verbosity",), samples=5))
+    assert (few.samples, few.dataset_size, few["verbosity"].n) == (5, 12, 5)
 
 
 def test_paraphrases_of_your_own_are_edits_whatever_their_column_is_called():
     samples = [{"id": "a:b", "output": "A.", "context": ["A."], "x:y %": "B, that is."}]
-    made = audited(data=samples, edits=("padded",), paraphrases=("x:y %", "x:y %", "nowhere"))
-    assert made["given_x:y %"].n == made["padded"].n == 1
-    assert made.inapplicable == ("given_nowhere",)
+    made = audited(data=samples, perturbations=("verbosity",), paraphrases=("x:y %", "x:y %", "nowhere"))
+    assert made["paraphrase_x:y %"].n == made["verbosity"].n == 1
+    assert made.not_applicable == ("paraphrase_nowhere",)
 
 
-def test_the_threshold_is_the_given_one_or_that_of_a_calibration_or_the_scorers_own(tmp_path: Path):
+def test_the_threshold_is_the_paraphrase_one_or_that_of_a_calibration_or_the_scorers_own(tmp_path: Path):
     ledger = tmp_path / "ledger.db"
-    how = Auditing(edits=("headed",), samples=8)
-    own = audit(judge="lexical", ledger=ledger, auditing=how).scorers[0]
-    assert (own.threshold, own.source) == (0.5, "usual")
-    learned = calibrate(_demo(), ledger=ledger, labelling=Labelling(maximise="accuracy")).threshold
+    how = AuditConfig(perturbations=("with_headings",), samples=8)
+    own = audit(judge="lexical", ledger=ledger, config=how).scorers[0]
+    assert (own.threshold, own.threshold_source) == (0.5, "default")
+    learned = calibrate(_demo(), ledger=ledger, config=LabelConfig(objective="accuracy")).threshold
     assert learned is not None
-    calibrated = audit(judge="lexical", ledger=ledger, auditing=how).scorers[0]
-    assert (calibrated.threshold, calibrated.source) == (learned.value, "calibrated")
-    given = audit(judge="lexical", ledger=None, auditing=Auditing(edits=("headed",), threshold=0.25, samples=8))
-    assert (given.scorers[0].threshold, given.scorers[0].source) == (0.25, "given")
+    calibrated = audit(judge="lexical", ledger=ledger, config=how).scorers[0]
+    assert (calibrated.threshold, calibrated.threshold_source) == (learned.value, "calibration")
+    given = audit(judge="lexical", ledger=None, config=AuditConfig(perturbations=("with_headings",), threshold=0.25, samples=8))
+    assert (given.scorers[0].threshold, given.scorers[0].threshold_source) == (0.25, "config")
 
 
 def _demo() -> Path:
@@ -121,8 +121,8 @@ def test_a_scorer_in_code_is_calibrated_and_audited_too(tmp_path: Path):
     ]
     learned = calibrate(rows, "rouge_l", ledger=tmp_path / "ledger.db").threshold
     assert learned is not None
-    made = audit(rows, "rouge_l", ledger=tmp_path / "ledger.db", auditing=Auditing(edits=("headed",)))
-    assert (made.scorers[0].threshold, made.scorers[0].source) == (learned.value, "calibrated")
+    made = audit(rows, "rouge_l", ledger=tmp_path / "ledger.db", config=AuditConfig(perturbations=("with_headings",)))
+    assert (made.scorers[0].threshold, made.scorers[0].threshold_source) == (learned.value, "calibration")
 
 
 def test_an_audit_in_which_nothing_was_scored_is_refused_with_the_reason():
@@ -130,13 +130,13 @@ def test_an_audit_in_which_nothing_was_scored_is_refused_with_the_reason():
         raise JudgeDeclined("no")
 
     with pytest.raises(DataError, match="faithfulness scored no sample: no"):
-        audited(refusing, edits=("padded",))
+        audited(refusing, perturbations=("verbosity",))
 
 
 @pytest.mark.parametrize(
     ("how", "told"),
     [
-        ({"edits": ("paded",)}, "did you mean padded"),
+        ({"perturbations": ("verbosty",)}, "did you mean verbosity"),
         ({"threshold": 2.0}, "the threshold must be above 0 and at most 1"),
         ({"samples": 0}, "samples must be 1 or more"),
     ],
@@ -148,10 +148,10 @@ def test_a_wrong_call_is_refused(how: dict[str, Any], told: str):
 
 def test_several_scorers_are_audited_side_by_side_and_adjusted_together():
     made = audit(
-        SAMPLES, ["faithfulness", "hallucination"], judge="lexical", ledger=None, auditing=Auditing(edits=("padded",))
+        SAMPLES, ["faithfulness", "hallucination"], judge="lexical", ledger=None, config=AuditConfig(perturbations=("verbosity",))
     )
     assert [one.name for one in made.scorers] == ["faithfulness", "hallucination"]
-    assert [one.edit.name for one in made.effects] == ["asked_again", "padded"] * 2
+    assert [one.perturbation.name for one in made.effects] == ["repeat", "verbosity"] * 2
     assert {one.scorer for one in made.effects} == {one.signature for one in made.scorers}
 
 
@@ -159,7 +159,7 @@ def test_what_an_audit_would_ask_is_known_before():
     from evalstone._core import sync  # noqa: PLC0415 - where it is used
 
     first, again = sync.run(
-        estimated(SAMPLES, "faithfulness", judge="openai/gpt-5.1", ledger=None, auditing=Auditing(edits=("padded",)))
+        estimate_audit(SAMPLES, "faithfulness", judge="openai/gpt-5.1", ledger=None, config=AuditConfig(perturbations=("verbosity",)))
     )
     assert (first.samples, again.samples) == (24, 12)
     assert again.calls == 24
@@ -167,8 +167,8 @@ def test_what_an_audit_would_ask_is_known_before():
 
 
 def test_an_audit_is_plain_data():
-    data = audited(edits=("padded",)).to_dict()
+    data = audited(perturbations=("verbosity",)).to_dict()
     assert data["format"] == 1
-    assert data["effects"][1]["edit"] == "padded"
+    assert data["effects"][1]["perturbation"] == "verbosity"
     assert data["effects"][1]["flips"]["n"] == 12
-    assert data["scorers"][0]["source"] == "usual"
+    assert data["scorers"][0]["threshold_source"] == "default"

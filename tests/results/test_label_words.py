@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from evalstone.errors import ConfigError, DataError
-from evalstone.results.calibration.wording import Cell, LabelReader
+from evalstone.results.labels import Cell, LabelReader
 
 
 def read(*values: Any, scale: float = 1.0, lower_is_better: bool = False, **how: Any) -> list[float | None]:
@@ -57,7 +57,7 @@ def test_words_of_your_own_may_be_numbers_truth_values_or_words_for_absent():
 
 
 def test_words_of_your_own_of_which_none_is_a_label_are_refused():
-    with pytest.raises(DataError, match="yes is to be guut, which is no label; the labels are gut, schlecht"):
+    with pytest.raises(DataError, match="no label is guut, which mean yes; the labels are gut, schlecht"):
         read("gut", "schlecht", positive=("guut",))
     with pytest.raises(ConfigError, match="not both"):
         LabelReader(1.0, False, positive=("gut",), bounds=(1, 5))

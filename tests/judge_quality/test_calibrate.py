@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import pytest
 
-from evalstone import Auditing, Labelling, calibrate, calibration_for, list_calibrations
+from evalstone import AuditConfig, LabelConfig, calibrate, calibration_for, list_calibrations
 from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
-from evalstone.judge_quality.settings import Asking
+from evalstone.judge_quality.calibrate import JudgeOptions
 from evalstone.run.budget import Stop
 
 ROWS = [
@@ -27,7 +27,7 @@ def test_a_judge_is_compared_with_the_labels_and_what_was_learned_is_kept(tmp_pa
         ("a", 1.0, (1.0,)), ("b", 0.0, (0.0,)), ("c", 1.0, (1.0,)), ("d", 0.0, (0.0,)),
     ]  # fmt: skip
     assert made.threshold is not None
-    assert (made.threshold.value, made.threshold.reached) == (0.5, 1.0)
+    assert (made.threshold.value, made.threshold.in_sample) == (0.5, 1.0)
     assert calibration_for(made.judge, made.scorer, ledger) == made
     assert list_calibrations(ledger) == (made,)
 
@@ -48,13 +48,13 @@ def test_labels_beside_the_data_leave_the_other_samples_unasked():
     assert [pair.sample for pair in made.pairs] == ["a", "b"]
 
 
-def test_the_usual_threshold_is_an_evaluators_own():
+def test_the_default_threshold_is_an_evaluators_own():
     made = calibrate(ROWS, "faithfulness(scale=10)", ledger=None)
-    assert (made.usual, made.cut) == (5.0, 5.0)
-    from evalstone.judge_quality.calibrating import usual_threshold  # noqa: PLC0415 - where it is used
+    assert (made.default_threshold, made.label_threshold) == (5.0, 5.0)
+    from evalstone.judge_quality.calibrate import default_threshold  # noqa: PLC0415 - where it is used
     from evalstone.run.plan import scorers_from  # noqa: PLC0415 - where it is used
 
-    assert usual_threshold(scorers_from(FactCheckingEvaluator(threshold=0.9))[0]) == 0.9
+    assert default_threshold(scorers_from(FactCheckingEvaluator(threshold=0.9))[0]) == 0.9
 
 
 def test_the_bundled_answers_are_labelled():
@@ -66,11 +66,11 @@ def test_the_bundled_answers_are_labelled():
 @pytest.mark.parametrize(
     ("labels", "options", "told"),
     [
-        (ROWS, {"scorer": ["faithfulness", "hallucination"]}, "name one scorer, not 2"),
-        (ROWS, {"labelling": Labelling(maximise="acuracy")}, "did you mean accuracy"),
-        (ROWS, {"labelling": Labelling(cut=2)}, "the cut must be above 0 and at most 1, not 2"),
-        (ROWS, {"labelling": Labelling(cut=0)}, "the cut must be"),
-        ([{"output": "x", "context": ["x"]}], {}, "no column of labels was found"),
+        (ROWS, {"scorer": ["faithfulness", "hallucination"]}, "of one scorer, not of 2"),
+        (ROWS, {"config": LabelConfig(objective="acuracy")}, "did you mean accuracy"),
+        (ROWS, {"config": LabelConfig(label_threshold=2)}, "the cut must be above 0 and at most 1, not 2"),
+        (ROWS, {"config": LabelConfig(label_threshold=0)}, "the cut must be"),
+        ([{"output": "x", "context": ["x"]}], {}, "no column of labels"),
         ([{"output": "Hello!", "context": ["x"], "label": 1}], {}, "1 skipped, 0 failed; .*no claim"),
         (ROWS, {"judge": "lexcal"}, "did you mean lexical"),
     ],
@@ -84,19 +84,19 @@ def test_one_text_in_the_place_of_several_is_refused():
     with pytest.raises(
         ConfigError, match=r"columns must be a tuple of texts, such as \('label',\), not the text 'label'"
     ):
-        Labelling(columns=cast("Any", "label"))
+        LabelConfig(columns=cast("Any", "label"))
     with pytest.raises(ConfigError, match="paraphrases must be a tuple"):
-        Auditing(paraphrases=cast("Any", "reworded"))
+        AuditConfig(paraphrases=cast("Any", "reworded"))
 
 
 def test_a_run_that_was_stopped_before_its_first_score_says_so(tmp_path: Path):
     stop = Stop()
     stop.request("interrupted")
-    with pytest.raises(RunAborted, match="before the run ended: interrupted"):
-        calibrate(ROWS, ledger=tmp_path / "ledger.db", asking=Asking(stop=stop))
+    with pytest.raises(RunAborted, match="before the run stopped: interrupted"):
+        calibrate(ROWS, ledger=tmp_path / "ledger.db", options=JudgeOptions(stop=stop))
     assert list_calibrations(tmp_path / "ledger.db") == ()
 
 
 def test_the_error_of_an_empty_run_is_one_of_the_data():
-    with pytest.raises(DataError, match="no labelled sample was scored"):
+    with pytest.raises(DataError, match="no labeled sample was scored"):
         calibrate([{"output": "Hello!", "context": ["x"], "label": 1}], ledger=None)

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from evalstone.errors import DataError
-from evalstone.results.calibration.labels import Labelled, read_labels
-from evalstone.results.calibration.wording import LabelReader
+from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
 from evalstone.types import Sample
 
 READER = LabelReader(1.0, False)
@@ -20,7 +19,7 @@ ROWS = [
 ]
 
 
-def labels(source: Any, **options: Any) -> Labelled:
+def labels(source: Any, **options: Any) -> LabeledSamples:
     return read_labels(source, READER, **options)
 
 
@@ -33,7 +32,7 @@ def test_samples_hold_their_labels_and_those_without_one_are_left_out():
     found = labels(ROWS)
     assert found.labels == {"a": (1.0,), "b": (0.0,)}
     assert [sample.id for sample in found.dataset] == ["a", "b"]
-    assert (found.unlabelled, found.columns, found.words) == (1, ("label",), {"yes": 1, "no": 0})
+    assert (found.unlabeled, found.columns, found.words) == (1, ("label",), {"yes": 1, "no": 0})
 
 
 def test_labels_may_stand_in_the_metadata():
@@ -46,7 +45,7 @@ def test_several_annotators_have_a_column_each(tmp_path: Path):
     found = labels(write(tmp_path / "labels.csv", text))
     assert found.columns == ("annotator_1", "annotator_2", "annotator_3")
     assert found.labels == {"a": (1.0, 0.0, None), "b": (0.0, 0.0, 1.0)}
-    assert found.unlabelled == 1
+    assert found.unlabeled == 1
 
 
 def test_columns_can_be_named(tmp_path: Path):
@@ -120,12 +119,12 @@ def test_labels_can_be_a_mapping_from_id_to_label():
     ("text", "told"),
     [
         ("id,label\nx,1\n", r"labels.csv: line 2: no sample of in memory has the id 'x'"),
-        ("id,label\na,1\nb,0\na,0\n", "line 4: the id 'a' was labelled before, at line 2; put each annotator into"),
+        ("id,label\na,1\nb,0\na,0\n", "line 4: the id 'a' was labeled before, at line 2; put each annotator into"),
         ("name,label\na,1\n", "line 2: a row of labels needs an id; its columns are name, label"),
         ("id,label\n,1\n", "line 2: a row of labels needs an id"),
         ("id,label\na,perhaps\n", "line 2: the label in column 'label' must be"),
         ("id,label\na,\n", "no sample has a label in label"),
-        ("id,verdict_of_ann\na,1\n", "no column of labels was found .*verdict_of_ann.*--label COLUMN"),
+        ("id,verdict_of_ann\na,1\n", "no column of labels .*verdict_of_ann.*--label COLUMN"),
         ("id,label\na,1,2\n", "line 2: 3 cells for 2 columns"),
     ],
 )

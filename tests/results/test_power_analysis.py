@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstone import ConfigError, sample_size
-from evalstone.results.sample_size import reach_told
+from evalstone.results.power_analysis import detectable_note
 from tests.runs import run_of
 
 HALVES = ["0.0", "1.0"] * 20
@@ -36,8 +36,8 @@ def test_samples_that_hang_together_take_more() -> None:
 
 def test_what_a_run_can_tell_is_one_sentence() -> None:
     # (1.96 + 0.84) · 0.716 / √40 = 0.317, and a little more for Student's t
-    assert "a true difference of 0.33 in given" in reach_told(run_of(HALVES))
-    assert reach_told(run_of(["0.5"])) == ""
+    assert "a true difference of 0.33 in given" in detectable_note(run_of(HALVES))
+    assert detectable_note(run_of(["0.5"])) == ""
 
 
 @pytest.mark.parametrize("difference", [0, -0.1, float("nan"), float("inf")])

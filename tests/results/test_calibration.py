@@ -12,15 +12,13 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError, DataError
 from evalstone.results.calibration import (
     Calibration,
-    LabelledScore,
+    LabeledScore,
     calibration_for,
     calibrations_folder,
-    keep,
+    save_calibration,
     list_calibrations,
 )
-from evalstone.results.calibration.learning import held_out, learned
-from evalstone.results.calibration.measures import measured, measures_as_data
-from evalstone.results.calibration.store import stored
+from evalstone.results.calibration_measures import fit, measure
 from evalstone.stats.classification import Confusion
 from evalstone.stats.recalibration import Isotonic, Platt
 
@@ -31,8 +29,8 @@ def _labels(given: Any) -> tuple[float | None, ...]:
 
 def made(pairs: list[tuple[float, Any]], **more: Any) -> Calibration:
     """A calibration from scores and labels; several labels of a sample are a tuple."""
-    scored = tuple(LabelledScore(str(number), value, _labels(given)) for number, (value, given) in enumerate(pairs))
-    how: dict[str, Any] = {"scale": 1.0, "usual": 0.5, "cut": 0.5, **more}
+    scored = tuple(LabeledScore(str(number), value, _labels(given)) for number, (value, given) in enumerate(pairs))
+    how: dict[str, Any] = {"scale": 1.0, "default_threshold": 0.5, "label_threshold": 0.5, **more}
     return Calibration(
         judge="lexical@1",
         scorer="faithfulness@1",
@@ -49,46 +47,45 @@ SEPARATED = made([(0.6, 0), (0.65, 0), (0.7, 0), (0.9, 1), (0.95, 1), (1.0, 1)])
 
 
 def test_the_threshold_is_learned_on_the_scale_of_the_scorer():
-    found = learned(made([(6, 0), (7, 0), (9, 10), (10, 10)], scale=10, usual=5, cut=5))
+    found = fit(made([(6, 0), (7, 0), (9, 10), (10, 10)], scale=10, default_threshold=5, label_threshold=5))
     assert found.threshold is not None
-    assert (found.threshold.value, found.threshold.reached) == (8.0, 1.0)
+    assert (found.threshold.value, found.threshold.in_sample) == (8.0, 1.0)
     assert found.threshold.cross_validated == 1.0
     assert found.probability(6) is not None
     assert (found.probability(6) or 0) < 0.5 < (found.probability(10) or 0)
 
 
 def test_labels_of_one_truth_teach_nothing():
-    found = learned(made([(0.2, 1), (0.8, 1)]))
+    found = fit(made([(0.2, 1), (0.8, 1)]))
     assert (found.threshold, found.recalibration, found.probability(0.3)) == (None, None, None)
-    measures = measured(found)
-    assert measures.chosen is None
+    measures = measure(found)
+    assert measures.at_fitted is None
     assert measures.auroc is None
-    assert measures.usual.specificity is None
-    assert measures.usual.sensitivity is not None
-    assert measures.usual.sensitivity.mean == 0.5
+    assert measures.at_default.specificity is None
+    assert measures.at_default.sensitivity is not None
+    assert measures.at_default.sensitivity.mean == 0.5
 
 
 def test_the_way_of_fitting_can_be_chosen_and_unknown_ones_are_refused():
-    assert isinstance(learned(SEPARATED, method="platt").recalibration, Platt)
-    assert isinstance(learned(SEPARATED, method="isotonic").recalibration, Isotonic)
+    assert isinstance(fit(SEPARATED, calibrator="platt").recalibration, Platt)
+    assert isinstance(fit(SEPARATED, calibrator="isotonic").recalibration, Isotonic)
     with pytest.raises(ConfigError, match="did you mean platt"):
-        learned(SEPARATED, method="plat")  # pyright: ignore[reportArgumentType]
+        fit(SEPARATED, calibrator="plat")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ConfigError, match="did you mean accuracy"):
-        learned(SEPARATED, maximise="acuracy")
+        fit(SEPARATED, objective="acuracy")
 
 
 def test_too_few_labels_of_a_kind_are_not_cross_validated():
-    found = learned(made([(0.2, 0), (0.8, 1), (0.9, 1)]))
+    found = fit(made([(0.2, 0), (0.8, 1), (0.9, 1)]))
     assert found.threshold is not None
     assert found.threshold.cross_validated is None
     assert isinstance(found.recalibration, Platt)
-    assert held_out(found, "platt") is None
-    assert measured(found).recalibrated == {}
+    assert measure(found).recalibrated == {}
 
 
 def test_the_truth_is_what_most_annotators_say_and_none_where_they_are_split():
     def truth(*labels: float | None) -> bool | None:
-        return LabelledScore("s", 0.5, labels).truth(0.5)
+        return LabeledScore("s", 0.5, labels).truth(0.5)
 
     assert truth(1, 0, 1) is True
     assert truth(1, 0, 0) is False
@@ -100,15 +97,15 @@ def test_the_truth_is_what_most_annotators_say_and_none_where_they_are_split():
 
 
 def test_measures_worked_by_hand():
-    found = measured(learned(SEPARATED))
-    assert found.usual.confusion == Confusion(tp=3, fp=3)
-    assert found.usual.measures["balanced_accuracy"] == 0.5
-    assert found.chosen is not None
-    assert found.chosen.confusion == Confusion(tp=3, tn=3)
+    found = measure(fit(SEPARATED))
+    assert found.at_default.confusion == Confusion(tp=3, fp=3)
+    assert found.at_default.measures["balanced_accuracy"] == 0.5
+    assert found.at_fitted is not None
+    assert found.at_fitted.confusion == Confusion(tp=3, tn=3)
     assert found.auroc is not None
     assert found.auroc.mean == 1
-    assert found.error == pytest.approx((0.6 + 0.65 + 0.7 - 0.1 - 0.05) / 6)
-    assert found.distance == pytest.approx((0.6 + 0.65 + 0.7 + 0.1 + 0.05) / 6)
+    assert found.mean_error == pytest.approx((0.6 + 0.65 + 0.7 - 0.1 - 0.05) / 6)
+    assert found.mean_absolute_error == pytest.approx((0.6 + 0.65 + 0.7 + 0.1 + 0.05) / 6)
     assert found.raw is not None
     # two bins of two (0.6 to 0.7: mean 0.625, none yes; 0.9 to 1: two and three …)
     assert found.raw.ece == pytest.approx((0.6 + 0.65 + 0.7 + 0.1 + 0.05) / 6)
@@ -122,19 +119,19 @@ def test_annotators_are_compared_with_each_other_and_with_the_judge():
         (0.1, (0.0, 0.0, 0.0)),
         (0.1, (0.0, 0.0, None)),
     ]
-    found = measured(made(pairs)).annotators
+    found = measure(made(pairs)).annotators
     assert found is not None
     # Fleiss over the three whole rows: observed (1 + 1/3 + 1) / 3 = 7/9, expected (5/9)² + (4/9)² = 41/81
-    assert found.fleiss == pytest.approx((7 / 9 - 41 / 81) / (1 - 41 / 81))
-    assert [one.mean if one else None for one in found.each] == [1.0, 0.5, 1.0]
+    assert found.fleiss_kappa == pytest.approx((7 / 9 - 41 / 81) / (1 - 41 / 81))
+    assert [one.mean if one else None for one in found.judge_kappa] == [1.0, 0.5, 1.0]
     assert set(found.alpha) == {"nominal", "ordinal", "interval"}
 
 
 def test_a_calibration_comes_back_from_its_data(tmp_path: Path):
-    found = learned(made([(0.2, (0.0, None)), (0.9, (1.0, 1.0)), (0.3, (1.0, 0.0)), (0.4, (0.0, 0.0))]))
+    found = fit(made([(0.2, (0.0, None)), (0.9, (1.0, 1.0)), (0.3, (1.0, 0.0)), (0.4, (0.0, 0.0))]))
     data = json.loads(json.dumps(to_jsonable(stored(found))))
     assert Calibration.from_dict(data) == found
-    assert data["measures"] == json.loads(json.dumps(measures_as_data(measured(found))))
+    assert data["measures"] == json.loads(json.dumps(measures_as_data(measure(found))))
     assert data["pairs"][0] == {"sample": "0", "value": 0.2, "labels": [0.0, None]}
 
 
@@ -142,12 +139,12 @@ def test_calibrations_are_kept_beside_the_ledger_and_found_by_judge_and_scorer(t
     ledger = tmp_path / "runs" / "ledger.db"
     assert list_calibrations(ledger) == ()
     assert calibration_for("lexical@1", "faithfulness@1", ledger) is None
-    file = keep(learned(SEPARATED), ledger)
+    file = save_calibration(fit(SEPARATED), ledger)
     assert file.parent == tmp_path / "runs" / "calibrations" == calibrations_folder(f"sqlite:///{ledger}")
-    assert calibration_for("lexical@1", "faithfulness@1", ledger) == learned(SEPARATED)
+    assert calibration_for("lexical@1", "faithfulness@1", ledger) == fit(SEPARATED)
     assert calibration_for("lexical@2", "faithfulness@1", ledger) is None
-    assert list_calibrations(file.parent) == (learned(SEPARATED),)
-    keep(SEPARATED, ledger)
+    assert list_calibrations(file.parent) == (fit(SEPARATED),)
+    save_calibration(SEPARATED, ledger)
     assert list_calibrations(ledger) == (SEPARATED,)
 
 
@@ -165,7 +162,7 @@ def test_a_ledger_on_a_server_has_its_calibrations_in_the_current_folder():
     ],
 )
 def test_a_file_that_is_no_calibration_is_refused_by_name(tmp_path: Path, text: str, told: str):
-    file = keep(SEPARATED, tmp_path / "ledger.db")
+    file = save_calibration(SEPARATED, tmp_path / "ledger.db")
     file.write_text(text)
     with pytest.raises(DataError, match=told) as raised:
         calibration_for("lexical@1", "faithfulness@1", tmp_path / "ledger.db")
@@ -192,7 +189,7 @@ def test_a_pair_without_a_label_is_refused():
     ],
 )
 def test_a_kept_number_that_is_none_is_refused(part: str, key: str, value: Any, told: str):
-    data = learned(SEPARATED).to_dict()
+    data = fit(SEPARATED).to_dict()
     (data["pairs"][1] if part == "pair" else data[part])[key] = value
     with pytest.raises(DataError, match=told):
         Calibration.from_dict(data)
@@ -206,10 +203,10 @@ def test_a_calibration_without_pairs_is_refused():
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path):
     (tmp_path / "calibrations").write_text("in the way")
     with pytest.raises(ConfigError, match="cannot be written"):
-        keep(SEPARATED, tmp_path / "ledger.db")
+        save_calibration(SEPARATED, tmp_path / "ledger.db")
 
 
 def test_annotators_who_all_say_the_same_agree_fully_by_ac1_and_undefinedly_by_kappa():
-    annotators = measured(made([(0.9, (1.0, 1.0)), (0.8, (1.0, 1.0))])).annotators
+    annotators = measure(made([(0.9, (1.0, 1.0)), (0.8, (1.0, 1.0))])).annotators
     assert annotators is not None
-    assert (annotators.ac1, annotators.fleiss, annotators.alpha["nominal"]) == (1.0, None, None)
+    assert (annotators.gwet_ac1, annotators.fleiss_kappa, annotators.alpha["nominal"]) == (1.0, None, None)
