@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     )
     from evalstone.results.power_analysis import PowerAnalysis, sample_size
     from evalstone.results.run import Run
-    from evalstone.run.batch.options import Batch
+    from evalstone.run.batch.options import BatchOptions
     from evalstone.run.saved import read_run
     from evalstone.scorers import (
         AnswerRelevancy,
@@ -145,8 +145,8 @@ __all__ = [
     "Ask",
     "Audit",
     "AuditConfig",
-    "Batch",
     "BatchError",
+    "BatchOptions",
     "Bias",
     "BudgetExceeded",
     "Calibration",
@@ -291,7 +291,7 @@ _HOMES = {
         "evalstone.results.calibration": "Calibration calibration_for list_calibrations",
         "evalstone.datasets": "Dataset load",
         "evalstone.results.run": "Run",
-        "evalstone.run.batch.options": "Batch",
+        "evalstone.run.batch.options": "BatchOptions",
         "evalstone.errors": (
             "BatchError BudgetExceeded JudgeDeclined DataError ProviderError EvalstoneError "
             "JudgeUnavailable JudgeError LedgerBusyError LedgerError MissingDependency OutcomeError "

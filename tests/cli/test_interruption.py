@@ -115,7 +115,7 @@ def test_a_spent_budget_ends_the_run_well_with_a_part_and_its_interval(tmp_path:
         'data = "data.jsonl"\nscorers = ["faithfulness"]\nledger = "l.db"\nout = "res"\nconcurrency = 2\n'
     )
     with serving() as server:
-        judge = f'[judge]\nmodel = "vllm/test"\nbase_url = "{server.url}"\nprice = [1.0, 1.0]\n'
+        judge = f'[judge]\nmodel = "vllm/test"\nbase_url = "{server.url}"\nprices = [1.0, 1.0]\n'
         with (tmp_path / "eval.toml").open("a") as file:
             file.write(judge)
         arguments = [sys.executable, "-m", "evalstone", "run", "eval.toml", "--budget"]

@@ -33,7 +33,7 @@ def test_all_judges_are_listed_with_their_keys_and_no_key_is_shown(tmp_path: Pat
 
 
 def test_a_judge_is_explained_with_its_members_and_whether_they_can_be_asked(tmp_path: Path) -> None:
-    spec = "panel(lexical, openai/gpt-4.1-mini, vllm/x(price=[1, 2]), vote=mean)"
+    spec = "panel(lexical, openai/gpt-4.1-mini, vllm/x(prices=[1, 2]), vote=mean)"
     done = evalstone(tmp_path, "judges", spec)
     told = " ".join(done.stdout.split())
     assert "a panel of 3 judges, by mean probability" in told

@@ -233,7 +233,7 @@ class Declining(Judge):
     def identity(self) -> str:
         return "declining"
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
         raise JudgeDeclined("not my language", reply="pardon")
 
 
@@ -308,7 +308,7 @@ class Slow(Judge):
 
         return entered()
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
         self.waiting += 1
         self.most = max(self.most, self.waiting)
         text = str(question.inputs()["answer"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from evalstone.judge_quality.effects import Effect, Scores, corrected, effect
-from evalstone.judge_quality.perturbations import REPEAT, PERTURBATIONS
+from evalstone.judge_quality.perturbations import PERTURBATIONS, REPEAT
 
 HOW: dict[str, Any] = {"scorer": "faithfulness@1", "scale": 1.0, "threshold": 0.5}
 PADDED, PRAISED, ORDER = PERTURBATIONS["verbosity"], PERTURBATIONS["injection_checked"], PERTURBATIONS["passages_reversed"]

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from evalstone.judge_quality.perturbations.paraphrase import LEAD, contracted, expanded, restructured
+from evalstone.judge_quality.perturbations.position import POSITION
+from evalstone.judge_quality.perturbations.presentation import DRESSING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalstone._core.text import words
 from evalstone.errors import ConfigError
-from evalstone.judge_quality.perturbations import REPEAT, PERTURBATIONS, Edit, chosen_edits
+from evalstone.judge_quality.perturbations import CANARIES, PERTURBATIONS, REPEAT, Edit, chosen_edits
 from evalstone.judge_quality.perturbations import given as paraphrase_paraphrase
-from evalstone.judge_quality.perturbations import CANARIES
-from evalstone.judge_quality.perturbations.paraphrase import LEAD, contracted, expanded, restructured
-from evalstone.judge_quality.perturbations.position import POSITION
-from evalstone.judge_quality.perturbations.presentation import DRESSING
 from evalstone.scorers import Faithfulness, LLMClassifier
 from evalstone.types import Sample
 

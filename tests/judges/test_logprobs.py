@@ -21,7 +21,7 @@ from evalstone.ledger import AsyncLedger
 from evalstone.questions import ClaimSupported, GradeGrounding, JudgeToolCalls, ListClaims, MiniCheck, VerifyClaims
 from evalstone.questions.base import Answer, LabelProbabilities
 from evalstone.questions.rating import Mark, MarkByCriterion
-from evalstone.run.session import Asker
+from evalstone.run.session import Session
 from evalstone.scorers import GEval
 from tests.serving import Response, Server, completion, serving
 
@@ -99,14 +99,14 @@ REPLY = completion(json.dumps({"reason": "r", "score": 4}), logprobs={"content":
 
 
 def answers(server: Server, *questions: MarkByCriterion, ledger: Path | None = None) -> list[Answer[Mark]]:
-    """What a model gives to questions through an asker, one after another."""
+    """What a model gives to questions through an session, one after another."""
     judge = ModelJudge("openai/gpt-4o-mini", base_url=server.url, api_key="k", deadline=5.0)
 
     async def work() -> list[Answer[Mark]]:
         async with contextlib.AsyncExitStack() as stack:
             book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger else None
-            asker = Asker(judge, ledger=book)
-            return [(await asker.put(question))[0] for question in questions]
+            session = Session(judge, ledger=book)
+            return [await session.ask(question) for question in questions]
 
     return asyncio.run(work())
 

@@ -303,7 +303,7 @@ def test_an_unknown_price_is_unknown_and_not_nothing() -> None:
     with serving(one_after_another(GOOD)) as server:
         judge = ModelJudge("vllm/my-own-model", base_url=server.url)
         assert asyncio.run(judge.answer(QUESTION)).cost is None
-        priced = ModelJudge("vllm/my-own-model", base_url=server.url, price=(1.0, 10.0))
+        priced = ModelJudge("vllm/my-own-model", base_url=server.url, prices=(1.0, 10.0))
         assert asyncio.run(priced.answer(QUESTION)).cost == pytest.approx((100 + 200) / 1e6)
 
 

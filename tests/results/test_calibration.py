@@ -15,8 +15,8 @@ from evalstone.results.calibration import (
     LabeledScore,
     calibration_for,
     calibrations_folder,
-    save_calibration,
     list_calibrations,
+    save_calibration,
 )
 from evalstone.results.calibration_measures import fit, measure
 from evalstone.stats.classification import Confusion

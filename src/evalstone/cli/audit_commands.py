@@ -62,7 +62,7 @@ def audit(subject: Subject, how: AuditConfig, ask: JudgeOptions, *, as_json: boo
 
 def dry_run(subject: Subject, how: AuditConfig, ask: JudgeOptions) -> None:
     """Print what an audit would ask and cost."""
-    ledger = None if ask.fresh else subject.ledger or DEFAULT_LEDGER
+    ledger = None if not ask.use_cache else subject.ledger or DEFAULT_LEDGER
     work = auditor.estimate_audit(
         subject.data or DEMO_DATA, subject.scorers, judge=subject.judge, ledger=ledger, config=how, options=ask
     )

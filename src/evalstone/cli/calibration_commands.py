@@ -60,7 +60,7 @@ def asking(
     with interruptible() as stop:
         yield JudgeOptions(
             concurrency=concurrency,
-            fresh=fresh,
+            use_cache=not fresh,
             budget=budget,
             mapping=fields or None,
             progress=not quiet and sys.stderr.isatty(),

@@ -26,8 +26,8 @@ from evalstone.report.terminal import show
 from evalstone.report.text import money, safe
 from evalstone.results.files import write_run
 from evalstone.results.run import Run
-from evalstone.run.batch.options import WAITING, Batch
-from evalstone.run.budget import Stop
+from evalstone.run.batch.options import WAITING, BatchOptions
+from evalstone.run.budget import StopSignal
 from evalstone.run.plan import ALL_SCORERS
 from evalstone.types import Failed, JudgeCall, Score, Skipped
 
@@ -49,9 +49,9 @@ def run(config: RunConfig, *, quiet: bool, hint: str = "") -> int:
             concurrency=config.concurrency,
             ledger=config.ledger,
             progress=not quiet and sys.stderr.isatty(),
-            fresh=config.fresh,
+            use_cache=not config.fresh,
             budget=config.budget,
-            batch=Batch(wait=config.wait, on_state=_say) if config.batch else False,
+            batch=BatchOptions(wait=config.wait, on_state=_say) if config.batch else False,
             stop=stop,
             on_record=watch.add if watch else None,
         )
@@ -86,9 +86,9 @@ def _show_command(screen: Console) -> None:
 
 
 @contextmanager
-def interruptible(*, shuffled: bool = False) -> Generator[Stop]:
+def interruptible(*, shuffled: bool = False) -> Generator[StopSignal]:
     """Within the block, the first Ctrl-C asks a run to end what is under way, and the second ends it at once."""
-    stop = Stop(shuffled=shuffled)
+    stop = StopSignal(shuffled=shuffled)
     before = signal.getsignal(signal.SIGINT)
 
     def first(_number: int, _frame: object) -> None:

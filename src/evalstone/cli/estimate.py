@@ -11,7 +11,7 @@ from evalstone.cli.planning import planned
 from evalstone.cli.screen import console
 from evalstone.judges.providers.pricing import at_batch_price
 from evalstone.report.text import money, safe
-from evalstone.run.dry_run import SECONDS_A_CALL, estimate
+from evalstone.run.dry_run import SECONDS_PER_CALL, estimate
 
 
 def dry_run(config: RunConfig) -> None:
@@ -45,4 +45,4 @@ def dry_run(config: RunConfig) -> None:
         screen.print(Text("A batch is done within a day; questions that follow from the answers go into a later one."))
     elif found.cost != 0:
         seconds = found.seconds(config.concurrency)
-        screen.print(Text(f"About {seconds:.0f} s, at {SECONDS_A_CALL:g} s a call and {config.concurrency} at once."))
+        screen.print(Text(f"About {seconds:.0f} s, at {SECONDS_PER_CALL:g} s a call and {config.concurrency} at once."))

@@ -114,10 +114,10 @@ def _tree(judge: Judge, depth: int = 0) -> Iterator[tuple[int, Judge]]:
 
 
 def _price(judge: Judge) -> str:
-    if not judge.costly:
+    if not judge.cacheable:
         return "free"
     # Of a thousand tokens, for some prices rise with the length of a question.
-    prices = [judge.price_of(usage) for usage in (Usage(THOUSAND, 0), Usage(0, THOUSAND))]
+    prices = [judge.price(usage) for usage in (Usage(THOUSAND, 0), Usage(0, THOUSAND))]
     told = [f"${THOUSAND * price:g}" for price in prices if price is not None]
     return f"{' and '.join(told)} for a million input and output tokens" if len(told) == 2 else "price unknown"
 

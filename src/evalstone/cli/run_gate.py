@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from evalstone.results.run import Run
-from evalstone.run.budget import Stop
+from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OK, FAIL, FAILED, INCONCLUSIVE = 0, 1, 3, 4
 
 
-def run_gate(plan: Plan, bars: Mapping[str, float], stop: Stop) -> RunGate:
+def run_gate(plan: Plan, bars: Mapping[str, float], stop: StopSignal) -> RunGate:
     """The gate that watches a run."""
     from evalstone.run.sequential import RunGate  # noqa: PLC0415 - numpy, which only a gate needs
 

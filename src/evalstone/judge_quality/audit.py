@@ -287,7 +287,7 @@ async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOption
         else:
             remaining = options
         if one is REPEAT:
-            run = await replace(remaining, fresh=True).evaluate(work.plain, work.scorers, work.judge, None)
+            run = await replace(remaining, use_cache=False).evaluate(work.plain, work.scorers, work.judge, None)
         else:
             run = await remaining.evaluate(work.plain, tuple(others.values()), work.judge, ledger)
         runs.append(run)

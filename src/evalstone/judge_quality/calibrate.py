@@ -19,7 +19,7 @@ from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, save_calibration
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
 from evalstone.results.run import Run
-from evalstone.run.budget import Stop
+from evalstone.run.budget import StopSignal
 from evalstone.run.plan import scorers_from
 from evalstone.scorers import Scorer
 
@@ -34,15 +34,15 @@ class JudgeOptions:
 
     concurrency: Annotated[int, Gt(0)] = 32
     """Judge calls in flight at once, at most."""
-    fresh: bool = False
-    """Ignore answers in the ledger."""
+    use_cache: bool = True
+    """Whether answers in the ledger are used."""
     budget: Annotated[float, Ge(0)] | None = None
     """Cap on the cost, in US dollars."""
     mapping: Mapping[str, str] | None = None
     """Sample field to column."""
     progress: bool = False
     """Show a progress bar."""
-    stop: Stop | None = None
+    stop: StopSignal | None = None
     """Stops the run from outside."""
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class JudgeOptions:
             judge=judge,
             ledger=ledger,
             concurrency=self.concurrency,
-            fresh=self.fresh,
+            use_cache=self.use_cache,
             budget=self.budget,
             stop=self.stop,
             progress=self.progress,

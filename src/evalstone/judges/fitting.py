@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from evalstone.errors import ConfigError, DataError, JudgeError
-from evalstone.judges.base import Judge, Put, put_directly
+from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.items import ITEMS, item_confidences
 from evalstone.judges.providers.settings import is_number
 from evalstone.judges.typed import answer_type
@@ -194,16 +194,17 @@ def _confidence(case: Case) -> float:
 
 
 async def judged_cases(
-    first: Judge, then: Judge, labels: Iterable[LabelledQuestion], put: Put
+    first: Judge, then: Judge, labels: Iterable[LabelledQuestion], ask: AskJudge | None
 ) -> tuple[list[Case], int]:
     """Both judges' answers to labelled questions, a case a verdict, and how many verdicts `then` gave no answer to.
 
     What the first cannot answer is a case without confidence. Raises DataError for labels that do not fit.
     """
     # A run's own way to the judges has its own bound.
-    gate = asyncio.Semaphore(AT_ONCE) if put is put_directly else contextlib.nullcontext()
+    gate = asyncio.Semaphore(AT_ONCE) if ask is None else contextlib.nullcontext()
+    put = AskJudge() if ask is None else ask
 
-    async def ask(judge: Judge, question: Question[Any]) -> Answer[Any] | None:
+    async def tried(judge: Judge, question: Question[Any]) -> Answer[Any] | None:
         async with gate:
             try:
                 return await put(judge, question)
@@ -211,7 +212,7 @@ async def judged_cases(
                 return None
 
     async def both(label: LabelledQuestion) -> tuple[list[Case], int]:
-        early, late = await asyncio.gather(ask(first, label.question), ask(then, label.question))
+        early, late = await asyncio.gather(tried(first, label.question), tried(then, label.question))
         return ([], len(label.wanted)) if late is None else (cases_of(label, early, late), 0)
 
     listed = list(labels)

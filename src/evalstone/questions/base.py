@@ -213,4 +213,4 @@ class Ask(Protocol):
 
 def room_of(ask: Ask) -> ContextLimits:
     """What one question may hold that is put this way."""
-    return getattr(ask, "room", ROOM)
+    return getattr(ask, "context_limits", ROOM)

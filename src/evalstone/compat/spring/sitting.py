@@ -26,7 +26,7 @@ class Sitting:
     @property
     def room(self) -> ContextLimits:
         """What one question to the judge may hold."""
-        return self.judge.room
+        return self.judge.context_limits
 
     async def __call__(self, question: Question[A]) -> A:
         place = len(self.asked)

@@ -66,7 +66,7 @@ def _reply(judge: ModelJudge, response: ModelResponse) -> Reply:
         requests=1,
     )
     provider, name = split_model(judge.model)
-    cost = cost_of(usage, provider=provider, model=name, price=judge.price)
+    cost = cost_of(usage, provider=provider, model=name, prices=judge.prices)
     if response.finish_reason == "content_filter":
         told = "the model declined: a content filter stopped the reply"
         raise JudgeDeclined(told, reply=response.text, usage=usage, cost=cost)

@@ -147,8 +147,8 @@ class AnthropicBatches(BatchApi):
         cached = as_count(told.get("cache_read_input_tokens"))
         fresh = as_count(told.get("input_tokens")) + as_count(told.get("cache_creation_input_tokens"))
         usage = Usage(fresh + cached, as_count(told.get("output_tokens")), cached, 1)
-        price = self.judge.price
-        return usage, cost_of(usage, provider="anthropic", model=self.model, price=price) if told else None
+        prices = self.judge.prices
+        return usage, cost_of(usage, provider="anthropic", model=self.model, prices=prices) if told else None
 
 
 def _state(told: Mapping[str, Any]) -> BatchState:

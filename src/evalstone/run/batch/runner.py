@@ -10,18 +10,18 @@ import itertools
 import json
 import secrets
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from evalstone.errors import BatchError, ConfigError, DeliveryUnknown, ProviderError
 from evalstone.judges.base import Judge
 from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
-from evalstone.ledger import batches
+from evalstone.ledger import AsyncLedger, batches
 from evalstone.ledger.batch_rows import BatchRow
-from evalstone.run.batch.collecting import BatchAsker, Collected
-from evalstone.run.batch.options import WAITING, Batch
-from evalstone.run.budget import Stop
+from evalstone.run.batch.options import WAITING, BatchOptions
+from evalstone.run.batch.session import BatchSession, Collected
+from evalstone.run.budget import StopSignal
 from evalstone.scorers import Scorer
 from evalstone.types import Record, Sample, total_cost
 
@@ -36,81 +36,84 @@ SETTLING = timedelta(minutes=1)
 _WATCH = 0.1
 
 
-def batch_api_for(judge: Judge, *, ledger: object, fresh: bool) -> BatchApi:
-    """The batch API that a run goes through. Raises ConfigError for a judge without one or without a key, a run without
-    a ledger, and one that is to ask again what the ledger has."""
-    if ledger is None:
-        raise ConfigError("batch needs a ledger: it is where a batch is remembered until its answers come")
-    if fresh:
-        raise ConfigError("batch and fresh exclude each other: the answers of a batch are read from the ledger")
-    api = batch_api(judge)
-    api.check()
-    return api
-
-
-class Rounds:
+class BatchRunner:
     """The batches of one run, and those of other runs that its judge is to answer.
 
     Every method raises BatchError when the provider cannot be asked, and ConfigError when it refuses the key.
+
+    Args:
+        judge: The judge of the run.
+        options: How batches are used.
+        budget: US dollars for all batches of the run.
+
+    Raises:
+        ConfigError: For a judge without a batch API or without a key.
     """
 
-    def __init__(self, asker: BatchAsker, settings: Batch) -> None:
-        self.asker, self.api, self.book, self.settings = asker, asker.api, asker.book, settings
+    session: BatchSession
+
+    def __init__(self, judge: Judge, options: BatchOptions, budget: float | None) -> None:
+        self.api: BatchApi = batch_api(judge)
+        self.api.check()
+        self.options, self.budget = options, budget
         self._run = ""
         self._states: dict[str, BatchState] = {}
         self._open: list[BatchRow] = []
         self._pending: set[str] = set()
-        self._told = ""
+        self._shown = ""
         self._ceiling: int | None = None
+
+    async def open(self, stack: AsyncExitStack, ledger: AsyncLedger) -> None:
+        """Open the provider's API for as long as the stack."""
+        await stack.enter_async_context(self.api.opened())
+        self.ledger = ledger
+        self.session = BatchSession(self.api, ledger, budget=self.budget)
 
     async def begin(self, run: str, records: Iterable[Record]) -> None:
         """Look for batches of which it is not known whether they were submitted, and read those that are done.
         records: those of the run that stand."""
         self._run = run
-        self.asker.charged(records)
-        for row in await self.book.work(lambda ledger: batches.batches_of(ledger, self.asker.identity)):
+        self.session.count(records)
+        for row in await self.ledger.work(lambda ledger: batches.batches_of(ledger, self.session.identity)):
             self.api.refusals.take_up(row.about)
         await self._look()
         await self._know()
 
-    async def begun(self, cells: Iterator[Cell]) -> Iterator[Cell]:
-        """Of the open cells, which come sample by sample, those that are worked on: all, or what the budget reaches
-        for."""
-        admission = self.asker.admission()
-        if admission is None:
+    async def affordable(self, cells: Iterator[Cell]) -> Iterator[Cell]:
+        """Of the open cells, which come sample by sample, those that the budget can pay for to the end."""
+        budget = self.session.batch_budget()
+        if budget is None:
             return cells
         found: list[Cell] = []
         for sample, group in itertools.groupby(cells, key=lambda cell: cell[1]):
             some = list(group)
-            if not await admission.admits([scorer for _, _, scorer in some], sample):
-                self.asker.spend()
+            if not await self.session.affords([scorer for _, _, scorer in some], sample, budget):
                 break
             found += some
         return iter(found)
 
-    async def proceed(self, stop: Stop) -> bool:
+    async def proceed(self, stop: StopSignal) -> bool:
         """After the scorers have asked: submit what was collected and, where that is wanted, wait until something is
         done. Whether the scorers are to ask again."""
-        await self.asker.settled()
         if stop.requested:
             return False
         await self._submit()
         self._open = await self._open_batches()
-        while self.settings.wait and (self._open or self._pending) and not stop.requested:
+        while self.options.wait and (self._open or self._pending) and not stop.requested:
             if not self._pending <= {row.id for row in self._open} or await self._wait(stop):
                 await self._know()
                 return True
         return False
 
-    async def end(self, stop: Stop, *, complete: bool) -> None:
+    async def end(self, stop: StopSignal, *, complete: bool) -> None:
         """Let go of what the questions of a complete run came back with, or say what an incomplete one waits for."""
         if complete:
-            await self.book.work(lambda ledger: batches.forget(ledger, self._run))
+            await self.ledger.work(lambda ledger: batches.forget(ledger, self._run))
         else:
             stop.request(self.waiting)
 
     @property
-    def open(self) -> tuple[str, ...]:
+    def open_names(self) -> tuple[str, ...]:
         """The batches that the run waits for, by the provider's name where it is known."""
         return tuple(row.name for row in self._open)
 
@@ -120,7 +123,7 @@ class Rounds:
         told = [self._state_of(row) for row in self._open]
         count = "batch" if len(told) == 1 else f"{len(told)} batches:"
         waits = f"{WAITING}{count} {', '.join(told)}" if told else ""
-        return "; ".join(filter(None, (self.asker.short, waits))) or "answers came in the meantime"
+        return "; ".join(filter(None, (self.session.short, waits))) or "answers came in the meantime"
 
     def _state_of(self, row: BatchRow) -> str:
         state = self._states.get(row.id)
@@ -131,17 +134,17 @@ class Rounds:
         return f"{row.name} ({state.done} of {state.total or row.questions} done)"
 
     async def _open_batches(self) -> list[BatchRow]:
-        return await self.book.work(lambda ledger: batches.open_batches(ledger, self.asker.identity))
+        return await self.ledger.work(lambda ledger: batches.open_batches(ledger, self.session.identity))
 
     async def _know(self) -> None:
         """Tell the asker what the ledger knows now."""
-        identity = self.asker.identity
-        rows = await self.book.work(lambda ledger: batches.batches_of(ledger, identity))
+        identity = self.session.identity
+        rows = await self.ledger.work(lambda ledger: batches.batches_of(ledger, identity))
         refused = [row.questions for row in rows if row.run == self._run and row.too_large]
         self._ceiling = min(refused) // 2 if refused else None
-        places = await self.book.work(lambda ledger: batches.places(ledger, identity))
+        places = await self.ledger.work(lambda ledger: batches.places(ledger, identity))
         self._pending = {place.batch for place in places.values() if place.waiting}
-        self.asker.know(places, rows, self._run)
+        self.session.update(places, rows, self._run)
 
     async def _look(self) -> bool:
         """Ask the provider what has become of the open batches, and read those that are done; whether any was."""
@@ -165,14 +168,14 @@ class Rounds:
     async def _searched(self, row: BatchRow) -> bool:
         """Find out whether the provider has a batch whose submission was cut short. False when it has not: the batch is
         then open no more."""
-        if await self.book.work(lambda ledger: batches.is_worked_on(ledger, row.run)):
+        if await self.ledger.work(lambda ledger: batches.is_worked_on(ledger, row.run)):
             return True
         with _asked(row):
             found = await self._found(row)
         if (remote := found.remote) is not None:
-            await self.book.work(lambda ledger: batches.submitted(ledger, row.id, remote))
+            await self.ledger.work(lambda ledger: batches.submitted(ledger, row.id, remote))
         elif not found.possible and datetime.now(UTC) - datetime.fromisoformat(row.made) > SETTLING:
-            await self.book.work(lambda ledger: batches.withdraw(ledger, row.id))
+            await self.ledger.work(lambda ledger: batches.withdraw(ledger, row.id))
             return False
         return True
 
@@ -181,7 +184,7 @@ class Rounds:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         if state.refused:
             closed = replace(row, collected=now, ended=f"{state.ended}: {state.refused}", cost=0.0)
-            await self.book.work(lambda ledger: batches.collect(ledger, closed, {}, missing=None))
+            await self.ledger.work(lambda ledger: batches.collect(ledger, closed, {}, missing=None))
             if closed.too_large and row.questions > 1:
                 return True
             raise BatchError(f"batch {row.name} was not worked on: {state.refused}")
@@ -193,10 +196,10 @@ class Rounds:
         closed = replace(row, collected=now, ended=state.ended, cost=row.cost if paid is None else paid)
         bodies = {question: json.dumps(body) for question, body in told.items()}
         missing = json.dumps({"status": 0, "error": state.ended})
-        return await self.book.work(lambda ledger: batches.collect(ledger, closed, bodies, missing=missing))
+        return await self.ledger.work(lambda ledger: batches.collect(ledger, closed, bodies, missing=missing))
 
     async def _submit(self) -> None:
-        collected, self.asker.collected = list(self.asker.collected.values()), {}
+        collected, self.session.collected = list(self.session.collected.values()), {}
         if self._ceiling is not None:
             # The provider takes so much at a time: what is left is collected again when that is done.
             collected = [] if await self._open_batches() else collected[: self._ceiling]
@@ -208,7 +211,7 @@ class Rounds:
         batch, chunk, lines, size = secrets.token_hex(8), list[Collected](), list[bytes](), 0
         for each in collected:
             name = f"{batch}-{each.question.fingerprint}"
-            line = self.api.request(name, each.question, self.asker.turns(each.question, each.known))
+            line = self.api.request(name, each.question, self.session.turns(each.question, each.known))
             if chunk and (len(chunk) >= self.api.most_requests or size + len(line) + 1 > self.api.most_bytes - 1000):
                 yield batch, chunk, lines
                 old, batch = batch, secrets.token_hex(8)
@@ -223,14 +226,14 @@ class Rounds:
     async def _submit_one(self, batch: str, chunk: list[Collected], lines: list[bytes]) -> None:
         row = BatchRow(
             id=batch,
-            judge=self.asker.identity,
+            judge=self.session.identity,
             run=self._run,
             questions=len(chunk),
             about=self.api.refusals.told(),
             cost=total_cost(each.amount for each in chunk),
             made=datetime.now(UTC).isoformat(),
         )
-        got = await self.book.work(lambda ledger: batches.enter(ledger, row, [each.known for each in chunk]))
+        got = await self.ledger.work(lambda ledger: batches.enter(ledger, row, [each.known for each in chunk]))
         mine = [line for each, line in zip(chunk, lines, strict=True) if each.question.fingerprint in got]
         if not mine:
             self._pending.add(batch)  # others have all of it in theirs, which may be read before they are seen here
@@ -240,9 +243,9 @@ class Rounds:
                 remote = await self._given(replace(row, questions=len(mine)), mine)
         except (BatchError, ConfigError) as error:
             if not isinstance(error.__cause__, DeliveryUnknown):
-                await self.book.work(lambda ledger: batches.withdraw(ledger, row.id))
+                await self.ledger.work(lambda ledger: batches.withdraw(ledger, row.id))
             raise
-        await self.book.work(lambda ledger: batches.submitted(ledger, row.id, remote))
+        await self.ledger.work(lambda ledger: batches.submitted(ledger, row.id, remote))
 
     async def _given(self, row: BatchRow, lines: list[bytes]) -> str:
         """Submit a batch; the provider's id. When the provider does not answer it is asked once whether it has it."""
@@ -258,17 +261,17 @@ class Rounds:
             return found.remote
 
     async def _found(self, row: BatchRow) -> Finding:
-        known = await self.book.work(batches.known_remotes)
+        known = await self.ledger.work(batches.known_remotes)
         made = datetime.fromisoformat(row.made)
         return await self.api.find(row.id, since=made, requests=row.questions, known=known)
 
-    async def _wait(self, stop: Stop) -> bool:
+    async def _wait(self, stop: StopSignal) -> bool:
         """Wait until some batch is done, or the end is asked for; whether one was."""
         pause = FIRST_POLL
         while not stop.requested:
-            if self.settings.on_state is not None and self.waiting != self._told:
-                self._told = self.waiting
-                self.settings.on_state(self._told)
+            if self.options.on_state is not None and self.waiting != self._shown:
+                self._shown = self.waiting
+                self.options.on_state(self._shown)
             waited = 0.0
             while waited < pause and not stop.requested:
                 await asyncio.sleep(_WATCH)
