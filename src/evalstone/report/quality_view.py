@@ -251,8 +251,9 @@ def audit_view(audit: Audit) -> View:
         notice=audit.judge_note,
         warnings=tuple(warnings),
         sections=tuple(_audited(audit, scorer) for scorer in audit.scorers),
+        details=(Section("", notes=(_AUDIT_NOTE, *unused)),),
         facts=(Fact("Cost", money(audit.cost), f"cost {money(audit.cost)}"), Fact("Dataset version", audit.version)),
-        footer=(_AUDIT_NOTE, *unused, "Made by evalstone."),
+        footer=("Made by evalstone.",),
     )
 
 

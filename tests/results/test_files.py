@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from evalstone.results.files import with_data, write_run
+from evalstone.run.saved import read_run
 
 from evalstone import ConfigError, DataError, Sample, load
-from evalstone.report.files import read_run, with_data, write_run
 from tests.runs import run_of, samples_of
 
 
@@ -43,7 +44,7 @@ def test_records_are_there_even_where_the_samples_can_no_longer_be_read(tmp_path
 def test_texts_are_taken_from_the_data_set_of_the_run_and_from_no_other() -> None:
     run = replace(run_of(["0.5"]), dataset=None)
     assert list(with_data(run, load(samples_of(["0.5"]))).dataset or ()) == samples_of(["0.5"])
-    with pytest.raises(ConfigError, match="other samples than the run's"):
+    with pytest.raises(ConfigError, match="not the run's samples"):
         with_data(run, load(samples_of(["0.75"])))
 
 
@@ -58,8 +59,8 @@ def test_a_broken_line_of_samples_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("given@1", "other@1", r"records\.jsonl, line 1: 'other@1' is no scorer of summary\.json"),
-        ('"s2"', '"s1"', r"records\.jsonl, line 2: sample 's1' by 'given@1' is there already, on line 1"),
+        ("given@1", "other@1", r"records\.jsonl, line 1: 'other@1' is not a scorer of summary\.json"),
+        ('"s2"', '"s1"', r"records\.jsonl, line 2: sample 's1' by 'given@1' is a duplicate of line 1"),
     ],
 )
 def test_a_record_that_does_not_belong_to_the_run_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
