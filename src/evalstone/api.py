@@ -170,7 +170,9 @@ async def afit_cascade(
     """
     cascade.check()
     async with open_session(cascade, ledger=ledger, concurrency=concurrency, budget=budget) as session:
-        return await cascade.afit(labels, accuracy=accuracy, escalated=escalated, ask=AskJudge(Recording(session).ask_member))
+        return await cascade.afit(
+            labels, accuracy=accuracy, escalated=escalated, ask=AskJudge(Recording(session).ask_member)
+        )
 
 
 @asynccontextmanager

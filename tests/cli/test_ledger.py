@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +13,6 @@ import pytest
 from evalstone import ReplayJudge, evaluate
 from evalstone.cli import main
 from evalstone.ledger.store import Ledger
-from tests.ledger.rows import answer, record, run
-from tests.ledger.test_migration import version_1
 from tests.ledger.test_upkeep import damage, filled, page_of
 from tests.serving import serving
 
@@ -57,7 +53,7 @@ def ledger(tmp_path: Path) -> Path:
 def test_info_tells_what_is_kept(ledger: Path, tmp_path: Path, evalstone: Command) -> None:
     done = evalstone("ledger", "info", "--ledger", "l.db")
     assert done.returncode == 0, done.stderr
-    for told in ("l.db: version 3", "answers: 3", "records: 4", "not ended: 1", "openai/x", "r1", "data.jsonl"):
+    for told in ("l.db: version 1", "answers: 3", "records: 4", "not ended: 1", "openai/x", "r1", "data.jsonl"):
         assert told in done.stdout
 
 
@@ -101,38 +97,21 @@ def test_prune_says_what_would_go_and_deletes_with_yes(ledger: Path, tmp_path: P
         assert [row.id for row in found.runs()] == ["r2"]
 
 
-def test_a_damaged_ledger_is_verified_and_salvaged(tmp_path: Path, evalstone: Command) -> None:
+def test_a_damaged_ledger_is_verified_and_recovered(tmp_path: Path, evalstone: Command) -> None:
     filled(tmp_path / "bad.db", size=200)
     assert evalstone("ledger", "verify", "--ledger", "bad.db").returncode == 0
     damage(tmp_path / "bad.db", page_of(tmp_path / "bad.db", "records")[3])
     done = evalstone("ledger", "verify", "--ledger", "bad.db")
-    assert (done.returncode, "evalstone ledger salvage bad.db --into NEW.db" in done.stdout) == (1, True)
-    assert evalstone("ledger", "salvage", "bad.db", "--into", "good.db").returncode == 0
+    assert (done.returncode, "evalstone ledger recover bad.db --into NEW.db" in done.stdout) == (1, True)
+    assert evalstone("ledger", "recover", "bad.db", "--into", "good.db").returncode == 0
     assert evalstone("ledger", "verify", "--ledger", "good.db").returncode == 0
-
-
-def test_a_large_old_ledger_is_migrated_by_command(tmp_path: Path, evalstone: Command) -> None:
-    version_1(tmp_path / "l.db")
-    with closing(sqlite3.connect(tmp_path / "l.db")) as connection:
-        body = json.dumps(record("x").to_dict())
-        rows = [("r1", f"sample {n}", "s@1", body) for n in range(21_000)]
-        connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
-        connection.commit()
-    refused = evalstone("ledger", "info", "--ledger", "l.db")
-    assert (refused.returncode, "evalstone ledger migrate --ledger l.db" in refused.stderr) == (2, True)
-    assert "version 1" in evalstone("ledger", "verify", "--ledger", "l.db").stdout
-    assert evalstone("ledger", "migrate", "--ledger", "l.db").returncode == 0
-    with Ledger(tmp_path / "l.db") as ledger:
-        assert len(ledger.records("r1")) == 21_002
-        assert ledger.run("last") == run()
-        assert len(ledger.answers("openai/x", [answer(1).question])) == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["info", "--ledger", "nowhere.db"], "there is no ledger nowhere.db"),
-        (["verify", "--ledger", "mysql://me:secret@host/db"], "mysql://me:***@host/db is no ledger"),
+        (["verify", "--ledger", "mysql://me:secret@host/db"], "mysql://me:***@host/db is not a ledger"),
         (["prune", "--ledger", "l.db"], "name what is to go"),
         (["export", "x.csv", "--ledger", "l.db"], ".jsonl or .parquet"),
         (["export", "x.parquet", "--ledger", "l.db"], "--what answers"),
@@ -140,7 +119,7 @@ def test_a_large_old_ledger_is_migrated_by_command(tmp_path: Path, evalstone: Co
         (["export", "x.jsonl", "--what", "records", "--run", "r9", "--ledger", "l.db"], "no run r9"),
         (["import", "nowhere.jsonl", "--ledger", "l.db"], "nowhere.jsonl cannot be read"),
         (["import", "l.db", "--ledger", "l.db"], "l.db"),
-        (["salvage", "nowhere.db", "--into", "x.db"], "there is no file nowhere.db"),
+        (["recover", "nowhere.db", "--into", "x.db"], "there is no file nowhere.db"),
     ],
 )
 def test_a_wrong_call_ends_with_exit_code_2_and_says_what_to_mend(

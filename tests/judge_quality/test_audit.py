@@ -105,7 +105,9 @@ def test_the_threshold_is_the_paraphrase_one_or_that_of_a_calibration_or_the_sco
     assert learned is not None
     calibrated = audit(judge="lexical", ledger=ledger, config=how).scorers[0]
     assert (calibrated.threshold, calibrated.threshold_source) == (learned.value, "calibration")
-    given = audit(judge="lexical", ledger=None, config=AuditConfig(perturbations=("with_headings",), threshold=0.25, samples=8))
+    given = audit(
+        judge="lexical", ledger=None, config=AuditConfig(perturbations=("with_headings",), threshold=0.25, samples=8)
+    )
     assert (given.scorers[0].threshold, given.scorers[0].threshold_source) == (0.25, "config")
 
 
@@ -148,7 +150,11 @@ def test_a_wrong_call_is_refused(how: dict[str, Any], told: str):
 
 def test_several_scorers_are_audited_side_by_side_and_adjusted_together():
     made = audit(
-        SAMPLES, ["faithfulness", "hallucination"], judge="lexical", ledger=None, config=AuditConfig(perturbations=("verbosity",))
+        SAMPLES,
+        ["faithfulness", "hallucination"],
+        judge="lexical",
+        ledger=None,
+        config=AuditConfig(perturbations=("verbosity",)),
     )
     assert [one.name for one in made.scorers] == ["faithfulness", "hallucination"]
     assert [one.perturbation.name for one in made.effects] == ["repeat", "verbosity"] * 2
@@ -159,7 +165,13 @@ def test_what_an_audit_would_ask_is_known_before():
     from evalstone._core import sync  # noqa: PLC0415 - where it is used
 
     first, again = sync.run(
-        estimate_audit(SAMPLES, "faithfulness", judge="openai/gpt-5.1", ledger=None, config=AuditConfig(perturbations=("verbosity",)))
+        estimate_audit(
+            SAMPLES,
+            "faithfulness",
+            judge="openai/gpt-5.1",
+            ledger=None,
+            config=AuditConfig(perturbations=("verbosity",)),
+        )
     )
     assert (first.samples, again.samples) == (24, 12)
     assert again.calls == 24

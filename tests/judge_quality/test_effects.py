@@ -9,7 +9,11 @@ from evalstone.judge_quality.effects import Effect, Scores, corrected, effect
 from evalstone.judge_quality.perturbations import PERTURBATIONS, REPEAT
 
 HOW: dict[str, Any] = {"scorer": "faithfulness@1", "scale": 1.0, "threshold": 0.5}
-PADDED, PRAISED, ORDER = PERTURBATIONS["verbosity"], PERTURBATIONS["injection_checked"], PERTURBATIONS["passages_reversed"]
+PADDED, PRAISED, ORDER = (
+    PERTURBATIONS["verbosity"],
+    PERTURBATIONS["injection_checked"],
+    PERTURBATIONS["passages_reversed"],
+)
 
 
 def scores(*values: float | None) -> dict[str, float | None]:

@@ -258,7 +258,7 @@ def test_as_many_labelled_questions_are_asked_at_once_as_the_caller_allows() -> 
             self.most = max(self.most, self.now)
             await asyncio.sleep(0.01)
             self.now -= 1
-            return Answer(value=question.read("yes"), judge="raising", reply="yes")
+            return Answer(value=question.parse("yes"), judge="raising", reply="yes")
 
     labels = [LabelledQuestion(ClaimSupported(claim=str(n), context=("p",)), True) for n in range(60)]
     for concurrency in (3, 40):

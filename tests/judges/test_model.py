@@ -249,7 +249,7 @@ def test_a_form_of_reply_is_refused_once_for_all_judges_of_an_endpoint_and_model
         "json_schema",
         with_schema,
     ]
-    assert server.requests[1]["response_format"]["schema"] == QUESTION.schema()
+    assert server.requests[1]["response_format"]["schema"] == QUESTION.json_schema
 
 
 def test_many_refusals_at_once_are_one_step_down() -> None:

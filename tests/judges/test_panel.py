@@ -177,7 +177,7 @@ def test_a_judge_asked_repeatedly_outvotes_itself_and_tells_how_often_it_flips()
     detail: Any = answer.detail
     assert detail["flip_rate"] == pytest.approx(0.4)
     assert (detail["samples"], answer.confidence) == (5, 0.6)
-    assert [step.number for step in answer.members] == [0, 1, 2, 3, 4]
+    assert [step.repeat_index for step in answer.members] == [0, 1, 2, 3, 4]
 
 
 def test_repetitions_that_fail_leave_the_others_unless_half_are_gone() -> None:
@@ -217,7 +217,7 @@ def test_a_panel_that_is_asked_repeatedly_numbers_its_members_questions() -> Non
     answer = asked(SelfConsistency(Panel(yes("a", "yes"), yes("b", "no")), samples=2), YES_NO)
     (first, second) = answer.members
     assert isinstance(first, JudgeCall)
-    assert [(step.judge, step.number) for step in (*first.members, *second.members)] == [
+    assert [(step.judge, step.repeat_index) for step in (*first.members, *second.members)] == [
         ("a", 0),
         ("b", 0),
         ("a", 1),

@@ -38,15 +38,15 @@ def test_what_is_kept_is_durable_when_the_await_ends(url: str) -> None:
                 assert len(second.records("r1")) == 50
             found = await asyncio.gather(*(ledger.answer(answer(n).question, JUDGE) for n in range(51)))
             assert found == [*(answer(n) for n in range(50)), None]
-            assert await ledger.take_up(run().plan) is None  # it is under way, here
+            assert await ledger.resume(run().plan) is None  # it is under way, here
         async with AsyncLedger(url) as ledger:
-            assert await ledger.take_up(run().plan) == run()
+            assert await ledger.resume(run().plan) == run()
 
     done_within(work())
 
 
 def test_records_are_read_a_part_at_a_time_and_all_of_them(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalstone.ledger.async_ledger.READ_AT_ONCE", 3)
+    monkeypatch.setattr("evalstone.ledger.async_ledger.RECORDS_PER_READ", 3)
 
     async def work() -> None:
         async with AsyncLedger(url) as ledger:
@@ -121,7 +121,7 @@ def test_a_ledger_that_is_closed_holds_nothing_back(url: str) -> None:
             assert await first.claim(ONE.question, JUDGE)
         async with AsyncLedger(url) as second:
             assert await second.claim(ONE.question, JUDGE)
-            assert await second.take_up(run().plan) is not None
+            assert await second.resume(run().plan) is not None
 
     done_within(work())
 

@@ -92,9 +92,7 @@ def test_groups_of_the_samples_are_reckoned_with() -> None:
 
 
 def test_other_answers_to_the_same_questions_are_compared_and_it_is_told() -> None:
-    assert pair_runs(run_of(A), run_of(B))[1] == (
-        "3 of 4 samples have a different output, context or conversation",
-    )
+    assert pair_runs(run_of(A), run_of(B))[1] == ("3 of 4 samples have a different output, context or conversation",)
 
 
 def without_texts(run: Run) -> Run:
@@ -177,5 +175,10 @@ def test_slices_come_in_the_order_of_their_numbers_and_a_sample_without_text_is_
     run = run_of(A, metadata=[{"turn": 10}, {"turn": 2}, {"turn": "x"}, {"turn": 1}])
     less = replace(run, dataset=list(run.dataset or ())[:3])
     assert [line.key for line in compare(run, run, slice_by="turn").slices] == ["1", "2", "10", "x"]
-    assert [line.key for line in compare(less, run, slice_by="turn", allow_mismatch=True).slices] == ["2", "10", "(absent)", "x"]
+    assert [line.key for line in compare(less, run, slice_by="turn", allow_mismatch=True).slices] == [
+        "2",
+        "10",
+        "(absent)",
+        "x",
+    ]
     assert [part.key for part in less.slices("turn")[0].means] == ["2", "10", "(absent)", "x"]

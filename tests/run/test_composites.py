@@ -22,6 +22,8 @@ from evalstone import (
     ReplayJudge,
     SelfConsistency,
     evaluate,
+    read_run,
+    write_run,
 )
 from evalstone._core.json import to_jsonable
 from evalstone.api import plan_for
@@ -32,7 +34,6 @@ from evalstone.ledger import AsyncLedger
 from evalstone.ledger.store import Ledger
 from evalstone.questions import ClaimSupported, ListClaims, VerifyClaims
 from evalstone.questions.base import Answer, Question
-from evalstone.report import read_run, write_run
 from evalstone.run.budget import Budget
 from evalstone.run.dry_run import estimate
 from evalstone.run.session import Recording, Session
@@ -72,9 +73,9 @@ class Paid(Judge):
         self.now -= 1
         if self.broken:
             raise ProviderError("broken", cost=0.1, usage=Usage(1, 1, 0, 1))
-        reply = json.dumps(filled(dict(question.schema() or {})))
+        reply = json.dumps(filled(dict(question.json_schema or {})))
         return Answer(
-            value=question.read(reply),
+            value=question.parse(reply),
             judge=self.name,
             reply=reply,
             cost=0.5,

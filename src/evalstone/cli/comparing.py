@@ -38,7 +38,9 @@ def compare(names: Sequence[str], ledger: str | None, outputs: Outputs, way: Way
     if len(names) < 2:
         raise ConfigError(f"a comparison takes two runs or more, not {len(names)}")
     runs = [found_run(name, ledger) for name in names]
-    made = compare_runs(*runs, slice_by=way.by, allow_mismatch=way.anyway, correction=cast("Correction", way.adjustment))
+    made = compare_runs(
+        *runs, slice_by=way.by, allow_mismatch=way.anyway, correction=cast("Correction", way.adjustment)
+    )
     compared = replace(made, names=dict(zip(made.runs, names, strict=True)))
     view = comparison_view(compared, most=way.most)
     deliver(

@@ -51,7 +51,7 @@ def import_(
     """Bring exported rows into a ledger. Rows that it has stay as they are."""
     from evalstone.cli import ledger_commands  # noqa: PLC0415
 
-    ledger_commands.import_rows(ledger, files)
+    ledger_commands.import_files(ledger, files)
 
 
 @ledger_app.command()
@@ -83,19 +83,11 @@ def verify(ledger: LedgerOption = None) -> None:
 
 
 @ledger_app.command()
-def migrate(ledger: LedgerOption = None) -> None:
-    """Bring a ledger of an older version to this one, however large it is."""
-    from evalstone.cli import ledger_commands  # noqa: PLC0415
-
-    ledger_commands.bring_up(ledger)
-
-
-@ledger_app.command()
-def salvage(
+def recover(
     bad: Annotated[str, typer.Argument(help="The damaged file. It is not touched.")],
     into: Annotated[str, typer.Option("--into", help="A new ledger, or one to add to.")],
 ) -> None:
     """Copy what can be read of a damaged ledger into a good one."""
     from evalstone.cli import ledger_commands  # noqa: PLC0415
 
-    ledger_commands.salvage_rows(bad, into)
+    ledger_commands.recover_rows(bad, into)

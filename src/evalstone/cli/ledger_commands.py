@@ -15,13 +15,13 @@ from evalstone.api import DEFAULT_LEDGER
 from evalstone.cli.screen import console
 from evalstone.datasets.writing import write_jsonl
 from evalstone.errors import ConfigError, DataError
-from evalstone.ledger.copy import bring_in, lines, record_lines
+from evalstone.ledger.copy import PARQUET_COLUMNS, export_records, import_rows, write_parquet
+from evalstone.ledger.copy import export_rows as exported
 from evalstone.ledger.location import is_there, shown
-from evalstone.ledger.maintenance import Info, Pruning, info, prune, verify
-from evalstone.ledger.parquet import COLUMNS, write_parquet
-from evalstone.ledger.recover import salvage
+from evalstone.ledger.maintenance import LedgerInfo, PruneCriteria, info, prune, verify
+from evalstone.ledger.recover import recover
+from evalstone.ledger.schema import SCHEMA_VERSION
 from evalstone.ledger.store import Ledger
-from evalstone.ledger.tables import LAYOUT
 from evalstone.report.text import money, safe
 
 OK, UNSOUND = 0, 1
@@ -48,9 +48,9 @@ def show_info(ledger: str | None) -> None:
     with Ledger(_there(ledger)) as book:
         found, last = info(book), book.runs(LAST_RUNS)
     screen = console()
-    told = f"{found.place}: version {found.layout}, {found.size / 1e6:,.1f} MB"
+    told = f"{found.location}: version {found.schema_version}, {found.size / 1e6:,.1f} MB"
     counts = {f"{kind}s": count for kind, count in found.counts.items()}
-    counts |= {"runs that have not ended": found.unfinished, "of them under way": found.under_way}
+    counts |= {"runs that have not ended": found.unfinished, "of them under way": found.in_progress}
     counts |= {"open batches": found.open_batches} if found.open_batches else {}
     screen.print(Text(told))
     screen.print(Text(", ".join(f"{name}: {count:,}" for name, count in counts.items()) + "\n"))
@@ -58,7 +58,7 @@ def show_info(ledger: str | None) -> None:
     if last:
         table = _table("run", "started", "ended", "data set", "judge")
         for row in last:
-            names = (_told(row.about, "dataset", "name"), _told(row.about, "judge", "identity"))
+            names = (_told(row.metadata, "dataset", "name"), _told(row.metadata, "judge", "identity"))
             table.add_row(row.id, row.started, row.finished or "-", *names)
         screen.print(table)
 
@@ -68,7 +68,7 @@ def _told(about: Mapping[str, Any], part: str, name: str) -> str:
     return safe(str(cast("Mapping[str, Any]", inner).get(name, ""))) if isinstance(inner, Mapping) else ""
 
 
-def _show_judges(found: Info) -> None:
+def _show_judges(found: LedgerInfo) -> None:
     if not found.judges:
         return
     table = _table("judge", "answers", "tokens", "cost kept", numbers=("answers", "tokens", "cost kept"))
@@ -82,15 +82,19 @@ def _show_judges(found: Info) -> None:
 
 def export_rows(ledger: str | None, to: str, what: str, run: str) -> None:
     """Write rows into a file."""
-    if what not in ("all", *COLUMNS):
-        raise ConfigError(f"--what takes all, {' or '.join(COLUMNS)}, not {what!r}")
+    if what not in ("all", *PARQUET_COLUMNS):
+        raise ConfigError(f"--what takes all, {' or '.join(PARQUET_COLUMNS)}, not {what!r}")
     ending = Path(to).suffix.lower()
     if ending not in (".jsonl", ".parquet"):
         raise ConfigError(f"the file's name must end in .jsonl or .parquet, not {to!r}")
     if ending == ".parquet" and what == "all":
         raise ConfigError("a Parquet file holds one kind of row: add --what answers or --what records")
     with Ledger(_there(ledger)) as book:
-        rows = record_lines(book, run) if what == "records" else lines(book, *(["answer"] if what == "answers" else []))
+        rows = (
+            export_records(book, run)
+            if what == "records"
+            else exported(book, *(["answer"] if what == "answers" else []))
+        )
         if ending == ".parquet":
             count = write_parquet(to, what, rows)
         else:
@@ -113,14 +117,14 @@ class _Counted:
             yield value
 
 
-def import_rows(ledger: str | None, files: list[str]) -> None:
+def import_files(ledger: str | None, files: list[str]) -> None:
     """Bring exported rows into a ledger, which is made when it is not there."""
     screen = console()
     with Ledger(ledger or DEFAULT_LEDGER) as book:
         for file in files:
-            added = bring_in(book, _read(Path(file)))
+            added = import_rows(book, _read(Path(file)))
             told = ", ".join(f"{kind}s: {count:,}" for kind, count in added.items() if count) or "nothing"
-            screen.print(Text(f"{file}: new in {book.place}: {told}"))
+            screen.print(Text(f"{file}: new in {book.location}: {told}"))
 
 
 def _read(file: Path) -> Iterator[tuple[str, Any]]:
@@ -140,7 +144,7 @@ def prune_rows(ledger: str | None, older: float | None, unfinished: bool, unused
     """Delete what is named, or say what would go."""
     if older is None and not unfinished and not unused:
         raise ConfigError("name what is to go: --older-than DAYS, --unfinished, --unused-answers")
-    pruning = Pruning(None if older is None else timedelta(days=older), unfinished, unused)
+    pruning = PruneCriteria(None if older is None else timedelta(days=older), unfinished, unused)
     with Ledger(_there(ledger)) as book:
         gone = prune(book, pruning, delete=yes)
         if yes and (gone.runs or gone.answers):
@@ -155,35 +159,29 @@ def show_verdict(ledger: str | None) -> int:
     url = _there(ledger)
     found = verify(url)
     screen = console()
-    for told in (*found.damage, *found.unreadable):
+    for told in (*found.damage, *found.invalid_rows):
         screen.print(Text(f"  {safe(told, 500)}"))
     if not found.sound:
         screen.print(
-            Text(f"{shown(url)} is damaged. `evalstone ledger salvage {shown(url)} --into NEW.db`", style="red")
+            Text(f"{shown(url)} is damaged. `evalstone ledger recover {shown(url)} --into NEW.db`", style="red")
         )
         screen.print(Text("copies what can be read into a new ledger; the damaged one is not touched."))
         return UNSOUND
-    if found.layout != LAYOUT:
+    if found.schema_version != SCHEMA_VERSION:
         screen.print(
-            Text(f"{shown(url)} is whole, and of version {found.layout or 'none yet'}; its rows were not read.")
+            Text(f"{shown(url)} is whole, and of version {found.schema_version or 'none yet'}; its rows were not read.")
         )
         return OK
-    screen.print(Text(f"{shown(url)} is sound: version {found.layout}, {found.rows:,} rows read."))
+    screen.print(Text(f"{shown(url)} is sound: version {found.schema_version}, {found.rows:,} rows read."))
     return OK
 
 
-def bring_up(ledger: str | None) -> None:
-    """Migrate a ledger."""
-    with Ledger(_there(ledger), migrate=True) as book:
-        console().print(Text(f"{book.place} is of version {LAYOUT}."))
-
-
-def salvage_rows(bad: str, into: str) -> None:
+def recover_rows(bad: str, into: str) -> None:
     """Copy what can be read."""
-    found = salvage(bad, into)
+    found = recover(bad, into)
     table = _table("rows", "copied", "there already", "unreadable", "broken")
     for kind, count in found.items():
-        numbers = (count.copied, count.there, count.unreadable, count.broken)
+        numbers = (count.copied, count.existing, count.unreadable, count.invalid)
         table.add_row(f"{kind}s", *(f"{number:,}" for number in numbers))
     screen = console()
     screen.print(table)

@@ -58,9 +58,7 @@ def compare(
     ledger: LedgerOption = None,
     by: ByOption = None,
     anyway: AnywayOption = False,
-    adjust: Annotated[
-        str, typer.Option("--adjust", help="For looking at many: holm, fdr_bh or none.")
-    ] = "holm",
+    adjust: Annotated[str, typer.Option("--adjust", help="For looking at many: holm, fdr_bh or none.")] = "holm",
     most: Annotated[int, typer.Option(help="How many of the most changed samples to show.", min=0)] = 3,
     anchor: Annotated[
         bool, typer.Option("--anchor", help="The same outputs judged then and now: has the judge drifted?")

@@ -33,7 +33,9 @@ def plan(name: str, baseline: str | None, wanted: Wanted, outputs: Outputs, *, l
     """Say how many samples are needed; the exit code."""
     run = found_run(name, ledger)
     before = None if baseline is None else found_run(baseline, ledger)
-    plans = planned(run, wanted.difference, baseline=before, power=wanted.power, confidence=wanted.level, allow_mismatch=anyway)
+    plans = planned(
+        run, wanted.difference, baseline=before, power=wanted.power, confidence=wanted.level, allow_mismatch=anyway
+    )
     if not plans.scorers:
         raise ConfigError(f"run {run.id} has no scorer with two scores or more to plan from")
     deliver(outputs, {"json": lambda: lines([json_line(plans.to_dict())])})

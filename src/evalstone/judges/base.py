@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from evalstone.errors import JudgeDeclined, JudgeError, ReplyError
-from evalstone.questions.base import ROOM, Answer, ContextLimits, Question, failed_step, step_of
+from evalstone.questions.base import ROOM, Answer, ContextLimits, Question, failed_call, judge_call
 from evalstone.types import NO_USAGE, JudgeCall, Usage, total_cost
 
 A = TypeVar("A")
@@ -117,9 +117,9 @@ class AskJudge:
         try:
             answer = await self._answer(judge, question, repeat)
         except JudgeError as error:
-            self.calls.append(failed_step(question, error, judge.identity, repeat))
+            self.calls.append(failed_call(question, error, judge.identity, repeat))
             raise
-        self.calls.append(step_of(question, answer, repeat))
+        self.calls.append(judge_call(question, answer, repeat))
         return answer
 
 
@@ -250,7 +250,8 @@ def value_of(question: Question[A], reply: Reply) -> A:
 
 
 def _correction(question: Question[Any], error: str) -> str:
-    form = "the JSON object that was asked for, complete" if question.wanted is not None else "the answer asked for"
+    is_json = question.json_schema is not None
+    form = "the JSON object that was asked for, complete" if is_json else "the answer asked for"
     return f"That reply cannot be used: {error}. Reply again with {form}, and nothing else."
 
 

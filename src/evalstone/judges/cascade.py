@@ -12,9 +12,8 @@ from evalstone.errors import ConfigError, JudgeError
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.composite import Composite, Hearing
 from evalstone.judges.fitting import CascadeFit, LabelledQuestion, fit_threshold, judged_cases
-from evalstone.judges.items import ITEMS, item_confidences
 from evalstone.judges.providers.settings import is_number
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import Answer, Question, item_confidences
 
 A = TypeVar("A")
 
@@ -99,7 +98,7 @@ class Cascade(Composite):
     async def _divided(
         self, hearing: Hearing, question: Question[A], early: Answer[A], unsure: Sequence[int]
     ) -> Answer[A]:
-        material = ITEMS[question.kind]
+        material = cast(str, question.divisible_by)
         items: Sequence[str] = getattr(question, material)
         asked: Question[Any] = dataclasses.replace(question, **{material: tuple(items[place] for place in unsure)})
         late = await self._then(hearing, asked)

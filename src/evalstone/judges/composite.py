@@ -120,7 +120,7 @@ class Hearing:
             for task in tasks:
                 task.cancel()
         order = {(judge.identity, self.ask.repeat + number): place for place, (judge, number) in enumerate(asked)}
-        self.steps.sort(key=lambda step: order.get((step.judge, step.number), -1))
+        self.steps.sort(key=lambda step: order.get((step.judge, step.repeat_index), -1))
         answers = [one for one in results if isinstance(one, Answer)]
         silent: dict[str, JudgeError | JudgeUnavailable] = {}
         for (judge, number), one in zip(asked, results, strict=True):

@@ -22,11 +22,9 @@ from typing import Any, cast
 
 from evalstone.errors import ConfigError, DataError, JudgeError
 from evalstone.judges.base import AskJudge, Judge
-from evalstone.judges.items import ITEMS, item_confidences
 from evalstone.judges.providers.settings import is_number
-from evalstone.judges.typed import answer_type
-from evalstone.judges.verdicts import Scale, verdict_of
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import Answer, Question, answer_type, item_confidences
+from evalstone.questions.reply import LabelOrder, label_orders
 
 AT_ONCE = 16
 FOLDS = 10
@@ -236,19 +234,19 @@ def _check(label: object, place: int) -> None:
     if not isinstance(label, LabelledQuestion):
         raise DataError(f"labels must be LabelledQuestion values, not {type(label).__name__}")
     question = label.question
-    items = len(getattr(question, ITEMS[question.kind])) if question.kind in ITEMS else 1
+    items = len(getattr(question, question.divisible_by)) if question.divisible_by else 1
     if items != len(label.wanted):
         told = f"{items} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
         raise DataError(f"label {place}: {question.kind}: {told}")
     answers = answer_type(type(question))
-    kind = typing.get_args(answers)[0] if question.kind in ITEMS else answers
+    kind = typing.get_args(answers)[0] if question.divisible_by else answers
     for truth in label.wanted:
         _is_right(None, kind, truth, question, f"label {place}: ")
 
 
 def _right(label: LabelledQuestion, value: Any) -> list[bool]:
     """Whether each verdict in an answer is the one that the label has."""
-    items = cast("Sequence[Any]", value) if label.question.kind in ITEMS else [value]
+    items = cast("Sequence[Any]", value) if label.question.divisible_by else [value]
     if len(items) != len(label.wanted):
         told = f"{len(items)} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
         raise DataError(f"{label.question.kind}: {told}")
@@ -258,8 +256,8 @@ def _right(label: LabelledQuestion, value: Any) -> list[bool]:
 
 def _is_right(item: Any, kind: type[Any], truth: Any, question: Question[Any], at: str = "") -> bool:
     """Whether a verdict is the right one; without an item, whether the label can be held against one of its kind."""
-    scales: Mapping[str, Scale] = verdict_of(kind).scales if dataclasses.is_dataclass(kind) else {}
-    name, scale = next(iter(scales.items()), ("", Scale()))
+    scales: Mapping[str, LabelOrder] = label_orders(kind) if dataclasses.is_dataclass(kind) else {}
+    name, scale = next(iter(scales.items()), ("", LabelOrder()))
     asked = f"{at}{question.kind}"
     if scale.number or not scales:
         raise DataError(f"{asked} questions have no verdict that is right or wrong, so no label can be held against it")

@@ -17,7 +17,7 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import BudgetExceeded, ConfigError, JudgeError
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.providers.limits import Limiter
-from evalstone.questions.base import Answer, ContextLimits, Question, failed_step, step_of
+from evalstone.questions.base import Answer, ContextLimits, Question, failed_call, judge_call
 from evalstone.types import JudgeCall, Usage
 
 A = TypeVar("A")
@@ -100,9 +100,9 @@ class Logged(Wrapped):
         try:
             answer = cast("Answer[A]", await asked)
         except JudgeError as error:
-            self._write(question, failed_step(question, error, self.identity, number))
+            self._write(question, failed_call(question, error, self.identity, number))
             raise
-        self._write(question, step_of(question, answer, number))
+        self._write(question, judge_call(question, answer, number))
         return answer
 
     def _write(self, question: Question[Any], step: JudgeCall) -> None:

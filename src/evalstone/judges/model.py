@@ -197,8 +197,8 @@ class ModelJudge(Judge):
             "seed": self.seed,
             "max_tokens": self.max_tokens,
             "reasoning_effort": self.reasoning_effort,
-            "logprobs": self.logprobs or question.weighed is not None or None,
-            "top_logprobs": ALTERNATIVES if question.weighed is not None else None,
+            "logprobs": self.logprobs or question.label_probabilities is not None or None,
+            "top_logprobs": ALTERNATIVES if question.label_probabilities is not None else None,
         }
         payload.update({k: v for k, v in settings.items() if v is not None and k not in refusals.settings})
         if "max_tokens" in refusals.settings and self.max_tokens is not None:
@@ -231,7 +231,7 @@ class ModelJudge(Judge):
             usage=usage,
             cost=cost,
             confidence=confidence_of(question, tokens),
-            alternatives=alternatives(tokens, question.weighed) if question.weighed else None,
+            alternatives=alternatives(tokens, question.label_probabilities) if question.label_probabilities else None,
             complete=finish != "length",
         )
 

@@ -10,9 +10,8 @@ from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, JudgeUnavai
 from evalstone.judges.ballots import confidence_of, settled, told
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.composite import Composite, Hearing
-from evalstone.judges.verdicts import is_votable
 from evalstone.judges.voting import VOTES, Vote
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import Answer, Question, is_votable
 
 A = TypeVar("A")
 

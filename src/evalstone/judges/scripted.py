@@ -175,7 +175,7 @@ def _votes_of(step: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def _said_by(step: Mapping[str, Any], judge: str | None) -> Iterator[Mapping[str, Any]]:
     """The step, or those in it of one judge: its first answer, where it was asked several times."""
-    if judge is None or (step["judge"] == judge and step.get("number", 0) == 0):
+    if judge is None or (step["judge"] == judge and step.get("repeat_index", 0) == 0):
         yield step
     else:
         for member in step.get("members", ()):

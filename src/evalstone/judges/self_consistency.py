@@ -11,8 +11,7 @@ from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.composite import Composite, Hearing
 from evalstone.judges.logging import Wrapped
 from evalstone.judges.model import ModelJudge
-from evalstone.judges.verdicts import is_votable
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import Answer, Question, is_votable
 
 A = TypeVar("A")
 

@@ -24,7 +24,7 @@ class JudgeStats:
     def _add_call(self, call: JudgeCall) -> None:
         detail = call.detail or {}
         if (kind := detail.get("kind")) is not None:
-            key = hash((call.judge, call.fingerprint, call.number))
+            key = hash((call.judge, call.fingerprint, call.repeat_index))
             if key not in self._seen:
                 self._seen.add(key)
                 if call.judge not in self._judges:

@@ -42,7 +42,20 @@ BAD: Final = _words(
 NO_LABEL: Final = _words("n/a na none null nan - ?")
 LABEL_COLUMNS: Final = tuple(
     normal(name)
-    for name in ["label", "labels", "human_label", "human_labels", "human", "gold", "gold_label", "annotation", "annotations", "rating", "human_rating", "human_score"]
+    for name in [
+        "label",
+        "labels",
+        "human_label",
+        "human_labels",
+        "human",
+        "gold",
+        "gold_label",
+        "annotation",
+        "annotations",
+        "rating",
+        "human_rating",
+        "human_score",
+    ]
 )
 ANNOTATOR_PREFIXES = ("annotator", "rater", "label", "human", "rating")
 _BLANKS = re.compile(r"[\s_-]+")

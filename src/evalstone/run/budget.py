@@ -118,6 +118,6 @@ def call_price(question: Question[Any], judge: Judge) -> float | None:
 def estimated_usage(question: Question[Any]) -> Usage:
     """The tokens of a question and of a reply of usual length, estimated at four bytes a token."""
     system, user = question.render()
-    schema = json.dumps(question.wanted or {})
+    schema = json.dumps(question.json_schema or {})
     prompt = len(system.encode()) + len(user.encode()) + len(schema)
     return Usage(prompt // BYTES_A_TOKEN, len(json.dumps(question.example())) // BYTES_A_TOKEN, 0, 1)

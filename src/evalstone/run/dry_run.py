@@ -160,7 +160,7 @@ class _DryRunSession(Session):
         if self._store is None:
             return None
         question, judge, repeat = flight.key
-        found = self._store.answers(judge, [question], number=repeat).get(question)
+        found = self._store.answers(judge, [question], repeat_index=repeat).get(question)
         return None if found is None else read_stored(flight.question, found)
 
 
@@ -169,4 +169,4 @@ async def stand_in(question: Question[A]) -> A:
     try:
         return (await LexicalJudge().answer(question)).value
     except JudgeDeclined:
-        return question.read(json.dumps(question.example()))
+        return question.parse(json.dumps(question.example()))

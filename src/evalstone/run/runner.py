@@ -166,7 +166,7 @@ class _Runner:
 
     async def _resume(self) -> int:
         """Continue the interrupted run of this plan, if there is one; how many of its records stand."""
-        row = None if self.ledger is None else await self.ledger.take_up(self.plan.fingerprint)
+        row = None if self.ledger is None else await self.ledger.resume(self.plan.fingerprint)
         if self.ledger is None or row is None:
             return await self._start()
         self.id, self.started = row.id, row.started

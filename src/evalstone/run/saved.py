@@ -25,6 +25,6 @@ def read_run(name: str | Path, *, ledger: str | None = None) -> Run:
         with Ledger(ledger) as opened:
             row = opened.run(str(name))
             if row is not None:
-                return Run.from_dict(row.about, opened.records(row.id))
+                return Run.from_dict(row.metadata, opened.records(row.id))
     where = shown(ledger) if ledger is not None else ""
     raise ConfigError(f"there is no results folder {json_line(str(name))}, and no run of that id in the ledger {where}")

@@ -24,7 +24,7 @@ from evalstone.errors import (
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.rows import Key
-from evalstone.questions.base import Answer, ContextLimits, Question, failed_step, step_of, unpaid, unpaid_step
+from evalstone.questions.base import Answer, ContextLimits, Question, cached_call, failed_call, judge_call
 from evalstone.run.budget import Budget
 from evalstone.types import NO_USAGE, JudgeCall, Record
 
@@ -161,7 +161,7 @@ class Session:
         flight.sent = True
         recording = Recording(self)
         try:
-            return await judge.combine(flight.question, AskJudge(recording.ask_member, flight.key.number))
+            return await judge.combine(flight.question, AskJudge(recording.ask_member, flight.key.repeat_index))
         finally:
             await recording.close()
 
@@ -194,7 +194,7 @@ class Session:
             paid: float | None = None
             flight.sent = True
             try:
-                answer = await judge.answer(flight.question, flight.key.number)
+                answer = await judge.answer(flight.question, flight.key.repeat_index)
                 paid = answer.cost
             except JudgeError as error:
                 paid = error.cost
@@ -298,10 +298,10 @@ class Recording:
     def _keep(self, question: Question[A], key: Key, outcome: Answer[A] | JudgeError, *, cached: bool) -> Answer[A]:
         if isinstance(outcome, JudgeError):
             error = unpaid_error(outcome) if cached else outcome
-            self.calls.append(failed_step(question, error, key.judge, key.number))
+            self.calls.append(failed_call(question, error, key.judge, key.repeat_index))
             raise error
-        answer = unpaid(outcome) if cached else outcome
-        self.calls.append(step_of(question, answer, key.number))
+        answer = outcome.as_cached() if cached else outcome
+        self.calls.append(judge_call(question, answer, key.repeat_index))
         return answer
 
     async def close(self) -> None:
@@ -321,9 +321,9 @@ class Recording:
                 continue
             error = flight.task.exception()
             if error is None:
-                self.calls.append(step_of(flight.question, flight.task.result(), flight.key.number))
+                self.calls.append(judge_call(flight.question, flight.task.result(), flight.key.repeat_index))
             elif isinstance(error, JudgeError):
-                self.calls.append(failed_step(flight.question, error, flight.key.judge, flight.key.number))
+                self.calls.append(failed_call(flight.question, error, flight.key.judge, flight.key.repeat_index))
         self._own.clear()
 
 
@@ -374,7 +374,7 @@ def stored(flight: Flight, answer: Answer[Any]) -> StoredAnswer:
     return StoredAnswer(
         question=flight.key.question,
         judge=flight.key.judge,
-        number=flight.key.number,
+        repeat_index=flight.key.repeat_index,
         kind=flight.question.kind,
         reply=answer.reply or "",
         usage=answer.usage,
@@ -405,7 +405,7 @@ def unpaid_error(error: JudgeError) -> JudgeError:
     """The failure of a call that another paid for."""
     shared = copy.copy(error)
     shared.usage, shared.cost, shared.seconds = NO_USAGE, 0.0, 0.0
-    shared.members = tuple(map(unpaid_step, error.members))
+    shared.members = tuple(map(cached_call, error.members))
     return shared
 
 

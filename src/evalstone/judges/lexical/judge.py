@@ -55,7 +55,7 @@ class LexicalJudge(Judge):
 
         started = time.perf_counter()
         value, confidence, alternatives = answer_to(question)
-        weighed = question.weigh(value, alternatives) if alternatives else value
+        weighed = question.with_probabilities(value, alternatives) if alternatives else value
         return Answer(
             value=weighed,
             judge=self.identity,

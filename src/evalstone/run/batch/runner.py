@@ -18,7 +18,7 @@ from evalstone.errors import BatchError, ConfigError, DeliveryUnknown, ProviderE
 from evalstone.judges.base import Judge
 from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
 from evalstone.ledger import AsyncLedger, batches
-from evalstone.ledger.batch_rows import BatchRow
+from evalstone.ledger.rows import BatchRow
 from evalstone.run.batch.options import WAITING, BatchOptions
 from evalstone.run.batch.session import BatchSession, Collected
 from evalstone.run.budget import StopSignal
@@ -75,7 +75,7 @@ class BatchRunner:
         self._run = run
         self.session.count(records)
         for row in await self.ledger.work(lambda ledger: batches.batches_of(ledger, self.session.identity)):
-            self.api.refusals.take_up(row.about)
+            self.api.refusals.take_up(row.metadata)
         await self._look()
         await self._know()
 
@@ -142,7 +142,7 @@ class BatchRunner:
         rows = await self.ledger.work(lambda ledger: batches.batches_of(ledger, identity))
         refused = [row.questions for row in rows if row.run == self._run and row.too_large]
         self._ceiling = min(refused) // 2 if refused else None
-        places = await self.ledger.work(lambda ledger: batches.places(ledger, identity))
+        places = await self.ledger.work(lambda ledger: batches.question_batches(ledger, identity))
         self._pending = {place.batch for place in places.values() if place.waiting}
         self.session.update(places, rows, self._run)
 
@@ -174,7 +174,7 @@ class BatchRunner:
             found = await self._found(row)
         if (remote := found.remote) is not None:
             await self.ledger.work(lambda ledger: batches.submitted(ledger, row.id, remote))
-        elif not found.possible and datetime.now(UTC) - datetime.fromisoformat(row.made) > SETTLING:
+        elif not found.possible and datetime.now(UTC) - datetime.fromisoformat(row.created) > SETTLING:
             await self.ledger.work(lambda ledger: batches.withdraw(ledger, row.id))
             return False
         return True
@@ -229,9 +229,9 @@ class BatchRunner:
             judge=self.session.identity,
             run=self._run,
             questions=len(chunk),
-            about=self.api.refusals.told(),
+            metadata=self.api.refusals.told(),
             cost=total_cost(each.amount for each in chunk),
-            made=datetime.now(UTC).isoformat(),
+            created=datetime.now(UTC).isoformat(),
         )
         got = await self.ledger.work(lambda ledger: batches.enter(ledger, row, [each.known for each in chunk]))
         mine = [line for each, line in zip(chunk, lines, strict=True) if each.question.fingerprint in got]
@@ -262,7 +262,7 @@ class BatchRunner:
 
     async def _found(self, row: BatchRow) -> Finding:
         known = await self.ledger.work(batches.known_remotes)
-        made = datetime.fromisoformat(row.made)
+        made = datetime.fromisoformat(row.created)
         return await self.api.find(row.id, since=made, requests=row.questions, known=known)
 
     async def _wait(self, stop: StopSignal) -> bool:

@@ -18,8 +18,8 @@ from evalstone.judges.providers.batch import BatchApi
 from evalstone.judges.providers.capabilities import ModelCapabilities
 from evalstone.judges.providers.pricing import at_batch_price
 from evalstone.ledger import AsyncLedger
-from evalstone.ledger.batch_rows import BatchedQuestion, BatchRow, Place
 from evalstone.ledger.batches import batched_questions
+from evalstone.ledger.rows import BatchedQuestion, BatchRow, QuestionBatch
 from evalstone.questions.base import Answer, Question
 from evalstone.run.budget import Budget, call_price
 from evalstone.run.dry_run import stand_in
@@ -63,7 +63,7 @@ class BatchSession(Session):
         self.collected: dict[str, Collected] = {}
         self.short = ""
         self._full = False
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, QuestionBatch] = {}
         self._sent: dict[str, ModelCapabilities] = {}
         self._promised = 0.0
         self._taken: dict[str, tuple[Usage, float | None]] = {}
@@ -72,7 +72,7 @@ class BatchSession(Session):
         self._wanted: set[str] = set()
         self._look_up: asyncio.Task[dict[str, BatchedQuestion]] | None = None
 
-    def update(self, places: dict[str, Place], batches: Iterable[BatchRow], run: str) -> None:
+    def update(self, places: dict[str, QuestionBatch], batches: Iterable[BatchRow], run: str) -> None:
         """Take over where the questions are, and all batches of the judge, before the scorers ask again."""
         rows = list(batches)
         self._places, self.short, self._full = places, "", False
@@ -266,5 +266,5 @@ class _EstimateSession(Session):
 
 def _capabilities(row: BatchRow) -> ModelCapabilities:
     found = ModelCapabilities()
-    found.take_up(row.about)
+    found.take_up(row.metadata)
     return found

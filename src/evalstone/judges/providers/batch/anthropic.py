@@ -70,7 +70,7 @@ class AnthropicBatches(BatchApi):
             made["system"] = system
         if judge.temperature is not None and "temperature" not in refused:
             made["temperature"] = judge.temperature
-        schema = question.wanted
+        schema = question.json_schema
         if schema is not None and "output_config" not in refused:
             made["output_config"] = {"format": {"type": "json_schema", "schema": _unbounded(schema)}}
         return made
