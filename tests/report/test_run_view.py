@@ -39,8 +39,8 @@ def blocks(parts: Sequence[Block]) -> list[Block]:
 
 
 def test_the_worst_samples_are_those_with_the_lowest_mean_goodness_worst_first() -> None:
-    view = run_view(run_of(["0.9", "0.1", "fail", "0.5", "1", "skip"]), worst=2)
-    assert [sample.id for sample in view.examples[0].samples] == ["s2", "s4"]
+    view = run_view(run_of(["0.9", "0.5", "fail", "0.1", "1", "skip"]), worst=2)
+    assert [sample.id for sample in view.examples[0].samples] == ["s4", "s2"]
     harmful = run_view(run_of(["0.9", "0.1", "0.5"], [Harm()]), worst=2)
     assert [sample.id for sample in harmful.examples[0].samples] == ["s1", "s3"]
 
