@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -31,14 +31,13 @@ from evalstone.cli.options import (
     scorer_named,
     scorer_numbers,
 )
-from evalstone.cli.output import as_stdout, console, deliver, json_parts, lines, short_judge, table
+from evalstone.cli.output import PAGE_TOP, as_stdout, console, deliver, json_parts, present, short_judge, table
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from evalstone.results.human_labels import PPIResult, RoganGladenResult
     from evalstone.results.power_analysis import ScorerPower
     from evalstone.results.run import Run
-    from evalstone.results.slices import ScorerSlices
 
 BaselineOption = Annotated[str | None, typer.Option("--baseline", metavar="RUN", help="A run over the same samples.")]
 
@@ -110,17 +109,30 @@ def report(
 
     Without options, the run is shown on the terminal. Several formats can be written at once.
     """
+    from evalstone._core.json import to_jsonable
     from evalstone.ledger.location import DEFAULT_LEDGER
+    from evalstone.report.csv import run_csv
+    from evalstone.report.junit import run_junit
+    from evalstone.report.run_view import run_view
 
     found = find_run(run, ledger, data)
     corrected = [_corrected_mean(found, text) for text in labels or ()]
     rates = _corrected_rates(found, ledger or DEFAULT_LEDGER) if calibrated else []
     sliced = found.slices(slice_by) if slice_by else ()
+    extra = [*corrected, *rates]
     worst = 3 if top is None else top
-    made = _reports(found, [*corrected, *rates], sliced, worst)
-    places = {"html": html, "markdown": markdown, "csv": csv, "junit": junit, "json": as_stdout(as_json)}
-    if not deliver({name: (place, made[name]) for name, place in places.items()}):
-        _show_report(found, [*corrected, *rates], sliced, worst)
+    plain = found.to_dict()
+    if extra:
+        plain["corrected"] = to_jsonable(extra)
+    if sliced:
+        plain["slices"] = to_jsonable(list(sliced))
+    present(
+        run_view(found, worst=worst, corrected=extra, slices=sliced),
+        {"html": html, "markdown": markdown, "csv": csv, "junit": junit, "json": as_stdout(as_json)},
+        plain,
+        page_view=run_view(found, worst=max(worst, PAGE_TOP), corrected=extra, slices=sliced) if html else None,
+        others={"csv": lambda: run_csv(found), "junit": lambda: run_junit(found)},
+    )
     return ExitCode.FAILURES if found.failed or not found.complete else ExitCode.OK
 
 
@@ -159,51 +171,6 @@ def _corrected_rates(run: Run, place: str) -> list[RoganGladenResult]:
     return rates
 
 
-def _reports(
-    run: Run, corrected: Sequence[PPIResult | RoganGladenResult], sliced: Sequence[ScorerSlices], worst: int
-) -> Mapping[str, Callable[[], Iterable[str]]]:
-    from evalstone._core.json import to_jsonable
-    from evalstone.report.corrected import corrected_html, corrected_markdown
-    from evalstone.report.csv import run_csv
-    from evalstone.report.html import run_page
-    from evalstone.report.junit import run_junit
-    from evalstone.report.markdown import run_markdown
-    from evalstone.report.slices import slices_html, slices_markdown
-
-    data = run.to_dict()
-    if corrected:
-        data["corrected"] = to_jsonable(list(corrected))
-    if sliced:
-        data["slices"] = to_jsonable(list(sliced))
-    return {
-        "html": lambda: run_page(run, sections=(*corrected_html(corrected), *slices_html(sliced))),
-        "markdown": lambda: lines(
-            run_markdown(run, worst=worst, sections=(*corrected_markdown(corrected), *slices_markdown(sliced)))
-        ),
-        "csv": lambda: run_csv(run),
-        "junit": lambda: run_junit(run),
-        "json": json_parts(data),
-    }
-
-
-def _show_report(
-    run: Run, corrected: Sequence[PPIResult | RoganGladenResult], sliced: Sequence[ScorerSlices], worst: int
-) -> None:
-    from rich.text import Text
-
-    from evalstone.report.corrected import show_corrected
-    from evalstone.report.phrases import ending
-    from evalstone.report.slices import show_slices
-    from evalstone.report.terminal import safe, show_run
-
-    screen = console()
-    show_run(run, screen, worst=worst)
-    show_corrected(corrected, screen)
-    show_slices(sliced, screen)
-    if text := ending(run):
-        screen.print(Text(f"\n{safe(text, 600)}", style="yellow"))
-
-
 def compare(
     runs: Annotated[
         list[str] | None,
@@ -232,6 +199,8 @@ def compare(
 
     Shows paired differences with confidence intervals, tests, and the samples that changed most.
     """
+    from evalstone.report.comparison_view import comparison_view
+    from evalstone.report.csv import comparison_csv
     from evalstone.results.compare import Correction
     from evalstone.results.compare import compare as compare_runs
 
@@ -246,22 +215,12 @@ def compare(
         confidence=confidence,
     )
     compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
-
-    def page() -> Iterable[str]:
-        from evalstone.report.comparison_html import comparison_page
-
-        return comparison_page(compared, most=top)
-
-    from evalstone.report.comparison import comparison_csv, comparison_markdown, show_comparison
-
-    outputs = {
-        "html": (html, page),
-        "markdown": (markdown, lambda: lines(comparison_markdown(compared, most=top))),
-        "csv": (csv, lambda: comparison_csv(compared)),
-        "json": (as_stdout(as_json), json_parts(compared.to_dict())),
-    }
-    if not deliver(outputs):
-        show_comparison(compared, console(), most=top)
+    present(
+        comparison_view(compared, most=top),
+        {"html": html, "markdown": markdown, "csv": csv, "json": as_stdout(as_json)},
+        compared.to_dict(),
+        others={"csv": lambda: comparison_csv(compared)},
+    )
     return ExitCode.OK
 
 
@@ -270,19 +229,20 @@ def drift(
     now: Annotated[str, typer.Argument(metavar="NOW", help="A run over the same outputs, judged now.")] = "last",
     ledger: LedgerOption = None,
     confidence: ConfidenceOption = 0.95,
+    html: HtmlOption = None,
+    markdown: MarkdownOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Check whether a judge has drifted.
 
     Compares two runs over the same outputs, judged at different times.
     """
-    from evalstone.report.drift import show_drift
+    from evalstone.report.comparison_view import drift_view
     from evalstone.results.drift import judge_drift
 
-    earlier, later = find_run(before, ledger), find_run(now, ledger)
-    found = judge_drift(earlier, later, confidence=confidence)
-    if not deliver({"json": (as_stdout(as_json), json_parts(found.to_dict()))}):
-        show_drift(earlier, later, found.scorers, console())
+    found = judge_drift(find_run(before, ledger), find_run(now, ledger), confidence=confidence)
+    places = {"html": html, "markdown": markdown, "json": as_stdout(as_json)}
+    present(drift_view(found), places, found.to_dict())
     return ExitCode.FAILED_THRESHOLD if found.drifted else ExitCode.OK
 
 
@@ -324,6 +284,7 @@ def gate(
         str,
         typer.Option(metavar="exit4|pass|fail", help="How an inconclusive result counts."),
     ] = "exit4",
+    html: HtmlOption = None,
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
     as_json: JsonOption = False,
@@ -332,7 +293,8 @@ def gate(
 
     Each check passes, fails, or is inconclusive (with the number of additional samples needed).
     """
-    from evalstone.report.gate import gate_junit, gate_markdown, show_gate
+    from evalstone.report.comparison_view import gate_view
+    from evalstone.report.junit import gate_junit
     from evalstone.results.gate import GateCriteria
     from evalstone.results.gate import gate as check
 
@@ -352,14 +314,13 @@ def gate(
     )
     before = None if baseline is None else find_run(baseline, ledger)
     result = check(found, criteria, baseline=before, alpha=alpha, allow_mismatch=allow_mismatch)
-    outputs = {
-        "markdown": (markdown, lambda: lines(gate_markdown(result))),
-        "junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail")),
-        "json": (as_stdout(as_json), json_parts(result.to_dict())),
-    }
-    deliver(outputs)
-    if all(file != "-" for file, _ in outputs.values()):
-        show_gate(result, console())
+    present(
+        gate_view(result),
+        {"html": html, "markdown": markdown, "junit": junit, "json": as_stdout(as_json)},
+        result.to_dict(),
+        others={"junit": lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail")},
+        always_show=True,
+    )
     verdicts = {"pass": ExitCode.OK, "fail": ExitCode.FAILED_THRESHOLD, "inconclusive": codes[inconclusive]}
     code = verdicts[result.verdict]
     return ExitCode.FAILURES if code == ExitCode.OK and (found.failed or not found.complete) else code
@@ -481,7 +442,7 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
 def _show_runs(found: Sequence[Mapping[str, Any]]) -> None:
     from rich.text import Text
 
-    from evalstone.report.terminal import safe
+    from evalstone.report.text import safe
 
     screen = console()
     if not found:
