@@ -17,7 +17,7 @@ from tests.serving import Response, Server, completion, obliging, serving
 
 SAMPLES = 30
 CONCURRENCY = 4
-MOMENTS = 20
+MOMENTS = 10
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 
@@ -95,7 +95,7 @@ def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
     assert outcomes(tmp_path) == WHOLE
 
 
-def test_a_run_killed_at_twenty_random_moments_gives_the_numbers_of_an_undisturbed_one(tmp_path: Path) -> None:
+def test_a_run_killed_at_ten_random_moments_gives_the_numbers_of_an_undisturbed_one(tmp_path: Path) -> None:
     samples = 150
     write_data(tmp_path, samples)
     rng = random.Random(7)

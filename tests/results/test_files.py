@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from evalstone.results.files import with_data, write_run
+from evalstone.run.saved import read_run
 
 from evalstone import ConfigError, DataError, Sample, load
 from evalstone.results.files import read_run, with_data, write_run

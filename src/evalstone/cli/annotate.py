@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from evalstone.cli.options import DataOption, ExitCode, LedgerOption, RunArgument, finite, scorer_named
-from evalstone.cli.output import console, count
+from evalstone.cli.output import console
 from evalstone.cli.results import find_run
 from evalstone.errors import ConfigError
 
@@ -50,6 +50,7 @@ def annotate(
     from rich.text import Text
 
     from evalstone.datasets.labels import LabelFile
+    from evalstone.report.text import count
     from evalstone.results.human_labels import load_labels, select_for_labeling
 
     found = find_run(run, ledger, data)
@@ -80,6 +81,7 @@ def annotate(
 def _introduce(screen: Console, title: str, info: ScorerInfo, number: int) -> None:
     from rich.text import Text
 
+    from evalstone.report.text import count
     from evalstone.run.plan import ALL_SCORERS
 
     kind = ALL_SCORERS.get(info.name)
@@ -109,7 +111,7 @@ def _show(screen: Console, sample: Sample, progress: str) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from evalstone.report.terminal import safe
+    from evalstone.report.text import safe
 
     screen.print(Text.assemble(f"\n{progress}  ", (safe(sample.id, 80), "cyan")))
     blocks = [("instructions", sample.instructions), ("question", sample.input)]
@@ -127,7 +129,7 @@ def _reply(screen: Console, info: ScorerInfo) -> Reply:
     """The label as the file holds it, "skip" or "quit"; the end of the input counts as "quit"."""
     from rich.text import Text
 
-    from evalstone.report.terminal import safe
+    from evalstone.report.text import safe
 
     while True:
         screen.print(Text("label> ", style="bold"), end="")

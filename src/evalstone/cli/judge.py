@@ -17,6 +17,7 @@ from evalstone.cli.options import (
     ConcurrencyOption,
     DryRunOption,
     ExitCode,
+    HtmlOption,
     JsonOption,
     JudgeOption,
     LedgerOption,
@@ -27,7 +28,7 @@ from evalstone.cli.options import (
     finite,
     judge_spec,
 )
-from evalstone.cli.output import as_stdout, console, count, deliver, json_parts, short_judge, table, to_stderr
+from evalstone.cli.output import as_stdout, console, deliver, present, short_judge, table, to_stderr
 from evalstone.cli.run import INTERRUPTION, RESUME, interruptible
 from evalstone.errors import ConfigError
 
@@ -114,14 +115,15 @@ def calibrate(
 
     Shows how accurate the judge is and which threshold to use. The calibration is saved beside the ledger.
     """
-    from evalstone.api import DEFAULT_LEDGER
     from evalstone.datasets.writing import json_line, write_jsonl, write_text
     from evalstone.judge_quality.calibrate import LabelConfig
     from evalstone.judge_quality.calibrate import calibrate as calibrate_judge
     from evalstone.judges.parse import parse_judge
-    from evalstone.report.reliability import reliability_svg
+    from evalstone.ledger.location import DEFAULT_LEDGER
+    from evalstone.report.html import reliability_svg
+    from evalstone.report.quality_view import reliability_chart
+    from evalstone.report.text import count
     from evalstone.results.calibration import calibration_file, calibrations_folder
-    from evalstone.results.calibration_measures import measure
 
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
@@ -154,8 +156,7 @@ def calibrate(
         write_jsonl(out, [first.to_dict()])
         saved["Copy: "] = out
     if svg is not None:
-        raw = measure(first).raw
-        write_text(svg, [reliability_svg(raw.bins if raw else (), f"{first.name}, {first.judge}")])
+        write_text(svg, [reliability_svg(reliability_chart(first))])
         saved["Plot: "] = svg
     if not deliver({"json": (as_stdout(as_json), lambda: [json_line(made.to_dict()) + "\n" for made in found])}):
         _show_calibrations(found, main_judge, saved)
@@ -190,10 +191,11 @@ def _judge_options(
 
 
 def _show_calibrations(found: Sequence[Calibration], judge: Judge, saved: dict[str, str]) -> None:
-    from evalstone.report.calibration import show_calibration
+    from evalstone.report.quality_view import calibration_view
+    from evalstone.report.terminal import show
 
     screen = console()
-    show_calibration(found[0], screen)
+    show(calibration_view(found[0]), screen)
     if len(found) > 1:
         screen.print()
         screen.print(_calibrations_table("each judge", found))
@@ -240,6 +242,7 @@ def audit(
     ledger: LedgerOption = None,
     concurrency: ConcurrencyOption = None,
     dry_run: DryRunOption = False,
+    html: HtmlOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -247,11 +250,11 @@ def audit(
 
     Each sample is judged unchanged and with small perturbations, such as reordered passages or an injected instruction.
     """
-    from evalstone.api import DEFAULT_LEDGER
-    from evalstone.cli.audit_table import show_audit
     from evalstone.datasets.demo import DEMO_DATA
     from evalstone.judge_quality.audit import AuditConfig
     from evalstone.judge_quality.audit import audit as audit_judge
+    from evalstone.ledger.location import DEFAULT_LEDGER
+    from evalstone.report.quality_view import audit_view
 
     if list_perturbations:
         _list_perturbations()
@@ -273,8 +276,7 @@ def audit(
     if made.stop_reason == INTERRUPTION:
         to_stderr(f"Interrupted; {RESUME}.")
         return ExitCode.INTERRUPTED
-    if not deliver({"json": (as_stdout(as_json), json_parts(made.to_dict()))}):
-        show_audit(made, console())
+    present(audit_view(made), {"html": html, "json": as_stdout(as_json)}, made.to_dict())
     return ExitCode.FAILURES if made.failed or made.stop_reason else ExitCode.OK
 
 
@@ -292,7 +294,7 @@ def _audit_dry_run(
 ) -> None:
     from evalstone._core import sync
     from evalstone.judge_quality.audit import estimate_audit
-    from evalstone.report.terminal import money
+    from evalstone.report.text import count, money
     from evalstone.types import NO_USAGE, total_cost
 
     found = sync.run(
@@ -328,8 +330,8 @@ def judges(
 
     Shows which API keys are set, prices, and measured accuracy. Makes no judge calls.
     """
-    from evalstone.api import DEFAULT_LEDGER
     from evalstone.judges.parse import parse_judge
+    from evalstone.ledger.location import DEFAULT_LEDGER
 
     if name is None:
         _list_judges(console(), ledger or DEFAULT_LEDGER)
@@ -394,7 +396,7 @@ def _endpoint(provider: Provider) -> str:
 def _describe(judge: Judge, screen: Console, ledger: str) -> None:
     from rich.text import Text
 
-    from evalstone.report.terminal import safe
+    from evalstone.report.text import safe
     from evalstone.results.calibration import list_calibrations
 
     screen.print(Text(safe(judge.identity, 500), style="bold"))
@@ -445,7 +447,7 @@ def _readiness(judge: Judge) -> str:
 
 def _calibrations_table(title: str, known: Sequence[Calibration]) -> Table:
     """One row per calibration: judge, scorer, data, and agreement with the labels."""
-    from evalstone.report.terminal import safe
+    from evalstone.report.text import safe
     from evalstone.results.calibration_measures import measure
 
     rows = table(title, "scorer", "dataset", "accuracy [95 % CI]", "kappa", "AUROC", fold=True)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from evalstone.cli.options import ExitCode, LedgerOption
-from evalstone.cli.output import console, count, metadata_text, short_judge, table
+from evalstone.cli.output import console, metadata_text, short_judge, table
 from evalstone.errors import ConfigError, DataError
 
 LAST_RUNS = 10
@@ -20,8 +20,7 @@ LAST_RUNS = 10
 
 def _existing(ledger: str | None) -> str:
     """The path or URL of a ledger. Raises ConfigError when there is none, rather than creating one."""
-    from evalstone.api import DEFAULT_LEDGER
-    from evalstone.ledger.location import is_there, shown
+    from evalstone.ledger.location import DEFAULT_LEDGER, is_there, shown
 
     url = ledger or DEFAULT_LEDGER
     if not is_there(url):
@@ -35,7 +34,7 @@ def info(ledger: LedgerOption = None) -> int:
 
     from evalstone.ledger.maintenance import info as ledger_info
     from evalstone.ledger.store import Ledger
-    from evalstone.report.terminal import money
+    from evalstone.report.text import money
 
     with Ledger(_existing(ledger)) as opened:
         found, latest = ledger_info(opened), opened.runs(LAST_RUNS)
@@ -76,6 +75,7 @@ def export(
     from evalstone.datasets.writing import write_jsonl
     from evalstone.ledger.copy import PARQUET_COLUMNS, export_records, export_rows, write_parquet
     from evalstone.ledger.store import Ledger
+    from evalstone.report.text import count
 
     if what not in ("all", *PARQUET_COLUMNS):
         raise ConfigError(f"--what takes all, {' or '.join(PARQUET_COLUMNS)}, not {what!r}")
@@ -110,8 +110,8 @@ def import_(
     ledger: LedgerOption = None,
 ) -> int:
     """Import exported rows. Rows that the ledger already has stay as they are."""
-    from evalstone.api import DEFAULT_LEDGER
     from evalstone.ledger.copy import import_rows
+    from evalstone.ledger.location import DEFAULT_LEDGER
     from evalstone.ledger.store import Ledger
 
     screen = console()
@@ -153,6 +153,7 @@ def prune(
     from evalstone.ledger.maintenance import PruneCriteria
     from evalstone.ledger.maintenance import prune as prune_ledger
     from evalstone.ledger.store import Ledger
+    from evalstone.report.text import count
 
     if older_than is None and not unfinished and not unused_answers:
         raise ConfigError("select what to delete: --older-than DAYS, --unfinished or --unused-answers")
@@ -174,7 +175,7 @@ def verify(ledger: LedgerOption = None) -> int:
     from evalstone.ledger.location import shown
     from evalstone.ledger.maintenance import verify as verify_ledger
     from evalstone.ledger.schema import SCHEMA_VERSION
-    from evalstone.report.terminal import safe
+    from evalstone.report.text import count, safe
 
     url = _existing(ledger)
     found, name = verify_ledger(url), shown(url)

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from evalstone.report.view import View
+
 STDOUT = "-"
 JUDGE_WIDTH = 60
+PAGE_TOP = 10
+"""How many of the worst samples an HTML page shows at least."""
 _SETTINGS = re.compile(r"\((?:https?://|[a-z_]+=)[^()]*\)")
 
 Parts = Callable[[], Iterable[str]]
@@ -48,7 +52,7 @@ def table(*columns: str, numbers: Iterable[str] = (), fold: bool = False) -> Tab
 
 def to_stderr(text: str) -> None:
     """Print one line on standard error, with control characters made visible."""
-    from evalstone.report.terminal import safe
+    from evalstone.report.text import safe
 
     sys.stderr.write(f"{safe(text, 2000)}\n")
 
@@ -58,11 +62,6 @@ def json_parts(value: Any) -> Parts:
     from evalstone.datasets.writing import json_line
 
     return lambda: [json_line(value) + "\n"]
-
-
-def lines(of: Iterable[str]) -> Iterable[str]:
-    """Lines with their line breaks."""
-    return (f"{line}\n" for line in of)
 
 
 def deliver(outputs: Mapping[str, tuple[str | None, Parts]], *, announce: bool = True) -> bool:
@@ -96,26 +95,56 @@ def deliver(outputs: Mapping[str, tuple[str | None, Parts]], *, announce: bool =
     return bool(requested)
 
 
+def present(
+    view: View,
+    places: Mapping[str, str | None],
+    data: Any,
+    *,
+    page_view: View | None = None,
+    others: Mapping[str, Parts] | None = None,
+    always_show: bool = False,
+) -> None:
+    """Write a result in the requested formats, or show it on the terminal if none is requested.
+
+    Args:
+        view: What to show.
+        places: By format, the file it goes to; "-" is standard output, None means not requested.
+        data: The result as plain data, for JSON.
+        page_view: What the HTML page shows, if more than the terminal.
+        others: What makes the formats that are not laid out from the view.
+        always_show: Whether to show it even if files are written, unless one goes to standard output.
+    """
+    from evalstone.report.html import page
+    from evalstone.report.markdown import lines
+
+    parts: dict[str, Parts] = {
+        "html": lambda: page(page_view or view),
+        "markdown": lambda: (f"{line}\n" for line in lines(view)),
+        "json": json_parts(data),
+        **(others or {}),
+    }
+    delivered = deliver({name: (place, parts[name]) for name, place in places.items()})
+    if not delivered or (always_show and STDOUT not in places.values()):
+        from evalstone.report.terminal import show
+
+        show(view, console())
+
+
 def as_stdout(flag: bool) -> str | None:
     """The file of an output that is a flag, as `--json`."""
     return STDOUT if flag else None
 
 
-def count(number: int, noun: str) -> str:
-    """A number with its noun: `1 sample`, `2,000 samples`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def short_judge(identity: str) -> str:
     """A judge's identity without endpoints and settings, cut to a column's width."""
-    from evalstone.report.terminal import safe
+    from evalstone.report.text import safe
 
     return safe(_SETTINGS.sub("", identity), JUDGE_WIDTH)
 
 
 def metadata_text(metadata: Any, *keys: str) -> str:
     """A text within a run's metadata, with control characters made visible; empty if it is missing."""
-    from evalstone.report.terminal import safe
+    from evalstone.report.text import safe
 
     for key in keys:
         metadata = cast("Mapping[str, Any]", metadata).get(key, "") if isinstance(metadata, Mapping) else ""

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -31,14 +31,13 @@ from evalstone.cli.options import (
     scorer_named,
     scorer_numbers,
 )
-from evalstone.cli.output import as_stdout, console, deliver, json_parts, lines, short_judge, table
+from evalstone.cli.output import PAGE_TOP, as_stdout, console, deliver, json_parts, present, short_judge, table
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from evalstone.results.human_labels import PPIResult, RoganGladenResult
     from evalstone.results.power_analysis import ScorerPower
     from evalstone.results.run import Run
-    from evalstone.results.slices import ScorerSlices
 
 BaselineOption = Annotated[str | None, typer.Option("--baseline", metavar="RUN", help="A run over the same samples.")]
 
@@ -48,35 +47,37 @@ def find_run(name: str, ledger: str | None, data: str | None = None) -> Run:
 
     data: the file with its samples, if its folder doesn't hold them. Raises ConfigError if there is no such run.
     """
-    from evalstone.api import DEFAULT_LEDGER
-    from evalstone.datasets import load
-    from evalstone.results.files import with_data
     from evalstone.run.saved import read_run
 
-    place = ledger or DEFAULT_LEDGER
     try:
-        run = read_run(name, ledger=place)
+        run = read_run(name, ledger=ledger)
     except ConfigError:
-        if Path(name).exists() or (id := _run_named(name, place)) is None:
+        if Path(name).exists() or (id := _run_named(name, ledger)) is None:
             raise
-        run = read_run(id, ledger=place)
-    return run if data is None else with_data(run, load(data))
+        run = read_run(id, ledger=ledger)
+    if data is None:
+        return run
+    from evalstone.datasets import load
+    from evalstone.results.files import with_data
+
+    return with_data(run, load(data))
 
 
-def _run_named(name: str, ledger: str) -> str | None:
+def _run_named(name: str, ledger: str | None) -> str | None:
     """The ID of the latest run of that name."""
     return next((row["run"] for row in _ledger_runs(ledger) if row.get("name") == name), None)
 
 
-def _ledger_runs(ledger: str) -> list[dict[str, Any]]:
+def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
     """The metadata of the runs in a ledger, the latest first; with their results, of those that are complete."""
-    from evalstone.ledger.location import is_there
+    from evalstone.ledger.location import DEFAULT_LEDGER, is_there
 
-    if not is_there(ledger):
+    url = ledger or DEFAULT_LEDGER
+    if not is_there(url):
         return []
     from evalstone.ledger.store import Ledger
 
-    with Ledger(ledger) as opened:
+    with Ledger(url) as opened:
         return [{**row.metadata, "run": row.id, "started": row.started} for row in opened.runs()]
 
 
@@ -108,18 +109,30 @@ def report(
 
     Without options, the run is shown on the terminal. Several formats can be written at once.
     """
-    from evalstone.api import DEFAULT_LEDGER
-    from evalstone.results.slices import slices
+    from evalstone._core.json import to_jsonable
+    from evalstone.ledger.location import DEFAULT_LEDGER
+    from evalstone.report.csv import run_csv
+    from evalstone.report.junit import run_junit
+    from evalstone.report.run_view import run_view
 
     found = find_run(run, ledger, data)
     corrected = [_corrected_mean(found, text) for text in labels or ()]
     rates = _corrected_rates(found, ledger or DEFAULT_LEDGER) if calibrated else []
-    sliced = slices(found, tuple(slice_by)) if slice_by else ()
+    sliced = found.slices(slice_by) if slice_by else ()
+    extra = [*corrected, *rates]
     worst = 3 if top is None else top
-    made = _reports(found, [*corrected, *rates], sliced, worst)
-    places = {"html": html, "markdown": markdown, "csv": csv, "junit": junit, "json": as_stdout(as_json)}
-    if not deliver({name: (place, made[name]) for name, place in places.items()}):
-        _show_report(found, [*corrected, *rates], sliced, worst)
+    plain = found.to_dict()
+    if extra:
+        plain["corrected"] = to_jsonable(extra)
+    if sliced:
+        plain["slices"] = to_jsonable(list(sliced))
+    present(
+        run_view(found, worst=worst, corrected=extra, slices=sliced),
+        {"html": html, "markdown": markdown, "csv": csv, "junit": junit, "json": as_stdout(as_json)},
+        plain,
+        page_view=run_view(found, worst=max(worst, PAGE_TOP), corrected=extra, slices=sliced) if html else None,
+        others={"csv": lambda: run_csv(found), "junit": lambda: run_junit(found)},
+    )
     return ExitCode.FAILURES if found.failed or not found.complete else ExitCode.OK
 
 
@@ -158,51 +171,6 @@ def _corrected_rates(run: Run, place: str) -> list[RoganGladenResult]:
     return rates
 
 
-def _reports(
-    run: Run, corrected: Sequence[PPIResult | RoganGladenResult], sliced: Sequence[ScorerSlices], worst: int
-) -> Mapping[str, Callable[[], Iterable[str]]]:
-    from evalstone._core.json import to_jsonable
-    from evalstone.report.corrected import corrected_html, corrected_markdown
-    from evalstone.report.csv import run_csv
-    from evalstone.report.html import run_page
-    from evalstone.report.junit import run_junit
-    from evalstone.report.markdown import run_markdown
-    from evalstone.report.slices import slices_html, slices_markdown
-
-    data = run.to_dict()
-    if corrected:
-        data["corrected"] = to_jsonable(list(corrected))
-    if sliced:
-        data["slices"] = to_jsonable(list(sliced))
-    return {
-        "html": lambda: run_page(run, sections=(*corrected_html(corrected), *slices_html(sliced))),
-        "markdown": lambda: lines(
-            run_markdown(run, worst=worst, sections=(*corrected_markdown(corrected), *slices_markdown(sliced)))
-        ),
-        "csv": lambda: run_csv(run),
-        "junit": lambda: run_junit(run),
-        "json": json_parts(data),
-    }
-
-
-def _show_report(
-    run: Run, corrected: Sequence[PPIResult | RoganGladenResult], sliced: Sequence[ScorerSlices], worst: int
-) -> None:
-    from rich.text import Text
-
-    from evalstone.report.corrected import show_corrected
-    from evalstone.report.phrases import ending
-    from evalstone.report.slices import show_slices
-    from evalstone.report.terminal import safe, show_run
-
-    screen = console()
-    show_run(run, screen, worst=worst)
-    show_corrected(corrected, screen)
-    show_slices(sliced, screen)
-    if text := ending(run):
-        screen.print(Text(f"\n{safe(text, 600)}", style="yellow"))
-
-
 def compare(
     runs: Annotated[
         list[str] | None,
@@ -231,6 +199,8 @@ def compare(
 
     Shows paired differences with confidence intervals, tests, and the samples that changed most.
     """
+    from evalstone.report.comparison_view import comparison_view
+    from evalstone.report.csv import comparison_csv
     from evalstone.results.compare import Correction
     from evalstone.results.compare import compare as compare_runs
 
@@ -245,22 +215,12 @@ def compare(
         confidence=confidence,
     )
     compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
-
-    def page() -> Iterable[str]:
-        from evalstone.report.comparison_html import comparison_page
-
-        return comparison_page(compared, most=top)
-
-    from evalstone.report.comparison import comparison_csv, comparison_markdown, show_comparison
-
-    outputs = {
-        "html": (html, page),
-        "markdown": (markdown, lambda: lines(comparison_markdown(compared, most=top))),
-        "csv": (csv, lambda: comparison_csv(compared)),
-        "json": (as_stdout(as_json), json_parts(compared.to_dict())),
-    }
-    if not deliver(outputs):
-        show_comparison(compared, console(), most=top)
+    present(
+        comparison_view(compared, most=top),
+        {"html": html, "markdown": markdown, "csv": csv, "json": as_stdout(as_json)},
+        compared.to_dict(),
+        others={"csv": lambda: comparison_csv(compared)},
+    )
     return ExitCode.OK
 
 
@@ -269,19 +229,20 @@ def drift(
     now: Annotated[str, typer.Argument(metavar="NOW", help="A run over the same outputs, judged now.")] = "last",
     ledger: LedgerOption = None,
     confidence: ConfidenceOption = 0.95,
+    html: HtmlOption = None,
+    markdown: MarkdownOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Check whether a judge has drifted.
 
     Compares two runs over the same outputs, judged at different times.
     """
-    from evalstone.report.drift import show_drift
+    from evalstone.report.comparison_view import drift_view
     from evalstone.results.drift import judge_drift
 
-    earlier, later = find_run(before, ledger), find_run(now, ledger)
-    found = judge_drift(earlier, later, confidence=confidence)
-    if not deliver({"json": (as_stdout(as_json), json_parts(found.to_dict()))}):
-        show_drift(earlier, later, found.scorers, console())
+    found = judge_drift(find_run(before, ledger), find_run(now, ledger), confidence=confidence)
+    places = {"html": html, "markdown": markdown, "json": as_stdout(as_json)}
+    present(drift_view(found), places, found.to_dict())
     return ExitCode.FAILED_THRESHOLD if found.drifted else ExitCode.OK
 
 
@@ -323,6 +284,7 @@ def gate(
         str,
         typer.Option(metavar="exit4|pass|fail", help="How an inconclusive result counts."),
     ] = "exit4",
+    html: HtmlOption = None,
     markdown: MarkdownOption = None,
     junit: JunitOption = None,
     as_json: JsonOption = False,
@@ -331,7 +293,8 @@ def gate(
 
     Each check passes, fails, or is inconclusive (with the number of additional samples needed).
     """
-    from evalstone.report.gate import gate_junit, gate_markdown, show_gate
+    from evalstone.report.comparison_view import gate_view
+    from evalstone.report.junit import gate_junit
     from evalstone.results.gate import GateCriteria
     from evalstone.results.gate import gate as check
 
@@ -351,14 +314,13 @@ def gate(
     )
     before = None if baseline is None else find_run(baseline, ledger)
     result = check(found, criteria, baseline=before, alpha=alpha, allow_mismatch=allow_mismatch)
-    outputs = {
-        "markdown": (markdown, lambda: lines(gate_markdown(result))),
-        "junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail")),
-        "json": (as_stdout(as_json), json_parts(result.to_dict())),
-    }
-    deliver(outputs)
-    if all(file != "-" for file, _ in outputs.values()):
-        show_gate(result, console())
+    present(
+        gate_view(result),
+        {"html": html, "markdown": markdown, "junit": junit, "json": as_stdout(as_json)},
+        result.to_dict(),
+        others={"junit": lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail")},
+        always_show=True,
+    )
     verdicts = {"pass": ExitCode.OK, "fail": ExitCode.FAILED_THRESHOLD, "inconclusive": codes[inconclusive]}
     code = verdicts[result.verdict]
     return ExitCode.FAILURES if code == ExitCode.OK and (found.failed or not found.complete) else code
@@ -457,9 +419,7 @@ def runs(
 
     Lists the runs in the ledger, and those in the given folders.
     """
-    from evalstone.api import DEFAULT_LEDGER
-
-    found = [*_ledger_runs(ledger or DEFAULT_LEDGER), *(row for name in folders or () for row in _folder_runs(name))]
+    found = [*_ledger_runs(ledger), *(row for name in folders or () for row in _folder_runs(name))]
     wanted = [row for row in found if set(tag or ()) <= set(row.get("tags", ()))]
     latest = sorted(wanted, key=lambda row: row["started"], reverse=True)[:limit]
     if not deliver({"json": (as_stdout(as_json), json_parts(latest))}):
@@ -482,7 +442,7 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
 def _show_runs(found: Sequence[Mapping[str, Any]]) -> None:
     from rich.text import Text
 
-    from evalstone.report.terminal import safe
+    from evalstone.report.text import safe
 
     screen = console()
     if not found:

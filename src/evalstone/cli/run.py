@@ -37,7 +37,7 @@ from evalstone.cli.options import (
     scorer_named,
     scorer_numbers,
 )
-from evalstone.cli.output import as_stdout, console, count, deliver, json_parts, table, to_stderr
+from evalstone.cli.output import PAGE_TOP, as_stdout, console, deliver, json_parts, table, to_stderr
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def score(
 
 
 def _show_record(record: Record) -> None:
-    from evalstone.report.terminal import money, safe
+    from evalstone.report.text import money, safe
     from evalstone.types import Score, Skipped
 
     match record.outcome:
@@ -242,7 +242,8 @@ def _run(
 ) -> int:
     """Run, save, show; the exit code."""
     from evalstone.api import evaluate
-    from evalstone.report.html import run_page
+    from evalstone.report.html import page
+    from evalstone.report.run_view import run_view
     from evalstone.results.files import write_run
     from evalstone.run.batch.options import BatchOptions
 
@@ -279,7 +280,7 @@ def _run(
         return stopped
     saved = [] if config.out is None else [write_run(result, config.out)]
     outputs = {
-        "html": (config.html, lambda: run_page(result)),
+        "html": (config.html, lambda: page(run_view(result, worst=max(config.top, PAGE_TOP)))),
         "json": (as_stdout(as_json), json_parts(result.to_dict())),
     }
     deliver(outputs, announce=False)
@@ -424,7 +425,7 @@ def _plain(text: str) -> Any:
     """Text for the console, with control characters made visible."""
     from rich.text import Text
 
-    from evalstone.report.terminal import safe
+    from evalstone.report.text import safe
 
     return Text(safe(text, 2000))
 
@@ -435,11 +436,12 @@ def _show_run(
     from rich.text import Text
 
     from evalstone.ledger.location import shown
-    from evalstone.report.terminal import show_run
+    from evalstone.report.run_view import run_view
+    from evalstone.report.terminal import show
     from evalstone.run.plan import ALL_SCORERS
 
     screen = console()
-    show_run(result, screen, dataset=plan.dataset, worst=config.top)
+    show(run_view(result, dataset=plan.dataset, worst=config.top), screen)
     screen.print()
     if saved:
         screen.print(_plain(f"Saved:  {', '.join(saved)}"))
@@ -475,12 +477,13 @@ def _exit_code(result: Run, thresholds: Sequence[Threshold], config: RunConfig) 
 
 def _gate_exit_code(gate: RunGate, result: Run, *, to_stdout: bool) -> int:
     """Show the decisions of a gate that watched a run; the exit code."""
-    from evalstone.report.gate import show_decisions
+    from evalstone.report.comparison_view import decisions_view
+    from evalstone.report.terminal import show
     from evalstone.run.sequential import DECIDED
 
     screen = console(stderr=not to_stdout)
     screen.print()
-    show_decisions(gate.decisions(), screen, planned=False)
+    show(decisions_view(gate.decisions()), screen)
     screen.print(
         "Tested after every sample: the chance of a wrong pass, and of a wrong fail, is at most 5 % in total.",
         style="dim",
@@ -497,7 +500,7 @@ def _dry_run(config: RunConfig) -> int:
     """Print what a run would ask and cost."""
     from evalstone._core import sync
     from evalstone.judges.providers.pricing import at_batch_price
-    from evalstone.report.terminal import money
+    from evalstone.report.text import count, money
     from evalstone.run.dry_run import SECONDS_PER_CALL, estimate
 
     plan, _ = _plan(config, calls_judge=False)
