@@ -18,13 +18,14 @@ Every key is required in a reply, whatever defaults the dataclass has, unless it
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from evalstone._core.parsing import (
     TEXT,
@@ -283,9 +284,8 @@ class _Reader:
     """Reads replies of one type. Pydantic validates the plain fields in one call, as a TypedDict."""
 
     def __init__(self, kind: type[Any], fields: Sequence[ReplyField]) -> None:
-        from typing import NotRequired  # noqa: PLC0415 - comes with pydantic, slow to import
-
-        from typing_extensions import TypedDict
+        # Before Python 3.12 pydantic takes no TypedDict of typing's.
+        from typing_extensions import TypedDict  # noqa: PLC0415 - comes with pydantic, slow to import
 
         self.kind = kind
         self.nested = [field for field in fields if _is_nested(field)]
@@ -386,17 +386,15 @@ def number_in(
     """
     number = value
     if text and isinstance(value, str) and "_" not in value:
-        try:
+        with contextlib.suppress(ValueError):
             number = float(value)
-        except ValueError:
-            number = None
+    least, most = (-LARGEST, LARGEST) if low is None or high is None else (low, high)
     is_number = isinstance(number, int | float) and not isinstance(number, bool)
-    bounds = (-LARGEST, LARGEST) if low is None or high is None else (low, high)
-    if not is_number or not bounds[0] <= number <= bounds[1] or (whole and number % 1):
-        span = "" if low is None or high is None else f" from {low:g} to {high:g}"
-        shown = json.dumps(value, ensure_ascii=False)[:60]
-        raise ReplyError(f"{where}: a {'whole ' if whole else ''}number{span} was expected, not {shown}")
-    return number
+    if is_number and least <= number <= most and not (whole and number % 1):
+        return number
+    span = "" if low is None or high is None else f" from {low:g} to {high:g}"
+    shown = json.dumps(value, ensure_ascii=False)[:60]
+    raise ReplyError(f"{where}: a {'whole ' if whole else ''}number{span} was expected, not {shown}")
 
 
 def reason_of(data: Any) -> str:
