@@ -433,9 +433,8 @@ _DEPTH = 4
 
 def example_of(schema: Mapping[str, Any], mark: str = "") -> Any:
     """A reply that fits a schema, of typical length. mark: stands in its texts, so that examples can differ."""
-    return _example(
-        schema, schema.get("$defs", {}), f"A sentence of the length that judges write {mark}".strip(), _DEPTH
-    )
+    text = f"A reason of the usual length {mark}".strip()
+    return _example(schema, schema.get("$defs", {}), text, _DEPTH)
 
 
 def _example(node: Mapping[str, Any], defined: Mapping[str, Any], text: str, depth: int) -> Any:
@@ -449,7 +448,7 @@ def _example(node: Mapping[str, Any], defined: Mapping[str, Any], text: str, dep
         case "object":
             return {name: _example(inner, defined, text, depth) for name, inner in node["properties"].items()}
         case "array":
-            count = max(node.get("minItems", 0), min(2, node.get("maxItems", 2)) if depth > 0 else 0)
+            count = max(node.get("minItems", 0), min(1, node.get("maxItems", 1)) if depth > 0 else 0)
             return [_example(node["items"], defined, text, depth) for _ in range(count)]
         case "integer" | "number":
             return _example_number(node)
