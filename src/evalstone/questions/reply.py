@@ -159,7 +159,10 @@ class ReplyField:
 
 @functools.cache
 def reply_fields(kind: type[Any]) -> tuple[ReplyField, ...]:
-    """The fields of a reply type in the order of the reply. Raises NameError for annotations that can't be resolved."""
+    """The fields of a reply type in the order of the reply; none for another type. Raises NameError for annotations
+    that can't be resolved."""
+    if not dataclasses.is_dataclass(kind):
+        return ()
     hints = typing.get_type_hints(kind, include_extras=True)
     fields: list[ReplyField] = []
     for name in (field.name for field in dataclasses.fields(kind)):
@@ -184,7 +187,12 @@ def subject_of(kind: type[Any]) -> ReplyField | None:
 
 
 def schema_of(kind: type[Any], question: Any, *, subject: bool = True) -> Mapping[str, Any]:
-    """The JSON schema of a reply type. subject: the judge names what a verdict is on."""
+    """The JSON schema of a reply type. subject: the judge names what a verdict is on.
+
+    Raises ConfigError for a type that is no dataclass.
+    """
+    if not dataclasses.is_dataclass(kind):
+        raise ConfigError(f"{kind} is no reply type: take a dataclass, or define json_schema and from_json")
     counts = tuple((name, len(getattr(question, name))) for name in _counted_inputs(kind))
     return _object_schema(kind, subject, counts)
 
@@ -210,8 +218,6 @@ def _object_schema(kind: type[Any], with_subject: bool, counts: tuple[tuple[str,
 
 @functools.cache
 def _fields_in_reply(kind: type[Any], with_subject: bool) -> tuple[ReplyField, ...]:
-    if not dataclasses.is_dataclass(kind):
-        raise ConfigError(f"{kind} is no reply type: take a dataclass, or define json_schema and from_json")
     left_out = {NotInReply} if with_subject else {NotInReply, Subject}
     return tuple(field for field in reply_fields(kind) if not left_out & field.markers.keys())
 
