@@ -18,9 +18,10 @@ from evalstone.results.run import Run
 from evalstone.run.apply import apply
 from evalstone.run.batch.options import Batch
 from evalstone.run.budget import Budget, Stop
-from evalstone.run.plan import Plan, scorers_from
+from evalstone.run.plan import Plan
 from evalstone.run.runner import execute
 from evalstone.run.session import Asker
+from evalstone.scorers import parse_scorers
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
 DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
@@ -35,7 +36,7 @@ def plan_for(
 ) -> Plan:
     """The plan of an evaluation, not yet checked. Arguments as for `evaluate`."""
     dataset = samples if isinstance(samples, Dataset) else load(samples, mapping=mapping)
-    return Plan(dataset, scorers_from(scorers), parse_judge(judge))
+    return Plan(dataset, parse_scorers(scorers), parse_judge(judge))
 
 
 async def aevaluate(
@@ -111,7 +112,7 @@ async def ascore(
     elif fields:
         raise ConfigError(f"give the sample whole or by its fields, not both (fields: {', '.join(fields)})")
     plan = plan_for([sample], [scorer], judge=judge)
-    if any(s.asks for s in plan.scorers):
+    if any(s.questions for s in plan.scorers):
         plan.judge.check()
     async with contextlib.AsyncExitStack() as stack:
         book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None

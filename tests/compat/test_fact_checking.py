@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from evalstone.compat.spring.fact_checking import best, worst
 
 from evalstone.compat.spring import ClaimCheck, EvaluationRequest, FactCheckingEvaluator
-from evalstone.compat.spring.fact_checking import best, worst
 from evalstone.errors import ConfigError
 from evalstone.judges import ScriptedJudge
 from evalstone.questions.base import Question

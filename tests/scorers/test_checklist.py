@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone.scorers.custom.checklist import Criterion, criteria_of, lines_of
+from evalstone.scorers.custom.rubric import Criterion, criteria_of, lines_of
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from evalstone.scorers import (
     TextualDifference,
     ToneConsistency,
 )
-from evalstone.scorers.text.units import collapsed, is_blank, pieces, units, unspaced
+from evalstone.scorers.text import collapsed, is_blank, pieces, units, unspaced
 from evalstone.types import Message, Sample, Score, Skipped
 from tests.fakes import outcome_of, python
 

@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pytest
+from evalstone.compat.spring.base import JudgeEvaluator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evalstone.compat.spring.base import JudgeEvaluator
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.robustness import DIMENSIONS
-from evalstone.run.plan import ALL_SCORERS
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
 from evalstone.scorers.base import summary
 from evalstone.scorers.checks import CHECKS
@@ -27,16 +26,16 @@ from evalstone.types import Failed, Sample, Score, Skipped
 from tests.fakes import outcome_of, python, record_of
 from tests.scorers.variants import FULL, OTHERS, STANDS_IN, other_passages_of, passages_of
 
-MADE_ALONE = {name: kind for name, kind in ALL_SCORERS.items() if name not in CHECKS}
+MADE_ALONE = {name: kind for name, kind in SCORERS.items() if name not in CHECKS}
 """The scorers that need no parameters; the checks, which do, have a contract of their own in tests/scorers/checks."""
 
 every = pytest.mark.parametrize("kind", MADE_ALONE.values(), ids=MADE_ALONE)
 ours = pytest.mark.parametrize("kind", SCORERS.values(), ids=SCORERS)
 asking = pytest.mark.parametrize(
-    "kind", [kind for kind in ALL_SCORERS.values() if kind.asks], ids=lambda kind: kind.name
+    "kind", [kind for kind in SCORERS.values() if kind.questions], ids=lambda kind: kind.name
 )
 with_context = pytest.mark.parametrize(
-    "kind", [kind for kind in ALL_SCORERS.values() if issubclass(kind, ContextScorer)], ids=lambda kind: kind.name
+    "kind", [kind for kind in SCORERS.values() if issubclass(kind, ContextScorer)], ids=lambda kind: kind.name
 )
 
 
@@ -85,7 +84,7 @@ def some_reply(draw: st.DrawFn, question: Question[Any]) -> str:
 
 @every
 def test_a_scorer_is_listed_under_its_name_and_can_be_made_without_parameters(kind: type[Scorer]):
-    assert ALL_SCORERS[kind().name] is kind
+    assert SCORERS[kind().name] is kind
     assert re.fullmatch("[a-z][a-z_]*", kind.name)
 
 
@@ -141,7 +140,7 @@ def test_a_signature_changes_with_every_parameter(kind: type[Scorer]):
 
 @every
 def test_a_signature_names_the_prompts_that_are_asked(kind: type[Scorer]):
-    for asked in kind.asks:
+    for asked in kind.questions:
         fields: Mapping[str, Any] = {field.name: field.default for field in dataclasses.fields(asked)}
         assert fields["prompt"].fingerprint in kind().signature
     assert len(kind(explain=True).signature) > len(kind().signature)
@@ -150,8 +149,8 @@ def test_a_signature_names_the_prompts_that_are_asked(kind: type[Scorer]):
 def test_signatures_are_the_same_in_every_process():
     code = (
         "from evalstone.scorers.checks import CHECKS\n"
-        "from evalstone.run.plan import ALL_SCORERS\n"
-        "print(*(kind(scale=0.3).signature for name, kind in ALL_SCORERS.items() if name not in CHECKS), sep='|')"
+        "from evalstone.run.plan import SCORERS\n"
+        "print(*(kind(scale=0.3).signature for name, kind in SCORERS.items() if name not in CHECKS), sep='|')"
     )
     here = "|".join(kind(scale=0.3).signature for kind in MADE_ALONE.values())
     assert {python(code, PYTHONHASHSEED=seed) for seed in ("1", "2")} == {here}
@@ -159,8 +158,8 @@ def test_signatures_are_the_same_in_every_process():
 
 @every
 def test_a_sample_without_a_needed_field_is_skipped_before_anything_is_asked(kind: type[Scorer]):
-    assert kind().needs
-    for name in kind().needs:
+    assert kind().required_fields
+    for name in kind().required_fields:
         absent = (name, *STANDS_IN.get(name, ()))
         sample = Sample(**{key: value for key, value in FULL.items() if key not in absent})
         record, judge = record_of(kind(), sample, lambda _: pytest.fail("asked"))
@@ -172,7 +171,7 @@ def test_a_sample_without_a_needed_field_is_skipped_before_anything_is_asked(kin
 @every
 def test_a_sample_without_any_field_is_told_all_that_is_needed(kind: type[Scorer]):
     outcome = outcome_of(kind(), Sample(), [])
-    assert outcome == Skipped(f"{kind.name} needs {' and '.join(kind().needs)}")
+    assert outcome == Skipped(f"{kind.name} needs {' and '.join(kind().required_fields)}")
 
 
 @every
@@ -217,14 +216,14 @@ def test_the_scale_multiplies_and_changes_nothing_else(kind: type[Scorer], data:
 def test_the_questions_that_are_asked_are_among_those_announced(kind: type[Scorer]):
     record, judge = record_of(kind(), Sample(**FULL), lambda question: json.dumps(question.example()))
     assert isinstance(record.outcome, Score)
-    assert {type(question) for question in judge.asked} <= set(kind.asks)
+    assert {type(question) for question in judge.asked} <= set(kind.questions)
     assert [step.fingerprint for step in record.steps] == [question.fingerprint for question in judge.asked]
 
 
 @ours
 def test_every_question_that_is_announced_is_asked(kind: type[Scorer]):
     _, judge = record_of(kind(), Sample(**FULL), lambda question: json.dumps(question.example()))
-    assert [type(question) for question in judge.asked] == list(kind.asks)
+    assert [type(question) for question in judge.asked] == list(kind.questions)
 
 
 @every
@@ -255,12 +254,12 @@ def test_a_reply_that_is_none_makes_the_outcome_failed_with_the_reply(kind: type
 
 @every
 def test_bands_go_down_to_zero_and_there_is_advice(kind: type[Scorer]):
-    limits = [limit for limit, _ in kind.bands]
+    limits = [limit for limit, _ in kind.interpretation]
     assert limits == sorted(limits, reverse=True)
     assert len(set(limits)) == len(limits) >= 2
     assert limits[-1] == 0
     assert limits[0] <= 1
-    assert all(told for _, told in kind.bands)
+    assert all(told for _, told in kind.interpretation)
     assert kind.advice
 
 
@@ -280,7 +279,7 @@ def test_the_documentation_states_formula_range_direction_and_where_it_is_undefi
     assert "range [0, scale]" in words
     assert f"{'lower' if kind.lower_is_better else 'higher'} is better" in words
     assert "undefined" in words
-    assert re.search(rf"\b{['no', 'one', 'two', 'three', 'four'][len(kind.asks)]} judge call", words)
+    assert re.search(rf"\b{['no', 'one', 'two', 'three', 'four'][len(kind.questions)]} judge call", words)
     assert "source: " in words
 
 
@@ -374,7 +373,7 @@ def test_a_scorer_of_your_own_that_goes_wrong_makes_the_outcome_failed(output: s
 
 
 def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
-    assert Length().needs == ("output",)
+    assert Length().required_fields == ("output",)
     assert Length().signature == "length@1"
     assert outcome_of(Length(), Sample(output="abcd"), []) == Score(0.25, reason="none", evidence=())
     assert outcome_of(Length(), Sample(output="abcd", reference="r"), []) == Score(0.25, reason="r", evidence=())

@@ -7,10 +7,17 @@ import pytest
 
 from evalstone.compat.spring import FactCheckingEvaluator, RelevancyEvaluator
 from evalstone.errors import ConfigError
-from evalstone.run.plan import ALL_SCORERS
-from evalstone.scorers import AnswerRelevancy, ContextRelevance, Faithfulness, Hallucination, Penalties, Scorer
+from evalstone.scorers import (
+    SCORERS,
+    AnswerRelevancy,
+    ContextRelevance,
+    Faithfulness,
+    Hallucination,
+    Penalties,
+    Scorer,
+    parse_scorer,
+)
 from evalstone.scorers.checks import CHECKS
-from evalstone.scorers.parse import scorer_from
 
 OWN = "{{question}} {{answer}} {{context}}"
 Spec = str | Mapping[str, Any]
@@ -56,13 +63,13 @@ Spec = str | Mapping[str, Any]
     ],
 )
 def test_a_scorer_is_made_from_a_name_or_a_table(spec: Spec, scorer: Scorer):
-    assert scorer_from(spec, ALL_SCORERS) == scorer
+    assert parse_scorer(spec) == scorer
 
 
-@pytest.mark.parametrize("name", [name for name in ALL_SCORERS if name not in CHECKS])
+@pytest.mark.parametrize("name", [name for name in SCORERS if name not in CHECKS])
 def test_every_scorer_can_be_named(name: str):
-    assert type(scorer_from(name, ALL_SCORERS)) is ALL_SCORERS[name]
-    assert scorer_from({"name": name, "scale": 5}, ALL_SCORERS) == scorer_from(f"{name}(scale=5)", ALL_SCORERS)
+    assert type(parse_scorer(name)) is SCORERS[name]
+    assert parse_scorer({"name": name, "scale": 5}) == parse_scorer(f"{name}(scale=5)")
 
 
 @pytest.mark.parametrize(
@@ -117,12 +124,12 @@ def test_every_scorer_can_be_named(name: str):
 )
 def test_what_names_no_scorer_is_refused_with_what_is_wrong(spec: Spec, told: str):
     with pytest.raises(ConfigError, match=told):
-        scorer_from(spec, ALL_SCORERS)
+        parse_scorer(spec)
 
 
 def test_an_evaluator_is_nowhere_named_as_a_parameter():
     with pytest.raises(ConfigError) as refused:
-        scorer_from("fact_check(zzzz=1)", ALL_SCORERS)
+        parse_scorer("fact_check(zzzz=1)")
     known = str(refused.value).partition("known: ")[2].split(", ")
     assert {"threshold", "by_sentence", "scale"} <= set(known)
     assert {"evaluator", "judge", "on_error"}.isdisjoint(known)
@@ -130,5 +137,5 @@ def test_an_evaluator_is_nowhere_named_as_a_parameter():
 
 def test_the_table_that_is_given_is_left_as_it_was():
     spec = {"name": "context_relevance", "penalties": {"unused": 0.05}}
-    scorer_from(spec, ALL_SCORERS)
+    parse_scorer(spec)
     assert spec == {"name": "context_relevance", "penalties": {"unused": 0.05}}

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from evalstone.errors import ConfigError
-from evalstone.scorers import TrajectoryQuality, TrajectoryWeights
+from evalstone.scorers import TrajectoryQuality, TrajectoryWeights, parse_scorer
 from evalstone.scorers.agents.trajectory_quality import weighed
-from evalstone.scorers.parse import scorer_from
 from evalstone.types import Failed, Sample, Skipped, Trajectory, TrajectoryExpectation
 from tests.fakes import outcome_of, score_of
 
@@ -89,7 +88,7 @@ def test_weights_are_the_caller_s_and_a_negative_one_is_0():
     assert value_of(sample, weights=TrajectoryWeights(accuracy=-1)) == 1
     assert value_of(sample, weights=TrajectoryWeights(efficiency=0)) == 0.5
     assert weighed({"accuracy": 0.0}, TrajectoryWeights(accuracy=0)) == 1
-    made = scorer_from({"name": "trajectory_quality", "weights": {"accuracy": 1}, "defaults": {"maxSteps": 3}}, KNOWN)
+    made = parse_scorer({"name": "trajectory_quality", "weights": {"accuracy": 1}, "defaults": {"maxSteps": 3}})
     assert made == TrajectoryQuality(weights=TrajectoryWeights(accuracy=1), defaults={"max_steps": 3})
 
 

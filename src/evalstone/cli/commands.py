@@ -26,7 +26,7 @@ from evalstone.report.terminal import money, safe, show_run
 from evalstone.results.run import Run
 from evalstone.run.batch.options import WAITING, Batch
 from evalstone.run.budget import Stop
-from evalstone.run.plan import ALL_SCORERS
+from evalstone.scorers import SCORERS
 from evalstone.types import Failed, JudgeCall, Score, Skipped
 
 OK, BELOW, FAILED, INTERRUPTED = 0, 1, 3, 130
@@ -114,7 +114,7 @@ def _where(result: Run, config: RunConfig, screen: Console, hint: str) -> None:
     screen.print(Text("\nNext:", style="bold"))
     again = f"  evalstone report {config.out or result.id}     show this again; with --html FILE as a page"
     screen.print(Text(hint or again))
-    if name in ALL_SCORERS:
+    if name in SCORERS:
         screen.print(Text(f"  evalstone scorers {name}     how {name} is computed and read"))
 
 

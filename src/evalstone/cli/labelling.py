@@ -24,7 +24,7 @@ from evalstone.report.terminal import safe
 from evalstone.results.human_labels import load_labels, select_for_labeling
 from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo
-from evalstone.run.plan import ALL_SCORERS
+from evalstone.scorers import SCORERS
 from evalstone.types import Sample
 
 OK = 0
@@ -82,7 +82,7 @@ def label(work: Task, *, count: int, seed: int) -> int:
 
 
 def _introduce(screen: Console, work: Task, count: int) -> None:
-    kind = ALL_SCORERS.get(work.info.name)
+    kind = SCORERS.get(work.info.name)
     about = (kind.__doc__ or "").strip().split("\n")[0] if kind is not None else ""
     screen.print(Text.assemble((work.title, "bold"), f"  {about}"))
     full = f"{work.info.scale:g}"

@@ -26,12 +26,12 @@ def show_names(system: str, screen: Console) -> None:
     screen.print(Text("\nevalstone scorers NAME explains one of ours.", style="dim"))
 
 
-def show_definitions(definitions: Mapping[str, str], screen: Console) -> None:
+def show_definitions(definitions: Mapping[str, object], screen: Console) -> None:
     """Print the formulas that a scorer can take, one a line."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, formula in definitions.items():
-        table.add_row(Text(f"  {name}"), Text(formula))
+        table.add_row(Text(f"  {name}"), Text(str(formula)))
     screen.print(Text("\nDefinitions, from the same answers: definition=…", style="bold"))
     screen.print(table)

@@ -22,8 +22,8 @@ from evalstone.judges import Judge, parse_judge
 from evalstone.results.calibration import calibration_for
 from evalstone.results.run import Run
 from evalstone.run.dry_run import Estimate, estimate
-from evalstone.run.plan import Plan, scorers_from
-from evalstone.scorers import Scorer
+from evalstone.run.plan import Plan
+from evalstone.scorers import Scorer, parse_scorers
 from evalstone.types import total_cost
 
 
@@ -164,7 +164,7 @@ class _Order:
     @classmethod
     def of(cls, data: Any, scorers: Any, judge: Any, auditing: Auditing, asking: Asking) -> _Order:
         """Read and checked. Raises ConfigError."""
-        asked, chosen, edits = parse_judge(judge), scorers_from(scorers), _edits(auditing)
+        asked, chosen, edits = parse_judge(judge), parse_scorers(scorers), _edits(auditing)
         whole = data if isinstance(data, Dataset) else load(data, mapping=asking.mapping)
         plain = drawn(whole, auditing.samples)
         return cls(whole, plain, edited(plain, edits), chosen, asked, edits)
@@ -211,7 +211,7 @@ def _threshold(scorer: Scorer, judge: Judge, ledger: str | Path | None, own: flo
         if isinstance(own, bool) or not 0 < own <= scorer.scale:
             raise ConfigError(f"the threshold must be above 0 and at most {scorer.scale:g}, not {own}")
         return own, "given"
-    who = judge.identity if scorer.asks else "none"  # as a run names the judge of a scorer that asks nothing
+    who = judge.identity if scorer.questions else "none"  # as a run names the judge of a scorer that asks nothing
     known = None if ledger is None else calibration_for(who, scorer.signature, ledger)
     if known is not None and known.threshold is not None:
         return known.threshold.value, "calibrated"

@@ -9,7 +9,6 @@ from typing import Any
 
 from evalstone._core import sync
 from evalstone.api import DEFAULT_LEDGER
-from evalstone.compat.spring.scorer import EvaluatorScorer
 from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.judge_quality.evaluating import evaluated
 from evalstone.judge_quality.settings import ASKING, LABELLING, Asking, Labelling
@@ -17,8 +16,7 @@ from evalstone.results.calibration import Calibration, LabelledScore, keep
 from evalstone.results.calibration.labels import Labelled, read_labels
 from evalstone.results.calibration.wording import LabelReader
 from evalstone.results.run import Run
-from evalstone.run.plan import scorers_from
-from evalstone.scorers import Scorer
+from evalstone.scorers import Scorer, parse_scorers
 
 
 async def acalibrate(
@@ -42,7 +40,7 @@ async def acalibrate(
     """
     from evalstone.results.calibration.learning import check, learned  # noqa: PLC0415 - import evalstone is to be quick
 
-    chosen = _one(scorers_from(scorer))
+    chosen = _one(parse_scorers(scorer))
     check(labelling.maximise, labelling.method)
     cut = _cut(labelling, chosen.scale)
     reader = LabelReader(chosen.scale, chosen.lower_is_better, labelling.positive, labelling.label_range)
@@ -56,9 +54,8 @@ async def acalibrate(
 
 
 def usual_threshold(scorer: Scorer) -> float:
-    """From which score on a sample counts as yes by itself: an evaluator's own threshold, else half the scale."""
-    share = scorer.evaluator.threshold if isinstance(scorer, EvaluatorScorer) else 0.5
-    return share * scorer.scale
+    """From which score on a sample counts as yes by itself: the scorer's own threshold, else half the scale."""
+    return getattr(scorer, "threshold", 0.5) * scorer.scale
 
 
 def _one(scorers: tuple[Scorer, ...]) -> Scorer:

@@ -11,7 +11,7 @@ import pytest
 
 from evalstone import checks, evaluate
 from evalstone.errors import ConfigError
-from evalstone.run.plan import ALL_SCORERS, scorers_from
+from evalstone.scorers import SCORERS, parse_scorers
 from evalstone.scorers.base import summary
 from evalstone.scorers.checks import CHECKS, Check
 from evalstone.types import Message, Sample, Score, Skipped, ToolCall
@@ -34,19 +34,19 @@ every = pytest.mark.parametrize(("check", "spelt"), MADE.values(), ids=MADE)
 
 
 def test_all_checks_are_scorers_by_name_and_tried_here():
-    assert set(MADE) == set(CHECKS) <= set(ALL_SCORERS)
+    assert set(MADE) == set(CHECKS) <= set(SCORERS)
     assert all(kind.name == name for name, kind in CHECKS.items())
 
 
 @every
 def test_a_check_is_written_on_the_command_line_as_it_is_in_code(check: Check, spelt: str):
-    assert scorers_from(spelt) == (check,)
+    assert parse_scorers(spelt) == (check,)
 
 
 @every
 def test_a_check_is_a_frozen_value_that_can_be_pickled(check: Check, spelt: str):
     assert pickle.loads(pickle.dumps(check)) == check
-    assert hash(check) == hash(scorers_from(spelt)[0])
+    assert hash(check) == hash(parse_scorers(spelt)[0])
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(check, dataclasses.fields(check)[-1].name, 1)
 
@@ -55,15 +55,15 @@ def test_a_check_is_a_frozen_value_that_can_be_pickled(check: Check, spelt: str)
 def test_a_check_says_what_it_is_and_asks_nothing(check: Check, spelt: str):
     assert summary(type(check)).startswith(("Whether ", "How much "))
     assert check.signature.startswith(check.name)
-    assert check.asks == ()
-    assert check.bands
+    assert check.questions == ()
+    assert check.interpretation
     assert check.advice
 
 
 @every
 def test_a_sample_without_what_a_check_needs_is_skipped(check: Check, spelt: str):
-    assert check.needs in (("output",), ("messages",))
-    assert outcome_of(check, Sample(input="x"), []) == Skipped(f"{check.name} needs {check.needs[0]}")
+    assert check.required_fields in (("output",), ("messages",))
+    assert outcome_of(check, Sample(input="x"), []) == Skipped(f"{check.name} needs {check.required_fields[0]}")
 
 
 @every
@@ -85,7 +85,7 @@ def test_checks_that_differ_in_a_parameter_have_different_signatures():
 
 def test_a_check_without_its_parameter_is_refused_by_name():
     with pytest.raises(ConfigError, match=r"includes needs expected: includes\(expected=…\)"):
-        scorers_from("includes")
+        parse_scorers("includes")
 
 
 def test_a_run_takes_checks_beside_each_other():

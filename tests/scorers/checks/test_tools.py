@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-
-from evalstone import checks
 from evalstone.scorers.checks.base import ToolCheck
 from evalstone.scorers.checks.tools import follows
+
+from evalstone import checks
 from evalstone.types import Message, Sample, ToolCall
 from tests.fakes import score_of
 

@@ -56,8 +56,8 @@ def test_steps_of_your_own_are_not_asked_for() -> None:
     record, judge = record_of(FIXED, SAMPLE, [mark(4)])
     assert [step.question for step in record.steps] == ["mark_by_criterion"]
     assert "1. Look for hard words." in judge.asked[0].render()[0]
-    assert [question.kind for question in GEval("x").asks] == ["write_steps", "mark_by_criterion"]
-    assert [question.kind for question in FIXED.asks] == ["mark_by_criterion"]
+    assert [question.kind for question in GEval("x").questions] == ["write_steps", "mark_by_criterion"]
+    assert [question.kind for question in FIXED.questions] == ["mark_by_criterion"]
 
 
 def test_steps_that_a_judge_wrote_bring_no_hole_with_them() -> None:
@@ -114,7 +114,7 @@ def test_a_weighted_mark_never_leaves_the_range() -> None:
 
 def test_fields_say_what_is_shown_and_needed() -> None:
     scorer = GEval("It follows the passages.", fields=["context", "output"])
-    assert scorer.needs == ("context", "output")
+    assert scorer.required_fields == ("context", "output")
     assert outcome_of(scorer, SAMPLE, []) == Skipped(f"{scorer.name} needs context")
 
 
