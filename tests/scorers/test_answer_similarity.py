@@ -8,7 +8,7 @@ from evalstone.errors import ConfigError
 from evalstone.questions import CompareStatements, Comparison, Contradiction, ListStatements, StatementMatch
 from evalstone.questions.similarity import Match
 from evalstone.scorers import AnswerSimilarity
-from evalstone.scorers.rag.answer_similarity import similarity
+from evalstone.scorers.rag import answer_similarity
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, statements
 
@@ -29,6 +29,11 @@ def compared(*words: str, extra: list[str] | None = None, conflicts: int = 0) ->
 def found(*words: Match, extra: int = 0, conflicts: int = 0) -> Comparison:
     matches = tuple(StatementMatch("s", word) for word in words)
     return Comparison(matches, ("x",) * extra, (Contradiction("because", "a", "b"),) * conflicts)
+
+
+def similarity(comparison: Comparison, scorer: AnswerSimilarity) -> float:
+    figures = {name: getattr(scorer, name) for name in answer_similarity.FIGURES}
+    return answer_similarity.similarity(comparison, **figures)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from evalstone.scorers.definitions import Defined
 
 from evalstone.api import evaluate
 from evalstone.errors import ConfigError
 from evalstone.judges import ScriptedJudge
 from evalstone.scorers import AnswerRelevancy, ContextPrecision, ContextRecall, Faithfulness, Hallucination, Scorer
+from evalstone.scorers.rag import Defined
 from evalstone.types import Sample, Score, Skipped
 from tests.fakes import claims, outcome_of, score_of, statements, verdicts
 
@@ -160,5 +160,5 @@ def test_scorers_of_one_name_that_run_alone_keep_the_name() -> None:
 
 def test_an_explanation_is_told_which_formula_was_taken() -> None:
     scorer = Faithfulness(definition="deepeval", explain=True)
-    told = scorer.meaning()
+    told = scorer.description()
     assert told.endswith("As deepeval counts: (supported + not mentioned) / claims.")

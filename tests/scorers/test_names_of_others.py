@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from evalstone.scorers.parse import KINDS
 
 from evalstone.compat.names import SYSTEMS, Counterpart
 from evalstone.scorers import SCORERS
+from evalstone.scorers.registry import TEMPLATES, parse_scorer
 from tests.parity.adapters import ADAPTERS
 
 ROWS = [(system, row) for system, rows in SYSTEMS.items() for row in rows]
@@ -36,7 +36,7 @@ def test_every_name_of_ours_is_a_scorer_that_can_be_built_as_it_is_written(syste
         assert row.difference != "the same numbers"
         return
     name = row.ours.partition("(")[0]
-    assert name in SCORERS or name in KINDS
+    assert name in SCORERS or name in TEMPLATES
     assert parse_scorer(row.ours).signature
 
 

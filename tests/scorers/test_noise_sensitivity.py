@@ -8,7 +8,7 @@ from evalstone.errors import ConfigError
 from evalstone.questions import JudgeRobustness, NoiseImpact, Robustness
 from evalstone.questions.robustness import DIMENSIONS, IMPACTS
 from evalstone.scorers import NoiseSensitivity
-from evalstone.scorers.rag.noise_sensitivity import robustness
+from evalstone.scorers.rag import noise_sensitivity
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
@@ -35,6 +35,12 @@ def by_name(impact: str) -> dict[str, Any]:
 def found(number: float, *impacts: Any, issues: int = 0) -> Robustness:
     dimensions = tuple(NoiseImpact("because", name, impact) for name, impact in zip(DIMENSIONS, impacts, strict=False))
     return Robustness(dimensions, ("x",) * issues, number)
+
+
+def robustness(judged: Robustness, scorer: NoiseSensitivity) -> float:
+    weights = {impact: getattr(scorer, impact) for impact in IMPACTS}
+    limits = {name: getattr(scorer, name) for name in ("discrepancy", "issue", "issue_limit")}
+    return noise_sensitivity.robustness(judged, weights, **limits)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from evalstone.errors import ConfigError
 from evalstone.scorers import TrajectoryQuality, TrajectoryWeights, parse_scorer
-from evalstone.scorers.agents.trajectory_quality import weighed
+from evalstone.scorers.agents.trajectory_quality import weighted_mean
 from evalstone.types import Failed, Sample, Skipped, Trajectory, TrajectoryExpectation
 from tests.fakes import outcome_of, score_of
 
@@ -87,7 +87,7 @@ def test_weights_are_the_caller_s_and_a_negative_one_is_0():
     sample = did(call("a"), call("b"), expected={"steps": ["a", "c"], "maxSteps": 2})
     assert value_of(sample, weights=TrajectoryWeights(accuracy=-1)) == 1
     assert value_of(sample, weights=TrajectoryWeights(efficiency=0)) == 0.5
-    assert weighed({"accuracy": 0.0}, TrajectoryWeights(accuracy=0)) == 1
+    assert weighted_mean({"accuracy": 0.0}, TrajectoryWeights(accuracy=0)) == 1
     made = parse_scorer({"name": "trajectory_quality", "weights": {"accuracy": 1}, "defaults": {"maxSteps": 3}})
     assert made == TrajectoryQuality(weights=TrajectoryWeights(accuracy=1), defaults={"max_steps": 3})
 

@@ -304,7 +304,8 @@ class JudgeEvaluator:
         reply = calls[-1].reply if calls else None
         if isinstance(outcome, Failed) and self.on_error == "raise":
             if any(call.answer is None for call in calls):
-                raise JudgeError(outcome.error, reply=outcome.reply, usage=usage, cost=cost, seconds=record.seconds)
+                kind = JudgeError if outcome.reply is None else ReplyError
+                raise kind(outcome.error, reply=outcome.reply, usage=usage, cost=cost, seconds=record.seconds)
             raise OutcomeError(outcome.error)
         score = outcome.value if isinstance(outcome, Score) else None
         decided = isinstance(outcome, Score) and not isinstance(outcome.evidence, Undecided)
