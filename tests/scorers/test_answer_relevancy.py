@@ -83,5 +83,5 @@ def test_an_unknown_word_fails_instead_of_counting_as_no(word: str):
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_0_to_1_is_refused(weight: float):
-    with pytest.raises(ConfigError, match="uncertainty_weight must be in"):
+    with pytest.raises(ConfigError, match="uncertainty_weight must be a number in"):
         AnswerRelevancy(uncertainty_weight=weight)

@@ -118,11 +118,11 @@ def test_an_unknown_match_fails():
 @pytest.mark.parametrize("name", ["exact_bonus", "missing", "contradiction", "extra"])
 @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
 def test_a_figure_that_is_no_number_from_0_is_refused(name: str, value: float):
-    with pytest.raises(ConfigError, match=f"{name} must be a number from 0"):
+    with pytest.raises(ConfigError, match=f"{name} must be a number of at least 0"):
         AnswerSimilarity(**cast(Any, {name: value}))
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_semantic_credit_outside_0_to_1_is_refused(value: float):
-    with pytest.raises(ConfigError, match="semantic must be in"):
+    with pytest.raises(ConfigError, match="semantic must be a number"):
         AnswerSimilarity(semantic=value)

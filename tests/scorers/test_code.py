@@ -166,7 +166,7 @@ def test_what_is_no_column_of_texts_is_refused_by_column_and_row(scorer: CodeSco
 
 
 def test_cells_of_other_columns_are_those_of_a_sample_too():
-    with pytest.raises(ConfigError, match="used_no_tools: column messages, row 2: messages must be"):
+    with pytest.raises(ConfigError, match="no_tool_calls: column messages, row 2: messages must be"):
         checks.used_no_tools().score_columns(messages=[[Message(role="user")], "hello"])
     with pytest.raises(ConfigError, match="column messages, row 1: messages must be Message values, not dict"):
         checks.used_no_tools().score_columns(messages=[[{"role": "user"}]])

@@ -293,7 +293,7 @@ def test_the_documentation_states_formula_range_direction_and_where_it_is_undefi
 @every
 @pytest.mark.parametrize("scale", [0, -1, float("nan"), float("inf"), 10**400, True, "1", None])
 def test_a_scale_that_is_no_positive_number_is_refused(kind: type[Scorer], scale: Any):
-    with pytest.raises(ConfigError, match=f"{kind.name}: scale must be a number, above 0"):
+    with pytest.raises(ConfigError, match=f"{kind.name}: scale must be a number above 0"):
         kind(scale=scale)
 
 

@@ -147,21 +147,21 @@ def test_a_reply_that_is_none_fails(reply: Any):
 
 @pytest.mark.parametrize("name", ["baseline", "noisy_query"])
 def test_an_empty_option_is_refused(name: str):
-    with pytest.raises(ConfigError, match=f"{name} must be a text that is not empty"):
+    with pytest.raises(ConfigError, match=f"{name} must be text that is not empty"):
         NoiseSensitivity(**cast(Any, {name: ""}))
 
 
 @pytest.mark.parametrize("impact", IMPACTS)
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_0_to_1_is_refused(impact: str, value: float):
-    with pytest.raises(ConfigError, match=f"the weight of impact {impact}"):
+    with pytest.raises(ConfigError, match=f"{impact} must be a number in"):
         NoiseSensitivity(**cast(Any, {impact: value}))
 
 
 @pytest.mark.parametrize("name", ["discrepancy", "issue", "issue_limit"])
 def test_a_penalty_that_is_no_number_from_0_is_refused(name: str):
     for value in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(ConfigError, match=f"{name} must be a number from 0"):
+        with pytest.raises(ConfigError, match=f"{name} must be a number of at least 0"):
             NoiseSensitivity(**cast(Any, {name: value}))
 
 

@@ -113,7 +113,7 @@ def test_a_budget_without_measurements_is_an_error_and_neither_0_nor_1():
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), "1", True, None])
 def test_a_weight_that_is_no_number_is_refused(weight: Any):
-    with pytest.raises(ConfigError, match="the weight accuracy must be a number"):
+    with pytest.raises(ConfigError, match="accuracy must be a number"):
         TrajectoryWeights(accuracy=weight)
 
 

@@ -325,10 +325,12 @@ def require_number(
         value = cast(object, getattr(owner, name))
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not low <= value <= high or (exclude_low and value == low):
-            lower = f"above {low:g}" if exclude_low else f"at least {low:g}"
-            allowed = lower if high == sys.float_info.max else f"{lower} and at most {high:g}"
+            if high == sys.float_info.max:
+                allowed = f"above {low:g}" if exclude_low else f"of at least {low:g}"
+            else:
+                allowed = f"in {'(' if exclude_low else '['}{low:g}, {high:g}]"
             label = getattr(owner, "name", type(owner).__name__)
-            raise ConfigError(f"{label}: {name} must be a number, {allowed}, not {shortened(repr(value), 40)}")
+            raise ConfigError(f"{label}: {name} must be a number {allowed}, not {shortened(repr(value), 40)}")
 
 
 def require_choice(scorer: Scorer, name: str, allowed: Sequence[object]) -> None:

@@ -127,10 +127,7 @@ def test_parameters_of_the_wrong_kind_are_refused():
         refused("exact_match", expected="a", ignore_case="no")
         == "exact_match: ignore_case must be True or False, not 'no'"
     )
-    assert (
-        refused("similarity", expected="a", threshold=2)
-        == "similarity: threshold must be a number, at least 0 and at most 1, not 2"
-    )
+    assert refused("similarity", expected="a", threshold=2) == "similarity: threshold must be a number in [0, 1], not 2"
     assert "not True" in refused("similarity", expected="a", threshold=True)
     assert "not nan" in refused("similarity", expected="a", threshold=float("nan"))
     assert refused("regex", pattern="(").startswith("regex: '(' is not a regular expression: ")

@@ -135,7 +135,7 @@ def test_single_braces_are_refused(question: str) -> None:
         ({"fields": ["answer"]}, "unknown sample field 'answer'"),
         ({"name": "my scorer"}, "letters, digits and underscores"),
         ({"name": "my-scorer"}, "letters, digits and underscores"),
-        ({"scale": 0}, "scale must be a positive number"),
+        ({"scale": 0}, "scale must be a number above 0"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], told: str) -> None:

@@ -78,7 +78,7 @@ def test_a_weighted_mark_is_the_mean_by_probability() -> None:
     score = score_of(scorer, SAMPLE, [reply])
     assert score.value == pytest.approx(((4 * 0.6 + 5 * 0.3) / 0.9 - 1) / 4)
     assert score.evidence.probabilities == pytest.approx({"4": 2 / 3, "5": 1 / 3})
-    assert score.evidence.mark == pytest.approx(13 / 3)
+    assert score.evidence.rating == pytest.approx(13 / 3)
     assert score.evidence.note == "weighted by the judge's probabilities"
 
 
@@ -126,8 +126,8 @@ def test_fields_say_what_is_shown_and_needed() -> None:
         ("Plain.", {"levels": True}, ConfigError, "levels must be a whole number"),
         ("Plain.", {"levels": 5.0}, ConfigError, "levels must be a whole number"),
         ("Plain.", {"steps": "one"}, ConfigError, "steps are a list"),
-        ("Plain.", {"steps": ["", " "]}, ConfigError, "a step must be a text that is not blank"),
-        ("Plain.", {"steps": ["one", 2]}, ConfigError, "a step must be a text that is not blank, not 2"),
+        ("Plain.", {"steps": ["", " "]}, ConfigError, "a step must be text that is not blank"),
+        ("Plain.", {"steps": ["one", 2]}, ConfigError, "a step must be text that is not blank, not 2"),
         ("Plain.", {"fields": []}, ConfigError, "fields is empty"),
         ("Plain.", {"fields": ["answer"]}, ConfigError, "unknown sample field 'answer'"),
         (" ", {}, ConfigError, "the criterion is empty"),

@@ -28,19 +28,19 @@ OWN = [
 
 def test_a_table_with_a_kind_is_a_scorer() -> None:
     table = {
-        "kind": "classify",
+        "kind": "llm_classifier",
         "name": "polite",
         "question": "Is {{output}} polite?",
         "choices": {"yes": 1, "no": 0},
         "abstain": "unclear",
     }
     assert parse_scorer(table) == LLMClassifier("Is {{output}} polite?", name="polite", abstain="unclear")
-    plain = {"kind": "criteria", "name": "plain", "text": "Plain.", "fields": ["output"], "steps": ["one"]}
+    plain = {"kind": "geval", "name": "plain", "text": "Plain.", "fields": ["output"], "steps": ["one"]}
     assert parse_scorer(plain) == GEval("Plain.", name="plain", fields=("output",), steps=("one",))
 
 
 def test_one_can_be_written_on_the_command_line() -> None:
-    assert parse_scorer("classify(question='Is {{output}} kind?', scale=10)") == LLMClassifier(
+    assert parse_scorer("llm_classifier(question='Is {{output}} kind?', scale=10)") == LLMClassifier(
         "Is {{output}} kind?", scale=10
     )
 
@@ -49,8 +49,8 @@ def test_one_can_be_written_on_the_command_line() -> None:
     ("table", "told"),
     [
         ({"kind": "clasify", "question": "x"}, "unknown kind of scorer 'clasify'; did you mean classify"),
-        ({"kind": "classify", "queston": "x"}, "unknown parameter 'queston'; did you mean question"),
-        ({"kind": "classify"}, "question"),
+        ({"kind": "llm_classifier", "queston": "x"}, "unknown parameter 'queston'; did you mean question"),
+        ({"kind": "llm_classifier"}, "question"),
         ({"kind": 3}, "unknown kind of scorer"),
         ("no_such_module:x", "cannot be imported"),
         ("json:no_such_name", "cannot be imported"),

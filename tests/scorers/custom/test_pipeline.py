@@ -227,7 +227,7 @@ def test_a_hole_that_nothing_fills_is_refused_when_the_pipeline_is_built(steps: 
         ({"score": PromptStep("{{output}}?", bool)}, "the answer of the step score is a number"),
         ({"score": quarter, "reason": PromptStep("{{output}}?", bool)}, "the answer of the step reason is text"),
         ({"score": quarter, "needs": ["answer"]}, "unknown sample field 'answer'"),
-        ({"score": quarter, "scale": 0}, "scale must be a positive number"),
+        ({"score": quarter, "scale": 0}, "scale must be a number above 0"),
     ],
 )
 def test_wrong_steps_are_refused(steps: dict[str, Any], told: str) -> None:

@@ -51,7 +51,7 @@ class InstructionAlignment(Scorer):
         texts = lines_of(self.instructions) if isinstance(self.instructions, str) else tuple(self.instructions)
         for text in cast("tuple[object, ...]", texts):
             if not isinstance(text, str) or not text.strip():
-                raise ConfigError(f"{self.name}: an instruction must be a text that is not blank, not {text!r}")
+                raise ConfigError(f"{self.name}: an instruction must be text that is not blank, not {text!r}")
         object.__setattr__(self, "instructions", texts)
         if self.none_applicable is not None:
             require_number(self, "none_applicable", high=1)
