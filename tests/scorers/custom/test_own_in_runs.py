@@ -48,13 +48,13 @@ def test_one_can_be_written_on_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ({"kind": "clasify", "question": "x"}, "unknown kind of scorer 'clasify'; did you mean classify"),
+        ({"kind": "clasify", "question": "x"}, "unknown kind of scorer 'clasify'; did you mean llm_classifier"),
         ({"kind": "llm_classifier", "queston": "x"}, "unknown parameter 'queston'; did you mean question"),
         ({"kind": "llm_classifier"}, "question"),
         ({"kind": 3}, "unknown kind of scorer"),
         ("no_such_module:x", "cannot be imported"),
         ("json:no_such_name", "cannot be imported"),
-        ("json:dumps", "json:dumps is no scorer"),
+        ("json:dumps", "json:dumps is not a scorer"),
         (":x", "cannot be imported"),
     ],
 )
@@ -105,7 +105,7 @@ def test_the_command_line_takes_them_from_a_file_and_from_a_module(tmp_path: Pat
     )
     (tmp_path / "run.toml").write_text(
         'data = "data.jsonl"\njudge = "openai/gpt-4o-mini"\nledger = "ledger.db"\nout = "out"\n'
-        'scorers = ["my_scorers:short", { kind = "classify", name = "polite", question = "Is {{output}} polite?" }]\n'
+        'scorers = ["my_scorers:short", { kind = "llm_classifier", name = "polite", question = "Is {{output}} polite?" }]\n'
         "[min]\npolite = 0.5\n"
     )
     with serving() as server:

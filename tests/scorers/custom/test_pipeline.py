@@ -226,7 +226,7 @@ def test_a_hole_that_nothing_fills_is_refused_when_the_pipeline_is_built(steps: 
         ({"score": "half"}, "the step score must be a function or a PromptStep, not str"),
         ({"score": PromptStep("{{output}}?", bool)}, "the answer of the step score is a number"),
         ({"score": quarter, "reason": PromptStep("{{output}}?", bool)}, "the answer of the step reason is text"),
-        ({"score": quarter, "needs": ["answer"]}, "unknown sample field 'answer'"),
+        ({"score": quarter, "required_fields": ["answer"]}, "unknown sample field 'answer'"),
         ({"score": quarter, "scale": 0}, "scale must be a number above 0"),
     ],
 )
