@@ -73,7 +73,7 @@ def test_a_run_shows_a_table_and_writes_records_and_summary(tmp_path: Path, data
         "scored",
         "skipped",
         "failed",
-        "lexical@2",
+        "lexical@3",
         "Rome is on Mars",
         "Next:",
     ):
@@ -84,7 +84,7 @@ def test_a_run_shows_a_table_and_writes_records_and_summary(tmp_path: Path, data
     assert Record.from_dict(rows[0]).value == 1.0
     summary = json.loads((tmp_path / "res" / "summary.json").read_text())
     assert [line["scored"] for line in summary["scorers"]] == [2, 2]
-    assert summary["judge"]["identity"] == "lexical@2"
+    assert summary["judge"]["identity"] == "lexical@3"
 
 
 def test_a_run_can_be_shown_again_from_its_folder_and_from_the_ledger(tmp_path: Path, data: Path) -> None:

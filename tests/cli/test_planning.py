@@ -71,7 +71,7 @@ def test_an_empty_judge_is_no_judge(tmp_path: Path, data: str) -> None:
 
 def test_a_question_that_was_refused_is_not_said_to_be_answered(tmp_path: Path) -> None:
     done = evalstone(tmp_path, "score", "-s", "toxicity", "--output", "x")
-    assert "find_toxicity, not answered by lexical@2" in done.stdout
+    assert "find_toxicity, not answered by lexical@3" in done.stdout
 
 
 def test_results_with_missing_records_are_said_to_be_unfinished(tmp_path: Path, data: str) -> None:

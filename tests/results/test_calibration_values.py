@@ -145,7 +145,7 @@ def test_calibrations_are_kept_beside_the_ledger_and_found_by_judge_and_scorer(t
     file = keep(learned(SEPARATED), ledger)
     assert file.parent == tmp_path / "runs" / "calibrations" == calibrations_folder(f"sqlite:///{ledger}")
     assert calibration_for("lexical@1", "faithfulness@1", ledger) == learned(SEPARATED)
-    assert calibration_for("lexical@2", "faithfulness@1", ledger) is None
+    assert calibration_for("lexical@3", "faithfulness@1", ledger) is None
     assert list_calibrations(file.parent) == (learned(SEPARATED),)
     keep(SEPARATED, ledger)
     assert list_calibrations(ledger) == (SEPARATED,)

@@ -38,7 +38,7 @@ def lost_batch(folder: Path, model: str = OPENAI) -> str:
         (row,) = batches.open_batches(ledger, ModelJudge(model).identity)
         with ledger.transaction(writing=True) as connection:
             an_hour_ago = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
-            connection.exec_driver_sql(f"UPDATE batches SET remote = NULL, made = '{an_hour_ago}'")
+            connection.exec_driver_sql(f"UPDATE batches SET remote = NULL, created = '{an_hour_ago}'")
     return row.id
 
 
@@ -111,7 +111,7 @@ def test_a_batch_that_a_running_process_is_submitting_is_left_to_it(
         assert other.resume(other.runs()[0].plan) is not None
         assert not run().complete
         assert not server.batches
-        other.free_leases()
+        other.release_leases()
     assert run().batches == ("batch_0",)
     assert first.id
 

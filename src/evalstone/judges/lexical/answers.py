@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalstone._core.text import numbers, sentences, tokens, words
-from evalstone.judges.lexical.claim_features import read
 from evalstone.judges.lexical.claim_splitter import is_refusal
+from evalstone.judges.lexical.features import read
 from evalstone.judges.lexical.model import Model
 from evalstone.judges.lexical.passages import prepared
 from evalstone.judges.lexical.tokens import Lexicon, content, denied, is_negated, stems_of

@@ -10,7 +10,7 @@ from evalstone.judges.base import Judge
 from evalstone.questions.base import Answer, ContextLimits, Question
 
 if TYPE_CHECKING:
-    from evalstone.judges.lexical.model_card import Card
+    from evalstone.judges.lexical.model import Card
 
 A = TypeVar("A")
 
@@ -37,7 +37,7 @@ class LexicalJudge(Judge):
 
     @property
     def identity(self) -> str:
-        return "lexical@2"
+        return "lexical@3"
 
     @property
     def room(self) -> ContextLimits:
@@ -46,7 +46,7 @@ class LexicalJudge(Judge):
     @property
     def card(self) -> Card:
         """What was measured of this judge, by data set."""
-        from evalstone.judges.lexical.model_card import card  # noqa: PLC0415 - only who wants it
+        from evalstone.judges.lexical.model import card  # noqa: PLC0415 - only who wants it
 
         return card()
 
