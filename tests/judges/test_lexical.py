@@ -85,9 +85,9 @@ def test_an_answer_is_valid_without_a_call_and_names_its_judge(kind: str):
     assert answer.judge == LexicalJudge().identity
     assert (answer.reply, answer.usage, answer.cost) == (None, NO_USAGE, 0.0)
     assert answer.confidence is None or 0.5 <= answer.confidence <= 1
-    if answer.alternatives is not None:
-        assert sum(answer.alternatives.values()) == pytest.approx(1)
-        assert answer.value.verdict == max(answer.alternatives, key=lambda label: answer.alternatives[label])
+    if (alternatives := answer.alternatives) is not None:
+        assert sum(alternatives.values()) == pytest.approx(1)
+        assert alternatives[answer.value.verdict] == max(alternatives.values())
 
 
 def test_claims_are_the_sentences_that_assert_something():

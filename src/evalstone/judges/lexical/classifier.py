@@ -15,7 +15,7 @@ from evalstone.questions.claims import ClaimVerdict
 
 LONGEST_QUOTE = 160
 MOST_NAMED = 6
-# Outside of what it was trained on the judge keeps half of its log odds, by judgement: nothing was measured there.
+# The log odds are halved outside the training data. Not fitted: nothing was measured there.
 KEPT_OUTSIDE = 0.5
 # Four of five responses with another figure or a negation more or less were not supported, whatever their z.
 CONFLICTED = 0.2
@@ -84,17 +84,17 @@ def check_response(text: str, passages: Passages, model: Model) -> ResponseFindi
     support = logistic(logit * KEPT_OUTSIDE if outside else logit)
     if any(conflict(one) for one in found):
         support = min(support, CONFLICTED)
-    told = [f"{support:.2f} that the passages support all of it"]
+    reasons = [f"{support:.2f} that the passages support all of it"]
     if not claims:
-        told.append("it makes no claim to look for")
+        reasons.append("it makes no claim to look for")
     elif not passages.pieces:
-        told.append("there is no text to check it against")
+        reasons.append("there is no text to check it against")
     else:
         least = min(range(len(found)), key=lambda place: model.z([found[place].values]))
-        told.append(f'supported least: "{quote(claims[least])}": {_why(found[least])}')
+        reasons.append(f'supported least: "{quote(claims[least])}": {_why(found[least])}')
     if outside:
-        told.append(f"less sure than usual: {outside}")
-    return ResponseFinding(support, "; ".join(told))
+        reasons.append(f"less sure than usual: {outside}")
+    return ResponseFinding(support, "; ".join(reasons))
 
 
 def _why(found: Evidence) -> str:

@@ -1,4 +1,4 @@
-"""The judge that asks nobody: it answers by comparing words and numbers."""
+"""`LexicalJudge`: answers offline by comparing words and numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
-# Nothing is too long for it, and a response is weighed as a whole.
+# No text is too long, and a response is judged as a whole.
 _ROOM = ContextLimits(tokens=10**9, items=10**9, whole=True)
 
 
@@ -45,13 +45,13 @@ class LexicalJudge(Judge):
 
     @property
     def card(self) -> Card:
-        """What was measured of this judge, by data set."""
-        from evalstone.judges.lexical.model import card  # noqa: PLC0415 - only who wants it
+        """The measured accuracy of this judge, by dataset."""
+        from evalstone.judges.lexical.model import card  # noqa: PLC0415 - loaded on demand
 
         return card()
 
     async def answer(self, question: Question[A]) -> Answer[A]:
-        from evalstone.judges.lexical.dispatch import answer_to  # noqa: PLC0415 - dear to import, for runs without it
+        from evalstone.judges.lexical.dispatch import answer_to  # noqa: PLC0415 - slow to import, for runs without it
 
         started = time.perf_counter()
         value, confidence, alternatives = answer_to(question)

@@ -1,4 +1,4 @@
-"""The trained part of the judge: what each stem counts, what each measure counts, and from sums to probabilities.
+"""The trained part of the judge: weights of stems and measures, curves to probabilities, and the measured accuracy.
 
     z = intercept + Σ weight · (mean - standard deviation of the measure over the claims of a response)
     P(the passages support the whole response) = 1 / (1 + exp(-(slope · z + offset for the form of the texts)))
@@ -46,22 +46,23 @@ class Curve:
 
 @dataclass(frozen=True)
 class Model:
-    """What training found.
-
-    weights, intercept: of z. response: the curve of a whole response, over z, z where the passages are fields, whether
-    they are, and whether the response is short. claim, field_claim: those of one claim, over its z, where supported and
-    unsupported ones are equally frequent. passage: relevance of a passage, over recall, BM25 and the best sentence.
-    statement: relevance of a statement, over what it and the whole answer have of the question.
-    """
+    """The fitted parameters."""
 
     lexicon: Lexicon
     weights: tuple[float, ...]
+    """The weights in z, one for each measure."""
     intercept: float
     response: Curve
+    """P(a whole response is supported), over z, z where the passages are fields, whether they are, and whether the
+    response is short."""
     claim: Curve
+    """P(one claim is supported), over its z, if half of all claims are."""
     field_claim: Curve
+    """The same where the passages are fields."""
     passage: Curve
+    """P(a passage is relevant), over recall, BM25 and its best sentence."""
     statement: Curve
+    """P(a statement is relevant), over the shares of the question in the statement and in the whole answer."""
 
     def z(self, claims: Sequence[Sequence[float]]) -> float:
         """The weighted sum for a response with these claims, each as its measures."""
@@ -77,8 +78,8 @@ class Model:
 
 
 def pooled(claims: Sequence[Sequence[float]]) -> list[float]:
-    """For each measure its mean over the claims less its standard deviation: one claim without support weighs more
-    than the mean alone would let it. A response without claims lacks nothing."""
+    """For each measure, its mean over the claims minus its standard deviation. One unsupported claim then counts more
+    than in the mean alone. A response without claims lacks nothing."""
     if len(claims) < 2:
         return list(claims[0] if claims else IDEAL)
     count = len(claims)
