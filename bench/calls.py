@@ -44,7 +44,7 @@ async def asked_by(scorer: Scorer) -> set[str]:
 
     async def ask(question: Question[A]) -> A:
         asked.add(question.fingerprint)
-        return question.read(json.dumps(question.example()))
+        return question.parse(json.dumps(question.example()))
 
     await scorer.run(ask, SAMPLE)
     return asked

@@ -14,7 +14,8 @@ from rich.console import Console
 
 from evalstone import Sample, ScriptedJudge, evaluate
 from evalstone.datasets import load
-from evalstone.report import read_run, show_run, write_run
+from evalstone.report import show_run
+from evalstone.results.files import read_run, write_run
 from tests.serving import obliging, serving
 
 HOSTILE = [

@@ -48,7 +48,7 @@ def test_the_judge_is_a_value_that_says_what_it_cannot_see():
     assert judge == pickle.loads(pickle.dumps(judge)) == LexicalJudge()
     assert hash(judge) == hash(LexicalJudge())
     assert judge.identity == "lexical@3"
-    assert not judge.costly
+    assert not judge.cacheable
     assert "not meaning" in judge.note
 
 

@@ -71,7 +71,7 @@ def test_a_judge_that_gives_one_score_to_all_is_told():
 
 
 def test_a_hostile_reason_for_an_end_cannot_move_the_terminal():
-    made = dataclasses.replace(calibrate(rows("yes", "no"), ledger=None), ended="\x1b[2J the judge said so")
+    made = dataclasses.replace(calibrate(rows("yes", "no"), ledger=None), stop_reason="\x1b[2J the judge said so")
     assert "\x1b" not in "".join(cautions(made))
     assert any("the judge said so" in caution for caution in cautions(made))
 
@@ -88,11 +88,11 @@ def test_hostile_words_and_names_cannot_move_the_terminal():
     data = [{**row, "\x1b[2Jlabel": row["label"]} for row in rows("yes", "no")]
     for row in data:
         del row["label"]
-    from evalstone import Labelling  # noqa: PLC0415 - where it is used
+    from evalstone import LabelConfig  # noqa: PLC0415 - where it is used
 
-    labelling = Labelling(columns=("\x1b[2Jlabel",), positive=("yes",))
+    labelling = LabelConfig(columns=("\x1b[2Jlabel",), positive=("yes",))
     data[1]["\x1b[2Jlabel"] = hostile
-    told = shown(calibrate(data, ledger=None, labelling=labelling))
+    told = shown(calibrate(data, ledger=None, config=labelling))
     assert "\x1b" not in told
     assert "\u202e" not in told
     assert "\\u001b[31mno\\u202e = no" in told

@@ -20,7 +20,7 @@ def hostile_run(score: str) -> Run:
 
 
 def test_hostile_samples_bring_nothing_into_the_page_of_a_comparison() -> None:
-    compared = compare(hostile_run("0.5"), hostile_run("0.75"), by="kind")
+    compared = compare(hostile_run("0.5"), hostile_run("0.75"), slice_by="kind")
     seen = Seen("".join(comparison_page(replace(compared, names={"A": HOSTILE[1], "B": HOSTILE[9]}))))
     tags = [tag for tag, _ in seen.elements]
     assert (tags.count("script"), tags.count("style"), tags.count("img"), tags.count("base")) == (0, 1, 0, 0)
@@ -46,7 +46,7 @@ def test_the_answers_of_both_runs_stand_side_by_side() -> None:
 
 
 def test_rows_of_the_markdown_have_the_same_number_of_cells_whatever_the_samples_hold() -> None:
-    compared = compare(hostile_run("0.5"), hostile_run("0.75"), by="kind")
+    compared = compare(hostile_run("0.5"), hostile_run("0.75"), slice_by="kind")
     rows = [line for line in comparison_markdown(compared) if line.startswith("|")]
     assert {row.replace("\\|", "").count("|") for row in rows} == {10, 12}
 

@@ -6,7 +6,7 @@ import pytest
 
 from evalstone.errors import ConfigError
 from evalstone.questions import CompareStatements, Comparison, Contradiction, ListStatements, StatementMatch
-from evalstone.questions.similarity import Match
+from evalstone.questions.statements import Match
 from evalstone.scorers import AnswerSimilarity
 from evalstone.scorers.rag.answer_similarity import similarity
 from evalstone.types import Failed, Sample, Skipped

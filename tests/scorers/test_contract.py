@@ -77,7 +77,7 @@ def replies(draw: st.DrawFn, schema: Mapping[str, Any], question: Question[Any])
 
 @st.composite
 def some_reply(draw: st.DrawFn, question: Question[Any]) -> str:
-    schema = question.schema()
+    schema = question.json_schema
     if schema is None:
         return draw(st.sampled_from(["Yes", "No"]))
     return json.dumps(replies(draw, schema, question))

@@ -161,7 +161,7 @@ def test_a_penalty_that_is_no_number_from_0_is_refused(name: str):
 
 def test_dimensions_are_asked_for_by_name_with_the_reason_first():
     _, judge = record_of(SCORER, SAMPLE, [by_name("none")])
-    schema: Any = judge.asked[0].schema()
+    schema: Any = judge.asked[0].json_schema
     members = schema["properties"]["dimensions"]
     assert tuple(members["properties"]) == tuple(members["required"]) == DIMENSIONS
     assert all(list(item["properties"]) == ["reason", "impact"] for item in members["properties"].values())

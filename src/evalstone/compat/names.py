@@ -181,7 +181,7 @@ RAGAS = (
     Counterpart("ExactMatch", "equals(expected='…')", "against a text of the scorer, not the sample's reference"),
     Counterpart("StringPresence", "includes(expected='…')", "against a text of the scorer, not the sample's reference"),
     Counterpart("SummarizationScore", "summarization", "the lower of two shares; theirs is a weighted mean"),
-    Counterpart("AspectCritic", "classify(question='…')", "yes is 1 and no is 0; the question may have holes"),
+    Counterpart("AspectCritic", "classify(question='…')", "yes is 1 and no is 0; the question may have placeholders"),
     Counterpart("SimpleCriteriaScore", "criteria(text='…')", "divided by the range of the scale"),
     Counterpart("RubricsScore", "criteria(text='…')", "divided by the range of the scale"),
     Counterpart(

@@ -133,7 +133,7 @@ def _answers_of(record: Record) -> Iterator[dict[str, Any]]:
                 seconds=call.seconds,
                 confidence=call.confidence,
                 alternatives=call.alternatives,
-                repeat_index=call.number,
+                repeat_index=call.repeat_index,
                 written=time.time(),
             )
             yield to_row(answer)

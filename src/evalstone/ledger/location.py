@@ -7,6 +7,7 @@ from pathlib import Path
 
 from evalstone.errors import ConfigError
 
+DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
 SCHEMES = ("sqlite", "postgresql", "postgres", "postgresql+psycopg")
 EXPECTED = "expected a path, sqlite:///path/to/file.db or postgresql://user@host/database"
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from evalstone.report.reliability import reliability_lines
 from evalstone.report.terminal import safe
 from evalstone.results.calibration import Calibration
-from evalstone.results.calibration.measures import Annotators, Measures, Verdicts, measured
+from evalstone.results.calibration_measures import Annotators, CalibrationMeasures, Verdicts, measure
 from evalstone.stats.intervals import Interval
 from evalstone.stats.roc import auroc
 
@@ -30,10 +30,10 @@ _ROWS: Mapping[str, Callable[[Verdicts], Interval | float | None]] = {
 
 def show_calibration(calibration: Calibration, console: Console) -> None:
     """Print a calibration: what was compared, the confusion tables, the measures, the reliability diagram."""
-    found = measured(calibration)
+    found = measure(calibration)
     for line in _heading(calibration):
         console.print(line)
-    for one in (found.usual, found.chosen):
+    for one in (found.at_default, found.at_fitted):
         if one is not None:
             console.print(_confusion(one))
     console.print(_verdicts(calibration, found))
@@ -78,8 +78,8 @@ def cautions(calibration: Calibration) -> list[str]:
         )
     if calibration.skipped or calibration.failed:
         told.append(f"{calibration.skipped} labelled samples were skipped and {calibration.failed} failed.")
-    if calibration.ended:
-        told.append(f"the run ended before its end ({safe(calibration.ended)}); the calibration was not kept.")
+    if calibration.stop_reason:
+        told.append(f"the run ended before its end ({safe(calibration.stop_reason)}); the calibration was not kept.")
     return told
 
 
@@ -90,7 +90,7 @@ def _heading(calibration: Calibration) -> Iterable[Text]:
     words = [f"{safe(word, 40)} = {'yes' if share else 'no'}" for word, share in calibration.words.items()]
     more = [f"and {len(words) - MOST_WORDS} more"] * (len(words) > MOST_WORDS)
     read = "".join(f"; {', '.join([*words[:MOST_WORDS], *more])}" for _ in words[:1])
-    yield Text(f"Labels: {columns}{read}; yes from {calibration.cut:g} on", style="dim")
+    yield Text(f"Labels: {columns}{read}; yes from {calibration.label_threshold:g} on", style="dim")
 
 
 def _confusion(one: Verdicts) -> Table:
@@ -101,29 +101,29 @@ def _confusion(one: Verdicts) -> Table:
     return table
 
 
-def _verdicts(calibration: Calibration, found: Measures) -> Table:
-    chosen, learned = found.chosen, calibration.threshold
-    headers = [f"\nat {found.usual.threshold:.4g}, as it stands", "\n95 % interval"]
+def _verdicts(calibration: Calibration, found: CalibrationMeasures) -> Table:
+    chosen, learned = found.at_fitted, calibration.threshold
+    headers = [f"\nat {found.at_default.threshold:.4g}, as it stands", "\n95 % interval"]
     if chosen is not None and learned is not None:
-        best = learned.measure.replace("_", " ")
+        best = learned.objective.replace("_", " ")
         headers += [f"at {chosen.threshold:.4g}, best\n{best}", "\n95 % interval", "cross-\nvalidated"]
     table = _table("", *headers)
     for name, value in _ROWS.items():
-        cells = _cells(value(found.usual))
+        cells = _cells(value(found.at_default))
         if chosen is not None and learned is not None:
-            same = learned.measure.replace("_", " ") in (name.lower(), name.lower().removeprefix("cohen's "))
+            same = learned.objective.replace("_", " ") in (name.lower(), name.lower().removeprefix("cohen's "))
             cells += [*_cells(value(chosen)), _number(learned.cross_validated) if same else ""]
         table.add_row(name, *cells)
     return table
 
 
-def _ranking(calibration: Calibration, found: Measures) -> Iterable[Text]:
+def _ranking(calibration: Calibration, found: CalibrationMeasures) -> Iterable[Text]:
     area, spread = _cells(found.auroc)
     yield Text(f"\nAUROC {area}" + (f" ({spread})" if spread else ""))
-    direction = "above" if found.error >= 0 else "below"
+    direction = "above" if found.mean_error >= 0 else "below"
     yield Text(
-        f"Scores lie {abs(found.error):.3f} {direction} the labels on average, {found.distance:.3f} from them; "
-        f"Krippendorff's alpha of the two: {_number(found.alpha['ordinal'])} ordinal, "
+        f"Scores lie {abs(found.mean_error):.3f} {direction} the labels on average, "
+        f"{found.mean_absolute_error:.3f} from them; Krippendorff's alpha of the two: {_number(found.alpha['ordinal'])} ordinal, "
         f"{_number(found.alpha['interval'])} interval (scale {calibration.scale:g})"
     )
 
@@ -131,18 +131,18 @@ def _ranking(calibration: Calibration, found: Measures) -> Iterable[Text]:
 def _annotators(calibration: Calibration, found: Annotators) -> Text:
     alpha = ", ".join(f"{_number(value)} {level}" for level, value in found.alpha.items())
     lines = [
-        f"\n{found.columns} annotators among themselves: Fleiss' kappa {_number(found.fleiss)}, "
-        f"Gwet's AC1 {_number(found.ac1)}",
+        f"\n{found.columns} annotators among themselves: Fleiss' kappa {_number(found.fleiss_kappa)}, "
+        f"Gwet's AC1 {_number(found.gwet_ac1)}",
         f"  Krippendorff's alpha {alpha}",
     ]
     names = calibration.columns if len(calibration.columns) == found.columns else ()
-    for number, kappa in enumerate(found.each):
+    for number, kappa in enumerate(found.judge_kappa):
         name = safe(names[number], 40) if names else f"annotator {number + 1}"
         lines.append(f"  the judge with {name}: Cohen's kappa {' '.join(_cells(kappa))}")
     return Text("\n".join(lines))
 
 
-def _probabilities(calibration: Calibration, found: Measures) -> Table:
+def _probabilities(calibration: Calibration, found: CalibrationMeasures) -> Table:
     table = _table("\nas a probability of yes", "\nECE", "\nBrier", "")
     if found.raw is not None:
         table.add_row("scores as they stand", _number(found.raw.ece), _number(found.raw.brier), "")

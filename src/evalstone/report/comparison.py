@@ -11,10 +11,10 @@ from rich.text import Text
 from evalstone.report.csv import csv_rows
 from evalstone.report.markdown import literal, literal_cell, prose, table
 from evalstone.report.terminal import safe
-from evalstone.results.compare import ADJUSTMENT_NAMES, Compared, Line
+from evalstone.results.compare import CORRECTION_NAMES, Comparison, ScorerComparison
 
-SIGNS = {"better": "▲ better", "worse": "▼ worse", "unclear": "unclear"}
-STYLES = {"better": "green", "worse": "red", "unclear": "dim"}
+SIGNS = {"better": "▲ better", "worse": "▼ worse", "inconclusive": "unclear"}
+STYLES = {"better": "green", "worse": "red", "inconclusive": "dim"}
 HEADER = ("A", "B", "difference", "95 % interval", "p", "win/tie/loss", "effect")
 
 
@@ -29,12 +29,12 @@ def p_told(p_value: float) -> str:
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
-def digits_of(line: Line) -> int:
+def digits_of(line: ScorerComparison) -> int:
     """How many digits a scorer's values are shown with."""
     return 3 if line.info.scale <= 1 else 2
 
 
-def spread(line: Line) -> str:
+def spread(line: ScorerComparison) -> str:
     """The interval of the difference."""
     found, digits = line.result.difference, digits_of(line)
     return (
@@ -44,7 +44,7 @@ def spread(line: Line) -> str:
     )
 
 
-def cells(line: Line) -> tuple[str, ...]:
+def cells(line: ScorerComparison) -> tuple[str, ...]:
     """The numbers of a line, in the order of the header."""
     result, digits = line.result, digits_of(line)
     return (
@@ -52,36 +52,36 @@ def cells(line: Line) -> tuple[str, ...]:
         f"{result.mean_b:.{digits}f}",
         signed(result.difference.mean, digits),
         spread(line),
-        p_told(line.p_value),
+        p_told(line.adjusted_p_value),
         f"{result.wins}/{result.ties}/{result.losses}",
         "-" if result.dz is None else signed(result.dz, 2),
     )
 
 
-def notes(compared: Compared) -> Iterator[str]:
+def notes(compared: Comparison) -> Iterator[str]:
     """What a reader must know: how the runs differ, how p-values are adjusted, what is missing or few."""
-    yield from (f"{text}." for text in compared.told)
-    way = ADJUSTMENT_NAMES[compared.adjustment]
-    moved = [line for line in compared.lines if line.result.ties < line.result.n]
-    tests = dict.fromkeys(line.result.test.name for line in moved or compared.lines)
+    yield from (f"{text}." for text in compared.notes)
+    way = CORRECTION_NAMES[compared.correction]
+    moved = [line for line in compared.scorers if line.result.ties < line.result.n]
+    tests = dict.fromkeys(line.result.test.name for line in moved or compared.scorers)
     yield (
         f"Differences are those of each run from A, paired by sample; p by {' or '.join(tests)}, adjusted by {way}; "
-        f"comparisons: {len(compared.lines)}. Effect: mean difference in standard deviations of the differences."
+        f"comparisons: {len(compared.scorers)}. Effect: mean difference in standard deviations of the differences."
     )
     yield from (f"{line.title}, {line.a} and {line.b}: {other_tests(line)}, not adjusted." for line in moved)
-    for title, found in compared.friedman.items():
+    for title, found in compared.all_runs.items():
         if found.friedman is not None:
             told = f"{found.friedman.name} p {p_told(found.friedman.p_value)}"
             yield f"{title}: over all {len(compared.runs)} runs and {found.n} samples, {told}."
-    for line in compared.lines:
-        if line.one_sided:
-            left = f"samples with a score in one run only are left out: {line.one_sided}"
+    for line in compared.scorers:
+        if line.unpaired:
+            left = f"samples with a score in one run only are left out: {line.unpaired}"
             yield f"{line.title}, {line.a} and {line.b}: {left}."
         if line.result.caution:
             yield f"{line.title}, {line.a} and {line.b}: {line.result.caution}."
 
 
-def other_tests(line: Line) -> str:
+def other_tests(line: ScorerComparison) -> str:
     """What Wilcoxon's test says of the same differences, and McNemar's where samples pass or fail."""
     ranks, changed = line.result.wilcoxon, line.result.mcnemar
     told = f"{ranks.name} p {p_told(ranks.p_value)}"
@@ -90,7 +90,7 @@ def other_tests(line: Line) -> str:
     return f"{told}, McNemar p {p_told(changed.p_value)} ({changed.gained} gained, {changed.lost} lost)"
 
 
-def run_lines(compared: Compared) -> Iterator[tuple[str, str]]:
+def run_lines(compared: Comparison) -> Iterator[tuple[str, str]]:
     """The name of each run and what it is."""
     for letter, run in compared.runs.items():
         called = compared.names.get(letter, "")
@@ -98,13 +98,13 @@ def run_lines(compared: Compared) -> Iterator[tuple[str, str]]:
         yield letter, f"{called}: {told}" if called and called != run.id else told
 
 
-def pairs(compared: Compared) -> Iterator[tuple[str, Sequence[Line]]]:
+def pairs(compared: Comparison) -> Iterator[tuple[str, Sequence[ScorerComparison]]]:
     """The lines of each pair of runs, under the name of the second."""
     for name in list(compared.runs)[1:]:
-        yield name, [line for line in compared.lines if line.b == name]
+        yield name, [line for line in compared.scorers if line.b == name]
 
 
-def show_comparison(compared: Compared, console: Console, *, most: int = 3) -> None:
+def show_comparison(compared: Comparison, console: Console, *, most: int = 3) -> None:
     """Print a comparison. most: how many of the most changed samples are shown for each scorer."""
     for name, told in run_lines(compared):
         console.print(Text.assemble((name, "bold"), f"  {safe(told)}"))
@@ -121,7 +121,7 @@ def show_comparison(compared: Compared, console: Console, *, most: int = 3) -> N
     _show_changes(compared, console, most)
 
 
-def _table(lines: Sequence[Line], name: str) -> Table:
+def _table(lines: Sequence[ScorerComparison], name: str) -> Table:
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     made.add_column("scorer")
     if any(line.field for line in lines):
@@ -132,12 +132,12 @@ def _table(lines: Sequence[Line], name: str) -> Table:
     made.add_column(f"{name} is")
     for line in lines:
         place = (Text(safe(f"{line.field}={line.key}", 60)), str(line.result.n)) if line.field else ()
-        made.add_row(Text(line.title), *place, *cells(line), Text(SIGNS[line.sign], style=STYLES[line.sign]))
+        made.add_row(Text(line.title), *place, *cells(line), Text(SIGNS[line.verdict], style=STYLES[line.verdict]))
     return made
 
 
-def _show_changes(compared: Compared, console: Console, most: int) -> None:
-    for line in compared.lines:
+def _show_changes(compared: Comparison, console: Console, most: int) -> None:
+    for line in compared.scorers:
         if line.changes and most:
             console.print(Text(f"\nMost changed: {line.title}, {line.a} to {line.b}", style="bold"))
         for change in line.changes[:most]:
@@ -145,7 +145,7 @@ def _show_changes(compared: Compared, console: Console, most: int) -> None:
             console.print(Text.assemble((safe(change.sample, 80), "cyan"), told))
 
 
-def comparison_markdown(compared: Compared, *, most: int = 3) -> Iterator[str]:
+def comparison_markdown(compared: Comparison, *, most: int = 3) -> Iterator[str]:
     """A comparison as lines of Markdown. most: how many of the most changed samples are shown for each scorer."""
     yield "### Comparison"
     yield ""
@@ -161,7 +161,7 @@ def comparison_markdown(compared: Compared, *, most: int = 3) -> Iterator[str]:
             yield from ("", "</details>")
     yield ""
     yield from (f"- {prose(told)}" for told in notes(compared))
-    changed = [line for line in compared.lines if line.changes[:most]]
+    changed = [line for line in compared.scorers if line.changes[:most]]
     if changed:
         yield from ("", "<details><summary>Most changed</summary>", "")
     for line in changed:
@@ -171,9 +171,9 @@ def comparison_markdown(compared: Compared, *, most: int = 3) -> Iterator[str]:
         yield from ("", "</details>")
 
 
-def _row(line: Line) -> Sequence[str]:
+def _row(line: ScorerComparison) -> Sequence[str]:
     place = (literal_cell(f"{line.field}={line.key}", 60), str(line.result.n)) if line.field else ()
-    return (prose(line.title), *place, *cells(line), SIGNS[line.sign])
+    return (prose(line.title), *place, *cells(line), SIGNS[line.verdict])
 
 
 CSV_HEADER = (
@@ -182,17 +182,17 @@ CSV_HEADER = (
 )  # fmt: skip
 
 
-def comparison_csv(compared: Compared) -> Iterator[str]:
+def comparison_csv(compared: Comparison) -> Iterator[str]:
     """A comparison as lines of CSV: one row a scorer, pair of runs and slice."""
-    return csv_rows(CSV_HEADER, map(_csv_row, (*compared.lines, *compared.slices)))
+    return csv_rows(CSV_HEADER, map(_csv_row, (*compared.scorers, *compared.slices)))
 
 
-def _csv_row(line: Line) -> Sequence[str | float | int | None]:
+def _csv_row(line: ScorerComparison) -> Sequence[str | float | int | None]:
     result = line.result
     difference = result.difference
     return (
         line.title, line.a, line.b, line.field, line.key, result.n, result.mean_a, result.mean_b, difference.mean,
-        difference.low, difference.high, result.p_value, line.p_value, result.dz, result.wins, result.ties,
-        result.losses, line.sign, line.info.signature, result.wilcoxon.p_value,
+        difference.low, difference.high, result.p_value, line.adjusted_p_value, result.dz, result.wins, result.ties,
+        result.losses, line.verdict, line.info.signature, result.wilcoxon.p_value,
         None if result.mcnemar is None else result.mcnemar.p_value,
     )  # fmt: skip

@@ -8,20 +8,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from evalstone.report.comparison import SIGNS, cells, notes, p_told, pairs, run_lines, signed, spread
 from evalstone.report.page import escaped, page
 from evalstone.report.svg import difference_plot
-from evalstone.results.compare import Change, Compared, Line
+from evalstone.results.compare import Change, Comparison, ScorerComparison
 from evalstone.results.run import Run
 from evalstone.types import Record, Sample
 
-KINDS = {"better": "good", "worse": "bad", "unclear": "plain"}
+KINDS = {"better": "good", "worse": "bad", "inconclusive": "plain"}
 
 
-def comparison_page(compared: Compared, *, most: int = 5) -> Iterator[str]:
+def comparison_page(compared: Comparison, *, most: int = 5) -> Iterator[str]:
     """A comparison as an HTML page, in pieces. most: how many of the most changed samples it holds for each scorer."""
     names = [run.dataset_name for run in compared.runs.values()]
     return page(f"Comparison of {' and '.join(dict.fromkeys(names))} · evalstone", _body(compared, most))
 
 
-def _body(compared: Compared, most: int) -> Iterator[str]:
+def _body(compared: Comparison, most: int) -> Iterator[str]:
     yield "<header><h1>Comparison</h1><dl class='facts wide'>"
     yield from (f"<div><dt>{name}</dt><dd>{escaped(told)}</dd></div>" for name, told in run_lines(compared))
     yield "</dl></header>\n<main>\n"
@@ -38,7 +38,7 @@ def _body(compared: Compared, most: int) -> Iterator[str]:
     yield "</main>\n<footer><p>Made by evalstone.</p></footer>\n"
 
 
-def _table(lines: Sequence[Line], name: str) -> Iterator[str]:
+def _table(lines: Sequence[ScorerComparison], name: str) -> Iterator[str]:
     sliced = any(line.field for line in lines)
     heads = [
         "scorer",
@@ -61,7 +61,7 @@ def _table(lines: Sequence[Line], name: str) -> Iterator[str]:
     yield "</tbody></table></div>"
 
 
-def _reaches(lines: Iterable[Line]) -> Mapping[str, float]:
+def _reaches(lines: Iterable[ScorerComparison]) -> Mapping[str, float]:
     """How far the axis of each scorer reaches: the same for scorers of one scale, so that they can be compared."""
     by_scale: dict[float, float] = {}
     titles: dict[str, float] = {}
@@ -79,10 +79,10 @@ def _round_up(far: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= far * 1.02)
 
 
-def _row(line: Line, reach: float) -> str:
+def _row(line: ScorerComparison, reach: float) -> str:
     difference = line.result.difference
-    told = f"{line.title}: difference {signed(difference.mean)}, interval {spread(line)}, {line.sign}"
-    plot = difference_plot(difference.mean, difference.low, difference.high, reach=reach, title=told, sign=line.sign)
+    told = f"{line.title}: difference {signed(difference.mean)}, interval {spread(line)}, {line.verdict}"
+    plot = difference_plot(difference.mean, difference.low, difference.high, reach=reach, title=told, sign=line.verdict)
     first, second, change, interval, p_value, wins, effect = cells(line)
     place = (
         f"<td>{escaped(f'{line.field}={line.key}')}</td><td class='number' data-label='n'>{line.result.n}</td>"
@@ -97,19 +97,19 @@ def _row(line: Line, reach: float) -> str:
         f"<td class='number' data-label='p'>{p_value}"
         f"<span class='under'>{p_told(line.result.p_value)} alone</span></td>"
         f"<td class='number' data-label='win/tie/loss'>{wins}<span class='under'>effect {effect}</span></td>"
-        f"<td><span class='verdict {KINDS[line.sign]}'>{SIGNS[line.sign]}</span></td></tr>\n"
+        f"<td><span class='verdict {KINDS[line.verdict]}'>{SIGNS[line.verdict]}</span></td></tr>\n"
     )
 
 
-def _changes(compared: Compared, most: int) -> Iterator[str]:
+def _changes(compared: Comparison, most: int) -> Iterator[str]:
     """The samples that changed most, with the answers and reasons of both runs."""
-    wanted = {change.sample for line in compared.lines for change in line.changes[:most]}
+    wanted = {change.sample for line in compared.scorers for change in line.changes[:most]}
     if not wanted:
         return
     texts = {name: _texts(run, wanted) for name, run in compared.runs.items()}
     reasons = {name: _records(run, wanted) for name, run in compared.runs.items()}
     yield "<section><h2>Most changed</h2>\n"
-    for line in compared.lines:
+    for line in compared.scorers:
         if not line.changes:
             continue
         yield f"<h3>{escaped(line.title)}, {line.a} to {line.b}</h3>\n"
@@ -127,7 +127,7 @@ def _records(run: Run, wanted: set[str]) -> Mapping[tuple[str, str], Record]:
 
 
 def _change(
-    line: Line,
+    line: ScorerComparison,
     change: Change,
     texts: Mapping[str, Mapping[str, Sample]],
     records: Mapping[str, Mapping[tuple[str, str], Record]],

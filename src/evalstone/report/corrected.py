@@ -12,8 +12,7 @@ from evalstone.report.comparison import signed
 from evalstone.report.markdown import prose, table
 from evalstone.report.page import escaped
 from evalstone.report.svg import interval_plot
-from evalstone.results.corrected_rates import RoganGladenResult
-from evalstone.results.human_labels import PPIResult
+from evalstone.results.human_labels import PPIResult, RoganGladenResult
 from evalstone.stats.intervals import Interval
 
 HEADER = ("mean", "95 % interval", "rests on")
@@ -62,7 +61,7 @@ def _digits(score: PPIResult | RoganGladenResult) -> int:
 def notes(score: PPIResult | RoganGladenResult) -> Iterator[str]:
     """What the labels say of the judge, and what a reader must know."""
     if isinstance(score, RoganGladenResult):
-        yield from (f"{score.title}: {told}." for told in (*score.told, *filter(None, [score.result.caution])))
+        yield from (f"{score.title}: {told}." for told in (*score.notes, *filter(None, [score.result.caution])))
         yield (
             "Corrected: Rogan and Gladen's estimator. It holds where the calibration's samples are like those of the "
             "run, and the judge errs on them as it does here."
@@ -75,7 +74,7 @@ def notes(score: PPIResult | RoganGladenResult) -> Iterator[str]:
         )
         saved = "" if result.saved is None else f"; its scores make up for {result.saved:.0%} of the labels' variance"
         yield f"{score.title}: {told}{saved}."
-    yield from (f"{score.title}: {told}." for told in (*score.told, *filter(None, [result.caution])))
+    yield from (f"{score.title}: {told}." for told in (*score.notes, *filter(None, [result.caution])))
     yield (
         "Corrected: prediction-powered (PPI++), the labels weighed by strata of the judge's score. It holds where the "
         "labelled samples are a random choice within each stratum, as evalstone label makes it."

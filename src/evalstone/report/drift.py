@@ -44,6 +44,6 @@ def show_drift(before: Run, now: Run, found: Sequence[ScorerDrift], console: Con
     told = "Stable: the interval lies within a fiftieth of the scale. Unclear: too few anchors to say either."
     console.print(Text(told, style="dim"))
     for one in found:
-        if one.one_sided:
-            told = f"{one.title}: anchors with a score in one run only are left out: {one.one_sided}"
+        if one.unpaired:
+            told = f"{one.title}: anchors with a score in one run only are left out: {one.unpaired}"
             console.print(Text(told, style="dim"))

@@ -58,10 +58,10 @@ def _cells(decision: Decision, *, planned: bool = True) -> Sequence[str]:
 
 def notes(gate: Gate) -> Iterator[str]:
     """What a reader must know besides the verdicts."""
-    yield from (f"{told}." for told in gate.told)
+    yield from (f"{told}." for told in gate.notes)
     yield from (f"{decision.name}: {decision.caution}." for decision in gate.decisions if decision.caution)
     yield (
-        f"The chance that anything passes that is not met is at most {100 * gate.error:g} %, and so is the chance that "
+        f"The chance that anything passes that is not met is at most {100 * gate.alpha:g} %, and so is the chance that "
         "anything fails that is met (one-sided tests, Holm over the criteria)."
     )
 

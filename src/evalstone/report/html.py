@@ -15,8 +15,8 @@ from evalstone.report.phrases import absences, ending, footing, heading, notes
 from evalstone.report.results import SampleResult, results_of
 from evalstone.report.svg import histogram, interval_plot
 from evalstone.report.terminal import money
+from evalstone.results.power_analysis import detectable_note
 from evalstone.results.run import Run, numbers
-from evalstone.results.sample_size import reach_told
 from evalstone.results.summary import ScorerSummary
 from evalstone.types import OUTCOME_NAMES, Failed, JudgeCall, Record, Sample, Score
 
@@ -44,7 +44,7 @@ def _body(run: Run, most: int, sections: Iterable[str]) -> Iterator[str]:
     yield from _absences(run.summary, run.titles)
     yield from sections
     yield from _samples(run, most)
-    told = "".join(f"<p>{escaped(line)}</p>" for line in (reach_told(run), footing(run)) if line)
+    told = "".join(f"<p>{escaped(line)}</p>" for line in (detectable_note(run), footing(run)) if line)
     yield f"</main>\n<footer>{told}</footer>\n"
 
 

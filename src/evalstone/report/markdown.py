@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from evalstone.report.phrases import absences, ending, footing, heading, notes
 from evalstone.report.results import results_of
 from evalstone.report.terminal import money, safe
+from evalstone.results.power_analysis import detectable_note
 from evalstone.results.run import Run, numbers
-from evalstone.results.sample_size import reach_told
 from evalstone.types import Score
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$@:&-])")
@@ -67,7 +67,7 @@ def run_markdown(run: Run, *, worst: int = 3, sections: Iterable[str] = ()) -> I
     yield from sections
     yield from _worst(run, worst)
     yield ""
-    told = (f"{run.seconds:.1f} s, cost {money(run.cost)}", reach_told(run), footing(run))
+    told = (f"{run.seconds:.1f} s, cost {money(run.cost)}", detectable_note(run), footing(run))
     yield "<sub>" + prose(". ".join(line.rstrip(".") for line in told if line)) + ".</sub>"
 
 

@@ -20,6 +20,7 @@ from evalstone.compat.spring import (
 from evalstone.datasets import Dataset
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
+from evalstone.results.summary import ScorerInfo
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
 from evalstone.scorers.checks import CHECKS
 from evalstone.scorers.parse import scorer_from
@@ -97,6 +98,11 @@ class Plan:
             return ""
         shown = ", ".join(self.dataset.ignored[:8])
         return f". Columns that were not understood: {shown}; map one with --map FIELD=COLUMN"
+
+
+def scorer_info(scorer: Scorer) -> ScorerInfo:
+    """What results keep of a scorer."""
+    return ScorerInfo(scorer.name, scorer.signature, scorer.scale, scorer.lower_is_better)
 
 
 def scorers_from(specs: object) -> tuple[Scorer, ...]:

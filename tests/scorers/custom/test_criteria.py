@@ -12,7 +12,7 @@ from evalstone.api import evaluate
 from evalstone.errors import ConfigError, PromptError
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Reply
-from evalstone.questions.rating import Mark, MarkByCriterion
+from evalstone.questions.rating import RateByCriterion, Rating
 from evalstone.scorers import GEval
 from evalstone.scorers.custom.geval import expected_share
 from evalstone.types import Failed, Sample, Skipped
@@ -60,7 +60,7 @@ def test_steps_of_your_own_are_not_asked_for() -> None:
     assert [question.kind for question in FIXED.asks] == ["mark_by_criterion"]
 
 
-def test_steps_that_a_judge_wrote_bring_no_hole_with_them() -> None:
+def test_steps_that_a_judge_wrote_bring_no_placeholder_with_them() -> None:
     script = {"write_steps": {"steps": ["Compare {{output}} with {{secret}}."]}, "mark_by_criterion": mark(5)}
     record, judge = record_of(GEval("Plain."), SAMPLE, script)
     assert record.value == 1
@@ -98,11 +98,11 @@ def test_the_mean_mark_is_over_the_probability_that_the_marks_have_together() ->
 
 
 def test_what_is_no_mark_or_no_probability_is_left_out_and_the_rest_is_normalised() -> None:
-    question = MarkByCriterion((("output", "x"),), Prompt("", "{{output}}"), 5, True)
+    question = RateByCriterion((("output", "x"),), Prompt("", "{{output}}"), 5, True)
     given = {"9": 0.5, "0": 0.2, "4": 0.3, "5": 0.1, "3": 1.5, "2": -0.1, "1": float("nan")}
-    assert question.weigh(Mark(4), given).probabilities == pytest.approx({"4": 0.75, "5": 0.25})
-    assert question.weigh(Mark(3), given) == Mark(3)
-    assert question.weigh(Mark(4), {"4": 0.0}) == Mark(4)
+    assert question.with_probabilities(Rating(4), given).probabilities == pytest.approx({"4": 0.75, "5": 0.25})
+    assert question.with_probabilities(Rating(3), given) == Rating(3)
+    assert question.with_probabilities(Rating(4), {"4": 0.0}) == Rating(4)
 
 
 def test_a_weighted_mark_never_leaves_the_range() -> None:
@@ -131,7 +131,7 @@ def test_fields_say_what_is_shown_and_needed() -> None:
         ("Plain.", {"fields": []}, ConfigError, "fields is empty"),
         ("Plain.", {"fields": ["answer"]}, ConfigError, "unknown sample field 'answer'"),
         (" ", {}, ConfigError, "the criterion is empty"),
-        ("{{output}} is plain.", {}, PromptError, "has the hole {{output}}"),
+        ("{{output}} is plain.", {}, PromptError, "has the placeholder {{output}}"),
     ],
 )
 def test_wrong_options_are_refused(text: str, options: dict[str, Any], error: type[Exception], told: str) -> None:

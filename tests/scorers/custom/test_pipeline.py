@@ -114,7 +114,7 @@ def test_an_answer_is_a_value_of_its_type(answer: Any, reply: Any, value: Any) -
     assert record.value == 1.0
     assert seen == [value]
     json.dumps(record.to_dict())
-    assert judge.asked[0].read(json.dumps(judge.asked[0].example())) is not None
+    assert judge.asked[0].parse(json.dumps(judge.asked[0].example())) is not None
 
 
 def test_a_pydantic_answer_is_plain_data_in_the_record() -> None:
@@ -140,7 +140,7 @@ def test_a_prompt_as_score_step_gives_a_number_with_its_reason() -> None:
     scorer = Pipeline(score=PromptStep("Rate {{output}}."), scale=10)
     record, judge = record_of(scorer, SAMPLE, [{"reason": "good", "score": 7}])
     assert (record.value, record.outcome) == (7, Score(7, 10, "good", record.outcome.evidence))  # type: ignore[union-attr]
-    schema: Any = judge.asked[0].schema()
+    schema: Any = judge.asked[0].json_schema
     assert schema["properties"]["score"] == {"type": "number", "minimum": 0, "maximum": 10}
     assert list(schema["properties"]) == ["reason", "score"]
 
@@ -199,15 +199,15 @@ def test_a_reason_that_is_no_text_fails() -> None:
 @pytest.mark.parametrize(
     ("steps", "told"),
     [
-        ({"preprocess": PromptStep("{{analyze}}?"), "score": quarter}, "unknown hole 'analyze'"),
-        ({"analyze": PromptStep("{{preprocess}}?"), "score": quarter}, "unknown hole 'preprocess'"),
-        ({"score": PromptStep("{{score}}?")}, "unknown hole 'score'"),
-        ({"score": PromptStep("{{answer}}?")}, "unknown hole 'answer'"),
+        ({"preprocess": PromptStep("{{analyze}}?"), "score": quarter}, "unknown placeholder 'analyze'"),
+        ({"analyze": PromptStep("{{preprocess}}?"), "score": quarter}, "unknown placeholder 'preprocess'"),
+        ({"score": PromptStep("{{score}}?")}, "unknown placeholder 'score'"),
+        ({"score": PromptStep("{{answer}}?")}, "unknown placeholder 'answer'"),
         ({"score": PromptStep("{output}?")}, "single braces"),
         ({"score": PromptStep("")}, "empty"),
     ],
 )
-def test_a_hole_that_nothing_fills_is_refused_when_the_pipeline_is_built(steps: dict[str, Any], told: str) -> None:
+def test_a_placeholder_without_a_value_is_refused_when_the_pipeline_is_built(steps: dict[str, Any], told: str) -> None:
     with pytest.raises(PromptError, match=told):
         Pipeline(**steps)
 

@@ -28,8 +28,8 @@ from evalstone.types import Score, Skipped
 class AnswerRelevancyEvaluator(JudgeEvaluator):
     """Passes a response that addresses the user's text, or, given a reference answer, meets it.
 
-    Your own template decides by its holes: one with a reference needs a reference in every request, one without never
-    looks at it.
+    Your own template decides by its placeholders: one with a reference needs a reference in every request, one without
+    never looks at it.
     """
 
     name = "answer_relevance_grade"
@@ -44,7 +44,7 @@ class AnswerRelevancyEvaluator(JudgeEvaluator):
     def _by(self, request: EvaluationRequest) -> bool:
         """Whether this request is graded against its reference."""
         if self.prompt is not None:
-            return "reference" in cast(Prompt, self.prompt).holes
+            return "reference" in cast(Prompt, self.prompt).placeholders
         return request.reference is not None and bool(request.reference.strip())
 
     async def judged(self, ask: Ask, request: EvaluationRequest) -> Finding:

@@ -26,7 +26,7 @@ class Sitting:
     @property
     def room(self) -> ContextLimits:
         """What one question to the judge may hold."""
-        return self.judge.room
+        return self.judge.context_limits
 
     async def __call__(self, question: Question[A]) -> A:
         place = len(self.asked)
@@ -48,7 +48,7 @@ class Sitting:
             costs.append(error.cost)
         told: dict[str, Any] = {
             "judge": self.judge.identity,
-            "prompt": self.asked[0].prompt_used.fingerprint if self.asked else None,
+            "prompt": self.asked[0].prompt.fingerprint if self.asked else None,
             "questions": tuple(question.fingerprint for question in self.asked),
             "replies": tuple(replies),
             "confidences": tuple(answer.confidence for answer in answers),

@@ -1,4 +1,4 @@
-"""A user's own template for an evaluator: checked when the evaluator is built, with Spring's names for the holes."""
+"""A user's own template for an evaluator: checked when the evaluator is built, with Spring's names for placeholders."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Reading:
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        return default_prompt(self.kind).holes
+        return default_prompt(self.kind).placeholders
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names in the template's holes, as the user wrote them."""
+        """The names in the template's placeholders, as the user wrote them."""
         return _names(self.text, self.style)
 
     @property
@@ -62,7 +62,7 @@ class Reading:
 
     @property
     def distance(self) -> tuple[int, bool, int]:
-        """How far the reading is from what is wanted; a style that finds no hole is no better than one that does."""
+        """How far the reading is from what is wanted; one that finds no placeholder is no better than one that does."""
         return len(self.missing), not self.names, len(self.extra)
 
     @property
@@ -72,26 +72,27 @@ class Reading:
         return self.style.sub(lambda found: found[1] + _ours(found[2], self.wanted) + found[3], text)
 
     def shown(self, name: str) -> str:
-        """A hole as it is written in this style."""
+        """A placeholder as it is written in this style."""
         return "{{" + name + "}}" if self.doubled else "{" + name + "}"
 
     def check(self) -> None:
-        """Raise PromptError unless the template has exactly the holes that are wanted."""
+        """Raise PromptError unless the template has exactly the placeholders that are wanted."""
         told: list[str] = []
         if self.missing:
             told.append(f"the template lacks {', '.join(map(self._offered, self.missing))}")
         if strays := self._in_other_braces():
             which, others = ("single", "double") if self.doubled else ("double", "single")
             verb = "stands" if len(strays) == 1 else "stand"
-            told.append(f"{', '.join(strays)} {verb} in {which} braces, where holes are read in {others} ones")
+            told.append(f"{', '.join(strays)} {verb} in {which} braces, where placeholders are read in {others} ones")
         if self.extra:
             named = "; ".join(self._unknown(name) for name in self.extra)
-            told.append(f"the template has {'a hole' if len(self.extra) == 1 else 'holes'} that nothing fills: {named}")
+            what = "a placeholder" if len(self.extra) == 1 else "placeholders"
+            told.append(f"the template has {what} that nothing fills: {named}")
         if told:
             raise PromptError("; ".join(told))
 
     def _offered(self, name: str) -> str:
-        """A missing hole, with Spring's name for it where the template uses Spring's names."""
+        """A missing placeholder, with Spring's name for it where the template uses Spring's names."""
         spring = any(written not in self.wanted for written in self.names) and ALIASES.get(name)
         return f"{self.shown(name)} (or {self.shown(spring[0])})" if spring else self.shown(name)
 
@@ -101,17 +102,17 @@ class Reading:
         return f"{self.shown(name)}; {'did you mean' if near else 'known:'} {', '.join(offered)}{'?' if near else ''}"
 
     def _in_other_braces(self) -> list[str]:
-        """The holes that are missing only because they stand in the other style of braces."""
+        """The placeholders that are missing only because they stand in the other style of braces."""
         other = Reading(self.text, not self.doubled, self.kind)
         return [other.shown(name) for name in other.names if _ours(name, self.wanted) in self.missing]
 
 
 def own_prompt(given: Prompt | str, kinds: Sequence[type[Question[Any]]], form: str) -> Prompt:
-    """A template with our names in its holes, fit for one of these kinds of question.
+    """A template with our names in its placeholders, fit for one of these kinds of question.
 
     A text is taken in single or double braces, whichever reading fits better, and gets `form`, which says how to reply,
-    as its instructions. Raises PromptError naming the missing and the unknown holes as they are written, by the kind of
-    question that the template fits best.
+    as its instructions. Raises PromptError naming the missing and the unknown placeholders as they are written, by the
+    kind of question that the template fits best.
     """
     text = given if isinstance(given, str) else given.template
     if not text.strip():
@@ -124,19 +125,19 @@ def own_prompt(given: Prompt | str, kinds: Sequence[type[Question[Any]]], form: 
     if isinstance(given, str):
         return Prompt.parse(
             reading.renamed,
-            holes=default.holes,
+            placeholders=default.placeholders,
             braces="double" if reading.doubled else "single",
             instructions=form if default.fenced else "",
             fenced=default.fenced,
         )
-    passages = tuple(_ours(name, default.holes) if name in reading.names else name for name in given.passages)
+    passages = tuple(_ours(name, default.placeholders) if name in reading.names else name for name in given.passages)
     prompt = replace(given, template=reading.renamed, passages=passages)
-    prompt.check(default.holes)
+    prompt.check(default.placeholders)
     return prompt
 
 
-def _aliases(holes: Sequence[str]) -> list[str]:
-    return [alias for hole in holes for alias in ALIASES.get(hole, ())]
+def _aliases(placeholders: Sequence[str]) -> list[str]:
+    return [alias for placeholder in placeholders for alias in ALIASES.get(placeholder, ())]
 
 
 def _names(text: str, style: re.Pattern[str]) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ class LexicalJudge(Judge):
     accuracy, and docs/lexical-judge.md what it cannot see.
     """
 
-    costly = False
+    cacheable = False
     note = (
         "the lexical judge compares words and numbers, not meaning: it cannot see swapped relations, paraphrase in "
         "other words, or small edits that keep the words"
@@ -40,7 +40,7 @@ class LexicalJudge(Judge):
         return "lexical@3"
 
     @property
-    def room(self) -> ContextLimits:
+    def context_limits(self) -> ContextLimits:
         return _ROOM
 
     @property
@@ -50,12 +50,12 @@ class LexicalJudge(Judge):
 
         return card()
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
         from evalstone.judges.lexical.dispatch import answer_to  # noqa: PLC0415 - slow to import, for runs without it
 
         started = time.perf_counter()
         value, confidence, alternatives = answer_to(question)
-        weighed = question.weigh(value, alternatives) if alternatives else value
+        weighed = question.with_probabilities(value, alternatives) if alternatives else value
         return Answer(
             value=weighed,
             judge=self.identity,

@@ -15,8 +15,8 @@ from typing import Any
 
 from evalstone.agents.messages import texts
 from evalstone.errors import ConfigError, OutcomeError
+from evalstone.questions.alignment import CheckConversation, CriterionVerdict
 from evalstone.questions.base import Ask
-from evalstone.questions.checklist import CheckConversation, CriterionVerdict
 from evalstone.scorers.base import Scorer
 from evalstone.types import Message, Score, Skipped
 

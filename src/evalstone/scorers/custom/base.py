@@ -1,4 +1,4 @@
-"""What scorers that are data share: a name of their own, and needs that follow from the holes of their templates."""
+"""What scorers that are data share: a name of their own, and needs that follow from their templates."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from evalstone.errors import ConfigError, PromptError, unknown
 from evalstone.scorers.base import FIELDS, ContextScorer
 from evalstone.types import Message, Sample
 
-HOLES = ("input", "output", "context", "reference", "messages", "instructions")
+PLACEHOLDERS = ("input", "output", "context", "reference", "messages", "instructions")
 SHOWN = ("input", "output")
 
 _NAME = re.compile(r"[^\W\d]\w*")
-_SINGLE = re.compile(r"(?<![\\{])\{\s*(" + "|".join(HOLES) + r")\s*\}(?!\})")
+_SINGLE = re.compile(r"(?<![\\{])\{\s*(" + "|".join(PLACEHOLDERS) + r")\s*\}(?!\})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,31 +63,32 @@ def name_from(text: str) -> str:
     return name if _NAME.fullmatch(name) else f"scorer_{name}".rstrip("_")
 
 
-def own_prompt(template: str, instructions: str, *, holes: Iterable[str] = HOLES) -> Prompt:
-    """A prompt from a caller's template. Raises PromptError for a hole that nothing fills, and for single braces."""
+def own_prompt(template: str, instructions: str, *, placeholders: Iterable[str] = PLACEHOLDERS) -> Prompt:
+    """A prompt from a caller's template. Raises PromptError for a placeholder without a value, and for single braces."""
     if not template.strip():
         raise PromptError("the template is empty")
-    allowed = tuple(holes)
+    allowed = tuple(placeholders)
     prompt = Prompt(instructions, template)
-    for hole in prompt.holes:
-        if hole not in allowed:
-            raise PromptError(f"the template has a hole that nothing fills: {unknown('hole', hole, allowed)}")
+    for placeholder in prompt.placeholders:
+        if placeholder not in allowed:
+            problem = unknown("placeholder", placeholder, allowed)
+            raise PromptError(f"the template has a placeholder that nothing fills: {problem}")
     if single := _SINGLE.search(template):
-        raise PromptError(f"{single[0]} has single braces; a hole has two: {{{{{single[1]}}}}}")
-    prompt.check(prompt.holes)
+        raise PromptError(f"{single[0]} has single braces; a placeholder has two: {{{{{single[1]}}}}}")
+    prompt.check(prompt.placeholders)
     return prompt
 
 
 def with_fields(text: str, fields: Sequence[str] | None) -> str:
-    """A template that shows the fields in front of the text, but for those that have a hole in it.
+    """A template that shows the fields in front of the text, but for those that have a placeholder in it.
 
-    Without fields: input and output, if the text has no hole at all.
+    Without fields: input and output, if the text has no placeholder at all.
     """
-    present = Prompt("", text).holes
+    present = Prompt("", text).placeholders
     wanted = (SHOWN if not present else ()) if fields is None else fields
     for field in wanted:
-        if field not in HOLES:
-            raise ConfigError(unknown("sample field", str(field), HOLES))
+        if field not in PLACEHOLDERS:
+            raise ConfigError(unknown("sample field", str(field), PLACEHOLDERS))
     shown = [f"{{{{{field}}}}}" for field in wanted if field not in present]
     return "\n\n".join([*shown, text])
 
@@ -102,8 +103,8 @@ def check_needs(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def inputs(values: Mapping[str, Any]) -> dict[str, Material]:
-    """What fills the holes of sample fields."""
-    return {name: as_material(value) for name, value in values.items() if name in HOLES}
+    """What fills the placeholders of sample fields."""
+    return {name: as_material(value) for name, value in values.items() if name in PLACEHOLDERS}
 
 
 def as_material(value: Any) -> Material:

@@ -22,7 +22,7 @@ from evalstone.errors import ConfigError, PromptError
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import filled
 from evalstone.questions.explanation import EXPLAIN
-from evalstone.questions.rating import WRITE_STEPS, MarkByCriterion, WriteSteps, mark_prompt
+from evalstone.questions.rating import WRITE_STEPS, RateByCriterion, WriteSteps, rating_prompt
 from evalstone.scorers.custom.base import SHOWN, CustomScorer, inputs, own_prompt, with_fields
 from evalstone.types import Score
 
@@ -89,11 +89,11 @@ class GEval(CustomScorer):
             for step in cast("Sequence[object]", self.steps):
                 if not isinstance(step, str) or not step.strip():
                     raise ConfigError(f"{self.name}: a step must be a text that is not blank, not {step!r}")
-        object.__setattr__(self, "asks", (WriteSteps,) * (self.steps is None) + (MarkByCriterion,))
-        if holes := Prompt("", self.text).holes:
-            told = f"the criterion has the hole {{{{{holes[0]}}}}}; name the fields that are shown in fields=(…)"
-            raise PromptError(f"{self.name}: {told}")
-        self.prompt.check(self.prompt.holes)
+        object.__setattr__(self, "asks", (WriteSteps,) * (self.steps is None) + (RateByCriterion,))
+        if placeholders := Prompt("", self.text).placeholders:
+            told = f"the criterion has the placeholder {{{{{placeholders[0]}}}}}"
+            raise PromptError(f"{self.name}: {told}; name the fields that are shown in fields=(…)")
+        self.prompt.check(self.prompt.placeholders)
 
     @functools.cached_property
     def prompt(self) -> Prompt:
@@ -103,11 +103,11 @@ class GEval(CustomScorer):
     def _prompt(self, steps: Sequence[str]) -> Prompt:
         template = with_fields("Score this case by the criterion.", self.fields)
         own_prompt(template, "")
-        return mark_prompt(self.text.strip(), steps, self.levels, template)
+        return rating_prompt(self.text.strip(), steps, self.levels, template)
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return self.prompt.holes
+        return self.prompt.placeholders
 
     def meaning(self) -> str:
         return self.text
@@ -118,7 +118,7 @@ class GEval(CustomScorer):
     async def score(self, ask: Ask, **given: Any) -> Score:
         written = self.steps if self.steps is not None else await ask(WriteSteps(self.text.strip(), tuple(self.fields)))
         prompt = self._prompt(written)
-        mark = await ask(MarkByCriterion(filled(prompt, inputs(given)), prompt, self.levels, self.weighted))
+        mark = await ask(RateByCriterion(filled(prompt, inputs(given)), prompt, self.levels, self.weighted))
         value, taken, note = share(mark.score, self.levels), float(mark.score), ""
         if self.weighted and mark.probabilities:
             value = expected_share(mark.probabilities, self.levels)

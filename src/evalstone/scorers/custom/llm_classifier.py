@@ -29,12 +29,12 @@ ABSTAINING = "the material does not let you tell"
 class LLMClassifier(CustomScorer):
     """What a judge's choice among some words is worth.
 
-    question: what is asked; its holes, such as {{output}}, are filled with the sample's fields: input, output, context,
-    reference, messages, instructions. fields: shown in front of the question where it has no holes for them; input and
-    output if it has no hole at all. choices: each word and its value in [0, 1]; None stands for abstaining, and the
-    sample is Skipped. abstain: a word for that, where choices come from a file that has no None. meanings: what a word
+    question: what is asked; its placeholders, such as {{output}}, are filled with the sample's fields: input, output,
+    context, reference, messages, instructions. fields: shown in front of the question where it has no placeholders for
+    them; input and output if it has no placeholder at all. choices: each word and its value in [0, 1]; None stands for
+    abstaining, and the sample is Skipped. abstain: a word for that, where choices come from a file that has no None. meanings: what a word
     means, and a boundary case. instructions: what else the judge is told. Raises ConfigError for choices that are no
-    choice, and PromptError for a hole that nothing fills.
+    choice, and PromptError for a placeholder that nothing fills.
     """
 
     asks = (Choose,)
@@ -60,7 +60,7 @@ class LLMClassifier(CustomScorer):
         if strange := sorted(set(meanings) - set(self.choices)):
             raise ConfigError(f"{self.name}: meanings has {strange[0]!r}, which is not among the choices")
         object.__setattr__(self, "meanings", meanings)
-        self.prompt.check(self.prompt.holes)
+        self.prompt.check(self.prompt.placeholders)
 
     def _checked_choices(self) -> dict[str, float | None]:
         if not isinstance(cast(object, self.choices), Mapping):
@@ -92,7 +92,7 @@ class LLMClassifier(CustomScorer):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return self.prompt.holes
+        return self.prompt.placeholders
 
     def meaning(self) -> str:
         return self.question

@@ -18,7 +18,7 @@ from evalstone._core.prompts import Prompt
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import AnswerAs, GiveNumber, Number
-from evalstone.scorers.custom.base import HOLES, CustomScorer, check_needs
+from evalstone.scorers.custom.base import PLACEHOLDERS, CustomScorer, check_needs
 from evalstone.scorers.custom.steps import (
     NotScorable,
     PromptStep,
@@ -38,8 +38,8 @@ class Pipeline(CustomScorer):
 
     preprocess, analyze, score, reason: each a function of a `SoFar`, `def` or `async def`, or a `PromptStep`. The score
     step is needed, and gives a number in [0, scale] or a Score. Any step may return or raise `not_scorable(reason)`.
-    needs: the sample fields without which there is no score, beside those that the templates have holes for. Raises
-    ConfigError without a score step, and PromptError for a hole that nothing fills.
+    needs: the sample fields without which there is no score, beside those that the templates have placeholders for.
+    Raises ConfigError without a score step, and PromptError for a placeholder that nothing fills.
     """
 
     steps: Steps
@@ -73,8 +73,8 @@ class Pipeline(CustomScorer):
         for field, value in given.items():
             object.__setattr__(self, field, value)
         super().__post_init__()
-        holes = [hole for prompt in self.prompts.values() for hole in prompt.holes if hole in HOLES]
-        object.__setattr__(self, "fields", check_needs([*([needs] if isinstance(needs, str) else needs), *holes]))
+        names = [name for prompt in self.prompts.values() for name in prompt.placeholders if name in PLACEHOLDERS]
+        object.__setattr__(self, "fields", check_needs([*([needs] if isinstance(needs, str) else needs), *names]))
         kinds = [GiveNumber if name == "score" else AnswerAs for name in self.prompts]
         object.__setattr__(self, "asks", tuple(dict.fromkeys(kinds)))
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalstone.errors import ConfigError, OutcomeError
+from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
-from evalstone.questions.checklist import CheckCriteria, CriterionVerdict
 from evalstone.scorers.base import Scorer, listed
 from evalstone.scorers.custom.checklist import Criterion, criteria_of
 from evalstone.types import Score, Skipped

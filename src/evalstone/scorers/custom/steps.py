@@ -9,10 +9,9 @@ from typing import Any, TypeAlias, cast
 
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError, EvalstoneError
-from evalstone.questions.answer_form import AnswerForm
 from evalstone.questions.base import Ask
-from evalstone.questions.custom import AnswerAs, GiveNumber, OwnQuestion, filled, number_form
-from evalstone.scorers.custom.base import HOLES, as_material, inputs, own_prompt
+from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled, number_form
+from evalstone.scorers.custom.base import PLACEHOLDERS, as_material, inputs, own_prompt
 from evalstone.types import Sample
 
 STEPS = ("preprocess", "analyze", "score", "reason")
@@ -50,7 +49,7 @@ class StepResult:
 class PromptStep:
     """A step that asks the judge.
 
-    template: its holes are filled with sample fields and with the results of earlier steps: {{output}}, {{preprocess}}.
+    template: its placeholders are filled with sample fields and results of earlier steps: {{output}}, {{preprocess}}.
     answer: the type of the answer: a dataclass, a TypedDict, a pydantic model, a Literal, str, bool, a number, a list
     of these. The score step has a number from 0 to the scale in any case. instructions: what the judge is told first.
     Raises ConfigError for a type whose values have no settled shape.
@@ -93,14 +92,14 @@ class Steps:
         return [(name, step) for name in STEPS if (step := getattr(self, name)) is not None]
 
     def prompt(self, name: str, scale: float) -> Prompt | None:
-        """The prompt of a step; None when it is a function. Raises PromptError for a hole that nothing fills."""
+        """The prompt of a step; None when it is a function. Raises PromptError for a placeholder that nothing fills."""
         step = getattr(self, name)
         if not isinstance(step, PromptStep):
             return None
         before = [earlier for earlier, _ in self.taken() if STEPS.index(earlier) < STEPS.index(name)]
-        form = number_form(scale) if name == "score" else AnswerForm(step.answer).told()
+        form = number_form(scale) if name == "score" else AnswerForm(step.answer).description()
         told = "\n\n".join(part for part in (step.instructions.strip(), form) if part)
-        return own_prompt(step.template, told, holes=(*HOLES, *before))
+        return own_prompt(step.template, told, placeholders=(*PLACEHOLDERS, *before))
 
 
 async def result_of(step: Callable[[SoFar], Any], so_far: SoFar) -> Any:

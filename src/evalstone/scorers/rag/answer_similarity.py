@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.base import Ask
-from evalstone.questions.similarity import MATCHES, CompareStatements, Comparison
-from evalstone.questions.statements import ListStatements
+from evalstone.questions.statements import MATCHES, CompareStatements, Comparison, ListStatements
 from evalstone.scorers.base import Scorer, listed
 from evalstone.types import Score, Skipped
 

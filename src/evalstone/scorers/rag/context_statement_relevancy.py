@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalstone.questions.base import Ask
-from evalstone.questions.context_statements import JudgePassageStatements, PassageStatement
+from evalstone.questions.relevance import JudgePassageStatements, PassageStatement
 from evalstone.scorers.base import ContextScorer, listed
 from evalstone.types import Score, Skipped
 
