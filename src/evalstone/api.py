@@ -62,6 +62,8 @@ async def aevaluate(
     batch: bool | BatchOptions = False,
     stop: StopSignal | None = None,
     on_record: Callable[[Record], None] | None = None,
+    name: str = "",
+    tags: Iterable[str] = (),
 ) -> Run:
     """Evaluate samples with scorers.
 
@@ -80,6 +82,8 @@ async def aevaluate(
             the same call continues it later; `BatchOptions(wait=True)` waits.
         stop: Ends the run from outside.
         on_record: Called with each record.
+        name: A name for the run, to find it again.
+        tags: Tags for the run.
 
     Returns:
         The run, with a summary for each scorer and every record.
@@ -110,6 +114,8 @@ async def aevaluate(
             batch=batch,
             stop=stop,
             on_record=notify,
+            name=name,
+            tags=tuple(tags),
         )
 
 

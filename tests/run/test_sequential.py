@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from evalstone import ConfigError, Record, Score, aevaluate, load
 from evalstone._core import sync
-from evalstone.cli.app import app
 from evalstone.judges import LexicalJudge
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
@@ -68,28 +64,3 @@ def test_samples_in_groups_are_refused() -> None:
     plan = Plan(load(samples_of(["0.5"], metadata=[{"group": "g"}])), (Given(),), LexicalJudge())
     with pytest.raises(ConfigError, match="'s1' is in group 'g'"):
         RunGate(plan, {"given": 0.5}, StopSignal())
-
-
-@pytest.mark.parametrize(
-    ("bar", "code", "verdict"), [("0.3", 0, "pass"), ("0.99", 1, "fail"), ("0.5", 4, "inconclusive")]
-)
-def test_the_command_stops_early_and_its_exit_code_is_the_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bar: str, code: int, verdict: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    rows = [{"id": str(n), "output": "one two" if n % 2 else "one", "reference": "one two"} for n in range(400)]
-    if bar == "0.5":
-        rows = [{"id": str(n), "output": "one" if n % 2 else "other", "reference": "one"} for n in range(40)]
-    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = CliRunner().invoke(app, ["run", "d.jsonl", "-s", "rouge_l", "--min", f"rouge_l={bar}", "--gate", "-q"])
-    assert done.exit_code == code, done.output
-    assert verdict in done.output
-    assert (" of 400 samples" in done.output) == (code != 4)
-
-
-def test_a_gate_needs_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "d.jsonl").write_text('{"output": "a", "reference": "a"}\n')
-    found = CliRunner().invoke(app, ["run", "d.jsonl", "-s", "rouge_l", "--gate"]).exception
-    assert isinstance(found, ConfigError)
-    assert "--gate decides each --min" in str(found)

@@ -64,6 +64,10 @@ class Run:
     """Provider batches the run is waiting for."""
     judge_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     """For each composite judge: escalations, savings, agreement of its members."""
+    name: str = ""
+    """The run's name, or ""."""
+    tags: tuple[str, ...] = ()
+    """The run's tags."""
 
     @property
     def complete(self) -> bool:
@@ -136,6 +140,8 @@ class Run:
         return {
             "format": SUMMARY_FORMAT,
             "run": self.id,
+            "name": self.name,
+            "tags": list(self.tags),
             "dataset": {"name": self.dataset_name, "version": self.version, "samples": self.samples},
             "judge": {"identity": self.judge, "note": self.judge_note},
             "started": self.started,
@@ -179,6 +185,8 @@ class Run:
             stop_reason=data.get("ended", "") or ("" if len(records) == samples * len(scorers) else "unfinished"),
             warnings=data.get("met", {}),
             judge_stats=data.get("judging", {}),
+            name=data.get("name", ""),
+            tags=tuple(data.get("tags", ())),
         )
 
     def to_dicts(self, *, wide: bool = False) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evalstone.errors import JudgeDeclined, JudgeError
 from evalstone.judges.base import Judge, leaves
 from evalstone.judges.lexical import LexicalJudge
+from evalstone.judges.logging import Wrapped
 from evalstone.ledger.location import is_there
 from evalstone.ledger.rows import Key
 from evalstone.questions.base import Answer, Question
@@ -136,12 +137,12 @@ class _DryRunSession(Session):
         return found
 
     async def _combine(self, flight: Flight, judge: Judge) -> Answer[Any]:
-        answer = await super()._combine(flight, judge)
+        answer = await super()._combine(flight, _unwrapped(judge))
         # Stand-ins always agree, which says nothing about the confidence of their judges.
         return replace(answer, confidence=None, detail=None) if judge.cacheable else answer
 
     async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
-        question, line = flight.question, self._line
+        question, line, judge = flight.question, self._line, _unwrapped(judge)
         if judge.cacheable and (stored := self._stored(flight)) is not None:
             line.answered += 1
             return stored
@@ -162,6 +163,13 @@ class _DryRunSession(Session):
         question, judge, repeat = flight.key
         found = self._store.answers(judge, [question], repeat_index=repeat).get(question)
         return None if found is None else read_stored(flight.question, found)
+
+
+def _unwrapped(judge: Judge) -> Judge:
+    """The judge without its log and limits: stand-in answers are neither logged nor limited."""
+    while isinstance(judge, Wrapped):
+        judge = judge.judge
+    return judge
 
 
 async def stand_in(question: Question[A]) -> A:

@@ -52,6 +52,8 @@ async def execute(
     batch: bool | BatchOptions = False,
     stop: StopSignal | None = None,
     on_record: OnRecord | None = None,
+    name: str = "",
+    tags: tuple[str, ...] = (),
 ) -> Run:
     """Run a plan and return its results.
 
@@ -67,6 +69,8 @@ async def execute(
         batch: Ask through the provider's batch API. The run ends when it would have to wait, unless told to wait.
         stop: Ends the run from outside.
         on_record: Called with each record once it is durable.
+        name: Of the run.
+        tags: Of the run.
 
     Raises:
         ConfigError: Before anything is asked, for whatever the caller can fix.
@@ -87,6 +91,7 @@ async def execute(
         stack.push_async_callback(session.close)
         runner = _Runner(plan, session, book, stop or StopSignal(), on_record)
         runner.batches, runner.budget = batches, limit
+        runner.name, runner.tags = name, tags
         shuffled = budget is not None or (stop is not None and stop.shuffled)
         return await runner.run(workers=2 * concurrency, resume=use_cache, shuffled=shuffled)
 
@@ -131,6 +136,7 @@ class _Runner:
         self.scorers = tuple(scorer_info(scorer) for scorer in plan.scorers)
         self.summaries = {info.signature: SummaryBuilder(info) for info in self.scorers}
         self.judge_stats = JudgeStats() if plan.judge.members else None
+        self.name, self.tags = "", tuple[str, ...]()
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -245,6 +251,8 @@ class _Runner:
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
             dataset=self.plan.dataset.samples,
             batches=() if self.batches is None else self.batches.open_names,
+            name=self.name,
+            tags=self.tags,
         )
 
 
