@@ -200,7 +200,7 @@ def test_an_audit_can_be_printed_as_one_line_of_json(tmp_path: Path, evalstone: 
     data = json.loads(
         printed(evalstone, "audit", str(DEMO_DATA), "-s", "hallucination", "--perturbation", "with_headings", "--json")
     )
-    assert [effect["edit"] for effect in data["effects"]] == ["repeat", "with_headings"]
+    assert [effect["perturbation"] for effect in data["effects"]] == ["repeat", "with_headings"]
     assert data["scorers"][0]["name"] == "hallucination"
 
 
