@@ -233,7 +233,7 @@ def test_a_wrong_call_says_what_to_mend(folder: Path, arguments: list[str], want
 
 def test_plan_says_how_many_samples_are_needed(folder: Path, evalstone: Evalstone) -> None:
     assert "samples needed" in evalstone("power", "a").stdout
-    plan = json.loads(call("power", "a", "--baseline", "b", "--json").stdout)
+    plan = json.loads(evalstone("power", "a", "--baseline", "b", "--json").stdout)
     assert (plan["baseline"] is not None, plan["scorers"][0]["title"]) == (True, "given")
 
 
