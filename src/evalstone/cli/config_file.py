@@ -25,8 +25,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evalstone.api import DEFAULT_LEDGER
 from evalstone.errors import ConfigError, unknown
+from evalstone.ledger.location import DEFAULT_LEDGER
 
 DEFAULT_SCORERS = ("faithfulness", "context_relevance")
 

@@ -114,11 +114,11 @@ def calibrate(
 
     Shows how accurate the judge is and which threshold to use. The calibration is saved beside the ledger.
     """
-    from evalstone.api import DEFAULT_LEDGER
     from evalstone.datasets.writing import json_line, write_jsonl, write_text
     from evalstone.judge_quality.calibrate import LabelConfig
     from evalstone.judge_quality.calibrate import calibrate as calibrate_judge
     from evalstone.judges.parse import parse_judge
+    from evalstone.ledger.location import DEFAULT_LEDGER
     from evalstone.report.reliability import reliability_svg
     from evalstone.results.calibration import calibration_file, calibrations_folder
     from evalstone.results.calibration_measures import measure
@@ -247,11 +247,11 @@ def audit(
 
     Each sample is judged unchanged and with small perturbations, such as reordered passages or an injected instruction.
     """
-    from evalstone.api import DEFAULT_LEDGER
     from evalstone.cli.audit_table import show_audit
     from evalstone.datasets.demo import DEMO_DATA
     from evalstone.judge_quality.audit import AuditConfig
     from evalstone.judge_quality.audit import audit as audit_judge
+    from evalstone.ledger.location import DEFAULT_LEDGER
 
     if list_perturbations:
         _list_perturbations()
@@ -328,8 +328,8 @@ def judges(
 
     Shows which API keys are set, prices, and measured accuracy. Makes no judge calls.
     """
-    from evalstone.api import DEFAULT_LEDGER
     from evalstone.judges.parse import parse_judge
+    from evalstone.ledger.location import DEFAULT_LEDGER
 
     if name is None:
         _list_judges(console(), ledger or DEFAULT_LEDGER)

@@ -20,8 +20,7 @@ LAST_RUNS = 10
 
 def _existing(ledger: str | None) -> str:
     """The path or URL of a ledger. Raises ConfigError when there is none, rather than creating one."""
-    from evalstone.api import DEFAULT_LEDGER
-    from evalstone.ledger.location import is_there, shown
+    from evalstone.ledger.location import DEFAULT_LEDGER, is_there, shown
 
     url = ledger or DEFAULT_LEDGER
     if not is_there(url):
@@ -110,8 +109,8 @@ def import_(
     ledger: LedgerOption = None,
 ) -> int:
     """Import exported rows. Rows that the ledger already has stay as they are."""
-    from evalstone.api import DEFAULT_LEDGER
     from evalstone.ledger.copy import import_rows
+    from evalstone.ledger.location import DEFAULT_LEDGER
     from evalstone.ledger.store import Ledger
 
     screen = console()

@@ -48,8 +48,8 @@ def find_run(name: str, ledger: str | None, data: str | None = None) -> Run:
 
     data: the file with its samples, if its folder doesn't hold them. Raises ConfigError if there is no such run.
     """
-    from evalstone.api import DEFAULT_LEDGER
     from evalstone.datasets import load
+    from evalstone.ledger.location import DEFAULT_LEDGER
     from evalstone.results.files import with_data
     from evalstone.run.saved import read_run
 
@@ -108,7 +108,7 @@ def report(
 
     Without options, the run is shown on the terminal. Several formats can be written at once.
     """
-    from evalstone.api import DEFAULT_LEDGER
+    from evalstone.ledger.location import DEFAULT_LEDGER
     from evalstone.results.slices import slices
 
     found = find_run(run, ledger, data)
@@ -457,7 +457,7 @@ def runs(
 
     Lists the runs in the ledger, and those in the given folders.
     """
-    from evalstone.api import DEFAULT_LEDGER
+    from evalstone.ledger.location import DEFAULT_LEDGER
 
     found = [*_ledger_runs(ledger or DEFAULT_LEDGER), *(row for name in folders or () for row in _folder_runs(name))]
     wanted = [row for row in found if set(tag or ()) <= set(row.get("tags", ()))]
