@@ -19,7 +19,7 @@ GOOD = completion(json.dumps({"claims": ["Ada was born in 1815."]}))
 
 
 def asked(server: Server, question: Any = QUESTION, **settings: Any) -> Any:
-    settings = {"base_url": server.url, "api_key": "secret-key", "deadline": 5.0, **settings}
+    settings = {"base_url": server.url, "api_key": "secret-key", "total_timeout": 5.0, **settings}
     return asyncio.run(ModelJudge("openai/gpt-4o-mini", **settings).answer(question))
 
 
@@ -144,7 +144,7 @@ def test_a_wrong_key_or_model_is_the_callers_to_mend(status: int) -> None:
 def test_a_wait_beyond_the_deadline_that_one_was_asked_for_is_waited_for_by_nobody() -> None:
     day = Response(429, {"error": {"message": "requests per day"}}, {"Retry-After": "86400"})
     with serving(lambda _request, _number: day) as server:
-        judge = ModelJudge("openai/x", base_url=server.url, deadline=5.0)
+        judge = ModelJudge("openai/x", base_url=server.url, total_timeout=5.0)
 
         async def ask() -> list[Any]:
             async with judge.opened(), asyncio.timeout(4):
@@ -155,7 +155,7 @@ def test_a_wait_beyond_the_deadline_that_one_was_asked_for_is_waited_for_by_nobo
         assert len(server.requests) == 1
     assert "requests per day" in str(first)
     assert {str(error) for error in later} == {
-        f"{server.url.split('/')[2]} asks everyone to wait for longer than the deadline of 5 s "
+        f"{server.url.split('/')[2]} asks everyone to wait for longer than total_timeout=5 s "
         "(HTTP 429: requests per day)"
     }
 
@@ -163,11 +163,11 @@ def test_a_wait_beyond_the_deadline_that_one_was_asked_for_is_waited_for_by_nobo
 def test_a_deadline_ends_the_attempts_and_names_the_last_trouble() -> None:
     trouble = Response(503, {"error": {"message": "overloaded"}})
     with serving(one_after_another(trouble)) as server, pytest.raises(ProviderError, match="overloaded"):
-        asked(server, deadline=0.5)
+        asked(server, total_timeout=0.5)
 
 
 def test_an_endpoint_that_is_not_there_is_an_error_of_the_endpoint() -> None:
-    judge = ModelJudge("openai/x", base_url="http://127.0.0.1:9/v1", deadline=0.3)
+    judge = ModelJudge("openai/x", base_url="http://127.0.0.1:9/v1", total_timeout=0.3)
     with pytest.raises(ProviderError, match="gave no answer"):
         asyncio.run(judge.answer(QUESTION))
 
@@ -238,7 +238,7 @@ def test_a_form_of_reply_is_refused_once_for_all_judges_of_an_endpoint_and_model
 
         async def three() -> None:
             for model in ("vllm/one", "vllm/one", "vllm/two"):
-                await ModelJudge(model, base_url=server.url, deadline=5.0).answer(QUESTION)
+                await ModelJudge(model, base_url=server.url, total_timeout=5.0).answer(QUESTION)
 
         asyncio.run(three())
     with_schema = "json_object with a schema"

@@ -35,7 +35,7 @@ def on_screen(run: Run) -> str:
 
 def test_a_cascade_says_what_it_escalated_and_saved_and_a_panel_how_far_it_agreed() -> None:
     cascade, panel = judging_told(run_of().judge_stats)
-    assert cascade.endswith("below=0.9): 1.5 of 2 questions escalated (75%), 0 calls of dear saved")
+    assert cascade.endswith("threshold=0.9): 1.5 of 2 questions escalated (75%), 0 calls of dear saved")
     assert panel == (
         "panel(a, b, vote=majority): 2 questions, 2 verdicts with a mean agreement of 0.750 and 0.500 bits of entropy"
     )

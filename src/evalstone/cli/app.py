@@ -44,7 +44,7 @@ JudgeOption = Annotated[
         "--judge",
         "-j",
         help="lexical (no key, no network), a model such as openai/gpt-5.1, or judges made of judges: "
-        "'cascade(lexical, openai/gpt-5.1, below=0.9)'. See evalstone judges.",
+        "'cascade(lexical, openai/gpt-5.1, threshold=0.9)'. See evalstone judges.",
     ),
 ]
 BaseUrlOption = Annotated[

@@ -2,7 +2,7 @@
 
     data = "answers.jsonl"
     judge = "openai/gpt-5.1"                # or a table: [judge] model = "…", temperature = 0.2, prices = [1.25, 10.0]
-                                            # or judges of judges: "cascade(lexical, openai/gpt-5.1, below=0.9)"
+                                            # or judges of judges: "cascade(lexical, openai/gpt-5.1, threshold=0.9)"
     scorers = ["faithfulness", { name = "context_relevance", scale = 10, penalties = { unused = 0.2 } }]
     out = "results"
     ledger = "sqlite:///runs.db"

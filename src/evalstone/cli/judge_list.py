@@ -15,7 +15,7 @@ from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.parse import parse_judge
-from evalstone.judges.providers.catalog import PROVIDERS, Provider
+from evalstone.judges.providers.base import PROVIDERS, ProviderInfo
 from evalstone.report.terminal import safe
 from evalstone.results.calibration import Calibration, list_calibrations
 from evalstone.types import Usage
@@ -23,8 +23,8 @@ from evalstone.types import Usage
 THOUSAND = 1000
 MADE_OF_JUDGES = (
     ("panel(openai/gpt-5.1, google/gemini-2.5-pro, lexical)", "several vote: majority, mean or unanimous"),
-    ("cascade(lexical, openai/gpt-5.1, below=0.9)", "the second is asked where the first is unsure"),
-    ("self_consistency(openai/gpt-5.1(temperature=0.7), samples=5)", "one is asked several times, and outvotes itself"),
+    ("cascade(lexical, openai/gpt-5.1, threshold=0.9)", "the second is asked where the first is unsure"),
+    ("self_consistency(openai/gpt-5.1(temperature=0.7), n=5)", "one is asked several times, and outvotes itself"),
 )
 
 
@@ -74,14 +74,14 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _key(provider: Provider) -> Text:
+def _key(provider: ProviderInfo) -> Text:
     if not provider.key:
         return Text("none" if provider.base_url else "its own", style="dim")
     there = bool(os.environ.get(provider.key))
     return Text.assemble(provider.key, ("  set" if there else "  not set", "green" if there else "dim"))
 
 
-def _place(provider: Provider) -> str:
+def _place(provider: ProviderInfo) -> str:
     own = next((name for name in provider.base_url_from if os.environ.get(name)), None)
     if own is not None:
         return f"the URL in {own}"

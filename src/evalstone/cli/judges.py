@@ -10,7 +10,9 @@ import typer
 def judges(
     name: Annotated[
         str | None,
-        typer.Argument(help="A judge to explain, as --judge takes it: 'cascade(lexical, openai/gpt-5.1, below=0.9)'."),
+        typer.Argument(
+            help="A judge to explain, as --judge takes it: 'cascade(lexical, openai/gpt-5.1, threshold=0.9)'."
+        ),
     ] = None,
     ledger: Annotated[
         str | None, typer.Option("--ledger", help="Whose calibrations are shown; the usual ledger without it.")

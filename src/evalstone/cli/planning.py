@@ -8,7 +8,7 @@ from typing import Any, cast
 from evalstone.api import plan_for
 from evalstone.cli.config_file import DEFAULT_SCORERS, RunConfig, numbers, overridden, pairs, read_config
 from evalstone.errors import ConfigError, unknown
-from evalstone.judges.spec import table_of
+from evalstone.judges.parse import table_of
 from evalstone.report.files import prepare
 from evalstone.run.plan import Plan
 
@@ -22,11 +22,11 @@ def judge_spec(judge: Any, base_url: str | None) -> Any:
     if "/" not in str(judge):
         raise ConfigError("--base-url goes with a model as --judge, such as vllm/my-model")
     table = table_of(str(judge))
-    if isinstance(table, dict) and "model" not in table:
+    if "model" not in table:
         raise ConfigError(
             "--base-url goes with one model; several have a base_url each: vllm/my-model(base_url=http://…)"
         )
-    return {"model": judge, "base_url": base_url} if isinstance(table, str) else {**table, "base_url": base_url}
+    return {**table, "base_url": base_url}
 
 
 def configured(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.base import AskJudge, Judge, leaves
 from evalstone.judges.lexical import LexicalJudge
-from evalstone.judges.logging import Wrapped
+from evalstone.judges.logging import LoggingJudge
 from evalstone.ledger.location import is_there
 from evalstone.ledger.rows import Key
 from evalstone.questions.base import Answer, Question
@@ -140,8 +140,8 @@ class _Guesses:
         return self.seen[key]
 
     async def _new(self, judge: Judge, question: Question[Any], number: int, line: ScorerEstimate) -> Answer[Any]:
-        while isinstance(judge, Wrapped):
-            judge = judge.judge  # what is only guessed is neither logged nor held back
+        while isinstance(judge, LoggingJudge):
+            judge = judge.judge  # what is only guessed is not logged
         if judge.members:
 
             async def put(member: Judge, question: Question[A], number: int = 0) -> Answer[A]:

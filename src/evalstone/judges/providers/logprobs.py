@@ -91,7 +91,7 @@ def _probability(tokens: Sequence[Token], spelt: Sequence[bytes], start: int, en
     return math.exp(min(0.0, total))
 
 
-def alternatives(tokens: Sequence[Token], weighed: LabelProbabilities) -> Mapping[str, float] | None:
+def alternatives_of(tokens: Sequence[Token], weighed: LabelProbabilities) -> Mapping[str, float] | None:
     """The probability of each wanted word at the place where the reply's member has its value.
 
     A token counts for a word only when it is the whole word, so that the first half of "10" is never taken for a 1.

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from evalstone.errors import AnswerPending, EvalstoneError, JudgeError
-from evalstone.judges.base import Reply, Turn, corrected, opened_with, value_of
+from evalstone.judges.model import correction_messages, opening_messages, read_completion
+from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities
 from evalstone.judges.providers.batch import BatchApi
-from evalstone.judges.providers.capabilities import ModelCapabilities
 from evalstone.judges.providers.pricing import at_batch_price
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.batch_rows import BatchedQuestion, BatchRow, Place
@@ -165,10 +165,10 @@ class BatchAsker(Asker):
 
     async def _received(self, question: Question[A], known: BatchedQuestion, told: dict[str, Any]) -> Answer[A]:
         """The answer that came in a batch. Raises AnswerPending when it is to be asked again, else what is wrong."""
-        reply: Reply | None = None
+        reply: Completion | None = None
         try:
             reply = self.api.reply(question, told)
-            value = value_of(question, reply)
+            value = read_completion(question, reply)
         except JudgeError as error:
             if reply is not None:
                 error.reply, error.usage, error.cost = reply.text, reply.usage, reply.cost
@@ -238,10 +238,10 @@ class BatchAsker(Asker):
         size = size_of(question)
         return at_batch_price(self.api.judge.price(Usage(size.input, size.output * LONGER_OUTPUT)))
 
-    def turns(self, question: Question[Any], known: BatchedQuestion) -> list[Turn]:
+    def turns(self, question: Question[Any], known: BatchedQuestion) -> list[ChatMessage]:
         """How a question is put to the model, after what came of it so far."""
-        opening = opened_with(question, self.api.judge.manner)
-        return corrected(opening, question, known.reply, known.error or "") if known.reply else opening
+        opening = opening_messages(question, self.api.judge.instructions)
+        return correction_messages(opening, question, known.reply, known.error or "") if known.reply else opening
 
     def _payload(self, question: Question[Any], known: BatchedQuestion) -> dict[str, Any]:
         """The request as it was sent last."""
@@ -250,7 +250,7 @@ class BatchAsker(Asker):
 
 def _refusals(row: BatchRow) -> ModelCapabilities:
     made = ModelCapabilities()
-    made.take_up(row.about)
+    made.update(row.about)
     return made
 
 

@@ -69,7 +69,7 @@ class Rounds:
         self._run = run
         self.asker.charged(records)
         for row in await self.book.work(lambda ledger: batches.batches_of(ledger, self.asker.identity)):
-            self.api.refusals.take_up(row.about)
+            self.api.capabilities.update(row.about)
         await self._look()
         await self._know()
 
@@ -226,7 +226,7 @@ class Rounds:
             judge=self.asker.identity,
             run=self._run,
             questions=len(chunk),
-            about=self.api.refusals.told(),
+            about=self.api.capabilities.to_dict(),
             cost=total_cost(each.amount for each in chunk),
             made=datetime.now(UTC).isoformat(),
         )

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from evalstone.judges.base import Reply, Turn
+from evalstone.judges.model import reply_schema
+from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities
 from evalstone.judges.providers.batch.base import (
     UPLOAD,
     BatchApi,
@@ -26,8 +27,14 @@ from evalstone.judges.providers.batch.base import (
     objects,
     segment,
 )
-from evalstone.judges.providers.capabilities import ModelCapabilities
-from evalstone.judges.providers.openai_compatible import Call, Endpoint
+from evalstone.judges.providers.openai_compatible import (
+    Call,
+    ChatCompletions,
+    Endpoint,
+    chat_completion,
+    chat_payload,
+    chat_usage,
+)
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
@@ -49,10 +56,13 @@ class OpenAIBatches(BatchApi):
         self.judge.check()
 
     def endpoint(self) -> Endpoint:
-        return cast(Endpoint, self.judge.endpoint())
+        return cast(ChatCompletions, self.judge.provider()).endpoint
 
-    def payload(self, question: Question[Any], turns: list[Turn], refusals: ModelCapabilities) -> dict[str, Any]:
-        return self.judge.payload(question, turns, refusals)
+    def payload(
+        self, question: Question[Any], messages: list[ChatMessage], capabilities: ModelCapabilities
+    ) -> dict[str, Any]:
+        settings = self.judge.settings_for(question)
+        return chat_payload(self.model, messages, reply_schema(question), settings, capabilities)
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         return {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": payload}
@@ -64,14 +74,14 @@ class OpenAIBatches(BatchApi):
             "completion_window": "24h",
             "metadata": {MARK: batch},
         }
-        call = Call("POST", "/batches", json.dumps(wanted).encode(), once=True)
-        return self.made_by(await self.endpoint().exchange(call))
+        call = Call("POST", "/batches", json.dumps(wanted).encode(), idempotent=False)
+        return self.created_id(await self.endpoint().request_with_retries(call))
 
     async def _upload(self, name: str, lines: Sequence[bytes]) -> str:
         body, kind = _form(name, lines)
         # A file that is uploaded twice costs nothing; only the one that a batch is made of counts.
         call = Call("POST", "/files", body, {"Content-Type": kind}, timeout=max(UPLOAD, self.judge.timeout))
-        return id_of(self.endpoint().parsed(await self.endpoint().exchange(call)))
+        return id_of(self.endpoint().parsed(await self.endpoint().request_with_retries(call)))
 
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:
         earliest, after = (since - CLOCKS).timestamp(), ""
@@ -106,11 +116,11 @@ class OpenAIBatches(BatchApi):
                     found[result.custom_id] = result
         return list(found.values())
 
-    def read(self, question: Question[Any], body: Mapping[str, Any]) -> Reply:
-        return self.judge.reply_of(question, body)
+    def read(self, body: Mapping[str, Any]) -> Completion:
+        return chat_completion(self.model, body, self.judge.price)
 
-    def taken(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
-        return self.judge.taken(body)
+    def usage(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
+        return chat_usage(body, self.judge.price)
 
 
 def _results(content: bytes) -> Iterator[Result]:
