@@ -46,8 +46,8 @@ class LabelledQuestion:
     @property
     def wanted(self) -> tuple[Any, ...]:
         """The right verdict on each item, or the one there is."""
-        given = self.verdicts
-        return tuple(cast("Sequence[Any]", given)) if isinstance(given, list | tuple) else (given,)
+        verdicts = self.verdicts
+        return tuple(cast("Sequence[Any]", verdicts)) if isinstance(verdicts, list | tuple) else (verdicts,)
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ class CascadeFit:
     held_out_escalated: float | None = None
 
     def __str__(self) -> str:
-        told = f"threshold={self.threshold!r}: accuracy {self.accuracy:.3f} with {self.escalated:.1%} escalated"
+        message = f"threshold={self.threshold!r}: accuracy {self.accuracy:.3f} with {self.escalated:.1%} escalated"
         if self.held_out is not None and self.held_out_escalated is not None:
-            told += f" ({self.held_out:.3f} with {self.held_out_escalated:.1%} on held-out labels)"
+            message += f" ({self.held_out:.3f} with {self.held_out_escalated:.1%} on held-out labels)"
         counts = f"{self.verdicts} labeled verdicts" + (f", {self.unanswered} unanswered" if self.unanswered else "")
-        return f"{told}; primary alone {self.primary:.3f}, fallback alone {self.fallback:.3f} ({counts})"
+        return f"{message}; primary alone {self.primary:.3f}, fallback alone {self.fallback:.3f} ({counts})"
 
 
 def fit_threshold(
@@ -179,15 +179,15 @@ def thresholds(cases: Sequence[Case]) -> tuple[CurvePoint, ...]:
     right = sum(case.fallback if case.confidence is None else case.primary for case in cases)
     moved = sum(case.confidence is None for case in cases)
     rising = sorted((case for case in cases if case.confidence is not None), key=_confidence)
-    found = [CurvePoint(0.0, right / count, moved / count)]
+    results = [CurvePoint(0.0, right / count, moved / count)]
     place = 0
     for threshold in sorted({*(_confidence(case) for case in rising), 1.0} - {0.0}):
         while place < len(rising) and _confidence(rising[place]) < threshold:
             right += rising[place].fallback - rising[place].primary
             moved += 1
             place += 1
-        found.append(CurvePoint(threshold, right / count, moved / count))
-    return tuple(found)
+        results.append(CurvePoint(threshold, right / count, moved / count))
+    return tuple(results)
 
 
 def _confidence(case: Case) -> float:
@@ -219,8 +219,8 @@ async def judged_cases(
     listed = list(labels)
     for place, label in enumerate(listed, start=1):
         _check(label, place)
-    found = await asyncio.gather(*map(both, listed))
-    return [case for cases, _ in found for case in cases], sum(missing for _, missing in found)
+    results = await asyncio.gather(*map(both, listed))
+    return [case for cases, _ in results for case in cases], sum(missing for _, missing in results)
 
 
 def cases_of(label: LabelledQuestion, early: Answer[Any] | None, late: Answer[Any]) -> list[Case]:
@@ -239,8 +239,8 @@ def _check(label: object, place: int) -> None:
     question = label.question
     items = len(getattr(question, ITEMS[question.kind])) if question.kind in ITEMS else 1
     if items != len(label.wanted):
-        told = f"{items} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
-        raise DataError(f"label {place}: {question.kind}: {told}")
+        message = f"{items} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
+        raise DataError(f"label {place}: {question.kind}: {message}")
     answers = answer_type(type(question))
     kind = typing.get_args(answers)[0] if question.kind in ITEMS else answers
     for truth in label.wanted:
@@ -251,8 +251,8 @@ def _right(label: LabelledQuestion, value: Any) -> list[bool]:
     """Whether each verdict in an answer is the one that the label has."""
     items = cast("Sequence[Any]", value) if label.question.kind in ITEMS else [value]
     if len(items) != len(label.wanted):
-        told = f"{len(items)} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
-        raise DataError(f"{label.question.kind}: {told}")
+        message = f"{len(items)} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
+        raise DataError(f"{label.question.kind}: {message}")
     pairs = zip(items, label.wanted, strict=True)
     return [_is_right(item, cast("type[Any]", type(item)), truth, label.question) for item, truth in pairs]
 
@@ -265,10 +265,10 @@ def _is_right(item: Any, kind: type[Any], truth: Any, question: Question[Any], a
     if scale.number or not scales:
         raise DataError(f"{asked} questions have no verdict that is right or wrong, so no label can be held against it")
     words: tuple[Any, ...] = scale.worst_first or getattr(question, "choices", ())
-    said = getattr(item, name, None)
+    verdict = getattr(item, name, None)
     if scale.ordered and isinstance(truth, bool) and words and not isinstance(words[0], bool):
-        return (said == words[-1]) == truth
+        return (verdict == words[-1]) == truth
     if words and truth not in words:
-        told = ", ".join(str(word) for word in words) + (", or true or false" if scale.ordered else "")
-        raise DataError(f"{asked}: a label must be one of {told}, not {reprlib.repr(truth)}")
-    return said == truth
+        message = ", ".join(str(word) for word in words) + (", or true or false" if scale.ordered else "")
+        raise DataError(f"{asked}: a label must be one of {message}, not {reprlib.repr(truth)}")
+    return verdict == truth

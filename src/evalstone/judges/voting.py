@@ -76,21 +76,21 @@ class VoteConfig:
     sure: tuple[float | None, ...]
 
 
-def settle(values: Sequence[A], ballot: VoteConfig) -> VoteResult[A]:
+def settle(values: Sequence[A], config: VoteConfig) -> VoteResult[A]:
     """One answer out of one or more to the same question.
 
     Raises JudgeDeclined when the vote is unanimous, the judges differ, and no order says what is less favourable.
     """
-    return _settled(values, ballot, "")
+    return _settled(values, config, "")
 
 
-def _settled(values: Sequence[Any], ballot: VoteConfig, at: str) -> VoteResult[Any]:
+def _settled(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[Any]:
     kind = cast("type[Any]", type(values[0]))
     if dataclasses.is_dataclass(kind) and all(type(value) is kind for value in values):
-        return _object(values, ballot, at)
+        return _object(values, config, at)
     if is_aligned(values):
         items = [
-            _settled(column, ballot, _join(at, str(number)))
+            _settled(column, config, _join(at, str(number)))
             for number, column in enumerate(zip(*values, strict=True), start=1)
         ]
         agreeing = tuple(map(sum, zip(*(item.agreeing for item in items), strict=True)))
@@ -116,39 +116,39 @@ def _same_item(column: Sequence[Any]) -> bool:
     return bool(verdict.scales) and (verdict.of is None or len({getattr(one, verdict.of) for one in column}) == 1)
 
 
-def _object(values: Sequence[Any], ballot: VoteConfig, at: str) -> VoteResult[Any]:
+def _object(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[Any]:
     kind = cast("type[Any]", type(values[0]))
     scales = verdict_of(kind).scales
-    found: dict[str, VoteResult[Any]] = {}
+    outcome: dict[str, VoteResult[Any]] = {}
     for name in (field.name for field in dataclasses.fields(kind)):
-        given = [getattr(value, name) for value in values]
+        choices = [getattr(value, name) for value in values]
         if name in scales:
-            found[name] = decided(given, scales[name], ballot, _join(at, name), sure_of(values, ballot))
-        elif is_aligned(given) or all(dataclasses.is_dataclass(one) for one in given):
-            found[name] = _settled(given, ballot, _join(at, name))
-    agreeing = tuple(sum(one.agreeing[place] for one in found.values()) for place in range(len(values)))
+            outcome[name] = decided(choices, scales[name], config, _join(at, name), sure_of(values, config))
+        elif is_aligned(choices) or all(dataclasses.is_dataclass(one) for one in choices):
+            outcome[name] = _settled(choices, config, _join(at, name))
+    agreeing = tuple(sum(one.agreeing[place] for one in outcome.values()) for place in range(len(values)))
     speaker = values[agreeing.index(max(agreeing))]
-    verdicts = tuple(vote for one in found.values() for vote in one.verdicts)
-    made = {name: one.value for name, one in found.items()}
+    verdicts = tuple(vote for one in outcome.values() for vote in one.verdicts)
+    combined = {name: one.value for name, one in outcome.items()}
     if any(hasattr(value, "probabilities") for value in values):
-        made["probabilities"] = weighted_together([value.probabilities for value in values])
+        combined["probabilities"] = weighted_together([value.probabilities for value in values])
     if kind is Choice:
-        made["probability"] = _of_yes(values, ballot.vote)
+        combined["probability"] = _of_yes(values, config.vote)
     if hasattr(speaker, "confidence"):
-        made["confidence"] = _confidence(values, made, scales)
-    return VoteResult(replace(speaker, **made), verdicts, agreeing)
+        combined["confidence"] = _confidence(values, combined, scales)
+    return VoteResult(replace(speaker, **combined), verdicts, agreeing)
 
 
-def _confidence(values: Sequence[Any], made: Mapping[str, Any], scales: Mapping[str, Scale]) -> float | None:
+def _confidence(values: Sequence[Any], combined: Mapping[str, Any], scales: Mapping[str, Scale]) -> float | None:
     """The mean probability that the judges which say how sure they are give to the verdict that came out; None where
     none says so."""
     known = [value for value in values if value.confidence is not None]
     if not known or len(scales) != 1:
         return None
     ((name, scale),) = scales.items()
-    given = [getattr(value, name) for value in known]
-    labels = tuple(dict.fromkeys((made[name], *given)))
-    return _mean_probabilities(given, labels, scale, [value.confidence for value in known])[made[name]]
+    choices = [getattr(value, name) for value in known]
+    labels = tuple(dict.fromkeys((combined[name], *choices)))
+    return _mean_probabilities(choices, labels, scale, [value.confidence for value in known])[combined[name]]
 
 
 def _of_yes(choices: Sequence[Choice], vote: Vote) -> float | None:
@@ -173,10 +173,10 @@ Sure: TypeAlias = "float | Mapping[Any, float] | None"
 """How sure a judge is of its verdict, or the probability that it gives to each; None where it does not say."""
 
 
-def sure_of(values: Sequence[Any], ballot: VoteConfig) -> tuple[Sure, ...]:
+def sure_of(values: Sequence[Any], config: VoteConfig) -> tuple[Sure, ...]:
     """How sure each judge was of one item: as the item says, else as the judge said of its whole answer."""
     own = [_said_of(value) for value in values]
-    return tuple(whole if item is None else item for item, whole in zip(own, ballot.sure, strict=True))
+    return tuple(whole if item is None else item for item, whole in zip(own, config.sure, strict=True))
 
 
 def _said_of(value: Any) -> Sure:
@@ -185,47 +185,47 @@ def _said_of(value: Any) -> Sure:
     return getattr(value, "confidence", None)
 
 
-def decided(given: Sequence[Any], scale: Scale, ballot: VoteConfig, at: str, sure: Sequence[Sure]) -> VoteResult[Any]:
+def decided(choices: Sequence[Any], scale: Scale, config: VoteConfig, at: str, sure: Sequence[Sure]) -> VoteResult[Any]:
     """One verdict out of many. Raises JudgeDeclined as `settle` does."""
-    if scale.number and all(isinstance(one, int | float) for one in given):
-        return _number(given, scale, ballot.vote, at)
-    labels = sorted(dict.fromkeys(given), key=lambda label: _rank(label, scale))
-    counts = {label: sum(one == label for one in given) for label in labels}
+    if scale.number and all(isinstance(one, int | float) for one in choices):
+        return _number(choices, scale, config.vote, at)
+    labels = sorted(dict.fromkeys(choices), key=lambda label: _rank(label, scale))
+    counts = {label: sum(one == label for one in choices) for label in labels}
     probability: float | None = None
-    if ballot.vote == "unanimous":
+    if config.vote == "unanimous":
         result = _least(labels, scale, at)
-    elif ballot.vote == "mean":
-        weights = _mean_probabilities(given, labels, scale, sure)
-        result = _highest(weights, scale, given)
+    elif config.vote == "mean":
+        weights = _mean_probabilities(choices, labels, scale, sure)
+        result = _highest(weights, scale, choices)
         probability = weights[result]
     else:
-        result = _highest(dict(counts), scale, given)
+        result = _highest(dict(counts), scale, choices)
     votes = {str(label): count for label, count in counts.items()}
-    vote = VerdictVote(at, votes, counts[result] / len(given), entropy(counts), probability=probability)
-    return VoteResult(result, (vote,), tuple(float(one == result) for one in given))
+    vote = VerdictVote(at, votes, counts[result] / len(choices), entropy(counts), probability=probability)
+    return VoteResult(result, (vote,), tuple(float(one == result) for one in choices))
 
 
-def _number(given: Sequence[float], scale: Scale, vote: Vote, at: str) -> VoteResult[float]:
+def _number(choices: Sequence[float], scale: Scale, vote: Vote, at: str) -> VoteResult[float]:
     if vote == "unanimous":
-        result: float = _least(sorted(set(given)), scale, at)
+        result: float = _least(sorted(set(choices)), scale, at)
     elif vote == "mean":
-        mean = statistics.fmean(given)
+        mean = statistics.fmean(choices)
         # A whole number stays one: half-way between two, the lower.
-        result = math.ceil(mean - 0.5) if scale.whole else min(max(given), max(min(given), mean))
+        result = math.ceil(mean - 0.5) if scale.whole else min(max(choices), max(min(choices), mean))
     else:
-        result = statistics.median_low(given) if scale.whole else statistics.median(given)
+        result = statistics.median_low(choices) if scale.whole else statistics.median(choices)
     counts: dict[str, int] = {}
-    for one in given:
+    for one in choices:
         counts[f"{one:g}"] = counts.get(f"{one:g}", 0) + 1
-    found = VerdictVote(at, counts, None, None, statistics.pstdev(given))
+    outcome = VerdictVote(at, counts, None, None, statistics.pstdev(choices))
     # Numbers do not agree or differ: the nearest speaks, and no number outweighs a verdict.
-    return VoteResult(result, (found,), tuple(1 / (1 + abs(one - result)) for one in given))
+    return VoteResult(result, (outcome,), tuple(1 / (1 + abs(one - result)) for one in choices))
 
 
 def _least(labels: Sequence[Any], scale: Scale, at: str) -> Any:
     if len(labels) > 1 and not scale.ordered:
-        told = ", ".join(str(label)[:40] for label in labels)
-        raise JudgeDeclined(f"the judges are not unanimous on {at or 'the answer'}: {told}")
+        names = ", ".join(str(label)[:40] for label in labels)
+        raise JudgeDeclined(f"the judges are not unanimous on {at or 'the answer'}: {names}")
     return labels[0]
 
 
@@ -234,12 +234,12 @@ def _rank(label: Any, scale: Scale) -> int:
 
 
 def _mean_probabilities(
-    given: Sequence[Any], labels: Sequence[Any], scale: Scale, sure: Sequence[Sure]
+    choices: Sequence[Any], labels: Sequence[Any], scale: Scale, sure: Sequence[Sure]
 ) -> dict[Any, float]:
     """The mean, over judges, of the probability that each gives to each verdict that anybody gave."""
     everything = scale.worst_first or tuple(labels)
     totals = dict.fromkeys(labels, 0.0)
-    for said, confidence in zip(given, sure, strict=True):
+    for choice, confidence in zip(choices, sure, strict=True):
         if isinstance(confidence, Mapping):
             for label in labels:
                 totals[label] += confidence.get(label, 0.0)
@@ -247,15 +247,15 @@ def _mean_probabilities(
         own = 1.0 if confidence is None else confidence
         rest = (1 - own) / (len(everything) - 1) if len(everything) > 1 else 0.0
         for label in labels:
-            totals[label] += own if label == said else rest
-    return {label: total / len(given) for label, total in totals.items()}
+            totals[label] += own if label == choice else rest
+    return {label: total / len(choices) for label, total in totals.items()}
 
 
-def _highest(weights: Mapping[Any, float], scale: Scale, given: Sequence[Any]) -> Any:
+def _highest(weights: Mapping[Any, float], scale: Scale, choices: Sequence[Any]) -> Any:
     most = max(weights.values())
     tied = [label for label, weight in weights.items() if math.isclose(weight, most, rel_tol=1e-9)]
     if not scale.ordered:
-        return next(one for one in given if one in tied)
+        return next(one for one in choices if one in tied)
     return tied[(len(tied) - 1) // 2]  # they stand in order, the worst first
 
 
@@ -265,9 +265,9 @@ def entropy(counts: Mapping[Any, float]) -> float:
     return max(0.0, -math.fsum(n / total * math.log2(n / total) for n in counts.values() if n))
 
 
-def weighted_together(given: Sequence[Mapping[str, float] | None]) -> Mapping[str, float] | None:
+def weighted_together(choices: Sequence[Mapping[str, float] | None]) -> Mapping[str, float] | None:
     """The mean of probabilities over the judges that gave any; None when nobody did."""
-    known = [one for one in given if one]
+    known = [one for one in choices if one]
     if not known:
         return None
     words = dict.fromkeys(word for one in known for word in one)
@@ -308,7 +308,7 @@ def _mean_of(verdicts: Sequence[VerdictVote], name: str) -> float | None:
 _CHOICE = Scale(ordered=False)
 
 
-def settle_form(question: AnswerAs, values: Sequence[Any], ballot: VoteConfig) -> VoteResult[Any]:
+def settle_form(question: AnswerAs, values: Sequence[Any], config: VoteConfig) -> VoteResult[Any]:
     """One value of the question's type out of many.
 
     Voted on are its words out of a list, truth values and numbers, in objects within objects too; the rest, lists among
@@ -319,21 +319,21 @@ def settle_form(question: AnswerAs, values: Sequence[Any], ballot: VoteConfig) -
     schema = question.schema()
     within = isinstance(data[0], dict) and set(cast("dict[str, Any]", data[0])) == set(schema["properties"])
     node = schema if within else schema["properties"]["answer"]
-    found = _Along(schema.get("$defs", {}), ballot).settle(data, node, "")
-    speaker = values[found.agreeing.index(max(found.agreeing))]
+    outcome = _Along(schema.get("$defs", {}), config).settle(data, node, "")
+    speaker = values[outcome.agreeing.index(max(outcome.agreeing))]
     try:
-        value = question.interpret(found.value if within else {"reason": "", "answer": found.value})
+        value = question.interpret(outcome.value if within else {"reason": "", "answer": outcome.value})
     except ReplyError:
         value = speaker
-    return VoteResult(value, found.verdicts, found.agreeing)
+    return VoteResult(value, outcome.verdicts, outcome.agreeing)
 
 
 class _Along:
     """Voting along a schema."""
 
-    def __init__(self, defined: Mapping[str, Any], ballot: VoteConfig) -> None:
+    def __init__(self, defined: Mapping[str, Any], config: VoteConfig) -> None:
         self.defined = defined
-        self.ballot = ballot
+        self.ballot = config
 
     def settle(self, data: Sequence[Any], node: Mapping[str, Any], at: str) -> VoteResult[Any]:
         node = self._resolved(node)
@@ -353,17 +353,17 @@ class _Along:
         values of that form."""
         common = next((option for option in options if all(_fits(one, option) for one in data)), None)
         forms = [common or next((option for option in options if _fits(one, option)), options[-1]) for one in data]
-        told = [_form_of(form, options) for form in forms]
-        vote = decided(told, _CHOICE, self.ballot, at, self.ballot.sure)
-        chosen = [place for place, name in enumerate(told) if name == vote.value]
+        names = [_form_of(form, options) for form in forms]
+        vote = decided(names, _CHOICE, self.ballot, at, self.ballot.sure)
+        chosen = [place for place, name in enumerate(names) if name == vote.value]
         among = _Along(self.defined, VoteConfig(self.ballot.vote, tuple(self.ballot.sure[place] for place in chosen)))
-        found = among.settle([data[place] for place in chosen], forms[chosen[0]], at)
-        agreeing = dict(zip(chosen, found.agreeing, strict=True))
+        outcome = among.settle([data[place] for place in chosen], forms[chosen[0]], at)
+        agreeing = dict(zip(chosen, outcome.agreeing, strict=True))
         # That all have one form is no verdict, but that there is no value is one.
-        counts = len(set(told)) > 1 or data[chosen[0]] is None
+        counts = len(set(names)) > 1 or data[chosen[0]] is None
         return VoteResult(
-            found.value,
-            (*(vote.verdicts if counts else ()), *found.verdicts),
+            outcome.value,
+            (*(vote.verdicts if counts else ()), *outcome.verdicts),
             tuple(counts * vote.agreeing[place] + agreeing.get(place, 0.0) for place in range(len(data))),
         )
 
@@ -374,11 +374,11 @@ class _Along:
         for name, inner in node["properties"].items():
             if not all(name in one for one in data):
                 continue
-            found = self.settle([one[name] for one in data], inner, f"{at}.{name}" if at else name)
-            if found.verdicts:
-                won[name] = found.value
-                verdicts += found.verdicts
-                agreeing = [a + b for a, b in zip(agreeing, found.agreeing, strict=True)]
+            outcome = self.settle([one[name] for one in data], inner, f"{at}.{name}" if at else name)
+            if outcome.verdicts:
+                won[name] = outcome.value
+                verdicts += outcome.verdicts
+                agreeing = [a + b for a, b in zip(agreeing, outcome.agreeing, strict=True)]
         speaker = data[agreeing.index(max(agreeing))]
         return VoteResult({**speaker, **won}, tuple(verdicts), tuple(agreeing))
 
@@ -432,14 +432,14 @@ def _formed(question: AnswerAs, data: Any) -> Any:
 @functools.cache
 def answer_type(kind: type[Question[Any]]) -> Any:
     """The type of a kind of question's answers: what stands in the brackets of `Question[…]`, however far up."""
-    found: dict[Any, Any] = {}
+    outcome: dict[Any, Any] = {}
     for owner in reversed(kind.__mro__):
         for base in getattr(owner, "__orig_bases__", ()):
-            origin, given = typing.get_origin(base), typing.get_args(base)
+            origin, choices = typing.get_origin(base), typing.get_args(base)
             if isinstance(origin, type) and issubclass(origin, Question):
-                found[owner] = given[0]
+                outcome[owner] = choices[0]
     # From the root down, the last one that names a type and no variable is the one that holds.
-    named = [given for given in found.values() if not isinstance(given, TypeVar)]
+    named = [choices for choices in outcome.values() if not isinstance(choices, TypeVar)]
     if not named:
         raise ReplyError(f"{kind.__name__} does not say what type its answers have, so a record of one cannot be read")
     return named[-1]

@@ -70,32 +70,32 @@ class AnthropicBatches(BatchApi):
     ) -> dict[str, Any]:
         judge, refused = self.judge, capabilities.refused
         longest = SHORTER_REPLY if "max_tokens" in refused else LONGEST_REPLY
-        made: dict[str, Any] = {
+        payload: dict[str, Any] = {
             "model": self.model,
             "max_tokens": judge.max_tokens or longest,
             "messages": [{"role": each.role, "content": each.content} for each in messages if each.role != "system"],
         }
         if system := "\n\n".join(each.content for each in messages if each.role == "system"):
-            made["system"] = system
+            payload["system"] = system
         if judge.temperature is not None and "temperature" not in refused:
-            made["temperature"] = judge.temperature
+            payload["temperature"] = judge.temperature
         schema = question.wanted
         if schema is not None and "output_config" not in refused:
-            made["output_config"] = {"format": {"type": "json_schema", "schema": _unbounded(schema)}}
-        return made
+            payload["output_config"] = {"format": {"type": "json_schema", "schema": _unbounded(schema)}}
+        return payload
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         return {"custom_id": custom_id, "params": payload}
 
     def learn(self, question: Question[Any], sent: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
-        said = str(result.get("error", ""))
+        message = str(result.get("error", ""))
         if result["status"] != 400:
             return False
-        if "output_config" in sent and any(word in said for word in ("output_config", "output format", "schema")):
+        if "output_config" in sent and any(word in message for word in ("output_config", "output format", "schema")):
             self.capabilities.refused.add("output_config")
             return True
         for name in ("temperature", "max_tokens"):
-            if name in sent and name in said:
+            if name in sent and name in message:
                 again = name not in self.capabilities.refused
                 self.capabilities.refused.add(name)
                 return again or name == "temperature"
@@ -108,8 +108,8 @@ class AnthropicBatches(BatchApi):
 
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:
         possible: list[str] = []
-        async for told in self._listed(since - CLOCKS):
-            state = _state(told)
+        async for data in self._listed(since - CLOCKS):
+            state = _state(data)
             if state.remote in set(known) or state.total != requests:
                 continue
             if not state.ended:
@@ -124,14 +124,14 @@ class AnthropicBatches(BatchApi):
             page = await self.get_object(
                 f"/messages/batches?limit={PAGE}" + (f"&after_id={segment(after)}" if after else "")
             )
-            found = [as_object(each) for each in as_list(page.get("data"))]
-            for told in found:
-                if _made(told) < since:
+            entries = [as_object(each) for each in as_list(page.get("data"))]
+            for data in entries:
+                if _made(data) < since:
                     return
-                yield told
-            if not found or not page.get("has_more"):
+                yield data
+            if not entries or not page.get("has_more"):
                 return
-            after = id_of(found[-1])
+            after = id_of(entries[-1])
 
     async def state(self, remote: str) -> BatchState:
         return _state(await self.get_object(f"/messages/batches/{segment(remote)}"))
@@ -152,18 +152,18 @@ class AnthropicBatches(BatchApi):
         return Completion(text, usage, cost, complete=stopped not in ("max_tokens", "model_context_window_exceeded"))
 
     def usage(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
-        told = as_object(body.get("usage"))
-        cached = as_count(told.get("cache_read_input_tokens"))
-        fresh = as_count(told.get("input_tokens")) + as_count(told.get("cache_creation_input_tokens"))
-        usage = Usage(fresh + cached, as_count(told.get("output_tokens")), cached, 1)
-        return usage, self.judge.price(usage) if told else None
+        data = as_object(body.get("usage"))
+        cached = as_count(data.get("cache_read_input_tokens"))
+        fresh = as_count(data.get("input_tokens")) + as_count(data.get("cache_creation_input_tokens"))
+        usage = Usage(fresh + cached, as_count(data.get("output_tokens")), cached, 1)
+        return usage, self.judge.price(usage) if data else None
 
 
-def _state(told: Mapping[str, Any]) -> BatchState:
-    counts = {name: as_count(count) for name, count in as_object(told.get("request_counts")).items()}
+def _state(data: Mapping[str, Any]) -> BatchState:
+    counts = {name: as_count(count) for name, count in as_object(data.get("request_counts")).items()}
     total = sum(counts.values())
-    ended = "ended" if told.get("processing_status") == "ended" else ""
-    return BatchState(id_of(told), ended, total - counts.get("processing", 0), total)
+    ended = "ended" if data.get("processing_status") == "ended" else ""
+    return BatchState(id_of(data), ended, total - counts.get("processing", 0), total)
 
 
 def _results(content: bytes) -> Iterator[Result]:
@@ -190,9 +190,9 @@ def _unbounded(schema: Any) -> Any:
     return schema
 
 
-def _made(told: Mapping[str, Any]) -> datetime:
+def _made(data: Mapping[str, Any]) -> datetime:
     try:
-        made = datetime.fromisoformat(str(told.get("created_at")))
+        payload = datetime.fromisoformat(str(data.get("created_at")))
     except ValueError:
-        raise ProviderError(f"a batch without created_at came: {str(told)[:200]}") from None
-    return made if made.tzinfo else made.replace(tzinfo=UTC)
+        raise ProviderError(f"a batch without created_at came: {str(data)[:200]}") from None
+    return payload if payload.tzinfo else payload.replace(tzinfo=UTC)
