@@ -22,8 +22,8 @@ from evalstone.stats.bootstrap import bootstrap_interval
 from evalstone.stats.comparison import compare_pairs, difference_interval
 from evalstone.stats.intervals import Interval, mean_interval
 from evalstone.stats.ppi import Labels, ppi_difference, ppi_mean
-from evalstone.stats.rogan_gladen import Hits, corrected_rate
-from evalstone.stats.stratified_sampling import next_to_label
+from evalstone.stats.rogan_gladen import LabeledCounts, rogan_gladen
+from evalstone.stats.stratified_sampling import select_for_labeling
 
 
 def means(replications: int) -> None:
@@ -115,7 +115,7 @@ def correction(replications: int) -> None:
     for judge, n, count, how in (
         ("lenient", 500, 30, "random"),
         ("lenient", 500, 100, "random"),
-        ("lenient", 500, 100, "next_to_label"),
+        ("lenient", 500, 100, "select_for_labeling"),
         ("lenient", 2000, 300, "random"),
         ("says nothing", 500, 100, "random"),
     ):
@@ -144,11 +144,11 @@ def correction(replications: int) -> None:
 def chosen_labels(
     scores: list[float], human: Floats, count: int, seed: int
 ) -> tuple[list[float | None], tuple[int, ...]]:
-    """Labels chosen in two rounds by next_to_label, and the strata."""
+    """Labels chosen in two rounds by select_for_labeling, and the strata."""
     known: dict[int, float] = {}
     strata: tuple[int, ...] = ()
     for _ in range(2):
-        found = next_to_label(scores, labelled=known, n=count // 2, seed=seed)
+        found = select_for_labeling(scores, labeled=known, n=count // 2, seed=seed)
         known |= {place: float(human[place]) for place in found.indexes}
         strata = found.strata
     return [known.get(place) for place in range(len(scores))], strata
@@ -183,7 +183,7 @@ def corrected_differences(replications: int) -> None:
 
 
 def correction_in_groups(replications: int) -> None:
-    """PPI++ where samples hang together and whole groups are labelled: groups ignored, and counted."""
+    """PPI++ where samples hang together and whole groups are labeled: groups ignored, and counted."""
     rows: list[list[str]] = []
     for groups, size, count in ((100, 5, 20), (100, 5, 40), (250, 2, 60)):
         source = np.random.default_rng(12)
@@ -199,7 +199,7 @@ def correction_in_groups(replications: int) -> None:
                 ignored.append(holds(plain.estimate, 5 / 6))
                 counted.append(holds(robust.estimate, 5 / 6))
         rows.append([f"{groups} groups of {size}", str(count), percent(ignored), f"**{percent(counted)}**"])
-    head = ["samples", "groups labelled", "groups ignored", "by groups"]
+    head = ["samples", "groups labeled", "groups ignored", "by groups"]
     table("Corrected means of samples in groups", head, rows)
 
 
@@ -212,8 +212,11 @@ def rates(replications: int) -> None:
         made: list[Interval | None] = []
         for _ in range(replications):
             judged = int(judged_passes(source, 200, rate)[1].sum())
-            known = Hits(int(source.binomial(good, 0.95)), good), Hits(int(source.binomial(bad, 0.7)), bad)
-            found = corrected_rate(judged, 200, sensitivity=known[0], specificity=known[1])
+            known = (
+                LabeledCounts(int(source.binomial(good, 0.95)), good),
+                LabeledCounts(int(source.binomial(bad, 0.7)), bad),
+            )
+            found = rogan_gladen(judged, 200, sensitivity=known[0], specificity=known[1])
             if found is not None:
                 raw.append(holds(found.raw, rate))
                 made.append(found.rate)

@@ -8,7 +8,7 @@ import numpy as np
 from populations import POPULATIONS, judged_again, passes
 from tables import percent, table
 
-from evalstone.stats.gates import AtLeast, NoWorse, PassRate, decide
+from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, decide
 from evalstone.stats.sequential import ConfidenceSequence, SequentialGate, Target
 from evalstone.stats.slices import worst_slices
 
@@ -36,7 +36,7 @@ def families(replications: int) -> None:
             a, b = judged_again(source, n)
             three = (
                 AtLeast("a", a.tolist(), 6 / 7),
-                NoWorse("b", b.tolist(), a.tolist(), 0),
+                MaxRegression("b", b.tolist(), a.tolist(), 0),
                 AtLeast("c", b.tolist(), 6 / 7),
             )
             rate = PassRate("d", int(passes(0.9)(source, n).sum()), n, 0.9)
@@ -102,6 +102,6 @@ def slices(replications: int) -> None:
             values = POPULATIONS[name][0](source, 300).tolist()
             found = worst_slices(values, {"topic": [place % 10 for place in range(300)]})
             plain.append(min(f.p_value for f in found) <= 0.05)
-            adjusted.append(min(f.adjusted for f in found) <= 0.05)
+            adjusted.append(min(f.adjusted_p for f in found) <= 0.05)
         rows.append([name, percent(plain), f"**{percent(adjusted)}**"])
     table("Ten slices of 30, none worse: any found", ["", "unadjusted", "Holm"], rows)

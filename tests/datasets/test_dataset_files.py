@@ -160,9 +160,9 @@ def test_a_missing_file_is_refused_with_near_names(tmp_path: Path) -> None:
 def test_a_folder_and_an_unknown_suffix_are_refused_with_what_is_readable(tmp_path: Path) -> None:
     written(tmp_path, "cases.csv.gz", "")
     assert "is a folder; name a file with one of .json, .jsonl" in refusal(tmp_path)
-    assert refusal(tmp_path).endswith("in it are cases.csv.gz")
+    assert refusal(tmp_path).endswith("it contains cases.csv.gz")
     for name in ["d.xlsx", "d", "d.parquet.gz", ".gz"]:
-        assert "has no suffix that is known; readable are .json" in refusal(written(tmp_path, name, "x"))
+        assert "has an unknown suffix; readable are .json" in refusal(written(tmp_path, name, "x"))
 
 
 BROKEN = [
@@ -176,37 +176,37 @@ BROKEN = [
     ("d.json", '[{"input": "q"}, {"input": 1}]', "item 2: input must be text, not int: 1"),
     ("d.json", '"text"', "must be a list of objects, not str: 'text'"),
     ("d.json", '{"cases": [{"input": "q"}]}', "must be a list of objects, or an object with one under data, samples"),
-    ("d.json", '{"version": 1}', "no column is understood (columns: version)"),
+    ("d.json", '{"version": 1}', "no column is recognized (columns: version)"),
     ("d.json", '{"question": ["q", "r"], "answer": ["a"]}', "equal lengths; the lengths are question 2, answer 1"),
     ("d.json", '{"columns": ["input", "output"], "data": [["q", "a"], ["r"]]}', "row 2: 1 cells for 2 columns"),
     ("d.json", '{"columns": ["input", "input"], "data": []}', "two columns are named 'input'"),
     ("d.json", '{"columns": ["input"], "data": [5]}', "row 1: must be a list of cells, not int: 5"),
     ("d.json", '{"columns": ["input"], "data": [["q"], [5]]}', "row 2: input must be text, not int: 5"),
     ("d.json", '{"question": ["q", 5], "answer": ["a", "b"]}', "column 'question', read as input, must be text"),
-    ("d.jsonl", LINE + '{"input": "q", "output": "a", "input": "r"}', "line 2: the key 'input' stands twice"),
-    ("d.jsonl", '{"input": "\\"input\\": {", "in\\u0070ut": "q"}', "line 1: the key 'input' stands twice"),
-    ("d.json", '[{"id": 1},\n {"id": 2,\n  "a": {"id": 3},\n  "id": 4}]', "line 4: the key 'id' stands twice"),
-    ("d.json", '{"input": "q", "meta": [{"a": 1,\n "a": 1}]}', "line 2: the key 'a' stands twice in one object"),
-    ("d.json", '{"data": [], "rows": []}', "it is lists under data, rows"),
+    ("d.jsonl", LINE + '{"input": "q", "output": "a", "input": "r"}', "line 2: duplicate key 'input' in one object"),
+    ("d.jsonl", '{"input": "\\"input\\": {", "in\\u0070ut": "q"}', "line 1: duplicate key 'input' in one object"),
+    ("d.json", '[{"id": 1},\n {"id": 2,\n  "a": {"id": 3},\n  "id": 4}]', "line 4: duplicate key 'id' in one object"),
+    ("d.json", '{"input": "q", "meta": [{"a": 1,\n "a": 1}]}', "line 2: duplicate key 'a' in one object"),
+    ("d.json", '{"data": [], "rows": []}', "it has lists under data, rows"),
     ("d.json", "{}", "it is an object with nothing"),
-    ("d.json", "", "holds no samples"),
-    ("d.json", "[]", "holds no samples"),
-    ("d.jsonl", "\n\n", "holds no samples"),
-    ("d.csv", "", "holds no samples"),
-    ("d.csv", "input,output\n", "holds no samples"),
+    ("d.json", "", "has no samples"),
+    ("d.json", "[]", "has no samples"),
+    ("d.jsonl", "\n\n", "has no samples"),
+    ("d.csv", "", "has no samples"),
+    ("d.csv", "input,output\n", "has no samples"),
     ("d.csv", "input,,output\na,b,c\n", "line 1: column 2 has no name in the header: input, , output"),
     ("d.csv", "input,output,input\na,b,c\n", "line 1: two columns of the header are named 'input'"),
-    ("d.csv", 'input,output\n"a\nb",c\nd,e,f\n', "line 4: 3 cells for 2 columns; the first too many is 'f'"),
+    ("d.csv", 'input,output\n"a\nb",c\nd,e,f\n', "line 4: 3 cells for 2 columns; the first extra one is 'f'"),
     ("d.csv", 'input,output\na,b\n"c,d\n', "line 3: broken CSV (unexpected end of data)"),
     ("d.tsv", 'input\toutput\n"a"b\tc\n', "line 2: broken CSV ('\\t' expected after '\"')"),
-    ("d.csv", "who,what\na,b\n", "no column is understood (columns: who, what); wanted are input"),
+    ("d.csv", "who,what\na,b\n", "no column is recognized (columns: who, what); input, output"),
     ("d.csv", "input,context\nq,\"['a', 'b']\"\n", "context must be a JSON list, not a list as Python prints it"),
-    ("d.csv", b"input\nq\nZ\xfcrich\n", "not UTF-8: byte 10 (0xfc, line 3) is no text; save the file as UTF-8"),
-    ("d.csv", b"\xef\xbb\xbfinput\nZ\xfcrich\n", "not UTF-8: byte 11 (0xfc, line 2) is no text"),
+    ("d.csv", b"input\nq\nZ\xfcrich\n", "not UTF-8: byte 10 (0xfc, line 3); save the file as UTF-8"),
+    ("d.csv", b"\xef\xbb\xbfinput\nZ\xfcrich\n", "not UTF-8: byte 11 (0xfc, line 2); save"),
     ("d.csv", "input\nq\0\n", "NUL character in line 2"),
     ("d.csv", "input\nq\n".encode("utf-16-le"), "NUL character in line 1"),
-    ("d.jsonl.gz", b"plain", "not a whole gzip file"),
-    ("d.jsonl.gz", gzip.compress(LINE.encode() * 100, mtime=0)[:-12], "not a whole gzip file"),
+    ("d.jsonl.gz", b"plain", "not a complete gzip file"),
+    ("d.jsonl.gz", gzip.compress(LINE.encode() * 100, mtime=0)[:-12], "not a complete gzip file"),
     ("d.parquet", b"PAR1 no", "not a Parquet file that pyarrow can read"),
 ]
 
@@ -221,7 +221,7 @@ def test_a_broken_file_is_refused_with_its_place(tmp_path: Path, name: str, data
 
 def test_ids_given_twice_are_refused_with_both_lines(tmp_path: Path) -> None:
     rows = '{"id": 1, "input": "q"}\n{"id": "2", "input": "q"}\n\n{"id": "1", "input": "r"}\n'
-    assert refusal(written(tmp_path, "d.jsonl", rows)).endswith("d.jsonl: line 4: the id '1' is taken by line 1")
+    assert refusal(written(tmp_path, "d.jsonl", rows)).endswith("d.jsonl: line 4: the id '1' is already used by line 1")
 
 
 def test_equal_rows_without_ids_are_told_apart_by_a_number() -> None:
@@ -256,4 +256,4 @@ def test_a_mapping_that_no_row_has_is_refused_after_reading(tmp_path: Path) -> N
     path = written(tmp_path, "d.jsonl", '{"q": "a"}\n{"answers_given": "b"}\n')
     assert [sample.input for sample in load(path, mapping={"input": "q"})] == ["a", None]
     text = refusal(path, mapping={"input": "q", "output": "answer_given"})
-    assert text.endswith("no row has the column 'answer_given', wanted for output; did you mean answers_given?")
+    assert text.endswith("no row has the column 'answer_given', mapped to output; did you mean answers_given?")

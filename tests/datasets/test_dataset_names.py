@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from evalstone.datasets import FIELD_NAMES, sample_from
-from evalstone.datasets.names import normal
+from evalstone.datasets.columns import normal
 from evalstone.errors import ConfigError, DataError
 
 ROWS: dict[str, dict[str, Any]] = {
@@ -140,9 +140,7 @@ def test_an_unknown_sample_field_in_a_mapping_is_refused() -> None:
 
 
 def test_a_mapped_column_that_is_absent_is_refused_with_near_names() -> None:
-    with pytest.raises(
-        DataError, match=r"^here: no row has the column 'answr', wanted for output; did you mean answer"
-    ):
+    with pytest.raises(DataError, match=r"^here: no row has the column 'answr', mapped to output; did you mean answer"):
         sample_from({"answer": "a", "input": "q"}, mapping={"output": "answr"}, where="here")
 
 
@@ -152,7 +150,7 @@ def test_a_mapped_column_like_no_other_is_refused_with_the_columns() -> None:
 
 
 def test_a_row_of_which_nothing_is_understood_is_refused_with_an_example() -> None:
-    with pytest.raises(DataError, match=r"columns: foo, bar\); wanted are input.*--map output=foo"):
+    with pytest.raises(DataError, match=r"columns: foo, bar\); input, output.*--map output=foo"):
         sample_from({"foo": "a", "bar": "b"})
 
 

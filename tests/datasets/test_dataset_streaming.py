@@ -59,7 +59,7 @@ def test_a_mapping_is_kept_to_in_every_reading(tmp_path: Path, monkeypatch: pyte
     [
         ('{"answer": ', "line 3, column"),
         ('{"answer": 5}', "line 3: column 'answer'"),
-        ('{"id": "mine", "answer": "x"}\n{"id": "mine", "answer": "y"}', "line 4: the id 'mine' is taken"),
+        ('{"id": "mine", "answer": "x"}\n{"id": "mine", "answer": "y"}', "line 4: the id 'mine' is already used"),
     ],
 )
 def test_a_broken_row_is_told_with_its_line_before_anything_is_used(

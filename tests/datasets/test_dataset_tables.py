@@ -92,11 +92,11 @@ def test_samples_and_mappings_are_read_from_any_iterable() -> None:
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ([], "the data set holds no samples"),
+        ([], "the dataset has no samples"),
         (["q"], "item 1 must be a Sample or an object, not str: 'q'"),
         ({"question": ["q"], "answer": []}, "the lengths are question 1, answer 0"),
         ({"train": [], "test": []}, "not one object with train, test; pass one of its entries"),
-        (5, "a data set must be a path, a table, or a list of samples or objects, not int: 5"),
+        (5, "a dataset must be a path, a table, or a list of samples or objects, not int: 5"),
         (None, "not NoneType"),
         (b"x", "not bytes"),
     ],

@@ -38,5 +38,5 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"\.csv or \.jsonl"):
         LabelFile(tmp_path / "l.txt")
     (tmp_path / "l.csv").write_text("name,mark\n")
-    with pytest.raises(DataError, match="the column id and label is missing; found: name, mark"):
+    with pytest.raises(DataError, match="missing column id and label; columns: name, mark"):
         LabelFile(tmp_path / "l.csv")

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import pydantic
 import pytest
-from evalstone.judges.verdicts import is_votable
 
 from evalstone._core.prompts import Prompt
 from evalstone.judges.providers.forms import settle_form
 from evalstone.judges.providers.logprobs import confidence_of
 from evalstone.judges.voting import Vote, VoteConfig
+from evalstone.questions.base import is_votable
 from evalstone.questions.custom import AnswerAs, AnswerForm
 
 PROMPT = Prompt("", "{{text}}")

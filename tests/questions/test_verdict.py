@@ -148,9 +148,9 @@ def test_a_reply_that_is_neither_or_both_is_undecided(reply: str) -> None:
     "piece", ["yes ", "<think>", "</think>", "answer: ", " ", "```\n", "the ", "\u0301", "(", "\n"]
 )
 def test_a_long_reply_is_read_in_little_time(piece: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     read_yes_no(piece * 100_000)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 VERDICT_QUESTIONS = [

@@ -19,8 +19,8 @@ from evalstone.results.calibration import (
     save_calibration,
 )
 from evalstone.results.calibration_measures import fit, measure
+from evalstone.stats.calibration import Isotonic, Platt
 from evalstone.stats.classification import Confusion
-from evalstone.stats.recalibration import Isotonic, Platt
 
 
 def _labels(given: Any) -> tuple[float | None, ...]:

@@ -23,8 +23,8 @@ def test_a_mean_far_above_its_minimum_passes_and_one_far_below_fails() -> None:
 def test_a_mean_near_its_minimum_is_inconclusive_and_says_how_many_more_samples_decide() -> None:
     found = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.88})).decisions[0]
     assert found.verdict == "inconclusive"
-    assert found.more is not None
-    assert found.more > 0
+    assert found.more_samples is not None
+    assert found.more_samples > 0
 
 
 def test_no_worse_is_measured_pair_by_pair_against_the_baseline() -> None:

@@ -69,7 +69,7 @@ def test_what_cannot_be_resampled_has_no_limits() -> None:
     same = bootstrap_interval([0.7] * 10)
     assert one is not None
     assert same is not None
-    assert (one.low, one.high, one.caution) == (None, None, "one sample")
+    assert (one.low, one.high, one.caution) == (None, None, "a single sample")
     assert (same.low, same.high, same.caution) == (None, None, "all resamples are alike")
     with pytest.raises(ConfigError, match="resamples must be 100 or more, not 10"):
         bootstrap_interval(VALUES, resamples=10)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError, DataError
-from evalstone.stats.comparison import biggest_changes, compare_many, compare_pairs, difference_interval
+from evalstone.stats.comparison import biggest_changes, compare_many, compare_pairs, difference_interval, drift
 
 A = [0.5, 1.0, 0.8, 0.2, 0.9, 0.6]
 B = [0.7, 1.0, 0.9, 0.6, 0.8, 0.9]
@@ -19,15 +19,15 @@ def test_a_comparison_worked_by_hand() -> None:
     found = compare_pairs(A, B)
     assert found is not None
     assert (found.n, found.wins, found.ties, found.losses) == (6, 4, 1, 1)
-    assert (found.difference.mean, found.gain) == (pytest.approx(0.15), pytest.approx(0.15))
-    assert found.superiority == pytest.approx(4.5 / 6)
-    assert found.dz == pytest.approx(0.15 / math.sqrt(0.035))
+    assert (found.difference.mean, found.improvement) == (pytest.approx(0.15), pytest.approx(0.15))
+    assert found.prob_superiority == pytest.approx(4.5 / 6)
+    assert found.cohen_dz == pytest.approx(0.15 / math.sqrt(0.035))
     # |±0.2 ±0.1 ±0.4 ±0.1 ±0.3| >= 0.9: the sum 1.1, and 0.9 by turning either 0.1, both ways: 6 of 32
     assert found.p_value == pytest.approx(6 / 32)
     assert found.mcnemar is None
     assert found.caution == (
-        "only 6 samples: the interval is a guide, what is rare was not seen; "
-        "only 5 of 6 samples changed: too few to tell a difference from chance"
+        "small sample (n = 6): rare failures may be missing; "
+        "only 5 of 6 samples changed: too few for a significant difference"
     )
 
 
@@ -52,7 +52,7 @@ def test_lower_is_better_turns_the_gain_and_the_wins_but_not_the_difference() ->
     assert up is not None
     assert down is not None
     assert (down.difference, down.p_value) == (up.difference, up.p_value)
-    assert (down.gain, down.wins, down.losses) == (-up.gain, up.losses, up.wins)
+    assert (down.improvement, down.wins, down.losses) == (-up.improvement, up.losses, up.wins)
 
 
 def test_pass_fail_has_mcnemars_test() -> None:
@@ -79,7 +79,7 @@ def test_groups_are_flipped_whole() -> None:
 def test_rounding_is_no_change() -> None:
     found = compare_pairs([0.1 + 0.2, 0.5], [0.3, 0.5])
     assert found is not None
-    assert (found.ties, found.dz, found.difference.mean) == (2, None, 0)
+    assert (found.ties, found.cohen_dz, found.difference.mean) == (2, None, 0)
 
 
 @settings(max_examples=40)
@@ -99,18 +99,18 @@ def test_what_cannot_be_compared_is_refused() -> None:
     assert compare_pairs([], []) is None
     with pytest.raises(DataError, match="a has 2, b has 1"):
         compare_pairs([0.1, 0.2], [0.1])
-    with pytest.raises(DataError, match=r"b: value 0 is 1\.5; a number in \[0, 1\] is wanted"):
+    with pytest.raises(DataError, match=r"b: value 0 is 1\.5, not a number in \[0, 1\]"):
         compare_pairs([0.5], [1.5])
-    with pytest.raises(DataError, match="one difference or more"):
+    with pytest.raises(DataError, match="at least one difference is needed"):
         difference_interval([])
-    with pytest.raises(ConfigError, match="level"):
-        compare_pairs([0.5], [0.5], level=2)
+    with pytest.raises(ConfigError, match="confidence"):
+        compare_pairs([0.5], [0.5], confidence=2)
 
 
 def test_one_pair_and_one_group_have_no_interval() -> None:
     one, group = difference_interval([0.3]), difference_interval([0.3, 0.1], groups=["g", "g"])
-    assert (one.low, one.caution) == (None, "one sample")
-    assert (group.low, group.caution) == (None, "all in one group")
+    assert (one.low, one.caution) == (None, "a single sample")
+    assert (group.low, group.caution) == (None, "a single cluster")
 
 
 def test_several_runs_are_compared_in_pairs_and_adjusted() -> None:
@@ -128,12 +128,12 @@ def test_several_runs_are_compared_in_pairs_and_adjusted() -> None:
     assert found.means["a"] == pytest.approx(float(base.mean()))
     assert [(pair.a, pair.b) for pair in found.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
     raw = sorted(pair.comparison.p_value for pair in found.pairs)
-    assert min(pair.adjusted for pair in found.pairs) == pytest.approx(3 * raw[0])
+    assert min(pair.adjusted_p for pair in found.pairs) == pytest.approx(3 * raw[0])
     two = compare_many({"a": A, "b": B}, groups=[0, 0, 1, 1, 2, 2])
     assert two is not None
     assert two.friedman is None
     assert compare_many({"a": [], "b": []}) is None
-    with pytest.raises(ConfigError, match="two runs or more are wanted, not 1"):
+    with pytest.raises(ConfigError, match="two runs or more are needed, not 1"):
         compare_many({"a": A})
 
 
@@ -154,3 +154,31 @@ def test_changes_of_a_group_that_cancel_but_for_rounding_cancel() -> None:
     assert found is not None
     assert found.wilcoxon.p_value == 1  # one group is left that changed
     assert found.wilcoxon.statistic == 0
+
+
+def test_a_judge_that_moved_has_drifted() -> None:
+    before = np.random.default_rng(2).uniform(0.3, 0.8, 60)
+    moved = drift(before.tolist(), (before + 0.05).tolist())
+    assert moved is not None
+    assert (moved.verdict, moved.changed) == ("drifted", 1)
+    assert moved.mean_change == pytest.approx(0.05)
+    assert moved.largest_change == pytest.approx(0.05)
+    assert moved.comparison.difference.mean == pytest.approx(0.05)
+
+
+def test_a_judge_that_stays_is_stable_if_there_are_enough_anchors_to_say() -> None:
+    values = [0.5] * 300
+    many, few = drift(values, values), drift(values[:20], values[:20])
+    assert many is not None
+    assert few is not None
+    assert (many.verdict, many.tolerance, many.changed) == ("stable", 0.02, 0)
+    assert few.verdict == "inconclusive"  # none of 20 changed: up to 17 % could
+    loose = drift(values[:20], values[:20], tolerance=0.2)
+    assert loose is not None
+    assert loose.verdict == "stable"
+
+
+def test_drift_refuses_a_tolerance_of_nothing_and_has_no_result_without_anchors() -> None:
+    assert drift([], []) is None
+    with pytest.raises(ConfigError, match="tolerance must be above 0"):
+        drift([0.5], [0.5], tolerance=0)

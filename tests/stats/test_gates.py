@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from evalstone.errors import ConfigError, DataError
-from evalstone.stats.gates import AtLeast, AtMost, Criterion, NoWorse, PassRate, decide, overall
-from evalstone.stats.proportions import lower_limit
+from evalstone.stats.gates import AtLeast, AtMost, Criterion, MaxRegression, PassRate, decide, overall
+from evalstone.stats.intervals import lower_limit
 
 GOOD = np.random.default_rng(1).beta(18, 2, 200).tolist()  # mean 0.9, deviation 0.065
 
 
-def verdicts(*criteria: Criterion, error: float = 0.05) -> list[str]:
-    return [decision.verdict for decision in decide(criteria, error=error)]
+def verdicts(*criteria: Criterion, alpha: float = 0.05) -> list[str]:
+    return [decision.verdict for decision in decide(criteria, alpha=alpha)]
 
 
 def test_a_mean_passes_fails_or_leaves_it_open() -> None:
@@ -32,8 +32,10 @@ def test_a_decision_carries_its_numbers() -> None:
     assert 0.05 < found.p_pass < 0.15
     assert found.p_fail > 0.9
     assert found.caution == ""
-    assert found.more is not None
-    again = decide([PassRate("answers", round(55 / 60 * (60 + 2 * found.more)), 60 + 2 * found.more, 0.85)])
+    assert found.more_samples is not None
+    again = decide(
+        [PassRate("answers", round(55 / 60 * (60 + 2 * found.more_samples)), 60 + 2 * found.more_samples, 0.85)]
+    )
     assert again[0].verdict == "pass"
 
 
@@ -45,7 +47,7 @@ def test_limits_agree_with_verdicts() -> None:
         criteria = [
             AtLeast("a", values, source.uniform(0.8, 0.97)),
             AtMost("b", values, source.uniform(0.8, 0.97)),
-            NoWorse("c", other, values, source.uniform(0, 0.1)),
+            MaxRegression("c", other, values, source.uniform(0, 0.1)),
             PassRate("d", int(source.binomial(40, 0.8)), 40, source.uniform(0.6, 0.95)),
         ]
         for found in decide(criteria):
@@ -59,13 +61,13 @@ def test_limits_agree_with_verdicts() -> None:
 def test_no_worse_takes_pairs_and_a_margin() -> None:
     better = [min(1.0, x + 0.02) for x in GOOD]
     worse = [x - 0.1 for x in GOOD]
-    assert verdicts(NoWorse("a", better, GOOD, 0.0)) == ["pass"]
-    assert verdicts(NoWorse("a", worse, GOOD, 0.05)) == ["fail"]
-    assert verdicts(NoWorse("a", worse, GOOD, 0.15)) == ["pass"]
-    assert verdicts(NoWorse("a", better, GOOD, 0.0, lower_is_better=True)) == ["fail"]
-    (same,) = decide([NoWorse("a", GOOD, GOOD, 0.02)])
+    assert verdicts(MaxRegression("a", better, GOOD, 0.0)) == ["pass"]
+    assert verdicts(MaxRegression("a", worse, GOOD, 0.05)) == ["fail"]
+    assert verdicts(MaxRegression("a", worse, GOOD, 0.15)) == ["pass"]
+    assert verdicts(MaxRegression("a", better, GOOD, 0.0, lower_is_better=True)) == ["fail"]
+    (same,) = decide([MaxRegression("a", GOOD, GOOD, 0.02)])
     assert (same.verdict, same.estimate, same.threshold) == ("pass", 0, -0.02)  # 0.98^200 = 0.018
-    (few,) = decide([NoWorse("a", GOOD[:20], GOOD[:20], 0.02)])
+    (few,) = decide([MaxRegression("a", GOOD[:20], GOOD[:20], 0.02)])
     assert few.verdict == "inconclusive"
 
 
@@ -83,7 +85,7 @@ def test_groups_make_a_criterion_less_certain() -> None:
     (alone,), (grouped,) = decide([AtLeast("a", values, 0.8)]), decide([AtLeast("a", values, 0.8, groups=groups)])
     assert alone.verdict == "pass"
     assert grouped.verdict == "inconclusive"
-    assert grouped.more is not None
+    assert grouped.more_samples is not None
 
 
 def test_a_gate_is_wrong_no_more_often_than_it_says() -> None:
@@ -107,13 +109,13 @@ def test_without_values_nothing_is_decided() -> None:
 
 def test_few_scores_say_that_the_error_rate_is_approximate() -> None:
     (few,), (enough,) = decide([AtLeast("a", GOOD[:40], 0.5)]), decide([AtLeast("a", GOOD, 0.5)])
-    assert few.caution.startswith("only 40 scores: the error rate is approximate")
+    assert few.caution == "small sample (n = 40): the error rate is approximate"
     assert enough.caution == ""
 
 
 def test_no_number_of_samples_is_named_where_none_would_do() -> None:
     (found,) = decide([AtLeast("a", [0.4, 0.6] * 30, 0.5)])
-    assert (found.verdict, found.more) == ("inconclusive", None)
+    assert (found.verdict, found.more_samples) == ("inconclusive", None)
 
 
 def test_a_gate_as_a_whole_is_its_worst_criterion() -> None:
@@ -128,13 +130,13 @@ def test_impossible_criteria_are_refused_by_name() -> None:
     with pytest.raises(ConfigError, match=r"a: the threshold must be in \[0, 1\], not 85"):
         decide([AtLeast("a", GOOD, 85)])
     with pytest.raises(ConfigError, match=r"a: margin must be in \[0, 1\], not -0.1"):
-        decide([NoWorse("a", GOOD, GOOD, -0.1)])
-    with pytest.raises(ConfigError, match="error must be above 0 and below"):
-        decide([], error=0.9)
+        decide([MaxRegression("a", GOOD, GOOD, -0.1)])
+    with pytest.raises(ConfigError, match="alpha must be above 0 and below"):
+        decide([], alpha=0.9)
     with pytest.raises(DataError, match="values has 2, baseline has 1"):
-        decide([NoWorse("a", [0.1, 0.2], [0.1], 0.0)])
+        decide([MaxRegression("a", [0.1, 0.2], [0.1], 0.0)])
     with pytest.raises(DataError, match="a: baseline: value 0 is nan"):
-        decide([NoWorse("a", [0.1], [float("nan")], 0.0)])
+        decide([MaxRegression("a", [0.1], [float("nan")], 0.0)])
     with pytest.raises(DataError, match="a: passed must be from 0 to n, not 3 of 2"):
         decide([PassRate("a", 3, 2, 0.5)])
 
@@ -143,12 +145,12 @@ def test_a_threshold_that_nothing_can_miss_passes() -> None:
     nothing, all_ = [0.0] * 50, [1.0] * 50
     assert verdicts(AtLeast("a", nothing, 0.0)) == ["pass"]
     assert verdicts(AtMost("a", all_, 1.0)) == ["pass"]
-    assert verdicts(NoWorse("a", nothing, all_, 1.0)) == ["pass"]
+    assert verdicts(MaxRegression("a", nothing, all_, 1.0)) == ["pass"]
     assert verdicts(PassRate("a", 0, 50, 0.0)) == ["pass"]
     assert verdicts(AtLeast("a", [], 0.0)) == ["inconclusive"]
 
 
 def test_differences_by_rounding_are_none() -> None:
-    (found,) = decide([NoWorse("a", [0.1 + 0.2, 0.5] * 5, [0.3, 0.5] * 5, 0.02)])
-    assert found == decide([NoWorse("a", [0.3, 0.5] * 5, [0.3, 0.5] * 5, 0.02)])[0]
+    (found,) = decide([MaxRegression("a", [0.1 + 0.2, 0.5] * 5, [0.3, 0.5] * 5, 0.02)])
+    assert found == decide([MaxRegression("a", [0.3, 0.5] * 5, [0.3, 0.5] * 5, 0.02)])[0]
     assert found.verdict == "inconclusive"

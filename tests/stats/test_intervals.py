@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from typing import Any
+from typing import Any, cast
 
 import pytest
+import statsmodels.stats.proportion as reference  # pyright: ignore[reportMissingTypeStubs]
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError, DataError
-from evalstone.stats import Interval, mean_interval, student_t_quantile
-from evalstone.stats.intervals import cluster_spread, t_quantile
+from evalstone.stats import Interval, MissingBounds, mean_interval, missing_bounds, wilson_interval
+from evalstone.stats.intervals import cluster_spread, lower_limit, rate_interval, t_quantile, upper_limit
 
 FREEDOM = (1, 2, 3, 4, 5, 10, 20, 30, 60, 120)
 # Quantiles as printed in NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, but for the first of the last row:
@@ -45,13 +46,13 @@ def t_density(t: float, freedom: int) -> float:
 
 @pytest.mark.parametrize(("probability", "freedom", "expected"), CASES)
 def test_a_quantile_is_the_one_in_the_tables(probability: float, freedom: int, expected: float):
-    assert student_t_quantile(probability, freedom) == pytest.approx(expected, abs=5.1e-4, rel=1e-5)
+    assert t_quantile(probability, freedom) == pytest.approx(expected, abs=5.1e-4, rel=1e-5)
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 6, 7, 9, 12, 29, 99, 999])
 @pytest.mark.parametrize("probability", [0.9, 0.95, 0.975, 0.99, 0.995, 0.9995])
 def test_a_quantile_is_as_exact_as_promised(probability: float, freedom: int):
-    t = student_t_quantile(probability, freedom)
+    t = t_quantile(probability, freedom)
     error = (t_cdf(t, freedom) - probability) / t_density(t, freedom)
     assert abs(error / t) < 1e-5
 
@@ -59,12 +60,12 @@ def test_a_quantile_is_as_exact_as_promised(probability: float, freedom: int):
 def test_a_quantile_of_very_many_degrees_of_freedom_is_that_of_the_normal_distribution():
     normal = statistics.NormalDist()
     for probability in (0.9, 0.975, 0.9995):
-        assert student_t_quantile(probability, 10**9) == pytest.approx(normal.inv_cdf(probability), rel=1e-6)
+        assert t_quantile(probability, 10**9) == pytest.approx(normal.inv_cdf(probability), rel=1e-6)
 
 
 @given(st.floats(min_value=0.001, max_value=0.999), st.integers(1, 200))
 def test_quantiles_are_symmetric_around_zero(probability: float, freedom: int):
-    one, other = student_t_quantile(probability, freedom), student_t_quantile(1 - probability, freedom)
+    one, other = t_quantile(probability, freedom), t_quantile(1 - probability, freedom)
     assert one == pytest.approx(-other, rel=1e-6, abs=1e-9)
     assert (one > 0) == (probability > 0.5) or probability == 0.5
 
@@ -72,7 +73,7 @@ def test_quantiles_are_symmetric_around_zero(probability: float, freedom: int):
 @pytest.mark.parametrize(("probability", "freedom"), [(0, 5), (1, 5), (-0.1, 5), (1.1, 5), (math.nan, 5), (0.9, 0)])
 def test_a_quantile_that_does_not_exist_is_refused(probability: float, freedom: int):
     with pytest.raises(ValueError, match="probability must be in"):
-        student_t_quantile(probability, freedom)
+        t_quantile(probability, freedom)
 
 
 def test_no_values_have_no_mean():
@@ -80,15 +81,15 @@ def test_no_values_have_no_mean():
 
 
 def test_one_value_has_a_mean_and_no_interval():
-    assert mean_interval([0.4], low=0, high=1) == Interval(0.4, None, None, 1, caution="one sample")
+    assert mean_interval([0.4], low=0, high=1) == Interval(0.4, None, None, 1, caution="a single sample")
 
 
 def test_an_interval_worked_by_hand():
     # mean 3, s² = 10/4, s = 1.5811, t(4) = 2.7764, half = 2.7764 · 1.5811 / √5 = 1.9632
     found = mean_interval([1, 2, 3, 4, 5])
     assert found is not None
-    assert (found.mean, found.n, found.level, found.method) == (3, 5, 0.95, "Student")
-    assert found.caution == "only 5 samples: the interval is a guide, what is rare was not seen"
+    assert (found.mean, found.n, found.confidence, found.method) == (3, 5, 0.95, "Student")
+    assert found.caution == "small sample (n = 5): rare failures may be missing"
     assert (found.low, found.high) == (pytest.approx(1.0368, abs=1e-4), pytest.approx(4.9632, abs=1e-4))
 
 
@@ -105,8 +106,8 @@ def test_two_values_have_the_wide_interval_that_they_deserve():
 
 def test_a_higher_level_gives_a_wider_interval():
     widths: list[float] = []
-    for level in (0.5, 0.9, 0.95, 0.99):
-        found = mean_interval([1, 2, 3, 4], level=level)
+    for confidence in (0.5, 0.9, 0.95, 0.99):
+        found = mean_interval([1, 2, 3, 4], confidence=confidence)
         assert found is not None
         assert found.low is not None
         assert found.high is not None
@@ -120,7 +121,7 @@ def test_equal_values_inside_the_range_give_an_interval_of_no_width_at_that_valu
     found = mean_interval([value] * n, low=0, high=1)
     assert found is not None
     assert (found.mean, found.low, found.high, found.n, found.method) == (value, value, value, n, "")
-    assert "do not tell how much others vary" in found.caution
+    assert "the spread is unknown" in found.caution
 
 
 @given(st.lists(unit, min_size=2, max_size=60), st.floats(min_value=0.01, max_value=100))
@@ -241,7 +242,7 @@ def test_one_group_has_no_interval_and_perfect_groups_count_as_one_sample_each()
     alone = mean_interval([0.1, 0.2], groups=["a", "a"])
     assert alone is not None
     assert (alone.mean, alone.low, alone.high) == (pytest.approx(0.15), None, None)
-    assert (alone.groups, alone.caution) == (1, "all in one group")
+    assert (alone.groups, alone.caution) == (1, "a single cluster")
     perfect = mean_interval([1.0] * 20, low=0, high=1, groups=list(range(10)) * 2)
     assert perfect is not None
     assert perfect.low == pytest.approx(0.025**0.1)
@@ -252,19 +253,19 @@ def test_a_quantile_for_broken_degrees_of_freedom_is_scipys(freedom: float) -> N
     from scipy.special import stdtrit  # noqa: PLC0415
 
     assert t_quantile(0.975, freedom) == pytest.approx(float(stdtrit(freedom, 0.975)))
-    assert t_quantile(0.975, 9 + 1e-12) == student_t_quantile(0.975, 9)
+    assert t_quantile(0.975, 9 + 1e-12) == pytest.approx(t_quantile(0.975, 9))
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
 def test_a_value_that_is_no_number_is_named(wrong: float) -> None:
-    with pytest.raises(DataError, match=rf"finite numbers are wanted: value 1 is {wrong}"):
+    with pytest.raises(DataError, match=rf"values must be finite numbers: value 1 is {wrong}"):
         mean_interval([0.5, wrong, 0.5], low=0, high=1)
 
 
 def test_impossible_levels_and_groups_are_refused() -> None:
-    for level in (0, 1, 95, math.nan):
-        with pytest.raises(ConfigError, match="level must be between 0 and 1"):
-            mean_interval([0.5, 0.6], level=level)
+    for confidence in (0, 1, 95, math.nan):
+        with pytest.raises(ConfigError, match="confidence must be between 0 and 1"):
+            mean_interval([0.5, 0.6], confidence=confidence)
     with pytest.raises(DataError, match="2 values, 1 groups"):
         mean_interval([0.5, 0.6], groups=["a"])
     with pytest.raises(DataError, match="beyond floating point"):
@@ -275,7 +276,7 @@ def test_few_groups_say_so() -> None:
     few, enough = (mean_interval([x / 30 for x in range(30)], groups=[x % k for x in range(30)]) for k in (4, 20))
     assert few is not None
     assert enough is not None
-    assert few.caution == "only 4 groups: the interval is a guide"
+    assert few.caution == "only 4 clusters: the interval is approximate"
     assert enough.caution == ""
 
 
@@ -285,12 +286,12 @@ def test_groups_whose_sums_are_alike_are_left_out_and_said() -> None:
     assert plain is not None
     assert found is not None
     assert (found.low, found.high) == (plain.low, plain.high)
-    assert found.caution == "the groups' sums are all alike: groups were left out"
+    assert found.caution == "all clusters have the same sum: clusters ignored"
 
 
 @pytest.mark.parametrize("wrong", [None, "0.5"])
 def test_what_is_no_number_at_all_is_named(wrong: Any) -> None:
-    with pytest.raises(DataError, match=rf"finite numbers are wanted: value 1 is {wrong!r}"):
+    with pytest.raises(DataError, match=rf"values must be finite numbers: value 1 is {wrong!r}"):
         mean_interval([0.5, wrong], low=0, high=1)
 
 
@@ -316,4 +317,89 @@ def test_values_that_miss_the_end_by_rounding_stand_at_the_end() -> None:
 def test_values_that_differ_by_rounding_only_are_equal() -> None:
     found = mean_interval([0.1 + 0.2, 0.3] * 20, low=0, high=1)
     assert found is not None
-    assert "do not tell how much others vary" in found.caution
+    assert "the spread is unknown" in found.caution
+
+
+COUNTS = [(0, 10), (10, 10), (1, 30), (27, 30), (81, 263), (970, 1000)]
+confint = cast("Any", reference.proportion_confint)  # pyright: ignore[reportUnknownMemberType]
+
+
+def test_wilson_as_published() -> None:
+    # Newcombe 1998, Statistics in Medicine 17, table I: 81/263, 15/148, 0/20, 1/29
+    for (successes, n), expected in {
+        (81, 263): (0.2553, 0.3662),
+        (15, 148): (0.0624, 0.1605),
+        (0, 20): (0.0000, 0.1611),
+        (1, 29): (0.0061, 0.1718),
+    }.items():
+        found = wilson_interval(successes, n)
+        assert found is not None
+        assert (found.low, found.high) == (pytest.approx(expected[0], abs=5e-5), pytest.approx(expected[1], abs=5e-5))
+
+
+@pytest.mark.parametrize(("successes", "n"), COUNTS)
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
+def test_intervals_are_those_of_statsmodels(successes: int, n: int, confidence: float) -> None:
+    found = wilson_interval(successes, n, confidence)
+    assert found is not None
+    low, high = confint(successes, n, 1 - confidence, method="wilson")
+    assert (found.low, found.high) == (pytest.approx(float(low), abs=1e-9), pytest.approx(float(high), abs=1e-9))
+    low, high = confint(successes, n, 2 * (1 - confidence), method="beta")
+    assert lower_limit(successes, n, confidence) == pytest.approx(float(low), abs=1e-9)
+    assert upper_limit(successes, n, confidence) == pytest.approx(float(high), abs=1e-9)
+
+
+def test_a_rate_in_groups_is_less_certain() -> None:
+    passed = [True, True, True, True, False, False, True, True, False, False] * 4
+    groups = [place // 2 for place in range(40)]
+    alone, grouped = rate_interval(passed), rate_interval(passed, groups=groups)
+    assert alone == wilson_interval(24, 40)
+    assert grouped == mean_interval([float(p) for p in passed], low=0, high=1, groups=groups)
+    assert alone is not None
+    assert grouped is not None
+    assert (alone.low or 0) > (grouped.low or 0)
+
+
+def test_impossible_counts_and_levels_are_refused() -> None:
+    assert wilson_interval(0, 0) is None
+    for successes, n in ((3, 2), (-1, 2)):
+        with pytest.raises(DataError, match=rf"from 0 to n: {successes} of {n}"):
+            wilson_interval(successes, n)
+        with pytest.raises(DataError, match=rf"from 0 to n: {successes} of {n}"):
+            lower_limit(successes, n)
+    with pytest.raises(ConfigError, match="confidence"):
+        upper_limit(1, 2, 1.5)
+
+
+def test_bounds_put_the_missing_at_the_worst_and_the_best() -> None:
+    # 0.5 + 0.9 over 4 with two at 0, and with two at 1
+    found = missing_bounds([0.5, 0.9], 2)
+    assert found is not None
+    assert (found.mean, found.n, found.missing) == (0.7, 2, 2)
+    assert (found.low, found.high) == (pytest.approx(0.35), pytest.approx(0.85))
+    assert found.width == pytest.approx(0.5)
+
+
+def test_bounds_without_missing_are_the_mean_and_without_values_the_range() -> None:
+    assert missing_bounds([1.0, 4.0], 0, 0, 5) == MissingBounds(2.5, 2.5, 2.5, 2, 0)
+    assert missing_bounds([], 3, 0, 5) == MissingBounds(None, 0, 5, 0, 3)
+    assert missing_bounds([], 0) is None
+
+
+def test_bounds_refuse_what_cannot_be() -> None:
+    with pytest.raises(DataError, match="missing must be 0 or more, not -1"):
+        missing_bounds([0.5], -1)
+    with pytest.raises(DataError, match=r"are not all in \[0.0, 1.0\]"):
+        missing_bounds([0.5, 1.5], 1)
+    with pytest.raises(DataError, match="value 0 is nan"):
+        missing_bounds([math.nan], 1)
+    with pytest.raises(DataError, match="the range must go up"):
+        missing_bounds([0.5], 1, 1, 0)
+
+
+def test_without_missing_values_the_bounds_are_the_mean_in_any_range() -> None:
+    found = missing_bounds([0.5], 0, high=math.inf)
+    assert found is not None
+    assert (found.low, found.high) == (0.5, 0.5)
+    with pytest.raises(DataError, match="missing must be 0 or more, not nan"):
+        missing_bounds([0.5], cast("int", math.nan))

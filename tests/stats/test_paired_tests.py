@@ -10,7 +10,7 @@ import statsmodels.stats.contingency_tables as tables  # pyright: ignore[reportM
 
 from evalstone.errors import DataError
 from evalstone.stats._arrays import Floats
-from evalstone.stats.paired_tests import friedman, mcnemar, mid_ranks, sign_flips, signed_ranks, student
+from evalstone.stats.paired_tests import friedman, mcnemar, mid_ranks, paired_t, permutation_test, wilcoxon
 
 
 def drawn(seed: int, n: int, digits: int | None = None) -> Floats:
@@ -20,9 +20,9 @@ def drawn(seed: int, n: int, digits: int | None = None) -> Floats:
 
 def test_sign_flips_worked_by_hand() -> None:
     # of the 8 sign patterns of 1, 2, 4 only ±(1 + 2 + 4) reach 7; those of 1, 2, -4 reach 1 always
-    assert sign_flips(np.array([1.0, 2.0, 0.0, 4.0])).p_value == 0.25
-    assert sign_flips(np.array([1.0, 2.0, -4.0])).p_value == 1
-    assert sign_flips(np.zeros(5)).p_value == 1
+    assert permutation_test(np.array([1.0, 2.0, 0.0, 4.0])).p_value == 0.25
+    assert permutation_test(np.array([1.0, 2.0, -4.0])).p_value == 1
+    assert permutation_test(np.zeros(5)).p_value == 1
 
 
 def test_sign_flips_are_scipys_permutation_test() -> None:
@@ -30,38 +30,38 @@ def test_sign_flips_are_scipys_permutation_test() -> None:
     expected = scipy.stats.permutation_test(
         (d,), np.mean, permutation_type="samples", n_resamples=10**6, vectorized=False
     )
-    found = sign_flips(d)
+    found = permutation_test(d)
     assert (found.p_value, found.exact) == (pytest.approx(float(expected.pvalue)), True)
 
 
 def test_drawn_sign_flips_are_close_to_all_of_them_and_depend_on_the_seed_only() -> None:
     d = drawn(2, 19)
     some = np.concatenate((d, [1e-9, -1e-9]))  # two more that change nothing, so that patterns are drawn
-    assert sign_flips(some).p_value == pytest.approx(sign_flips(d).p_value, abs=0.02)
-    assert sign_flips(some) == sign_flips(some)
-    assert sign_flips(some, seed=1) != sign_flips(some, seed=2)
-    assert sign_flips(some).name == "sign flips, 9,999 drawn"
+    assert permutation_test(some).p_value == pytest.approx(permutation_test(d).p_value, abs=0.02)
+    assert permutation_test(some) == permutation_test(some)
+    assert permutation_test(some, seed=1) != permutation_test(some, seed=2)
+    assert permutation_test(some).name == "paired permutation test, 9,999 permutations"
 
 
 def test_sign_flips_of_pass_fail_are_mcnemars_at_any_number() -> None:
     d = np.array([1.0] * 40 + [-1.0] * 21 + [0.0] * 100)
-    assert sign_flips(d).p_value == mcnemar(40, 21).p_value
-    assert sign_flips(d).exact
+    assert permutation_test(d).p_value == mcnemar(40, 21).p_value
+    assert permutation_test(d).exact
 
 
 def test_more_differences_than_are_worth_drawing_take_students_t() -> None:
     d = drawn(3, 10_050) - 0.28
-    found, expected = sign_flips(d), cast("Any", scipy.stats.ttest_1samp(d, 0))
-    assert (found.name, found.p_value) == ("Student's t", pytest.approx(float(expected.pvalue)))
-    assert student(np.array([0.5])).p_value == 1
-    assert student(np.array([0.5, 0.5])).p_value == 0
+    found, expected = permutation_test(d), cast("Any", scipy.stats.ttest_1samp(d, 0))
+    assert (found.name, found.p_value) == ("paired t test", pytest.approx(float(expected.pvalue)))
+    assert paired_t(np.array([0.5])).p_value == 1
+    assert paired_t(np.array([0.5, 0.5])).p_value == 0
 
 
 @pytest.mark.parametrize("n", [5, 12, 40])
 def test_signed_ranks_without_ties_are_scipys(n: int) -> None:
     d = drawn(n, n)
     expected = cast("Any", scipy.stats.wilcoxon(d, method="exact"))
-    found = signed_ranks(d)
+    found = wilcoxon(d)
     assert (found.statistic, found.p_value) == (float(expected.statistic), pytest.approx(float(expected.pvalue)))
 
 
@@ -72,15 +72,15 @@ def test_signed_ranks_with_ties_count_all_sign_patterns(seed: int) -> None:
     ranks = scipy.stats.rankdata(np.abs(moved))
     seen = abs(float(np.sum(ranks * np.sign(moved))))
     sums = [abs(float(np.dot(signs, ranks))) for signs in itertools.product((1, -1), repeat=moved.size)]
-    assert signed_ranks(d).p_value == pytest.approx(float(np.mean(np.array(sums) >= seen - 1e-9)))
+    assert wilcoxon(d).p_value == pytest.approx(float(np.mean(np.array(sums) >= seen - 1e-9)))
 
 
 def test_many_signed_ranks_are_scipys_normal_approximation() -> None:
     d = drawn(9, 400, 1)
     expected = cast("Any", scipy.stats.wilcoxon(d[d != 0], method="approx"))
-    found = signed_ranks(d)
+    found = wilcoxon(d)
     assert (found.p_value, found.exact) == (pytest.approx(float(expected.pvalue)), False)
-    assert signed_ranks(np.zeros(3)).p_value == 1
+    assert wilcoxon(np.zeros(3)).p_value == 1
 
 
 def test_mid_ranks_share_what_is_tied() -> None:
@@ -113,8 +113,8 @@ def test_friedman_is_scipys_ties_included() -> None:
 def test_differences_that_are_equal_but_for_rounding_are_ties() -> None:
     exact = np.array([3.0, 3.0, 3.0, -1.0, -3.0, 2.0])
     rounded = np.array([0.4 - 0.1, 0.3, 0.9 - 0.6, -0.1, 0.7 - 1.0, 0.2])
-    assert signed_ranks(rounded) == signed_ranks(exact)
-    assert sign_flips(np.array([0.1, 0.2, -0.3])).p_value == 1
+    assert wilcoxon(rounded) == wilcoxon(exact)
+    assert permutation_test(np.array([0.1, 0.2, -0.3])).p_value == 1
     table, exact = (
         np.array([[0.1 + 0.2, 0.3, 0.5], [0.3, 0.1 + 0.2, 0.7]]),
         np.array([[3.0, 3.0, 5.0], [3.0, 3.0, 7.0]]),

@@ -12,9 +12,12 @@ import functools
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalstone.errors import ReplyError
+
+if TYPE_CHECKING:
+    import pydantic
 
 T = TypeVar("T")
 
@@ -85,7 +88,7 @@ _DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object, parse_const
 
 
 @functools.cache
-def _validator(kind: Any) -> tuple[Callable[[Any], Any], type[Any]]:
+def _validator(kind: Any) -> tuple[Callable[[Any], Any], type[pydantic.ValidationError]]:
     """The function that validates data as a kind of value, and the error it raises."""
     import pydantic  # noqa: PLC0415 - its import takes longer than that of all of evalstone
 

@@ -1,31 +1,133 @@
-"""Which column of a row is taken as which field."""
+"""Which column of a row becomes which sample field: the column names of other tools, and mappings over them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from evalstone.datasets.names import CONTENT, FIELD_NAMES, claims, normal
 from evalstone.datasets.wording import listed, named, nearest
 from evalstone.errors import ConfigError, DataError, unknown
 
+Ranks: TypeAlias = tuple[tuple[str, ...], ...]
+Plan: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+Claim: TypeAlias = tuple[tuple[int, bool], str]
+
+FIELD_NAMES: Mapping[str, Ranks] = {
+    "id": (
+        ("id", "_id"),
+        ("sample_id", "case_id", "test_case_id", "example_id", "item_id", "record_id"),
+        ("uid", "uuid", "guid"),
+        ("trace_id",),
+    ),
+    "input": (
+        ("input",),
+        ("user_input", "user_text", "user_query", "user_message", "input_messages", "inputs"),
+        ("question", "query", "request"),
+        ("prompt", "instruction"),
+    ),
+    "output": (
+        ("output",),
+        ("response", "actual_output", "response_content", "model_output", "model_response", "outputs"),
+        ("answer", "completion", "generation", "prediction", "generated_answer"),
+    ),
+    "context": (
+        ("retrieval_context",),
+        ("context",),
+        ("retrieved_contexts", "retrieved_context", "contexts"),
+        ("documents", "passages", "data_list", "chunks", "ctxs", "retrieved_documents"),
+    ),
+    "reference": (
+        ("reference",),
+        ("expected_output", "expected_response", "expected_answer", "expected"),
+        ("ground_truth", "reference_answer", "gold_answer", "correct_answer"),
+        ("ground_truths", "answers", "ideal", "target", "expectations"),
+        ("expected_facts",),
+    ),
+    "messages": (
+        ("messages",),
+        ("conversation", "conversations", "turns"),
+        ("tools_called", "tool_calls"),
+    ),
+    "instructions": (
+        ("instructions",),
+        ("system_prompt", "system_message", "system_instructions", "system_instruction"),
+        ("system",),
+    ),
+    "metadata": (
+        ("metadata",),
+        ("additional_metadata",),
+    ),
+    "trajectory": (
+        ("trajectory",),
+        ("actual_trajectory", "agent_trajectory"),
+    ),
+    "expected_trajectory": (
+        ("expected_trajectory",),
+        ("reference_trajectory",),
+    ),
+}
+"""The column names of each sample field, in ranks: an earlier rank wins, names of one rank are equal.
+
+Case, `-`, `_` and spaces don't count. `retrieval_context` comes before `context`, because a deepeval row that has both
+means the ideal context by the latter.
+"""
+
+CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory"))
+"""The fields of which a row must have one."""
+
+_SEPARATORS = re.compile(r"[-_\s]+")
+
+
+def normal(name: str) -> str:
+    """A name without case and separators: `User_Input` and `userInput` are one name."""
+    return _SEPARATORS.sub("", name).casefold()
+
+
+_KNOWN: Mapping[str, tuple[str, int]] = {
+    normal(name): (field, rank)
+    for field, ranks in FIELD_NAMES.items()
+    for rank, names in enumerate(ranks)
+    for name in names
+}
+
+
+def claims(columns: tuple[str, ...]) -> Mapping[str, tuple[Claim, ...]]:
+    """For each sample field that some column claims: the columns with their ranks, the first rank first.
+
+    The second part of a rank puts the field's own name, spelled exactly, before other spellings of it.
+    """
+    claimed: dict[str, list[Claim]] = {}
+    for column in columns:
+        known = _KNOWN.get(normal(column))
+        if known is not None:
+            field, rank = known
+            respelled = column != field and normal(column) == normal(field)
+            claimed.setdefault(field, []).append(((rank, respelled), column))
+    return {field: tuple(sorted(items, key=lambda claim: claim[0])) for field, items in claimed.items()}
+
+
+def inner_names(field: str) -> tuple[str, ...]:
+    """The normal names under which an object may hold the text of a field: the field's own, then `text`, `content`."""
+    return (*(normal(name) for rank in FIELD_NAMES[field] for name in rank), "text", "content")
+
 
 class Cell(NamedTuple):
-    """What a field takes from a row: the value, and the column or dotted path it stands in."""
+    """The value of a field in a row, and the column or dotted path it comes from."""
 
     column: str
     value: Any
 
 
-Plan: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
-
-
 class Columns:
-    """Decides for row after row, and remembers what was decided.
+    """Chooses the columns of row after row, and remembers the choices.
 
-    mapping: sample field -> column, over the names that are understood anyway; `a.b` is entry b of the object in
-    column a, and an empty column leaves the field out. became: the columns that became a field. seen: all columns.
-    Raises ConfigError for an unknown field in the mapping.
+    Args:
+        mapping: Sample field to column, over the known names; `a.b` is entry b of the object in column a, and an empty
+            column leaves the field out.
+
+    Raises:
+        ConfigError: The mapping has an unknown field.
     """
 
     def __init__(self, mapping: Mapping[str, str] | None = None) -> None:
@@ -33,32 +135,32 @@ class Columns:
         for field in self.mapping:
             if field not in FIELD_NAMES:
                 raise ConfigError(unknown("sample field", field, FIELD_NAMES))
-        self.became: dict[str, str] = {}
+        self.became: dict[str, str] = {}  # column to field
         self._shapes: dict[tuple[str, ...], None] = {}
         self._plans: dict[tuple[str, ...], Plan] = {}
         self._reached: set[str] = set()
 
-    @property
-    def seen(self) -> list[str]:
-        """Every column of every row, in the order of appearance."""
-        return list(dict.fromkeys(column for shape in self._shapes for column in shape))
-
-    def take(self, cells: Mapping[str, Any]) -> dict[str, Cell]:
-        """The cell for each field that has one. An absent (None) cell claims nothing.
+    def choose(self, cells: Mapping[str, Any]) -> dict[str, Cell]:
+        """The cell for each field that has one. A missing value (None) claims nothing.
 
         Raises DataError when two columns of one rank claim a field and differ.
         """
         self._shapes[tuple(cells)] = None
-        taken = self._mapped(cells) if self.mapping else {}
+        chosen = self._mapped(cells) if self.mapping else {}
         present = tuple([column for column, value in cells.items() if value is not None])
         plan = self._plans.get(present)
         if plan is None:
             plan = self._plans[present] = self._plan(present)
         for field, columns in plan:
-            taken[field] = Cell(columns[0], cells[columns[0]])
-            if len(columns) > 1:
-                _refuse_rivals(field, columns, cells)
-        return taken
+            column = columns[0]
+            chosen[field] = Cell(column, cells[column])
+            rival = next((other for other in columns[1:] if cells[other] != cells[column]), None)
+            if rival is not None:
+                raise DataError(
+                    f"columns {column!r} and {rival!r} both claim {field}, and differ; "
+                    f"decide with --map {field}={named(column)} or --map {field}={named(rival)}"
+                )
+        return chosen
 
     def _plan(self, present: tuple[str, ...]) -> Plan:
         mapped = set(self.mapping.values())
@@ -71,40 +173,35 @@ class Columns:
                 self.became.setdefault(columns[0], field)
         return tuple(plan)
 
-    def check(self) -> None:
-        """Raises DataError when no row had a mapped column, or no column of any row was understood."""
-        seen = self.seen
-        for field, column in self.mapping.items():
-            if column and field not in self._reached:
-                near = nearest(column, seen)
-                hint = f"did you mean {' or '.join(map(named, near))}?" if near else f"columns: {listed(seen)}"
-                raise DataError(f"no row has the column {column!r}, wanted for {field}; {hint}")
-        if seen and CONTENT.isdisjoint(self.became.values()):
-            raise DataError(
-                f"no column is understood (columns: {listed(seen)}); wanted are input, output, context, "
-                f"reference or messages; say which is which, for example --map output={example(seen)}"
-            )
-
     def _mapped(self, cells: Mapping[str, Any]) -> dict[str, Cell]:
-        taken: dict[str, Cell] = {}
+        chosen: dict[str, Cell] = {}
         for field, column in self.mapping.items():
-            found, value = _at(cells, column) if column else (False, None)
-            if found:
+            exists, value = _at(cells, column) if column else (False, None)
+            if exists:
                 self._reached.add(field)
             if value is not None:
-                taken[field] = Cell(column, value)
+                chosen[field] = Cell(column, value)
                 self.became.setdefault(column, field)
-        return taken
+        return chosen
+
+    def check(self) -> None:
+        """Raise DataError if no row had a mapped column, or no column of any row was understood."""
+        columns = list(dict.fromkeys(column for shape in self._shapes for column in shape))
+        for field, column in self.mapping.items():
+            if column and field not in self._reached:
+                near = nearest(column, columns)
+                hint = f"did you mean {' or '.join(map(named, near))}?" if near else f"columns: {listed(columns)}"
+                raise DataError(f"no row has the column {column!r}, mapped to {field}; {hint}")
+        if columns and CONTENT.isdisjoint(self.became.values()):
+            raise DataError(
+                f"no column is recognized (columns: {listed(columns)}); input, output, context, reference or messages "
+                f"is needed; map a column to a field, for example --map output={named(columns[0])}"
+            )
 
 
-def example(columns: list[str]) -> str:
-    """A column to show in an example mapping."""
-    return named(columns[0]) if columns else "COLUMN"
-
-
-def alpaca(taken: Mapping[str, Cell], cells: Mapping[str, Any], mapping: Mapping[str, str]) -> Cell | None:
-    """The `instruction` of a row that also has an `input`, the material to it, as alpaca does; None for other rows."""
-    cell = taken.get("input")
+def alpaca(chosen: Mapping[str, Cell], cells: Mapping[str, Any], mapping: Mapping[str, str]) -> Cell | None:
+    """The `instruction` of an alpaca row, which also has an `input`, the material to it; None for other rows."""
+    cell = chosen.get("input")
     if cell is None or "input" in mapping or normal(cell.column) != "input" or not isinstance(cell.value, str):
         return None
     columns = [column for column in cells if normal(column) == "instruction" and column not in mapping.values()]
@@ -113,18 +210,8 @@ def alpaca(taken: Mapping[str, Cell], cells: Mapping[str, Any], mapping: Mapping
     return Cell(columns[0], cells[columns[0]])
 
 
-def _refuse_rivals(field: str, equals: tuple[str, ...], cells: Mapping[str, Any]) -> None:
-    column = equals[0]
-    rival = next((other for other in equals if cells[other] != cells[column]), None)
-    if rival is not None:
-        raise DataError(
-            f"columns {column!r} and {rival!r} both claim {field}, and differ; "
-            f"decide with --map {field}={named(column)} or --map {field}={named(rival)}"
-        )
-
-
 def _at(cells: Mapping[str, Any], path: str) -> tuple[bool, Any]:
-    """Whether a row has a column or a dotted path, and what is there."""
+    """Whether a row has a column or a dotted path, and its value."""
     if path in cells:
         return True, cells[path]
     value: Any = cells

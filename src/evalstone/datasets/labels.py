@@ -1,4 +1,4 @@
-"""The file that human labels are written to, one label at a time: CSV or JSON Lines with an id and a label."""
+"""The file that human labels are appended to, one at a time: CSV or JSON Lines with an id and a label."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ SUFFIXES = (CSV_SUFFIX, ".jsonl")
 
 
 class LabelFile:
-    """A file of labels that is added to. Each label is on the disk when `add` returns.
+    """A file of labels to append to. Each label is on disk when `add` returns.
 
-    Raises ConfigError for a path that is neither .csv nor .jsonl, DataError for a CSV file without the columns id and
-    label.
+    Raises:
+        ConfigError: The path is neither .csv nor .jsonl.
+        DataError: A CSV file without the columns id and label.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if self.path.suffix not in SUFFIXES:
-            raise ConfigError(f"labels are kept in a {' or '.join(SUFFIXES)} file, not {str(path)!r}")
+            raise ConfigError(f"labels go to a {' or '.join(SUFFIXES)} file, not {str(path)!r}")
         self.columns = self._columns()
 
     @property
@@ -39,13 +40,14 @@ class LabelFile:
         with self.path.open(encoding="utf-8-sig", newline="") as lines:
             columns = tuple(next(csv.reader(lines), ()))
         if missing := [name for name in COLUMNS if name not in columns]:
-            raise DataError(f"{self.path}: the column {' and '.join(missing)} is missing; found: {', '.join(columns)}")
+            raise DataError(f"{self.path}: missing column {' and '.join(missing)}; columns: {', '.join(columns)}")
         return columns
 
     def add(self, sample: str, label: str) -> None:
-        """Write one label, a number or a word.
+        """Append one label, a number or a word.
 
-        Raises ConfigError when the file cannot be written, and for an id that would be a formula in a spreadsheet.
+        Raises:
+            ConfigError: The file can't be written, or the id would be a formula in a spreadsheet.
         """
         text = self._line(sample, label)
         try:
@@ -58,15 +60,13 @@ class LabelFile:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from None
+            raise ConfigError(f"cannot write {self.path}: {error.strerror}") from None
 
     def _line(self, sample: str, label: str) -> str:
         if self.path.suffix != CSV_SUFFIX:
             return json.dumps({"id": sample, "label": label}) + "\n"
         if sample.lstrip()[:1] in tuple("=+-@\t\r"):
-            raise ConfigError(
-                f"the id {sample!r} would be a formula in a spreadsheet; keep the labels in a .jsonl file"
-            )
+            raise ConfigError(f"the id {sample!r} would be a formula in a spreadsheet; use a .jsonl file")
         row = {"id": sample, "label": label}
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerow([row.get(name, "") for name in self.columns])

@@ -1,4 +1,4 @@
-"""The data set: samples in their order, with ids that differ, and where they came from."""
+"""The dataset: samples in their order, with unique ids, and where they came from."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from evalstone.datasets.files import DataFile, find, standard_input
+from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.rows import RowReader
-from evalstone.datasets.streaming import STREAMED, STREAMED_FROM, SampleFile, survey, version_of
+from evalstone.datasets.streaming import STREAMED, STREAMED_FROM, SampleFile, has_own_id, survey, version_of
 from evalstone.datasets.tables import is_table, memory_rows, table_rows
 from evalstone.datasets.wording import excerpt, named
 from evalstone.errors import DataError
@@ -20,16 +20,19 @@ from evalstone.types import Sample
 
 @dataclass(frozen=True)
 class Dataset:
-    """Samples in their order, with ids that differ. A large JSON Lines file is not held in memory but read again.
+    """Samples in their order, with unique ids. A large JSON Lines file is not kept in memory but read again.
 
-    name: the file's name, or "in memory". columns: the columns that became a sample field, and which. ignored: the
-    columns that went to the metadata. Raises DataError when two samples share an id.
+    Raises:
+        DataError: Two samples have the same id.
     """
 
     samples: Sequence[Sample]
     name: str = "in memory"
+    """The file's name, or "in memory"."""
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The columns that became a sample field, and which."""
     ignored: tuple[str, ...] = ()
+    """The columns that went to the metadata."""
 
     def __post_init__(self) -> None:
         if isinstance(self.samples, SampleFile):
@@ -54,40 +57,41 @@ class Dataset:
 
 
 def load(source: Any, *, mapping: Mapping[str, str] | None = None) -> Dataset:
-    """The samples of a file, a table or an iterable.
+    """Load the samples of a file, a table or an iterable.
 
-    source: a path to .json, .jsonl, .ndjson, .csv, .tsv (each also .gz) or .parquet; "-" for JSON Lines from standard
-    input; an iterable of samples or mappings; a pandas or polars DataFrame, pyarrow Table or Hugging Face Dataset.
-    mapping: sample field -> column, over the names that are understood anyway (see docs/data.md).
-    Raises DataError that names file, line and column of what cannot be read; ConfigError for an unknown field in the
-    mapping; MissingDependency for Parquet without pyarrow.
+    Args:
+        source: A path to .json, .jsonl, .ndjson, .csv, .tsv (each also .gz) or .parquet; "-" for JSON Lines from
+            standard input; an iterable of samples or mappings; a pandas or polars DataFrame, pyarrow Table or Hugging
+            Face Dataset.
+        mapping: Sample field to column, over the known names (see docs/data.md).
+
+    Raises:
+        DataError: Something can't be read; the message names file, line and column.
+        ConfigError: The mapping has an unknown field.
+        MissingDependency: A Parquet file, without pyarrow.
     """
     if isinstance(source, Dataset) and not mapping:
         return source
     if isinstance(source, str | os.PathLike):
         path = Path(cast("str | os.PathLike[str]", source))
         if path == Path("-"):
-            return _dataset("stdin", "stdin", RowReader(mapping), standard_input)
+            return _read("stdin", "stdin", RowReader(mapping), standard_input)
         file = find(path)
         if file.kind in STREAMED and path.stat().st_size >= STREAMED_FROM:
-            return _streamed(file, mapping)
-        return _dataset(path.name, named(str(path)), RowReader(mapping, cells=file.cells), file.rows)
+            try:
+                samples, version, reader = survey(path, mapping, zipped=file.zipped)
+            except DataError as error:
+                raise DataError(f"{named(str(path))}: {error}") from None
+            dataset = Dataset(samples, path.name, reader.columns.became, tuple(reader.ignored))
+            dataset.__dict__["version"] = version
+            return dataset
+        return _read(path.name, named(str(path)), RowReader(mapping, cells=file.cells), file.rows)
     if is_table(source):
-        return _dataset("in memory", "", RowReader(mapping, cells=True), lambda: table_rows(source))
-    return _dataset("in memory", "", RowReader(mapping), lambda: memory_rows(source))
+        return _read("in memory", "", RowReader(mapping, cells=True), lambda: table_rows(source))
+    return _read("in memory", "", RowReader(mapping), lambda: memory_rows(source))
 
 
-def _streamed(file: DataFile, mapping: Mapping[str, str] | None) -> Dataset:
-    try:
-        found = survey(file.path, mapping, zipped=file.zipped)
-    except DataError as error:
-        raise DataError(f"{named(str(file.path))}: {error}") from None
-    made = Dataset(found.samples, file.path.name, found.reader.columns.became, tuple(found.reader.ignored))
-    made.__dict__["version"] = found.version
-    return made
-
-
-def _dataset(
+def _read(
     name: str, source: str, reader: RowReader, rows: Callable[[], Iterator[tuple[str, Sample | Mapping[str, Any]]]]
 ) -> Dataset:
     samples: list[Sample] = []
@@ -98,37 +102,33 @@ def _dataset(
             places.append(place)
         if samples:
             reader.columns.check()
-            samples = list(_distinct(samples, places))
+            samples = list(_with_unique_ids(samples, places))
     except DataError as error:
         raise DataError(f"{source}: {error}" if source else str(error)) from None
     if not samples:
-        raise DataError(f"{source or 'the data set'} holds no samples")
+        raise DataError(f"{source or 'the dataset'} has no samples")
     return Dataset(tuple(samples), name, reader.columns.became, tuple(reader.ignored))
 
 
-def _distinct(samples: list[Sample], places: list[str]) -> Iterator[Sample]:
-    """The samples with ids that differ: equal contents without an id get `-2`, `-3` behind their hash.
+def _with_unique_ids(samples: list[Sample], places: list[str]) -> Iterator[Sample]:
+    """The samples with unique ids: equal contents without an id get `-2`, `-3` after their hash.
 
-    Raises DataError when two rows were given one id.
+    Raises DataError when two rows have the same id.
     """
-    given: dict[str, str] = {}
+    own: dict[str, str] = {}
     for sample, place in zip(samples, places, strict=True):
-        if _has_own_id(sample) and given.setdefault(sample.id, place) != place:
-            raise DataError(f"{place}: the id {excerpt(sample.id)} is taken by {given[sample.id]}")
-    taken = set(given)
+        if has_own_id(sample) and own.setdefault(sample.id, place) != place:
+            raise DataError(f"{place}: the id {excerpt(sample.id)} is already used by {own[sample.id]}")
+    used = set(own)
     counts: dict[str, int] = {}
     for sample in samples:
-        if _has_own_id(sample):
+        if has_own_id(sample):
             yield sample
             continue
         number, new = counts.get(sample.id, 1), sample.id
-        while new in taken:
+        while new in used:
             number += 1
             new = f"{sample.id}-{number}"
         counts[sample.id] = number
-        taken.add(new)
+        used.add(new)
         yield sample if new == sample.id else replace(sample, id=new)
-
-
-def _has_own_id(sample: Sample) -> bool:
-    return sample.id != sample.content_hash[:16]

@@ -1,41 +1,48 @@
-"""Rows as samples: what is said in each column, put together."""
+"""Rows as samples: each cell read as text, passages, an id, metadata, messages or a trajectory.
+
+Functions that read a cell take plain data (see `native`) and raise DataError whose text continues from the column's
+name: `must be text, not int: 42`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import PurePath
+from typing import Any, NamedTuple, TypeVar, cast
+from uuid import UUID
 
 from evalstone.agents.messages import last_text
-from evalstone.datasets.columns import Cell, Columns, alpaca
-from evalstone.datasets.conversation import is_conversation, read_messages
-from evalstone.datasets.tool_calls import is_calls, read_call
-from evalstone.datasets.values import (
-    Said,
-    native,
-    read_id,
-    read_metadata,
-    read_passages,
-    read_text,
-    storable,
-    turn_passages,
-    unpacked,
-)
-from evalstone.datasets.wording import excerpt, named
+from evalstone.datasets.columns import Cell, Columns, alpaca, inner_names, normal
+from evalstone.datasets.conversation import is_calls, is_conversation, is_parts, read_call, read_messages, read_parts
+from evalstone.datasets.wording import excerpt, listed, named
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import Message, Role, Sample, Trajectory, TrajectoryExpectation
 
 T = TypeVar("T")
-_TALKS = ("messages", "input", "output")
-_TEXTS = ("input", "output", "reference", "instructions")
+_CONVERSATION_FIELDS = ("messages", "input", "output")
+_TEXT_FIELDS = ("input", "output", "reference", "instructions")
+_SPEAKERS: Mapping[str, Role] = {"input": "user", "instructions": "system"}
+_PASSAGE_NAMES = ("text", "pagecontent", "content", "chunk", "passage", "passagetext", "contexts")
+_CONVERSATION_PARTS = ("systemmessages", "rememberedmessages", "inputmessages", "messages")
+_MISSING_TYPES = ("NAType", "NaTType")
 
 
 def sample_from(row: Mapping[str, Any], *, mapping: Mapping[str, str] | None = None, where: str = "") -> Sample:
     """One row as a sample.
 
-    mapping: sample field -> column, over the names that are understood anyway; `a.b` is entry b of the object in
-    column a, and an empty column leaves the field out. where: the row's place, for error messages. Raises DataError
-    when no column is understood, a mapped column is absent, or a value has the wrong type; ConfigError for an unknown
-    field in the mapping.
+    Args:
+        row: Values by column.
+        mapping: Sample field to column, over the known names; `a.b` is entry b of the object in column a, and an empty
+            column leaves the field out.
+        where: The row's place, for error messages.
+
+    Raises:
+        DataError: No column is recognized, a mapped column is missing, or a value has the wrong type.
+        ConfigError: The mapping has an unknown field.
     """
     reader = RowReader(mapping)
     sample = reader.read(row, where)
@@ -46,17 +53,30 @@ def sample_from(row: Mapping[str, Any], *, mapping: Mapping[str, str] | None = N
     return sample
 
 
-class RowReader:
-    """Reads rows one by one, and remembers what their columns became.
+class ReadText(NamedTuple):
+    """The text of a cell, None if it has none, and the messages if it is a conversation.
 
-    cells: that the rows are a table's, whose cells may hold JSON lists. ignored: the columns that went to the
-    metadata, as an ordered set.
+    whole: nothing else was in the cell; otherwise the cell is kept in the metadata as well.
+    """
+
+    text: str | None
+    messages: tuple[Message, ...] = ()
+    whole: bool = True
+
+
+class RowReader:
+    """Reads rows one by one, and remembers which columns became which fields.
+
+    Args:
+        mapping: As for `sample_from`.
+        cells: Whether the rows are those of a table, whose cells may contain JSON lists.
     """
 
     def __init__(self, mapping: Mapping[str, str] | None = None, *, cells: bool = False) -> None:
         self.columns = Columns(mapping)
         self.cells = cells
         self.ignored: dict[str, None] = {}
+        """The columns that went to the metadata, as an ordered set."""
 
     def read(self, row: object, where: str = "") -> Sample:
         """One row as a sample. Raises DataError that begins with the row's place."""
@@ -71,67 +91,71 @@ class RowReader:
 
     def _sample(self, row: Mapping[Any, Any]) -> Sample:
         cells = {str(column): value if isinstance(value, str) else native(value) for column, value in row.items()}
-        taken = self.columns.take(cells)
-        said = {field: self._text(field, taken) if field in taken else None for field in _TEXTS}
-        used = {cell.column for cell in taken.values()}
-        instruction = alpaca(taken, cells, self.columns.mapping)
+        chosen = self.columns.choose(cells)
+        texts = {
+            field: self._value(field, chosen, lambda cell, field=field: read_text(cell.value, field, cell.column))
+            for field in _TEXT_FIELDS
+        }
+        used = {cell.column for cell in chosen.values()}
+        instruction = alpaca(chosen, cells, self.columns.mapping)
         if instruction is not None:
-            said["input"] = _together(instruction.value, taken["input"].value)
+            material = chosen["input"].value
+            text = f"{instruction.value}\n\n{material}" if material.strip() else instruction.value
+            texts["input"] = ReadText(text)
             self.columns.became.setdefault(instruction.column, "input")
             used.add(instruction.column)
-        messages = self._messages(taken, said)
+        if "messages" in chosen:
+            messages = self._value("messages", chosen, lambda cell: _messages(cell.value, texts)) or ()
+        elif any(turn is not None and turn.messages for turn in (texts["input"], texts["output"])):
+            messages = (*_turn(texts["input"], "user"), *_turn(texts["output"], "assistant"))
+        else:
+            messages = ()
+        reference = texts["reference"]
         return Sample(
-            id=self._value("id", taken, lambda cell: read_id(cell.value)) or "",
-            input=_said_or(said["input"], messages, "user"),
-            output=_said_or(said["output"], messages, "assistant"),
-            context=self._context(taken),
-            reference=None if said["reference"] is None else said["reference"].text,
+            id=self._value("id", chosen, lambda cell: read_id(cell.value)) or "",
+            input=_text_or(texts["input"], messages, "user"),
+            output=_text_or(texts["output"], messages, "assistant"),
+            context=self._context(chosen),
+            reference=None if reference is None else reference.text,
             messages=messages,
-            instructions=_said_or(said["instructions"], messages, "system"),
-            metadata=self._metadata(cells, taken, used, said),
-            trajectory=self._value("trajectory", taken, lambda cell: _steps(Trajectory.read, cell.value)),
+            instructions=_text_or(texts["instructions"], messages, "system"),
+            metadata=self._metadata(cells, chosen, used, texts),
+            trajectory=self._value("trajectory", chosen, lambda cell: _trajectory(Trajectory.read, cell.value)),
             expected_trajectory=self._value(
-                "expected_trajectory", taken, lambda cell: _steps(TrajectoryExpectation.read, cell.value)
+                "expected_trajectory", chosen, lambda cell: _trajectory(TrajectoryExpectation.read, cell.value)
             ),
         )
 
-    def _text(self, field: str, taken: Mapping[str, Cell]) -> Said | None:
-        return self._value(field, taken, lambda cell: read_text(cell.value, field, cell.column))
+    def _has_context(self, chosen: Mapping[str, Cell]) -> bool:
+        return "context" in chosen or "context" in self.columns.mapping
 
-    def _messages(self, taken: Mapping[str, Cell], said: Mapping[str, Said | None]) -> tuple[Message, ...]:
-        if "messages" in taken:
-            messages = self._value("messages", taken, lambda cell: _conversation(cell.value, said))
-            return messages or ()
-        turns = (said["input"], said["output"])
-        if not any(turn is not None and turn.messages for turn in turns):
-            return ()
-        return (*_spoken(turns[0], "user"), *_spoken(turns[1], "assistant"))
+    def _context(self, chosen: Mapping[str, Cell]) -> tuple[str, ...] | None:
+        """The passages of the row; if it has no column for them, those of its turns."""
+        if self._has_context(chosen):
+            return self._value("context", chosen, lambda cell: read_passages(cell.value, cell=self.cells))
+        return next((passages for field in _CONVERSATION_FIELDS if (passages := self._of_turns(field, chosen))), None)
 
-    def _context(self, taken: Mapping[str, Cell]) -> tuple[str, ...] | None:
-        """The passages of the row; without any, and unless they are left out, those of its turns."""
-        if self._context_is_said(taken):
-            return self._value("context", taken, lambda cell: read_passages(cell.value, cell=self.cells))
-        return next((passages for field in _TALKS if (passages := self._carried(field, taken))), None)
-
-    def _context_is_said(self, taken: Mapping[str, Cell]) -> bool:
-        return "context" in taken or "context" in self.columns.mapping
-
-    def _carried(self, field: str, taken: Mapping[str, Cell]) -> tuple[str, ...]:
-        """The passages that the turns in a field carry."""
-        packed = field == "messages"
+    def _of_turns(self, field: str, chosen: Mapping[str, Cell]) -> tuple[str, ...]:
+        """The passages in the turns of a field."""
+        is_json = field == "messages"
         return (
-            self._value(field, taken, lambda cell: turn_passages(unpacked(cell.value) if packed else cell.value)) or ()
+            self._value(field, chosen, lambda cell: turn_passages(unpacked(cell.value) if is_json else cell.value))
+            or ()
         )
 
     def _metadata(
-        self, cells: Mapping[str, Any], taken: Mapping[str, Cell], used: set[str], said: Mapping[str, Said | None]
+        self,
+        cells: Mapping[str, Any],
+        chosen: Mapping[str, Cell],
+        used: set[str],
+        texts: Mapping[str, ReadText | None],
     ) -> dict[str, Any]:
-        metadata = self._value("metadata", taken, lambda cell: read_metadata(cell.value)) or {}
-        kept = {taken[field].column for field, item in said.items() if item is not None and not item.whole}
-        if self._context_is_said(taken):
-            kept |= {taken[field].column for field in _TALKS if self._carried(field, taken)}
+        metadata = self._value("metadata", chosen, lambda cell: read_metadata(cell.value)) or {}
+        partly_used = {chosen[field].column for field, text in texts.items() if text is not None and not text.whole}
+        if self._has_context(chosen):
+            partly_used |= {chosen[field].column for field in _CONVERSATION_FIELDS if self._of_turns(field, chosen)}
         for column, value in cells.items():
-            if value is None or (column in used and column not in kept):
+            if value is None or (column in used and column not in partly_used):
                 continue
             metadata[column] = value
             if column not in used:
@@ -142,9 +166,9 @@ class RowReader:
             if value is not None
         }
 
-    def _value(self, field: str, taken: Mapping[str, Cell], read: Callable[[Cell], T]) -> T | None:
-        """What the field's cell holds, None when it has none; errors name the column."""
-        cell = taken.get(field)
+    def _value(self, field: str, chosen: Mapping[str, Cell], read: Callable[[Cell], T]) -> T | None:
+        """The value of the field's cell, None when it has none; errors name the column."""
+        cell = chosen.get(field)
         if cell is None:
             return None
         try:
@@ -152,39 +176,28 @@ class RowReader:
         except ConfigError as error:
             if cell.column == field:
                 raise DataError(f"{field} {error}") from None
-            leave = "" if field in self.columns.mapping else f" (to leave the column out: --map {field}=)"
-            raise DataError(f"column {named(cell.column)!r}, read as {field}, {error}{leave}") from None
-
-
-def _steps(read: Callable[[Any], T], value: Any) -> T:
-    """A trajectory, or what is expected of one, from an object, a list, or a text that holds one as JSON."""
-    try:
-        return read(unpacked(value))
-    except ConfigError as error:
-        raise DataError(f"cannot be read: {error}") from None
+            hint = "" if field in self.columns.mapping else f" (to leave the column out: --map {field}=)"
+            raise DataError(f"column {named(cell.column)!r}, read as {field}, {error}{hint}") from None
 
 
 def _placed(where: str, error: object) -> DataError:
     return DataError(f"{where}: {error}" if where else str(error))
 
 
-def _together(instruction: str, material: str) -> Said:
-    return Said(f"{instruction}\n\n{material}" if material.strip() else instruction)
+def _text_or(text: ReadText | None, messages: tuple[Message, ...], role: Role) -> str | None:
+    return last_text(messages, role) if text is None or text.text is None else text.text
 
 
-def _said_or(said: Said | None, messages: tuple[Message, ...], role: Role) -> str | None:
-    return last_text(messages, role) if said is None or said.text is None else said.text
-
-
-def _spoken(said: Said | None, role: Role, **more: Any) -> tuple[Message, ...]:
-    if said is None:
+def _turn(text: ReadText | None, role: Role) -> tuple[Message, ...]:
+    """The messages of a cell, or its text as one."""
+    if text is None:
         return ()
-    if said.messages:
-        return said.messages
-    return () if said.text is None else (Message(role=role, content=said.text),)
+    if text.messages:
+        return text.messages
+    return () if text.text is None else (Message(role=role, content=text.text),)
 
 
-def _conversation(value: Any, said: Mapping[str, Said | None]) -> tuple[Message, ...]:
+def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> tuple[Message, ...]:
     """Messages from a list of them, or from a list of tool calls that were made between input and output."""
     value = unpacked(value)
     if not isinstance(value, list):
@@ -192,9 +205,231 @@ def _conversation(value: Any, said: Mapping[str, Said | None]) -> tuple[Message,
     items = cast("list[Any]", value)
     if is_conversation(items) or not is_calls(items):
         return read_messages(items)
-    output = said["output"]
+    output = texts["output"]
     answer = "" if output is None or output.text is None else output.text
     return (
-        *_spoken(said["input"], "user"),
+        *_turn(texts["input"], "user"),
         Message(role="assistant", content=answer, tool_calls=[*map(read_call, items)]),
     )
+
+
+def _trajectory(read: Callable[[Any], T], value: Any) -> T:
+    """A trajectory, or the expectation of one, from an object, a list, or a JSON text of either."""
+    try:
+        return read(unpacked(value))
+    except ConfigError as error:
+        raise DataError(f"cannot be read: {error}") from None
+
+
+def native(value: Any) -> Any:
+    """A cell as plain objects and lists: arrays become lists; NaN, NA and NaT become None."""
+    if value is None or isinstance(value, (str, int, Message)):
+        return value
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if isinstance(value, list):
+        return [native(item) for item in cast("list[Any]", value)]
+    if isinstance(value, Mapping):
+        return {str(key): native(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, bytes | bytearray):
+        return value
+    if isinstance(value, Sequence):
+        return [native(item) for item in cast("Sequence[Any]", value)]
+    if type(value).__name__ in _MISSING_TYPES:
+        return None
+    return native(value.tolist()) if callable(getattr(value, "tolist", None)) else value
+
+
+def storable(value: Any) -> Any:
+    """A native value as JSON data, the same in every process; a value without a JSON form becomes its type's name."""
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return str(value) if math.isinf(value) else value
+    if isinstance(value, dict):
+        return {key: storable(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [storable(item) for item in cast("list[Any]", value)]
+    if isinstance(value, Set):
+        return sorted(str(item) for item in cast("Set[Any]", value))
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal | UUID | PurePath):
+        return str(value)
+    return f"<{type(value).__name__}>"
+
+
+def unpacked(value: Any) -> Any:
+    """A text that is a JSON array or object as that value; any other value as it is.
+
+    Raises DataError for a list as Python prints it, which would pass for one long passage.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if (text[:1], text[-1:]) not in (("[", "]"), ("{", "}")):
+        return value
+    try:
+        return native(json.loads(text))
+    except ValueError:
+        if text.startswith("['"):
+            raise DataError(f"must be a JSON list, not a list as Python prints it: {excerpt(text)}") from None
+        return value
+
+
+def read_id(value: Any) -> str:
+    """An id as text; whole numbers become text."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, str | int | UUID):
+        raise DataError(f"must be text or a whole number, not {type(value).__name__}: {excerpt(value)}")
+    return str(value)
+
+
+def read_metadata(value: Any) -> dict[str, Any]:
+    """An object, or a text that is a JSON object."""
+    entries = unpacked(value)
+    if not isinstance(entries, dict):
+        raise DataError(f"must be an object, not {type(entries).__name__}: {excerpt(entries)}")
+    return cast("dict[str, Any]", entries)
+
+
+def read_passages(value: Any, *, cell: bool) -> tuple[str, ...]:
+    """Passages in their order, without the blank ones.
+
+    A passage is a text, or an object with its text under `text`, `page_content`, `content` or `chunk`. One text is one
+    passage, unless it is a JSON array in the cell of a table.
+    """
+    if cell and isinstance(value, str) and value.lstrip().startswith("["):
+        value = unpacked(value)
+    return tuple(passage for passage in _passages(value) if passage.strip())
+
+
+def _passages(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        items = enumerate(cast("list[Any]", value), start=1)
+        return [_passage(item, number) for number, item in items if item is not None]
+    titled = _titled(value)
+    if titled is not None:
+        return titled
+    inner = _inner_passage(value)
+    if inner is not None:
+        return _passages(inner)
+    raise DataError(f"must be a list of passages, not {type(value).__name__}: {excerpt(value)}")
+
+
+def _passage(item: Any, number: int) -> str:
+    text = item if isinstance(item, str) else _inner_passage(item)
+    if isinstance(text, str):
+        return text
+    expected = "text or an object with text, page_content, content or chunk"
+    raise DataError(f"must be a list of passages; passage {number} must be {expected}, not {excerpt(item)}")
+
+
+def _inner_passage(item: Any) -> Any:
+    """What an object has under the first name of a passage; None for anything else."""
+    if not isinstance(item, dict):
+        return None
+    by_name = {normal(key): value for key, value in cast("dict[str, Any]", item).items()}
+    return next((by_name[name] for name in _PASSAGE_NAMES if by_name.get(name) is not None), None)
+
+
+def _titled(value: Any) -> list[str] | None:
+    """One passage per title, as HotpotQA has them: {"title": […], "sentences": [[…], …]}; None for anything else.
+
+    A title without sentences gives a blank passage.
+    """
+    entries = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    titles, texts = entries.get("title"), entries.get("sentences")
+    if not isinstance(titles, list) or not isinstance(texts, list):
+        return None
+    titles, texts = cast("list[Any]", titles), cast("list[Any]", texts)
+    if len(titles) != len(texts):
+        raise DataError(f"must have sentences for every title; it has {len(titles)} titles and {len(texts)} lists")
+    joined = [" ".join(text.strip() for text in _passages(sentences)) for sentences in texts]
+    return [f"{title}: {text}" if text else "" for title, text in zip(titles, joined, strict=True)]
+
+
+def turn_passages(value: Any) -> tuple[str, ...]:
+    """The passages that turns of a conversation have as `retrieval_context`, each once, as deepeval has them."""
+    turns = cast("list[Any]", value) if isinstance(value, list) else []
+    items = [cast("dict[str, Any]", turn) for turn in turns if isinstance(turn, dict)]
+    lists = [item[key] for item in items for key in item if normal(key) == "retrievalcontext" and item[key] is not None]
+    return tuple(dict.fromkeys(passage for passages in lists for passage in read_passages(passages, cell=False)))
+
+
+def read_text(value: Any, field: str, column: str) -> ReadText:
+    """The text of a field.
+
+    Args:
+        value: Text; a conversation, whose last user message is the input, system messages the instructions, and last
+            assistant message any other field; an object with one of these under a name of the field; for a reference
+            also a list of alternatives, of which the first counts, or of `expected_facts`, which count together.
+        field: The sample field.
+        column: The column or dotted path the value comes from.
+    """
+    if isinstance(value, str):
+        return ReadText(value)
+    if isinstance(value, list):
+        return _text_in_list(cast("list[Any]", value), field, column)
+    if isinstance(value, dict):
+        return _text_in_object(cast("dict[str, Any]", value), field, column)
+    raise DataError(f"must be text, not {type(value).__name__}: {excerpt(value)}")
+
+
+def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:
+    speaker = _SPEAKERS.get(field, "assistant")
+    if not items:
+        return ReadText(None)
+    if is_conversation(items):
+        messages = read_messages(items)
+        return ReadText(last_text(messages, speaker), messages)
+    if field == "reference":
+        texts = [text for item in items if item is not None and (text := read_text(item, field, column).text)]
+        texts = [text for text in texts if text.strip()]
+        if normal(column.rpartition(".")[2]) == "expectedfacts":
+            return ReadText("\n".join(texts) or None)
+        return ReadText(texts[0] if texts else None, whole=len(set(texts)) <= 1)
+    if is_parts(items):
+        messages = read_parts(items, speaker)
+        return ReadText(last_text(messages, speaker), messages)
+    raise DataError(f"must be text, not list: {excerpt(items)}")
+
+
+def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
+    keys = {normal(key): key for key, item in value.items() if item is not None}
+    if field in ("input", "output"):
+        items = _conversation_in(value, keys)
+        if items:
+            messages = read_messages(items)
+            text = last_text(messages, _SPEAKERS.get(field, "assistant"))
+            return ReadText(text, messages, whole=keys.keys() <= {*_CONVERSATION_PARTS, "taggedsystemmessages"})
+    for name in inner_names(field):
+        if name in keys:
+            inner = read_text(value[keys[name]], field, f"{column}.{keys[name]}")
+            return inner._replace(whole=inner.whole and len(value) == 1)
+    if normal(column) == "expectations" or not keys:
+        return ReadText(None, whole=not keys)
+    texts = [item for item in value.values() if isinstance(item, str)]
+    if len(value) == 1 and texts:
+        return ReadText(texts[0])
+    first = next(iter(keys.values()))
+    raise DataError(
+        f"must be text or have it under a name of {field}, not an object with {listed(value)}; "
+        f"choose one of these with --map {field}={column}.{first}"
+    )
+
+
+def _conversation_in(value: dict[str, Any], keys: Mapping[str, str]) -> list[Any]:
+    """The messages in an object, as Mastra's runs and OpenAI's completions have them; none for others."""
+    if "inputmessages" in keys or "messages" in keys:
+        lists = [value[keys[name]] for name in _CONVERSATION_PARTS if name in keys]
+        tagged: Any = value[keys["taggedsystemmessages"]] if "taggedsystemmessages" in keys else {}
+        lists += list(cast("dict[str, Any]", tagged).values()) if isinstance(tagged, dict) else []
+        return [item for items in lists if isinstance(items, list) for item in cast("list[Any]", items)]
+    choices: Any = value.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict) and "message" in choices[0]:
+        return [cast("dict[str, Any]", choices[0])["message"]]
+    return []

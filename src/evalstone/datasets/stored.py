@@ -1,6 +1,6 @@
-"""The samples of a run beside its records: `samples.jsonl`, one line a sample, as they were judged.
+"""The samples of a run beside its records: `samples.jsonl`, one line per sample, as they were judged.
 
-Every field is written under its own name, so that the file reads back as the same samples, and is a data set itself.
+Every field is written under its own name, so the file reads back as the same samples and is a dataset itself.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from evalstone.types import SAMPLE_FIELDS, Message, Sample, ToolCall
 
 
 def sample_row(sample: Sample) -> dict[str, Any]:
-    """A sample as one line of `samples.jsonl`: its id and those fields that it has."""
-    held = {name: getattr(sample, name) for name in SAMPLE_FIELDS}
-    absent = {name for name, value in held.items() if value is None or (name in ("messages", "metadata") and not value)}
-    return {"id": sample.id, **{name: to_jsonable(value) for name, value in held.items() if name not in absent}}
+    """A sample as one line of `samples.jsonl`: its id and the fields that have a value."""
+    row: dict[str, Any] = {"id": sample.id}
+    for name in SAMPLE_FIELDS:
+        value = getattr(sample, name)
+        if value is not None and (value or name not in ("messages", "metadata")):
+            row[name] = to_jsonable(value)
+    return row
 
 
 def sample_of(row: object) -> Sample:
-    """A sample read back from one line of `samples.jsonl`. Raises DataError for what is no such line."""
+    """A sample from one line of `samples.jsonl`. Raises DataError for anything else."""
     if not isinstance(row, dict):
         raise DataError(f"a sample must be an object, not {type(row).__name__}")
     fields = dict(cast("dict[str, Any]", row))
@@ -43,16 +46,16 @@ def _message(row: Any) -> Message:
 
 
 def write_samples(path: Path, samples: Iterable[Sample]) -> None:
-    """Write samples, one a line. The file appears whole or not at all; raises ConfigError when it cannot be written."""
+    """Write samples, one per line, as `write_jsonl` does."""
     write_jsonl(path, (sample_row(sample) for sample in samples))
 
 
 @dataclass(frozen=True)
 class StoredSamples(Iterable[Sample]):
-    """The samples of a `samples.jsonl`, read anew each time, a line at a time.
+    """The samples of a `samples.jsonl`, read anew for each iteration, a line at a time.
 
-    Raises DataError, while it is read, that names the file and the line of what is no sample; ConfigError when the file
-    cannot be opened.
+    Iterating raises DataError with the file and line of what is not a sample, and ConfigError when the file can't be
+    opened.
     """
 
     path: Path

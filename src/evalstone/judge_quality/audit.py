@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, unquote
 
-from annotated_types import Gt
+from pydantic import Field
 
 from evalstone._core import sync
 from evalstone._core.validation import check_fields
@@ -44,9 +44,9 @@ class AuditConfig:
     """Names of perturbations, or of their families; all without any."""
     paraphrases: tuple[str, ...] = ()
     """Columns of the data with paraphrases of the output, each a perturbation of its own."""
-    samples: Annotated[int, Gt(0)] | None = None
+    samples: Annotated[int, Field(gt=0)] | None = None
     """How many samples to draw at random; all without a number."""
-    threshold: Annotated[float, Gt(0)] | None = None
+    threshold: Annotated[float, Field(gt=0)] | None = None
     """The score from which the verdict is yes; by default that of a calibration, else the scorer's own."""
 
     def __post_init__(self) -> None:

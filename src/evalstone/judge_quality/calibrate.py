@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from annotated_types import Ge, Gt
+from pydantic import Field
 
 from evalstone._core import sync
 from evalstone._core.validation import check_fields
@@ -32,11 +32,11 @@ class JudgeOptions:
         ConfigError: a value has another type or is out of range.
     """
 
-    concurrency: Annotated[int, Gt(0)] = 32
+    concurrency: Annotated[int, Field(gt=0)] = 32
     """Judge calls in flight at once, at most."""
     use_cache: bool = True
     """Whether answers in the ledger are used."""
-    budget: Annotated[float, Ge(0)] | None = None
+    budget: Annotated[float, Field(ge=0)] | None = None
     """Cap on the cost, in US dollars."""
     mapping: Mapping[str, str] | None = None
     """Sample field to column."""
@@ -77,7 +77,7 @@ class LabelConfig:
     """Labels that mean yes, where they are not known words; every other label then means no."""
     label_range: tuple[float, float] | None = None
     """The lowest and highest number annotators could give."""
-    label_threshold: Annotated[float, Gt(0)] | None = None
+    label_threshold: Annotated[float, Field(gt=0)] | None = None
     """The label from which the truth is yes, on the scorer's scale; by default half the scale."""
     objective: str = "balanced_accuracy"
     """The measure that the fitted threshold maximizes."""

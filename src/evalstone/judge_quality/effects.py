@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 from evalstone._core.json import to_jsonable
 from evalstone.judge_quality.perturbations import REPEAT, Perturbation
-from evalstone.stats.intervals import Interval
+from evalstone.stats.intervals import Interval, wilson_interval
 from evalstone.stats.multiple_testing import holm
-from evalstone.stats.proportions import wilson_interval
 
 CHANGED = 0.1
 ALPHA = 0.05
@@ -130,7 +129,7 @@ def _shift(pairs: Sequence[tuple[float, float]], scale: float) -> tuple[Interval
 
 def _flips_p(pairs: Sequence[tuple[str, float, float]], repeated: Scores, threshold: float) -> float | None:
     """The p-value of flipping as often as when the question is repeated; None where nothing was repeated."""
-    from evalstone.stats.comparison import mcnemar  # noqa: PLC0415 - numpy, which only an audit needs
+    from evalstone.stats.paired_tests import mcnemar  # noqa: PLC0415 - numpy, which only an audit needs
 
     only_perturbed = only_repeated = both = 0
     for sample, was, now in pairs:

@@ -10,10 +10,9 @@ replayed, and why a judge that is no language model can answer the same question
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, get_origin
 
 from evalstone._core.json import content_hash, to_jsonable
@@ -47,7 +46,16 @@ class LabelProbabilities:
     labels: tuple[str, ...]
 
 
-class Question(Generic[A]):
+class _Prompted:
+    """Attributes of every question. They stand in a plain class so that subclasses decide where their fields come."""
+
+    prompt: Prompt
+    bounded: bool = True
+    """Whether numbers outside the range that the reply type says are refused."""
+
+
+@dataclass(frozen=True)
+class Question(_Prompted, Generic[A]):
     """What a judge is asked, and how its reply becomes an `A`.
 
     Subclasses are frozen dataclasses with a `kind` and a field `prompt`. Every other field is an input (text, or a
@@ -58,9 +66,6 @@ class Question(Generic[A]):
 
     kind: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
-    prompt: Prompt
-    bounded: bool = True
-    """Whether numbers outside the range that the reply type says are refused."""
 
     def __post_init__(self) -> None:
         _check_placeholders(type(self), self.prompt)
@@ -126,7 +131,7 @@ class Question(Generic[A]):
 def answer_type(kind: type[Question[Any]]) -> Any:
     """The type of a question's answers: the `A` of its `Question[A]`. Raises ConfigError when the class has none."""
     for base in getattr(kind, "__orig_bases__", ()):
-        origin, args = cast(Any, get_origin(base) or base), get_args(base)
+        origin, args = get_origin(base) or base, get_args(base)
         if origin is Question and args:
             return args[0]
         if origin is not Question and issubclass(origin, Question):
@@ -211,8 +216,7 @@ def is_votable(question: Question[Any]) -> bool:
 
 @functools.cache
 def _input_names(kind: type[Question[Any]]) -> tuple[str, ...]:
-    fields = dataclasses.fields(cast(Any, kind))
-    return tuple(f.name for f in fields if f.name != "prompt" and f.name not in kind.settings)
+    return tuple(f.name for f in fields(kind) if f.name != "prompt" and f.name not in kind.settings)
 
 
 @functools.lru_cache(maxsize=512)

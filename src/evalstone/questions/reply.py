@@ -18,13 +18,14 @@ Every key is required in a reply, whatever defaults the dataclass has, unless it
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from evalstone._core.parsing import (
     TEXT,
@@ -158,7 +159,10 @@ class ReplyField:
 
 @functools.cache
 def reply_fields(kind: type[Any]) -> tuple[ReplyField, ...]:
-    """The fields of a reply type in the order of the reply. Raises NameError for annotations that can't be resolved."""
+    """The fields of a reply type in the order of the reply; none for another type. Raises NameError for annotations
+    that can't be resolved."""
+    if not dataclasses.is_dataclass(kind):
+        return ()
     hints = typing.get_type_hints(kind, include_extras=True)
     fields: list[ReplyField] = []
     for name in (field.name for field in dataclasses.fields(kind)):
@@ -183,7 +187,12 @@ def subject_of(kind: type[Any]) -> ReplyField | None:
 
 
 def schema_of(kind: type[Any], question: Any, *, subject: bool = True) -> Mapping[str, Any]:
-    """The JSON schema of a reply type. subject: the judge names what a verdict is on."""
+    """The JSON schema of a reply type. subject: the judge names what a verdict is on.
+
+    Raises ConfigError for a type that is no dataclass.
+    """
+    if not dataclasses.is_dataclass(kind):
+        raise ConfigError(f"{kind} is no reply type: take a dataclass, or define json_schema and from_json")
     counts = tuple((name, len(getattr(question, name))) for name in _counted_inputs(kind))
     return _object_schema(kind, subject, counts)
 
@@ -209,8 +218,6 @@ def _object_schema(kind: type[Any], with_subject: bool, counts: tuple[tuple[str,
 
 @functools.cache
 def _fields_in_reply(kind: type[Any], with_subject: bool) -> tuple[ReplyField, ...]:
-    if not dataclasses.is_dataclass(kind):
-        raise ConfigError(f"{kind} is no reply type: take a dataclass, or define json_schema and from_json")
     left_out = {NotInReply} if with_subject else {NotInReply, Subject}
     return tuple(field for field in reply_fields(kind) if not left_out & field.markers.keys())
 
@@ -283,9 +290,8 @@ class _Reader:
     """Reads replies of one type. Pydantic validates the plain fields in one call, as a TypedDict."""
 
     def __init__(self, kind: type[Any], fields: Sequence[ReplyField]) -> None:
-        from typing import NotRequired  # noqa: PLC0415 - comes with pydantic, slow to import
-
-        from typing_extensions import TypedDict
+        # Before Python 3.12 pydantic takes no TypedDict of typing's.
+        from typing_extensions import TypedDict  # noqa: PLC0415 - comes with pydantic, slow to import
 
         self.kind = kind
         self.nested = [field for field in fields if _is_nested(field)]
@@ -386,17 +392,15 @@ def number_in(
     """
     number = value
     if text and isinstance(value, str) and "_" not in value:
-        try:
+        with contextlib.suppress(ValueError):
             number = float(value)
-        except ValueError:
-            number = None
+    least, most = (-LARGEST, LARGEST) if low is None or high is None else (low, high)
     is_number = isinstance(number, int | float) and not isinstance(number, bool)
-    bounds = (-LARGEST, LARGEST) if low is None or high is None else (low, high)
-    if not is_number or not bounds[0] <= number <= bounds[1] or (whole and number % 1):
-        span = "" if low is None or high is None else f" from {low:g} to {high:g}"
-        shown = json.dumps(value, ensure_ascii=False)[:60]
-        raise ReplyError(f"{where}: a {'whole ' if whole else ''}number{span} was expected, not {shown}")
-    return number
+    if is_number and least <= number <= most and not (whole and number % 1):
+        return number
+    span = "" if low is None or high is None else f" from {low:g} to {high:g}"
+    shown = json.dumps(value, ensure_ascii=False)[:60]
+    raise ReplyError(f"{where}: a {'whole ' if whole else ''}number{span} was expected, not {shown}")
 
 
 def reason_of(data: Any) -> str:
@@ -435,9 +439,8 @@ _DEPTH = 4
 
 def example_of(schema: Mapping[str, Any], mark: str = "") -> Any:
     """A reply that fits a schema, of typical length. mark: stands in its texts, so that examples can differ."""
-    return _example(
-        schema, schema.get("$defs", {}), f"A sentence of the length that judges write {mark}".strip(), _DEPTH
-    )
+    text = f"A reason of the usual length {mark}".strip()
+    return _example(schema, schema.get("$defs", {}), text, _DEPTH)
 
 
 def _example(node: Mapping[str, Any], defined: Mapping[str, Any], text: str, depth: int) -> Any:
@@ -451,7 +454,7 @@ def _example(node: Mapping[str, Any], defined: Mapping[str, Any], text: str, dep
         case "object":
             return {name: _example(inner, defined, text, depth) for name, inner in node["properties"].items()}
         case "array":
-            count = max(node.get("minItems", 0), min(2, node.get("maxItems", 2)) if depth > 0 else 0)
+            count = max(node.get("minItems", 0), min(1, node.get("maxItems", 1)) if depth > 0 else 0)
             return [_example(node["items"], defined, text, depth) for _ in range(count)]
         case "integer" | "number":
             return _example_number(node)

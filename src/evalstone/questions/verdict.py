@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeAlias
@@ -139,10 +140,13 @@ class MiniCheck(GiveVerdict):
     """
 
     kind = "minicheck"
-    json_schema = None
     document: str
     claim: str
     prompt: Prompt = MINICHECK
+
+    @functools.cached_property
+    def json_schema(self) -> None:
+        return None
 
     def parse(self, reply: str) -> Choice:
         return read_plain(reply)

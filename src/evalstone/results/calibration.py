@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone.datasets.writing import write_jsonl
 from evalstone.errors import ConfigError, DataError
-from evalstone.stats.recalibration import Recalibration, recalibration_from
+from evalstone.stats.calibration import Recalibration, parse_recalibration
 
 CALIBRATION_FORMAT = 1
 FOLDER = "calibrations"
@@ -118,7 +118,7 @@ class Calibration:
                 if not -ROUNDING <= number <= self.scale + ROUNDING:
                     raise DataError(f"sample {pair.sample!r}: {number} is not in [0, {self.scale:g}]")
         if self.recalibration is not None:
-            recalibration_from(self.recalibration.to_dict())
+            parse_recalibration(self.recalibration.to_dict())
 
     @functools.cached_property
     def decided(self) -> tuple[tuple[float, bool], ...]:

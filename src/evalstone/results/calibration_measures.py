@@ -14,19 +14,19 @@ from evalstone.stats.agreement import LEVELS, cohen_kappa, fleiss_kappa, gwet_ac
 from evalstone.stats.calibration import (
     Bin,
     Fit,
+    Recalibration,
     best_threshold,
     brier_score,
     cross_validated,
     cross_validated_threshold,
     expected_calibration_error,
     folds,
+    isotonic,
+    platt,
     reliability,
 )
-from evalstone.stats.classification import MEASURES, Confusion
-from evalstone.stats.intervals import Interval
-from evalstone.stats.proportions import wilson_interval
-from evalstone.stats.recalibration import Recalibration, isotonic, platt
-from evalstone.stats.roc import auroc
+from evalstone.stats.classification import MEASURES, Confusion, auroc
+from evalstone.stats.intervals import Interval, wilson_interval
 
 CALIBRATORS: Mapping[str, Fit] = {"platt": platt, "isotonic": isotonic}
 FOLDS = 5

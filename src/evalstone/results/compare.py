@@ -208,7 +208,12 @@ def _compare_scorer(pair: PairedScores, letter: str, confidence: float) -> list[
 
     info = pair.info
     result = compare_pairs(
-        pair.a, pair.b, scale=info.scale, level=confidence, groups=pair.groups, lower_is_better=info.lower_is_better
+        pair.a,
+        pair.b,
+        scale=info.scale,
+        confidence=confidence,
+        groups=pair.groups,
+        lower_is_better=info.lower_is_better,
     )
     if result is None:
         return []
@@ -265,7 +270,7 @@ def _compare_all(
         named = {sample: name for _, groups in reversed(scores.values()) for sample, name in groups.items()}
         groups = group_labels(common, named)
         result = compare_many(
-            columns, scale=info.scale, level=confidence, groups=groups, lower_is_better=info.lower_is_better
+            columns, scale=info.scale, confidence=confidence, groups=groups, lower_is_better=info.lower_is_better
         )
         if result is not None:
             results[title] = result

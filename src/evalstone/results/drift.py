@@ -17,7 +17,7 @@ from evalstone.results.run import Run, find_scorer
 from evalstone.results.summary import ScorerInfo
 
 if TYPE_CHECKING:
-    from evalstone.stats.slices import Drift
+    from evalstone.stats.comparison import Drift
 
 DRIFT_FORMAT = 1
 
@@ -85,7 +85,7 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
     Raises:
         ConfigError: the samples are not identical.
     """
-    from evalstone.stats.slices import drift  # noqa: PLC0415 - numpy
+    from evalstone.stats.comparison import drift  # noqa: PLC0415 - numpy
 
     if before.version != now.version:
         raise ConfigError(
@@ -94,7 +94,7 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
         )
     scorers: list[ScorerDrift] = []
     for pair in pair_runs(before, now, allow_mismatch=True)[0]:
-        result = drift(pair.a, pair.b, scale=pair.info.scale, level=confidence, tolerance=tolerance)
+        result = drift(pair.a, pair.b, scale=pair.info.scale, confidence=confidence, tolerance=tolerance)
         if result is not None:
             scorers.append(ScorerDrift(pair.title, pair.info, result, pair.unpaired))
     return DriftResult(before, now, tuple(scorers))

@@ -109,7 +109,7 @@ def gate(
         checks += _regression_checks(run, baseline, criteria, allow_mismatch, notes)
     elif baseline is not None:
         notes["the baseline is not used: no max_regression was set"] = None
-    return Gate(run, baseline, decide(checks, error=alpha), alpha, tuple(notes))
+    return Gate(run, baseline, decide(checks, alpha=alpha), alpha, tuple(notes))
 
 
 def _mean_checks(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
@@ -146,7 +146,7 @@ def _pass_rate_checks(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
 def _regression_checks(
     run: Run, baseline: Run, criteria: GateCriteria, allow_mismatch: bool, notes: dict[str, None]
 ) -> Iterator[Criterion]:
-    from evalstone.stats.gates import NoWorse  # noqa: PLC0415 - numpy
+    from evalstone.stats.gates import MaxRegression  # noqa: PLC0415 - numpy
 
     pairs, differences = pair_runs(baseline, run, allow_mismatch=allow_mismatch)
     notes.update(dict.fromkeys(f"baseline and run: {text}" for text in differences))
@@ -158,7 +158,7 @@ def _regression_checks(
             raise ConfigError(f"max_regression of {name}: no sample has a score in both runs")
         if pair.unpaired:
             notes[f"{name}: {pair.unpaired} samples with a score in only one run are left out of max_regression"] = None
-        yield NoWorse(name, pair.b, pair.a, margin, info.scale, info.lower_is_better, pair.groups)
+        yield MaxRegression(name, pair.b, pair.a, margin, info.scale, info.lower_is_better, pair.groups)
 
 
 def _missing_scores(run: Run, criteria: GateCriteria) -> Iterator[str]:

@@ -20,8 +20,8 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
-    from evalstone.stats.ppi import Corrected
-    from evalstone.stats.rogan_gladen import CorrectedRate
+    from evalstone.stats.ppi import PPIEstimate
+    from evalstone.stats.rogan_gladen import RoganGladenEstimate
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class PPIResult:
     """The scorer's title in the run."""
     info: ScorerInfo
     """The scorer."""
-    result: Corrected
+    result: PPIEstimate
     """The corrected mean with its confidence interval."""
     notes: tuple[str, ...]
     """What to know about the labels."""
@@ -48,7 +48,7 @@ class RoganGladenResult:
     """The scorer."""
     threshold: float
     """The score from which a sample passes."""
-    result: CorrectedRate
+    result: RoganGladenEstimate
     """The corrected share of samples that pass, with its confidence interval."""
     notes: tuple[str, ...]
     """What to know about the calibration."""
@@ -102,7 +102,7 @@ def corrected(run: Run, scorer: str, labels: Mapping[str, float], *, confidence:
         judged,
         human,
         scale=info.scale,
-        level=confidence,
+        confidence=confidence,
         strata=score_strata(judged),
         groups=group_labels(values, groups),
     )
@@ -126,14 +126,14 @@ def select_for_labeling(
     Raises:
         ConfigError: the scorer is unknown, or the count is negative.
     """
-    from evalstone.stats.stratified_sampling import next_to_label  # noqa: PLC0415 - numpy
+    from evalstone.stats.stratified_sampling import select_for_labeling as choose  # noqa: PLC0415 - numpy
 
     info = run[scorer].info
     values, _ = scores_by_sample(run, info.signature)
     names = list(values)
     indexes = {name: index for index, name in enumerate(names)}
     labeled = {indexes[name]: label for name, label in labels.items() if name in indexes}
-    selected = next_to_label(list(values.values()), labelled=labeled, n=count, scale=info.scale, seed=seed)
+    selected = choose(list(values.values()), labeled=labeled, n=count, scale=info.scale, seed=seed)
     return tuple(names[index] for index in selected.indexes)
 
 
@@ -152,7 +152,7 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
     Raises:
         ConfigError: the calibration is of another judge or scorer, or no sample has a score.
     """
-    from evalstone.stats.rogan_gladen import corrected_rate, hits  # noqa: PLC0415 - numpy
+    from evalstone.stats.rogan_gladen import count_correct, rogan_gladen  # noqa: PLC0415 - numpy
 
     info = run[scorer].info
     if (calibration.judge, calibration.scorer) != (run.judge, info.signature):
@@ -163,9 +163,9 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
     values, groups = scores_by_sample(run, info.signature)
     threshold = calibration.default_threshold
     judged = [value >= threshold / calibration.scale for value, _ in calibration.decided]
-    sensitivity, specificity = hits(judged, [truth for _, truth in calibration.decided])
+    sensitivity, specificity = count_correct(judged, [truth for _, truth in calibration.decided])
     passed = sum(value >= threshold for value in values.values())
-    result = corrected_rate(passed, len(values), sensitivity=sensitivity, specificity=specificity, level=confidence)
+    result = rogan_gladen(passed, len(values), sensitivity=sensitivity, specificity=specificity, confidence=confidence)
     if result is None:
         raise ConfigError(f"{info.name} has no score to correct")
     notes: list[str] = []

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from evalstone.datasets import FIELD_NAMES, Dataset, load
+from evalstone.datasets.columns import normal
 from evalstone.datasets.files import find, standard_input
-from evalstone.datasets.names import normal
+from evalstone.datasets.rows import native, read_id, unpacked
 from evalstone.datasets.tables import is_table, table_rows
-from evalstone.datasets.values import native, read_id, unpacked
 from evalstone.datasets.wording import excerpt, listed, named
 from evalstone.errors import ConfigError, DataError
 

@@ -20,7 +20,7 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.stats.intervals import cluster_spread, mean_of, plain_spread
 
 if TYPE_CHECKING:
-    from evalstone.stats.power import Plan
+    from evalstone.stats.power import SampleSizePlan
 
 POWER_FORMAT = 1
 
@@ -33,7 +33,7 @@ class ScorerPower:
     """The scorer's title in the pilot run."""
     info: ScorerInfo
     """The scorer."""
-    plan: Plan
+    plan: SampleSizePlan
     """The number of samples, with the spread it is based on."""
     design_effect: float
     """How many times more samples clustering requires; 1 without groups."""
@@ -102,7 +102,6 @@ def sample_size(
     Raises:
         ConfigError: an argument is out of range, or the runs cannot be compared.
     """
-    from evalstone.stats.power import plan_from  # noqa: PLC0415 - numpy
 
     if not (math.isfinite(difference) and difference > 0):
         raise ConfigError(f"the difference must be above 0, not {difference:g}")
@@ -112,7 +111,7 @@ def sample_size(
     scorers: list[ScorerPower] = []
     for pilot in pilots:
         effect = _design_effect(pilot.values, pilot.groups)
-        plan = plan_from(pilot.values, difference, power=power, level=confidence, design_effect=effect)
+        plan = plan_sample_size(pilot.values, difference, power=power, confidence=confidence, design_effect=effect)
         if plan is not None:
             scorers.append(ScorerPower(pilot.title, pilot.info, plan, effect))
     return PowerAnalysis(run, baseline, difference, power, confidence, tuple(scorers))
@@ -150,7 +149,7 @@ def _design_effect(values: Sequence[float], groups: Sequence[str] | None) -> flo
 
 def detectable_note(run: Run) -> str:
     """One sentence on the differences a run of this size can detect; "" where it has too few scores."""
-    from evalstone.stats.power import detectable_difference  # noqa: PLC0415 - numpy
+    from evalstone.stats.power import detectable_difference, plan_sample_size  # noqa: PLC0415 - numpy
 
     parts: list[str] = []
     for pilot in _single_pilot(run):

@@ -77,10 +77,15 @@ def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.9
         means = [
             SliceMean(field, str(part.key), part.interval)
             for field, column in columns.items()
-            for part in slice_by(values, column, scale=info.scale, level=confidence, groups=groups)
+            for part in slice_by(values, column, scale=info.scale, confidence=confidence, groups=groups)
         ]
         findings = worst_slices(
-            values, columns, scale=info.scale, level=confidence, lower_is_better=info.lower_is_better, groups=groups
+            values,
+            columns,
+            scale=info.scale,
+            confidence=confidence,
+            lower_is_better=info.lower_is_better,
+            groups=groups,
         )
         means.sort(key=lambda part: (part.field, *slice_order(part.key)))
         results.append(ScorerSlices(run.titles[info.signature], info, tuple(means), findings))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalstone.stats import Interval, mean_interval
-from evalstone.stats.missing_bounds import bounds
+from evalstone.stats.intervals import missing_bounds
 from evalstone.types import Failed, Outcome, Record, Score, Skipped, total_cost
 
 _FINGERPRINTS = re.compile(r"(; |\()[0-9a-f]{8}(?:, [0-9a-f]{8})*\)@\d+\Z|@\d+\Z")
@@ -79,7 +79,7 @@ class ScorerSummary:
             "lower_is_better": self.info.lower_is_better,
             "mean": interval.mean if interval else None,
             "interval": [interval.low, interval.high] if interval else None,
-            "level": interval.level if interval else None,
+            "level": interval.confidence if interval else None,
             "scored": self.scored,
             "skipped": self.skipped,
             "failed": self.failed,
@@ -148,7 +148,7 @@ class SummaryBuilder:
         """The summary of the records so far."""
         scale, missing = self.info.scale, self.counts[Skipped] + self.counts[Failed]
         groups = self.groups if self._group_numbers else None
-        limits = bounds(self.values, missing, 0.0, scale) if missing else None
+        limits = missing_bounds(self.values, missing, 0.0, scale) if missing else None
         return ScorerSummary(
             info=self.info,
             interval=mean_interval(self.values, low=0.0, high=scale, groups=groups),

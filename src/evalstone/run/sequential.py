@@ -39,7 +39,7 @@ class RunGate:
                 Target(s.name, thresholds[s.name], "at_most" if s.lower_is_better else "at_least", 0.0, s.scale)
                 for s in watched
             ],
-            error=alpha,
+            alpha=alpha,
         )
         self._stop = stop
         ids: list[str] = []

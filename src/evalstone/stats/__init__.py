@@ -1,21 +1,19 @@
-"""Statistics of judged data: pure functions over sequences of floats.
+"""Statistics of scores: pure functions over sequences of numbers.
 
-What every table needs is imported at once and is pure Python; what needs numpy is imported by name:
+What every run computes is imported here and is pure Python. Import the rest by module, as it needs numpy:
 `from evalstone.stats.comparison import compare_pairs`.
 """
 
-from evalstone.stats.intervals import Interval, mean_interval, student_t_quantile
-from evalstone.stats.missing_bounds import Bounds, bounds
-from evalstone.stats.multiple_testing import benjamini_hochberg, holm
-from evalstone.stats.proportions import wilson_interval
+from evalstone.stats.intervals import Interval, MissingBounds, mean_interval, missing_bounds, wilson_interval
+from evalstone.stats.multiple_testing import adjust_p_values, benjamini_hochberg, holm
 
 __all__ = [
-    "Bounds",
     "Interval",
+    "MissingBounds",
+    "adjust_p_values",
     "benjamini_hochberg",
-    "bounds",
     "holm",
     "mean_interval",
-    "student_t_quantile",
+    "missing_bounds",
     "wilson_interval",
 ]

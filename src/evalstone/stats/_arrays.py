@@ -1,4 +1,4 @@
-"""Columns of numbers as arrays, checked: what every function here takes."""
+"""Sequences of numbers as checked numpy arrays."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from evalstone.errors import ConfigError, DataError
 
 Floats: TypeAlias = NDArray[np.float64]
-Places: TypeAlias = NDArray[np.intp]
+Positions: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
 
 
 def column(name: str, values: Sequence[float], low: float = -np.inf, high: float = np.inf) -> Floats:
-    """Values as an array; DataError names the first one that is not a finite number in [low, high].
+    """Values as an array, clipped to [low, high] where they miss it by rounding only.
 
-    Raises ConfigError for a range that does not go up, as a scale of 0 makes.
+    Raises:
+        DataError: A value is not a finite number in [low, high]; the message names the first.
+        ConfigError: The range does not go up, as for a scale of 0.
     """
     if not low < high:
         raise ConfigError(f"{name}: the range must go up, not from {low:g} to {high:g}; is the scale right?")
@@ -27,8 +29,8 @@ def column(name: str, values: Sequence[float], low: float = -np.inf, high: float
     wrong = ~np.isfinite(array) | (array < low - slack) | (array > high + slack)
     if wrong.any():
         place = int(np.argmax(wrong))
-        wanted = "a finite number" if np.isinf(high - low) else f"a number in [{low:g}, {high:g}]"
-        raise DataError(f"{name}: value {place} is {values[place]}; {wanted} is wanted")
+        kind = "a finite number" if np.isinf(high - low) else f"a number in [{low:g}, {high:g}]"
+        raise DataError(f"{name}: value {place} is {values[place]}, not {kind}")
     return np.clip(array, low, high)
 
 
@@ -39,26 +41,26 @@ def _numbers(name: str, values: Sequence[object]) -> Floats:
         array = None
     if array is None or array.ndim != 1:
         wrong = ((i, x) for i, x in enumerate(values) if isinstance(x, str) or not (x is None or np.isscalar(x)))
-        place, came = next(wrong, (0, values))
-        raise DataError(f"{name}: value {place} is {came!r:.60}; a number is wanted")
+        place, value = next(wrong, (0, values))
+        raise DataError(f"{name}: value {place} is {value!r:.60}, not a number")
     return array
 
 
 def same_length(**columns: Sequence[object] | None) -> int:
-    """The length that all columns share (None is left out); DataError names those that differ."""
+    """The length of all columns (None is left out). Raises DataError with the lengths if they differ."""
     lengths = {name: len(values) for name, values in columns.items() if values is not None}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise DataError(f"one entry a sample is wanted in each: {told}")
+        counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise DataError(f"one entry per sample is needed in each: {counts}")
     return next(iter(lengths.values()))
 
 
-def codes(labels: Sequence[Hashable]) -> Places:
-    """Labels as numbers from 0, in order of first appearance."""
+def codes(labels: Sequence[Hashable]) -> Positions:
+    """Labels as integers from 0, in order of first appearance."""
     known: dict[Hashable, int] = {}
     return np.fromiter((known.setdefault(label, len(known)) for label in labels), dtype=np.intp, count=len(labels))
 
 
-def group_sums(values: Floats, groups: Places) -> Floats:
+def group_sums(values: Floats, groups: Positions) -> Floats:
     """The sum of the values of each group."""
     return np.bincount(groups, weights=values).astype(np.float64)

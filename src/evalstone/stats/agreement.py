@@ -23,7 +23,7 @@ Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 
 
-def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable], *, level: float = 0.95) -> Interval | None:
+def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable], *, confidence: float = 0.95) -> Interval | None:
     """Cohen's kappa of two raters who rated the same units, in [-1, 1], with its large-sample interval.
 
     expected = Σ over categories of (share in first) * (share in second). None for no units, and when both raters always
@@ -44,9 +44,9 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable], *, level:
     kappa = (observed - expected) / (1 - expected)
     variance = _kappa_variance(cells, rows, columns, kappa, expected) / n
     if n < 2 or variance < 1e-15:
-        return Interval(kappa, None, None, n, level)
-    half = NormalDist().inv_cdf(0.5 + level / 2) * math.sqrt(variance)
-    return Interval(kappa, max(-1.0, kappa - half), min(1.0, kappa + half), n, level)
+        return Interval(kappa, None, None, n, confidence)
+    half = NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(variance)
+    return Interval(kappa, max(-1.0, kappa - half), min(1.0, kappa + half), n, confidence)
 
 
 def _kappa_variance(

@@ -1,6 +1,6 @@
 """BCa bootstrap intervals, for any statistic, also of clustered samples.
 
-    the quantiles Φ(z0 + (z0 + z) / (1 - a (z0 + z))) of the resampled statistics,  z = ∓ Φ⁻¹(1 - (1 - level) / 2)
+    the quantiles Φ(z0 + (z0 + z) / (1 - a (z0 + z))) of the resampled statistics,  z = ∓ Φ⁻¹(1 - (1 - confidence) / 2)
 
 z0 (bias): Φ⁻¹ of the share of resampled statistics below the estimate, ties half. a (acceleration): the skewness of the
 jackknife, Σ d³ / (6 (Σ d²)^1.5). Source: Efron 1987, JASA 82.
@@ -14,8 +14,8 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 
 from evalstone.errors import ConfigError, DataError
-from evalstone.stats._arrays import Floats, Places, codes, column, group_sums, same_length
-from evalstone.stats.intervals import Interval, check_level, few
+from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums, same_length
+from evalstone.stats.intervals import Interval, check_confidence, single, small
 
 CHUNK = 2_000_000
 LEAST_RESAMPLES = 100
@@ -25,7 +25,7 @@ def bootstrap_interval(
     values: Sequence[float],
     *,
     statistic: Callable[[Sequence[float]], float] | None = None,
-    level: float = 0.95,
+    confidence: float = 0.95,
     seed: int = 0,
     resamples: int = 9999,
     groups: Sequence[Hashable] | None = None,
@@ -37,7 +37,7 @@ def bootstrap_interval(
     Raises DataError for a value that is no finite number and a statistic that is none for some resample, ConfigError
     below 100 resamples.
     """
-    check_level(level)
+    check_confidence(confidence)
     if resamples < LEAST_RESAMPLES:
         raise ConfigError(f"resamples must be {LEAST_RESAMPLES} or more, not {resamples}")
     n = same_length(values=values, groups=groups)
@@ -49,7 +49,7 @@ def bootstrap_interval(
     estimate = float(x.mean()) if statistic is None else float(statistic(x.tolist()))
     count = None if groups is None else units
     if units < 2:
-        return Interval(estimate, None, None, n, level, count, caution="one sample" if n == 1 else "all in one group")
+        return Interval(estimate, None, None, n, confidence, count, caution=single(n))
     source = np.random.default_rng(seed)
     if statistic is None:
         drawn, left_out = _means(x, labels, resamples, source)
@@ -60,12 +60,12 @@ def bootstrap_interval(
             "the statistic must be a finite number for all values, every resample and with any one left out"
         )
     if float(drawn.max() - drawn.min()) <= 1e-12 * max(1.0, abs(estimate)):
-        return Interval(estimate, None, None, n, level, count, caution="all resamples are alike")
-    low, high = _bca(estimate, drawn, left_out, level)
-    return Interval(estimate, low, high, n, level, count, "BCa", few(units, groups is not None))
+        return Interval(estimate, None, None, n, confidence, count, caution="all resamples are alike")
+    low, high = _bca(estimate, drawn, left_out, confidence)
+    return Interval(estimate, low, high, n, confidence, count, "BCa", small(units, groups is not None))
 
 
-def _bca(estimate: float, drawn: Floats, left_out: Floats, level: float) -> tuple[float, float]:
+def _bca(estimate: float, drawn: Floats, left_out: Floats, confidence: float) -> tuple[float, float]:
     from scipy.special import ndtr, ndtri  # noqa: PLC0415 - 0.1 s of import
 
     below = (int((drawn < estimate).sum()) + int((drawn == estimate).sum()) / 2) / drawn.size
@@ -73,13 +73,13 @@ def _bca(estimate: float, drawn: Floats, left_out: Floats, level: float) -> tupl
     d = left_out.mean() - left_out
     square = float(np.sum(d**2))
     bend = float(np.sum(d**3)) / (6 * square**1.5) if square > 0 else 0.0
-    z = bias + float(ndtri(0.5 + level / 2)) * np.array([-1.0, 1.0])
+    z = bias + float(ndtri(0.5 + confidence / 2)) * np.array([-1.0, 1.0])
     shares = ndtr(bias + z / (1 - bend * z))
     low, high = np.quantile(drawn, shares)
     return float(low), float(high)
 
 
-def _means(x: Floats, labels: Places, resamples: int, source: np.random.Generator) -> tuple[Floats, Floats]:
+def _means(x: Floats, labels: Positions, resamples: int, source: np.random.Generator) -> tuple[Floats, Floats]:
     """Resampled means, and those with each group left out."""
     sums, sizes = group_sums(x, labels), np.bincount(labels).astype(np.float64)
     units = sums.size
@@ -92,7 +92,7 @@ def _means(x: Floats, labels: Places, resamples: int, source: np.random.Generato
 
 def _statistics(
     x: Floats,
-    labels: Places,
+    labels: Positions,
     resamples: int,
     source: np.random.Generator,
     statistic: Callable[[Sequence[float]], float],

@@ -1,118 +1,133 @@
-"""Whether probabilities mean what they say, and how to make scores mean it. Pure functions.
+"""Whether probabilities mean what they say, which threshold to use, and how to turn scores into probabilities.
 
-ECE   = Σ over bins of (cases in it / all) * |mean probability - share of positives|      [0, 1], lower is better
-Brier = mean of (probability - truth)²                                                    [0, 1], lower is better
+    ECE   = Σ over bins of (cases in it / all) · |mean probability - share of positives|      [0, 1], lower is better
+    Brier = mean of (probability - truth)²                                                    [0, 1], lower is better
+
+Two mappings from a score to the probability of a positive: Platt's logistic curve has two parameters and suits few
+cases; isotonic regression takes any shape that never falls and needs some hundreds. Both are plain data.
 """
 
 from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeAlias, cast
 
 from evalstone.errors import DataError
 from evalstone.stats.classification import MEASURES, Confusion
-from evalstone.stats.intervals import Interval
-from evalstone.stats.proportions import wilson_interval
-from evalstone.stats.recalibration import Recalibration
+from evalstone.stats.intervals import Interval, wilson_interval
 
 BINS = 10
 ROUNDING = 1e-9
-Fit = Callable[[Sequence[float], Sequence[bool]], Recalibration]
 
 
 @dataclass(frozen=True)
 class Bin:
-    """The cases whose probability lies in [low, high): how many, their mean probability, and the share of positives
-    with Wilson's interval. The last bin holds its upper end as well."""
+    """The cases whose probability is in [low, high); the last bin includes its upper end."""
 
     low: float
     high: float
     n: int
+    """The number of cases."""
     probability: float
+    """Their mean probability."""
     share: float
+    """The share of positives among them."""
     interval: Interval | None
+    """Wilson's interval of the share."""
 
 
 def reliability(probabilities: Sequence[float], truths: Sequence[bool], *, bins: int = BINS) -> tuple[Bin, ...]:
-    """The reliability diagram as data: bins of equal width over [0, 1], those without a case left out.
+    """The reliability diagram as data: bins of equal width over [0, 1], empty ones left out.
 
-    Raises DataError for sequences of different lengths, a probability outside [0, 1], and fewer than one bin.
+    Raises:
+        DataError: Sequences of different lengths, a probability outside [0, 1], or fewer than one bin.
     """
-    _check(probabilities, truths)
+    _check_probabilities(probabilities, truths)
     if bins < 1:
         raise DataError(f"bins must be 1 or more, not {bins}")
-    held: dict[int, list[tuple[float, bool]]] = {}
+    members: dict[int, list[tuple[float, bool]]] = {}
     for probability, truth in zip(probabilities, truths, strict=True):
-        held.setdefault(min(int(probability * bins), bins - 1), []).append((probability, truth))
-    found: list[Bin] = []
-    for place, cases in sorted(held.items()):
+        members.setdefault(min(int(probability * bins), bins - 1), []).append((probability, truth))
+    diagram: list[Bin] = []
+    for place, cases in sorted(members.items()):
         n, positives = len(cases), sum(truth for _, truth in cases)
         mean = math.fsum(probability for probability, _ in cases) / n
-        share = wilson_interval(positives, n)
-        found.append(Bin(place / bins, (place + 1) / bins, n, mean, positives / n, share))
-    return tuple(found)
+        interval = wilson_interval(positives, n)
+        diagram.append(Bin(place / bins, (place + 1) / bins, n, mean, positives / n, interval))
+    return tuple(diagram)
 
 
 def expected_calibration_error(
     probabilities: Sequence[float], truths: Sequence[bool], *, bins: int = BINS
 ) -> float | None:
-    """How far probabilities are from the shares that come true, in [0, 1]; 0 is best. None without a case.
+    """ECE: how far probabilities are from the observed shares, in [0, 1]; lower is better. None without a case.
 
-    It leans upwards where bins hold few cases: perfect probabilities of n cases give about √(bins / n) / 3, not 0.
-    Raises DataError as `reliability` does. Source: Guo et al. 2017, with bins of equal width.
+    It is biased upward where bins have few cases: perfect probabilities of n cases give about √(bins / n) / 3, not 0.
+    Source: Guo et al. 2017, with bins of equal width.
+
+    Raises:
+        DataError: As `reliability` does.
     """
-    found = reliability(probabilities, truths, bins=bins)
-    if not found:
-        return None
-    n = sum(one.n for one in found)
-    return math.fsum(one.n * abs(one.probability - one.share) for one in found) / n
+    diagram = reliability(probabilities, truths, bins=bins)
+    n = sum(part.n for part in diagram)
+    return math.fsum(part.n * abs(part.probability - part.share) for part in diagram) / n if n else None
 
 
 def brier_score(probabilities: Sequence[float], truths: Sequence[bool]) -> float | None:
-    """The mean squared distance of probabilities from what came true, in [0, 1]; 0 is best. None without a case.
+    """The mean squared error of probabilities, in [0, 1]; lower is better. None without a case. Source: Brier 1950.
 
-    Raises DataError for sequences of different lengths and a probability outside [0, 1]. Source: Brier 1950.
+    Raises:
+        DataError: Sequences of different lengths, or a probability outside [0, 1].
     """
-    _check(probabilities, truths)
+    _check_probabilities(probabilities, truths)
     if not probabilities:
         return None
     return math.fsum((p - t) ** 2 for p, t in zip(probabilities, truths, strict=True)) / len(probabilities)
 
 
-def _check(probabilities: Sequence[float], truths: Sequence[bool]) -> None:
+def _check_probabilities(probabilities: Sequence[float], truths: Sequence[bool]) -> None:
     if len(probabilities) != len(truths):
-        told = f"there are {len(probabilities)} probabilities, {len(truths)} truths"
-        raise DataError(f"there is one truth for each probability; {told}")
+        raise DataError(f"one truth per probability: {len(probabilities)} probabilities, {len(truths)} truths")
     for probability in probabilities:
         if not 0 <= probability <= 1:
             raise DataError(f"a probability must be in [0, 1], not {probability}")
 
 
 def best_threshold(scores: Sequence[float], truths: Sequence[bool], measure: str) -> tuple[float, float] | None:
-    """The threshold from which on a score counts as yes that maximises a measure of MEASURES, and the maximum.
+    """The threshold that maximizes a measure when scores at or above it count as yes, and the maximum.
 
-    Scores lie in [0, 1]; those that only rounding tells apart are one. Candidates are the lowest score, which says yes
-    to all, the middles between neighbouring scores, and that between the highest one and 1, which says no to all. Of
-    equals the one with the widest gap around it is taken, then the lowest. None where the measure is undefined at each
-    of them. The maximum is that of the cases it was chosen on, so it flatters: see `cross_validated_threshold`.
+    Candidates are the lowest score, which says yes to all; the midpoints between neighboring scores; and the midpoint
+    between the highest score and 1, which says no to all. Of equals, the one with the widest gap around it wins, then
+    the lowest. The maximum was chosen on these very cases and is optimistic: see `cross_validated_threshold`.
+
+    Args:
+        scores: Numbers in [0, 1]; scores that differ by rounding only are one.
+        truths: Whether each case is positive.
+        measure: A name in MEASURES.
+
+    Returns:
+        (threshold, value of the measure); None where the measure is undefined at every threshold.
     """
-    function = MEASURES[measure]
+    value_of = MEASURES[measure]
     best: tuple[float, float, float] | None = None
     for threshold, gap, counts in _cuts(sorted(zip(scores, truths, strict=True), key=lambda pair: pair[0])):
-        value = function(counts)
-        found = None if value is None else (value, gap, -threshold)
-        if found is not None and (best is None or found > best):
-            best = found
+        value = value_of(counts)
+        candidate = None if value is None else (value, gap, -threshold)
+        if candidate is not None and (best is None or candidate > best):
+            best = candidate
     return None if best is None else (-best[2], best[0])
 
 
 def _cuts(by_score: Sequence[tuple[float, bool]]) -> Iterator[tuple[float, float, Confusion]]:
-    """Each threshold that parts the sorted cases, the gap around it, and the counts of its verdicts."""
+    """Each threshold between the sorted cases, the gap around it, and the counts of its verdicts."""
     if not by_score:
         return
-    positives = sum(map(bool, (truth for _, truth in by_score)))
+    positives = sum(bool(truth) for _, truth in by_score)
     negatives = len(by_score) - positives
     before = by_score[0][0]
     yield before, 0.0, Confusion(tp=positives, fp=negatives)
@@ -125,13 +140,13 @@ def _cuts(by_score: Sequence[tuple[float, bool]]) -> Iterator[tuple[float, float
 
 
 def folds(truths: Sequence[bool], count: int, *, seed: int = 0) -> tuple[tuple[int, ...], ...]:
-    """The places of the cases in `count` folds of about equal size and about equal shares of positives, at random.
+    """Stratified folds for cross-validation: the positions of the cases in each, at random.
 
-    Fewer folds where a class has fewer cases than that, so that each training part has both; none where a class has
-    fewer than two. The same call gives the same folds.
+    Fewer than `count` folds where a class has fewer cases than that, so that each training part has both classes; none
+    where a class has fewer than two. The same call gives the same folds.
     """
     draw = random.Random(seed)
-    classes = [[place for place, truth in enumerate(truths) if bool(truth) == wanted] for wanted in (True, False)]
+    classes = [[place for place, truth in enumerate(truths) if bool(truth) == kind] for kind in (True, False)]
     count = min(count, *map(len, classes))
     if count < 2:
         return ()
@@ -144,7 +159,7 @@ def folds(truths: Sequence[bool], count: int, *, seed: int = 0) -> tuple[tuple[i
 def cross_validated(
     fit: Fit, scores: Sequence[float], truths: Sequence[bool], parts: Sequence[Sequence[int]]
 ) -> list[float]:
-    """For each case the probability by a mapping that was fitted to the other folds."""
+    """For each case, the probability by a mapping fitted to the other folds; parts: as `folds` gives them."""
     probabilities = [math.nan] * len(scores)
     for part in parts:
         train = sorted(set(range(len(scores))) - set(part))
@@ -157,15 +172,145 @@ def cross_validated(
 def cross_validated_threshold(
     scores: Sequence[float], truths: Sequence[bool], measure: str, parts: Sequence[Sequence[int]]
 ) -> float | None:
-    """What a measure comes to when each fold is judged by the threshold that is best on the others; None if undefined.
+    """The measure when each fold is judged by the threshold that is best on the others, over the pooled counts.
 
-    The counts of all folds are put together first.
+    None where it is undefined.
     """
     verdicts: list[tuple[bool, bool]] = []
     for part in parts:
         train = sorted(set(range(len(scores))) - set(part))
-        found = best_threshold([scores[i] for i in train], [truths[i] for i in train], measure)
-        if found is None:
+        best = best_threshold([scores[i] for i in train], [truths[i] for i in train], measure)
+        if best is None:
             return None
-        verdicts += [(scores[place] >= found[0], truths[place]) for place in part]
+        verdicts += [(scores[place] >= best[0], truths[place]) for place in part]
     return MEASURES[measure](Confusion.of(verdicts))
+
+
+@dataclass(frozen=True)
+class Platt:
+    """probability = 1 / (1 + exp(-(slope · score + intercept)))"""
+
+    slope: float
+    intercept: float
+
+    def __call__(self, score: float) -> float:
+        x = self.slope * score + self.intercept
+        return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The mapping as plain data."""
+        return {"kind": "platt", "slope": self.slope, "intercept": self.intercept}
+
+
+@dataclass(frozen=True)
+class Isotonic:
+    """Straight lines between corners (score, probability) that never fall; constant beyond the first and last."""
+
+    corners: tuple[tuple[float, float], ...]
+
+    def __call__(self, score: float) -> float:
+        at = bisect_left(self.corners, score, key=lambda corner: corner[0])
+        if at == 0 or at == len(self.corners):
+            return self.corners[min(at, len(self.corners) - 1)][1]
+        (x0, y0), (x1, y1) = self.corners[at - 1], self.corners[at]
+        return min(max(y0 + (y1 - y0) * ((score - x0) / (x1 - x0)), y0), y1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The mapping as plain data."""
+        return {"kind": "isotonic", "corners": [list(corner) for corner in self.corners]}
+
+
+Recalibration: TypeAlias = Platt | Isotonic
+Fit: TypeAlias = Callable[[Sequence[float], Sequence[bool]], Recalibration]
+
+
+def parse_recalibration(data: Any) -> Recalibration:
+    """A mapping from its plain data.
+
+    Raises:
+        DataError: The data is not a mapping.
+    """
+    match data:
+        case {"kind": "platt", "slope": float() | int() as slope, "intercept": float() | int() as intercept}:
+            if math.isfinite(slope) and math.isfinite(intercept):
+                return Platt(float(slope), float(intercept))
+        case {"kind": "isotonic", "corners": [_, *_] as corners}:
+            pairs = tuple((float(x), float(y)) for x, y in cast("list[tuple[float, float]]", corners))
+            rising = all(x0 < x1 and y0 <= y1 for (x0, y0), (x1, y1) in pairwise(pairs))
+            if rising and all(math.isfinite(x) and 0 <= y <= 1 for x, y in pairs):
+                return Isotonic(pairs)
+        case _:
+            pass
+    raise DataError(f"a mapping is platt with slope and intercept, or isotonic with rising corners, not {data!r}")
+
+
+def platt(scores: Sequence[float], truths: Sequence[bool]) -> Platt:
+    """Platt scaling: the maximum likelihood logistic curve with Platt's targets.
+
+    The targets (m + 1) / (m + 2) and 1 / (k + 2) replace 1 and 0, for m positives and k negatives, so that the curve
+    stays finite when the scores separate the two. Newton's method with step halving, from slope 0.
+    Sources: Platt 1999; Lin, Lin and Weng 2007.
+
+    Raises:
+        DataError: No case, or sequences of different lengths.
+    """
+    _check_cases(scores, truths)
+    import numpy as np  # noqa: PLC0415 - `compare` and `gate` import this module and don't need numpy
+
+    x, yes = np.asarray(scores, dtype=np.float64), np.asarray(truths, dtype=np.bool_)
+    positives, negatives = int(yes.sum()), int((~yes).sum())
+    targets = np.where(yes, (positives + 1) / (positives + 2), 1 / (negatives + 2))
+
+    def loss(slope: float, intercept: float) -> float:
+        z = slope * x + intercept
+        return float(np.sum(np.logaddexp(0.0, z) - targets * z))
+
+    slope, intercept = 0.0, math.log((positives + 1) / (negatives + 1))
+    now = loss(slope, intercept)
+    for _ in range(100):
+        p = (1 + np.tanh((slope * x + intercept) / 2)) / 2
+        gradient, weights = p - targets, p * (1 - p)
+        g0, g1 = float(gradient @ x), float(gradient.sum())
+        # A little on the diagonal keeps the matrix regular where all scores are equal.
+        h00, h01, h11 = 1e-12 + float(weights @ x**2), float(weights @ x), 1e-12 + float(weights.sum())
+        determinant = h00 * h11 - h01 * h01
+        by_slope, by_intercept = (h11 * g0 - h01 * g1) / determinant, (h00 * g1 - h01 * g0) / determinant
+        if abs(by_slope) <= 1e-12 * (1 + abs(slope)) and abs(by_intercept) <= 1e-12 * (1 + abs(intercept)):
+            break
+        step, after = 1.0, loss(slope - by_slope, intercept - by_intercept)
+        while after >= now and step > 1e-10:
+            step /= 2
+            after = loss(slope - step * by_slope, intercept - step * by_intercept)
+        if after >= now:
+            break
+        slope, intercept, now = slope - step * by_slope, intercept - step * by_intercept, after
+    return Platt(slope, intercept)
+
+
+def isotonic(scores: Sequence[float], truths: Sequence[bool]) -> Isotonic:
+    """Isotonic regression: the rising steps of least squared error, joined by straight lines.
+
+    Neighbors that fall are pooled; cases with the same score are pooled first. Sources: Ayer et al. 1955; Zadrozny and
+    Elkan 2002.
+
+    Raises:
+        DataError: No case, or sequences of different lengths.
+    """
+    _check_cases(scores, truths)
+    import numpy as np  # noqa: PLC0415 - as in `platt`
+    from scipy.optimize import isotonic_regression  # noqa: PLC0415 - 0.3 s of import
+
+    levels, places, counts = np.unique(np.asarray(scores, dtype=np.float64), return_inverse=True, return_counts=True)
+    shares = np.bincount(places, weights=np.asarray(truths, dtype=np.float64)) / counts
+    fitted = isotonic_regression(shares, weights=counts)
+    corners: list[tuple[float, float]] = []
+    for first, end in pairwise(fitted.blocks.tolist()):
+        corners += [(float(levels[at]), float(fitted.x[at])) for at in dict.fromkeys((first, end - 1))]
+    return Isotonic(tuple(corners))
+
+
+def _check_cases(scores: Sequence[float], truths: Sequence[bool]) -> None:
+    if len(scores) != len(truths):
+        raise DataError(f"one truth per score: {len(scores)} scores, {len(truths)} truths")
+    if not scores:
+        raise DataError("a mapping can't be learned from no cases")

@@ -1,31 +1,38 @@
-"""Yes-or-no verdicts against the truth: the four counts, and the measures that are made of them.
+"""Yes/no verdicts and scores against the truth: the confusion counts, what is computed from them, and the AUROC.
 
     sensitivity = tp / (tp + fn)        specificity = tn / (tn + fp)        precision = tp / (tp + fp)
     accuracy    = (tp + tn) / n         balanced accuracy = (sensitivity + specificity) / 2
     F1          = 2 tp / (2 tp + fp + fn)
     kappa       = (accuracy - expected) / (1 - expected), expected from the margins (Cohen 1960)
 
-All but kappa lie in [0, 1], kappa in [-1, 1]; higher is better. A measure whose denominator is 0 is None.
+All are in [0, 1] but kappa, which is in [-1, 1]; higher is better. A measure with a denominator of 0 is None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from statistics import NormalDist
 from typing import Final
+
+from evalstone.errors import DataError
+from evalstone.stats.intervals import Interval
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often a verdict and the truth were yes or no together.
-
-    tp: both yes. fp: the verdict yes, the truth no. fn: the verdict no, the truth yes. tn: both no.
-    """
+    """The counts of verdicts by truth."""
 
     tp: int = 0
+    """Verdict yes, truth yes."""
     fp: int = 0
+    """Verdict yes, truth no."""
     fn: int = 0
+    """Verdict no, truth yes."""
     tn: int = 0
+    """Verdict no, truth no."""
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[bool, bool]]) -> Confusion:
@@ -37,54 +44,54 @@ class Confusion:
 
     @property
     def n(self) -> int:
-        """All pairs."""
+        """The number of pairs."""
         return self.tp + self.fp + self.fn + self.tn
 
     @property
     def positives(self) -> int:
-        """Pairs whose truth is yes."""
+        """The number of pairs whose truth is yes."""
         return self.tp + self.fn
 
     @property
     def negatives(self) -> int:
-        """Pairs whose truth is no."""
+        """The number of pairs whose truth is no."""
         return self.fp + self.tn
 
     @property
     def sensitivity(self) -> float | None:
-        """The share of the true yeses that the verdict finds."""
+        """The true positive rate (recall); None without positives."""
         return _ratio(self.tp, self.positives)
 
     @property
     def specificity(self) -> float | None:
-        """The share of the true noes that the verdict finds."""
+        """The true negative rate; None without negatives."""
         return _ratio(self.tn, self.negatives)
 
     @property
     def precision(self) -> float | None:
-        """The share of the verdict's yeses that are true."""
+        """The share of yes verdicts that are true; None without a yes verdict."""
         return _ratio(self.tp, self.tp + self.fp)
 
     @property
     def accuracy(self) -> float | None:
-        """The share of verdicts that are right."""
+        """The share of verdicts that are right; None without pairs."""
         return _ratio(self.tp + self.tn, self.n)
 
     @property
     def balanced_accuracy(self) -> float | None:
-        """The mean of sensitivity and specificity; 0.5 is what a coin has."""
+        """The mean of sensitivity and specificity; 0.5 is chance. None where either is."""
         if self.sensitivity is None or self.specificity is None:
             return None
         return (self.sensitivity + self.specificity) / 2
 
     @property
     def f1(self) -> float | None:
-        """The harmonic mean of precision and sensitivity."""
+        """The harmonic mean of precision and sensitivity; None without any yes."""
         return _ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
 
     @property
     def kappa(self) -> float | None:
-        """Cohen's kappa: accuracy beyond what the margins give by chance. None where both are constant and equal."""
+        """Cohen's kappa: accuracy beyond chance; None where verdict and truth are both constant and equal."""
         n = self.n
         if not n:
             return None
@@ -110,3 +117,59 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "precision": lambda c: c.precision,
 }
 """The measures by name."""
+
+
+def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float = 0.95) -> Interval | None:
+    """The area under the ROC curve: the chance that a positive case has a higher score than a negative one.
+
+        AUROC = (pairs where the positive is higher + ties / 2) / all pairs of a positive and a negative
+
+    The interval is Newcombe's: all areas A with |estimate - A| <= z √V(A). It stays in [0, 1] and has a width even if
+    every pair is in order. Cases count as independent. With m positives, k negatives and N = (m + k) / 2,
+
+        V(A) = A (1 - A) (1 + (N - 1) (1 - A) / (2 - A) + (N - 1) A / (1 + A)) / (m k)
+
+    Sources: Hanley and McNeil 1982; Newcombe 2006, method 5.
+
+    Args:
+        scores: One score per case, in any unit; higher means more likely positive.
+        truths: Whether each case is positive.
+        confidence: The confidence level, in (0, 1).
+
+    Returns:
+        The area in [0, 1] with its interval; 0.5 is chance, higher is better. None without a positive or a negative.
+
+    Raises:
+        DataError: Sequences of different lengths.
+    """
+    if len(scores) != len(truths):
+        raise DataError(f"one truth per score: {len(scores)} scores, {len(truths)} truths")
+    positives = sum(map(bool, truths))
+    negatives = len(truths) - positives
+    if not positives or not negatives:
+        return None
+    below, twice = 0, 0
+    for _, tied in groupby(sorted(zip(scores, truths, strict=True), key=lambda pair: pair[0]), key=lambda p: p[0]):
+        group = [truth for _, truth in tied]
+        in_group = sum(map(bool, group))
+        twice += in_group * (2 * below + len(group) - in_group)
+        below += len(group) - in_group
+    area = twice / (2 * positives * negatives)
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    low, high = (_auroc_limit(area, end, z, positives, negatives) for end in (0.0, 1.0))
+    return Interval(area, low, high, len(scores), confidence)
+
+
+def _auroc_limit(area: float, end: float, z: float, positives: int, negatives: int) -> float:
+    """The area farthest toward `end` that is within z standard errors of the estimate, by bisection."""
+    near, far = area, end
+    more = (positives + negatives) / 2 - 1
+    for _ in range(60):
+        middle = (near + far) / 2
+        spread = 1 + more * (1 - middle) / (2 - middle) + more * middle / (1 + middle)
+        variance = middle * (1 - middle) * spread / (positives * negatives)
+        if abs(area - middle) <= z * math.sqrt(variance):
+            near = middle
+        else:
+            far = middle
+    return near

@@ -1,104 +1,116 @@
-"""Two runs over the same samples, and more than two.
+"""Comparison of two or more runs over the same samples, and drift of a judge.
 
-Differences are b - a, sample by sample: a is the baseline, b the candidate. A pair in which either is missing must be
-left out by the caller (and counted: see `bounds`). The tests themselves are in `paired_tests`.
+Differences are b - a, sample by sample: a is the baseline, b the candidate. The caller leaves out pairs in which either
+value is missing, and counts them (see `missing_bounds`). The tests themselves are in `paired_tests`.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from evalstone.errors import ConfigError, DataError
-from evalstone.stats._arrays import Floats, Places, codes, column, group_sums, same_length
+from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums, same_length
 from evalstone.stats.intervals import (
     Interval,
     Spread,
     bounded,
-    check_level,
+    check_confidence,
     cluster_spread,
     exact_reach,
-    few,
     plain_spread,
+    single,
+    small,
 )
-from evalstone.stats.multiple_testing import holm
-from evalstone.stats.paired_tests import McNemar, PairedTest, friedman, mcnemar, sign_flips, signed_ranks
-
-__all__ = [
-    "Comparison",
-    "ManyComparison",
-    "McNemar",
-    "Pair",
-    "PairedTest",
-    "biggest_changes",
-    "compare_many",
-    "compare_pairs",
-    "difference_interval",
-    "differences",
-    "mcnemar",
-]
+from evalstone.stats.multiple_testing import Correction, adjust_p_values
+from evalstone.stats.paired_tests import McNemar, PairedTest, friedman, mcnemar, permutation_test, wilcoxon
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Paired values a and b of the same samples.
-
-    difference: mean of b - a with its interval (`difference_interval`). test: of the mean difference, by sign flips
-    (`sign_flips`); with groups, whole groups are flipped. wilcoxon: the signed rank test, with groups of their sums.
-    dz: mean difference / standard deviation of the differences (Cohen 1988), None when they do not vary. wins, ties,
-    losses: samples on which b is better than, equal to, worse than a. superiority: (wins + ties / 2) / n, the chance
-    that b is better on a sample. mcnemar: only where all values are 0 or `scale` and no groups are given; gained are
-    those that b lifts to the better end. caution: what a reader must know before trusting it, or "".
-    """
+    """Paired values a and b of the same samples, in the unit of the scores."""
 
     n: int
+    """The number of pairs."""
     mean_a: float
     mean_b: float
     difference: Interval
+    """The mean of b - a with its interval (`difference_interval`)."""
     test: PairedTest
+    """The paired permutation test of the mean difference; for clustered samples, signs of whole clusters change."""
     wilcoxon: PairedTest
-    dz: float | None
+    """The signed-rank test; for clustered samples, of the clusters' sums."""
+    cohen_dz: float | None
+    """Mean difference / standard deviation of the differences (Cohen 1988); None if they don't vary."""
     wins: int
+    """Samples on which b is better than a."""
     ties: int
+    """Samples on which both are equal."""
     losses: int
-    superiority: float
+    """Samples on which b is worse than a."""
+    prob_superiority: float
+    """(wins + ties / 2) / n: the chance that b is better on a sample, in [0, 1]; 0.5 is no difference."""
     mcnemar: McNemar | None
+    """McNemar's test; None unless all values are 0 or `scale` and samples are independent. Gained: b is better."""
     lower_is_better: bool
     groups: int | None
+    """The number of clusters; None for independent samples."""
     caution: str
+    """What a reader must know before trusting the comparison, or ""."""
 
     @property
-    def gain(self) -> float:
-        """The mean difference with its sign turned so that above 0 b is better."""
+    def improvement(self) -> float:
+        """The mean difference, signed so that above 0 b is better."""
         return -self.difference.mean if self.lower_is_better else self.difference.mean
 
     @property
     def p_value(self) -> float:
-        """The p-value of `test`, to be adjusted (`multiple`) when several comparisons are looked at."""
+        """The p-value of `test`; adjust it (`multiple_testing`) where several comparisons are made."""
         return self.test.p_value
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two of several runs, compared; adjusted: the p-value after Holm over all pairs."""
+    """Two of several runs, compared; adjusted_p: the p-value corrected for all pairs."""
 
     a: str
     b: str
     comparison: Comparison
-    adjusted: float
+    adjusted_p: float
 
 
 @dataclass(frozen=True)
 class ManyComparison:
-    """Several runs over the same samples: Friedman's test that all are alike (None below three), and every pair."""
+    """Several runs over the same samples."""
 
     n: int
     means: Mapping[str, float]
+    """By run."""
     friedman: PairedTest | None
+    """Friedman's test that all runs are alike; None for two runs."""
     pairs: tuple[Pair, ...]
+    """Every pair of runs."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The same anchors judged before and now."""
+
+    comparison: Comparison
+    verdict: Literal["drifted", "stable", "inconclusive"]
+    """"drifted" if the test of the mean change rejects at 1 - confidence; otherwise "stable" if the interval of the
+    mean change is within ± tolerance; otherwise "inconclusive": too few anchors."""
+    tolerance: float
+    changed: float
+    """The share of anchors whose score changed, in [0, 1]."""
+    mean_change: float
+    """Mean |now - before|, which shows a judge that changes in both directions."""
+    largest_change: float
+    """The largest |now - before|."""
 
 
 def compare_pairs(
@@ -106,36 +118,50 @@ def compare_pairs(
     b: Sequence[float],
     *,
     scale: float = 1.0,
-    level: float = 0.95,
+    confidence: float = 0.95,
     groups: Sequence[Hashable] | None = None,
     lower_is_better: bool = False,
 ) -> Comparison | None:
-    """Compare values in [0, scale] of the same samples; None for no pair. groups: samples of one group hang together.
+    """Compare two runs' scores of the same samples.
 
-    Raises DataError when lengths differ or a value is not a finite number in [0, scale].
+    Args:
+        a: The baseline's scores, in [0, scale].
+        b: The candidate's scores of the same samples in the same order.
+        scale: The upper end of the range.
+        confidence: Of the interval, in (0, 1).
+        groups: One cluster label per sample; samples of one cluster may depend on each other. None: all independent.
+        lower_is_better: Whether a lower score is a win.
+
+    Returns:
+        The comparison; None for no pairs.
+
+    Raises:
+        DataError: Lengths differ, or a value is not a finite number in [0, scale].
+        ConfigError: confidence is outside (0, 1).
     """
+    check_confidence(confidence)
     n = same_length(a=a, b=b, groups=groups)
     if n == 0:
-        check_level(level)
         return None
     before, after = column("a", a, 0.0, scale), column("b", b, 0.0, scale)
     d = differences(before, after)
     ups, downs = int(np.sum(d > 0)), int(np.sum(d < 0))
     wins, losses = (downs, ups) if lower_is_better else (ups, downs)
-    units = d if groups is None else _group_changes(d, codes(groups))
+    units = d if groups is None else _cluster_changes(d, codes(groups))
     passes = groups is None and bool(np.all(np.isin(before, (0.0, scale))) and np.all(np.isin(after, (0.0, scale))))
+    deviation = float(d.std(ddof=1)) if n > 1 else 0.0
     return Comparison(
         n=n,
         mean_a=float(before.mean()),
         mean_b=float(after.mean()),
-        difference=difference_interval(d.tolist(), scale=scale, level=level, groups=groups),
-        test=sign_flips(units),
-        wilcoxon=signed_ranks(units),
-        dz=_standardized(d, scale),
+        difference=difference_interval(d.tolist(), scale=scale, confidence=confidence, groups=groups),
+        test=permutation_test(units),
+        wilcoxon=wilcoxon(units),
+        cohen_dz=float(d.mean()) / deviation if deviation > 1e-12 * scale else None,
         wins=wins,
         ties=n - wins - losses,
         losses=losses,
-        superiority=(wins + (n - wins - losses) / 2) / n,
+        prob_superiority=(wins + (n - wins - losses) / 2) / n,
         mcnemar=mcnemar(wins, losses) if passes else None,
         lower_is_better=lower_is_better,
         groups=None if groups is None else len(units),
@@ -147,61 +173,89 @@ def difference_interval(
     differences: Sequence[float],
     *,
     scale: float = 1.0,
-    level: float = 0.95,
+    confidence: float = 0.95,
     groups: Sequence[Hashable] | None = None,
 ) -> Interval:
-    """The mean of paired differences in [-scale, scale] with Student's interval over two pairs more, +w and -w.
+    """The mean of paired differences with Student's interval over two more pairs, +w and -w.
 
-    w is the root mean square of the differences that are not 0. Where few samples change, Student's own interval is
-    too short; for pass/fail this is Bonett and Price's. When none of n changed, the exact reach of `mean_interval`
-    to either side: scale · (1 - (a/2)^(1/n)). Interval.mean is the plain mean. With groups, CR2; the two pairs are
-    groups of their own. Source: Bonett and Price 2012, Journal of Educational and Behavioral Statistics 37(4).
-    Raises DataError for no differences, for one outside [-scale, scale] and for groups of another length.
+    w is the root mean square of the nonzero differences. Student's own interval is too short where few samples change;
+    for pass/fail values this is Bonett and Price's. If none of n changed, the interval is the exact reach of
+    `mean_interval` in both directions: scale · (1 - (a/2)^(1/n)), a = 1 - confidence. `Interval.mean` is the plain
+    mean. For clustered samples the variance is CR2, the two pairs being clusters of their own.
+    Source: Bonett and Price 2012, Journal of Educational and Behavioral Statistics 37(4).
+
+    Args:
+        differences: Numbers in [-scale, scale], at least one.
+        scale: The largest possible difference.
+        confidence: The confidence level, in (0, 1).
+        groups: One cluster label per difference.
+
+    Returns:
+        The interval, in [-scale, scale]; without limits for one pair or cluster.
+
+    Raises:
+        DataError: There are no differences, one is outside [-scale, scale], or `groups` has another length.
+        ConfigError: confidence is outside (0, 1).
     """
-    check_level(level)
+    check_confidence(confidence)
     if not same_length(differences=differences, groups=groups):
-        raise DataError("one difference or more is wanted, not 0")
+        raise DataError("at least one difference is needed, not 0")
     d = column("differences", differences, -scale, scale)
     n, mean = d.size, float(d.mean())
-    count = None if groups is None else len(set(groups))
-    units = n if count is None else count
+    clusters = None if groups is None else len(set(groups))
+    units = n if clusters is None else clusters
+    estimate = Interval(mean, None, None, n, confidence, clusters)
     if units == 1:
-        return Interval(mean, None, None, n, level, count, caution="one sample" if n == 1 else "all in one group")
+        return replace(estimate, caution=single(n))
+    caution = small(units, clusters is not None)
     if not d.any():
-        reach = exact_reach(units, (1 - level) / 2, scale)
-        return Interval(0.0, -reach, reach, n, level, count, "exact", few(units, count is not None))
-    middle, spread = difference_spread(d, groups)
-    found = bounded(Interval(middle, None, None, n, level, count), spread, -np.inf, np.inf)
-    low = max(-scale, min(found.low if found.low is not None else mean, mean))
-    high = min(scale, max(found.high if found.high is not None else mean, mean))
-    return Interval(mean, low, high, n, level, count, "Student", few(units, count is not None))
+        reach = exact_reach(units, (1 - confidence) / 2, scale)
+        return replace(estimate, low=-reach, high=reach, method="exact", caution=caution)
+    center, spread = difference_spread(d, groups)
+    limits = bounded(replace(estimate, mean=center), spread, -np.inf, np.inf)
+    low = max(-scale, min(limits.low if limits.low is not None else mean, mean))
+    high = min(scale, max(limits.high if limits.high is not None else mean, mean))
+    return replace(estimate, low=low, high=high, method="Student", caution=caution)
 
 
 def difference_spread(d: Floats, groups: Sequence[Hashable] | None) -> tuple[float, Spread]:
-    """The center and spread of differences with the two pairs more; at least one difference must not be 0."""
+    """The center and spread of differences with the two extra pairs; at least one difference must not be 0."""
     w = float(np.sqrt(np.mean(d[d != 0] ** 2)))
-    more = [*d.tolist(), w, -w]
-    middle = float(np.mean(more))
+    extended = [*d.tolist(), w, -w]
+    center = float(np.mean(extended))
     if groups is None:
-        return middle, plain_spread(more, middle)
+        return center, plain_spread(extended, center)
     labels = [*((0, group) for group in groups), (1, 0), (1, 1)]
-    return middle, cluster_spread(more, middle, labels)
+    return center, cluster_spread(extended, center, labels)
 
 
 def compare_many(
     runs: Mapping[str, Sequence[float]],
     *,
     scale: float = 1.0,
-    level: float = 0.95,
+    confidence: float = 0.95,
     groups: Sequence[Hashable] | None = None,
     lower_is_better: bool = False,
+    correction: Correction = "holm",
 ) -> ManyComparison | None:
-    """Friedman's test over all runs and every pair of them, p-values adjusted by Holm; None for no sample.
+    """Friedman's test over all runs, and every pair of runs with corrected p-values.
 
-    With groups Friedman's test is over the groups' means. Raises ConfigError below two runs, DataError as compare_pairs.
+    For clustered samples Friedman's test is over the clusters' means.
+
+    Args:
+        runs: Scores by run, of the same samples in the same order; two runs or more.
+        correction: How the p-values of the pairs are adjusted for multiple testing.
+        scale, confidence, groups, lower_is_better: As for `compare_pairs`.
+
+    Returns:
+        The comparison; None for no samples.
+
+    Raises:
+        ConfigError: Fewer than two runs, or an unknown correction.
+        DataError: As `compare_pairs` does.
     """
     if len(runs) < 2:
-        raise ConfigError(f"two runs or more are wanted, not {len(runs)}")
+        raise ConfigError(f"two runs or more are needed, not {len(runs)}")
     n = same_length(**{f"run {name}": values for name, values in runs.items()}, groups=groups)
     if n == 0:
         return None
@@ -210,22 +264,65 @@ def compare_many(
     if groups is not None:
         labels = codes(groups)
         blocks = np.stack([group_sums(c, labels) / np.bincount(labels) for c in table.T], axis=1)
-    found: list[tuple[str, str, Comparison]] = []
+    pairs: list[tuple[str, str, Comparison]] = []
     for a, b in itertools.combinations(runs, 2):
-        pair = compare_pairs(runs[a], runs[b], scale=scale, level=level, groups=groups, lower_is_better=lower_is_better)
+        pair = compare_pairs(
+            runs[a], runs[b], scale=scale, confidence=confidence, groups=groups, lower_is_better=lower_is_better
+        )
         if pair is not None:
-            found.append((a, b, pair))
-    adjusted = holm([pair.p_value for _, _, pair in found])
+            pairs.append((a, b, pair))
+    adjusted = adjust_p_values([pair.p_value for _, _, pair in pairs], correction)
     return ManyComparison(
         n=n,
         means=dict(zip(runs, table.mean(axis=0).tolist(), strict=True)),
         friedman=friedman(blocks) if len(runs) > 2 else None,
-        pairs=tuple(Pair(*item, p) for item, p in zip(found, adjusted, strict=True)),
+        pairs=tuple(Pair(*item, p) for item, p in zip(pairs, adjusted, strict=True)),
     )
 
 
+def drift(
+    before: Sequence[float],
+    now: Sequence[float],
+    *,
+    scale: float = 1.0,
+    confidence: float = 0.95,
+    tolerance: float | None = None,
+) -> Drift | None:
+    """Drift of a judge: how its scores of pinned anchors changed. Judge the same outputs again with the same questions.
+
+    Args:
+        before: The earlier scores, in [0, scale].
+        now: The scores of the same anchors now.
+        scale: The upper end of the range.
+        confidence: The test rejects "no change" at 1 - confidence.
+        tolerance: A mean change within ± tolerance counts as none; None is 0.02 · scale.
+
+    Returns:
+        The drift; None for no anchors.
+
+    Raises:
+        DataError: As `compare_pairs` does.
+        ConfigError: The tolerance is not above 0.
+    """
+    comparison = compare_pairs(before, now, scale=scale, confidence=confidence)
+    if comparison is None:
+        return None
+    tolerance = 0.02 * scale if tolerance is None else tolerance
+    if not tolerance > 0:
+        raise ConfigError(f"tolerance must be above 0, not {tolerance}")
+    change = np.abs(column("now", now, 0.0, scale) - column("before", before, 0.0, scale))
+    low, high = comparison.difference.low, comparison.difference.high
+    verdict: Literal["drifted", "stable", "inconclusive"] = "inconclusive"
+    if comparison.p_value <= 1 - confidence:
+        verdict = "drifted"
+    elif low is not None and high is not None and -tolerance <= low and high <= tolerance:
+        verdict = "stable"
+    changed = 1 - comparison.ties / comparison.n
+    return Drift(comparison, verdict, tolerance, changed, float(change.mean()), float(change.max()))
+
+
 def biggest_changes(a: Sequence[float], b: Sequence[float], count: int = 10) -> tuple[int, ...]:
-    """The positions of the samples that changed most, most first; samples that did not change are left out."""
+    """The positions of the samples that changed most, largest change first; unchanged samples are left out."""
     same_length(a=a, b=b)
     d = np.abs(differences(column("a", a), column("b", b)))
     order = np.argsort(-d, kind="stable")[:count]
@@ -233,26 +330,20 @@ def biggest_changes(a: Sequence[float], b: Sequence[float], count: int = 10) -> 
 
 
 def differences(a: Floats, b: Floats) -> Floats:
-    """b - a, with 0 where they differ by rounding only: 0.1 + 0.2 is no worse than 0.3."""
+    """b - a, and 0 where they differ by rounding only: 0.1 + 0.2 is no worse than 0.3."""
     d = b - a
     return np.where(np.abs(d) <= 1e-12 * np.maximum(np.abs(a), np.abs(b)), 0.0, d)
 
 
-def _group_changes(d: Floats, groups: Places) -> Floats:
-    """The sum of each group's differences, 0 where they cancel but for rounding."""
+def _cluster_changes(d: Floats, groups: Positions) -> Floats:
+    """The sum of each cluster's differences, 0 where they cancel but for rounding."""
     sums = group_sums(d, groups)
     return np.where(np.abs(sums) <= 1e-12 * group_sums(np.abs(d), groups), 0.0, sums)
 
 
-def _standardized(d: Floats, scale: float) -> float | None:
-    deviation = float(d.std(ddof=1)) if d.size > 1 else 0.0
-    return float(d.mean()) / deviation if deviation > 1e-12 * scale else None
-
-
-def _caution(d: Floats, units: Floats, grouped: bool) -> str:
+def _caution(d: Floats, units: Floats, clustered: bool) -> str:
     changed = int(np.sum(d != 0))
-    told = few(units.size, grouped)
+    cautions = [small(units.size, clustered)]
     if changed < 6 and d.size > 5:  # 2 / 2^5 > 0.05: five changes can never be significant at 0.05
-        scarce = f"only {changed} of {d.size} samples changed: too few to tell a difference from chance"
-        return f"{told}; {scarce}" if told else scarce
-    return told
+        cautions.append(f"only {changed} of {d.size} samples changed: too few for a significant difference")
+    return "; ".join(filter(None, cautions))

@@ -1,9 +1,9 @@
-"""Gates: does a run meet its criteria? Each ends "pass", "fail" or "inconclusive".
+"""Gates: does a run meet its criteria? Each criterion ends "pass", "fail" or "inconclusive".
 
 A criterion passes when a one-sided test rejects "not met", fails when one rejects "met", and is inconclusive otherwise.
-Two error rates are controlled, each over all criteria together and whatever their dependence (Holm): the chance that
-any criterion that is not met passes, and the chance that any criterion that is met fails, are each at most `error`.
-How well that holds for scores was simulated (docs/statistics.md); for pass/fail values the tests are exact.
+Two error rates are controlled by Holm's method, each over all criteria and whatever their dependence: the chance that
+any criterion that is not met passes, and the chance that any criterion that is met fails, are each at most alpha.
+The tests are exact for pass/fail values; docs/statistics.md has the simulated error rates for scores.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from evalstone.stats.power import passes_needed, samples_needed
 from evalstone.stats.thresholds import Evidence, Passes, of_differences, of_scores
 
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
-Kind: TypeAlias = Literal["at_least", "at_most", "no_worse", "pass_rate"]
+Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "pass_rate"]
 POWER = 0.8
-APPROXIMATE = 100
+APPROXIMATE_BELOW = 100
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,11 @@ class AtMost:
 
 
 @dataclass(frozen=True)
-class NoWorse:
-    """The mean is worse than the baseline's, over the same samples in the same order, by at most the margin (>= 0)."""
+class MaxRegression:
+    """Non-inferiority: the mean is worse than the baseline's by at most the margin, which is 0 or more.
+
+    `values` and `baseline` are scores in [0, scale] of the same samples in the same order.
+    """
 
     name: str
     values: Sequence[float]
@@ -62,7 +65,7 @@ class NoWorse:
 
 @dataclass(frozen=True)
 class PassRate:
-    """The share of n independent samples that pass is at least the threshold."""
+    """The pass rate of n independent samples is at least the threshold."""
 
     name: str
     passed: int
@@ -70,82 +73,85 @@ class PassRate:
     threshold: float
 
 
-Criterion: TypeAlias = AtLeast | AtMost | NoWorse | PassRate
+Criterion: TypeAlias = AtLeast | AtMost | MaxRegression | PassRate
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What became of one criterion.
-
-    estimate: the mean, the pass rate, or for no_worse the mean gain over the baseline (below 0: worse); None without
-    values. threshold: what it is held against, -margin for no_worse. low, high: one-sided limits of the estimate, each
-    at the error rate that Holm leaves for this criterion: low >= threshold where at_least passes, high < threshold
-    where it fails, the other way round for at_most. p_pass, p_fail: Holm-adjusted p-values of "not met" and of "met".
-    more: how many more samples would decide it with a chance of 0.8, were the estimate the truth; None when it is
-    decided, or no such number is in sight. n: samples or pairs. caution: why to trust it less, or "".
-    """
+    """The result for one criterion."""
 
     name: str
     kind: Kind
     verdict: Verdict
     estimate: float | None
+    """The mean, the pass rate, or for max_regression the mean improvement over the baseline (below 0: worse); None
+    without values."""
     threshold: float
+    """What the estimate is compared with; -margin for max_regression."""
     low: float | None
+    """The one-sided lower limit at the alpha that Holm leaves for this criterion. At_least passes if low >= threshold;
+    at_most fails if low > threshold."""
     high: float | None
+    """The one-sided upper limit at the alpha that Holm leaves for this criterion. At_least fails if high < threshold;
+    at_most passes if high <= threshold."""
     p_pass: float
+    """The Holm-adjusted p-value of "not met"."""
     p_fail: float
+    """The Holm-adjusted p-value of "met"."""
     n: int
-    more: int | None
+    """The number of samples or pairs."""
+    more_samples: int | None
+    """How many more samples would decide the criterion with a chance of 0.8, if the estimate were true; None if it is
+    decided, or if no practical number would."""
     caution: str
+    """Why to trust the decision less, or ""."""
 
 
 @dataclass(frozen=True)
-class _Case:
-    """A criterion ready to be tested. upward: met means above the threshold. sure: no value can miss it."""
+class _Test:
+    """A criterion ready to be tested. upward: met means above the threshold. certain: no value can miss it."""
 
     name: str
     kind: Kind
     threshold: float
     evidence: Evidence | None
     upward: bool
-    sure: bool
+    certain: bool
 
-    def p_pass(self) -> float:
+    def p_values(self) -> tuple[float, float]:
+        """The p-values of "not met" and of "met"."""
         if self.evidence is None:
-            return 1.0
-        if self.sure:
-            return 0.0
-        return self.evidence.above(self.threshold) if self.upward else self.evidence.below(self.threshold)
-
-    def p_fail(self) -> float:
-        if self.evidence is None:
-            return 1.0
-        return self.evidence.below(self.threshold) if self.upward else self.evidence.above(self.threshold)
+            return 1.0, 1.0
+        above, below = self.evidence.p_above(self.threshold), self.evidence.p_below(self.threshold)
+        p_pass, p_fail = (above, below) if self.upward else (below, above)
+        return 0.0 if self.certain else p_pass, p_fail
 
 
-def decide(criteria: Sequence[Criterion], *, error: float = 0.05) -> tuple[Decision, ...]:
+def decide(criteria: Sequence[Criterion], *, alpha: float = 0.05) -> tuple[Decision, ...]:
     """Decide every criterion, in order.
 
-    A criterion without values is inconclusive. A threshold at the end of the range that nothing can miss passes.
-    Raises ConfigError for a threshold outside the range, a margin below 0 or an error rate outside (0, 0.5); DataError
-    for values that are not finite numbers in [0, scale] or that differ in number.
+    A criterion without values is inconclusive. A threshold at the end of the range that no value can miss passes.
+
+    Args:
+        criteria: What must hold.
+        alpha: The error rate in (0, 0.5): of any wrong pass, and of any wrong fail.
+
+    Raises:
+        ConfigError: A threshold is outside its range, a margin below 0, or alpha outside (0, 0.5).
+        DataError: Values are not finite numbers in [0, scale], or values and baseline differ in length.
     """
-    if not 0 < error < 0.5:
-        raise ConfigError(f"error must be above 0 and below 0.5, as 0.05 is, not {error}")
-    cases = [_case(criterion) for criterion in criteria]
-    passing, failing = [case.p_pass() for case in cases], [case.p_fail() for case in cases]
-    pass_rates, fail_rates = _rates(passing, error), _rates(failing, error)
-    passes, fails = holm(passing), holm(failing)
-    made: list[Decision] = []
-    for place, case in enumerate(cases):
-        verdict: Verdict = "inconclusive"
-        if passes[place] <= error:
-            verdict = "pass"
-        elif fails[place] <= error:
-            verdict = "fail"
-        rates = (pass_rates[place], fail_rates[place])
-        made.append(_decision(case, verdict, (passes[place], fails[place]), rates))
-    return tuple(made)
+    if not 0 < alpha < 0.5:
+        raise ConfigError(f"alpha must be above 0 and below 0.5, such as 0.05, not {alpha}")
+    tests = [_test(criterion) for criterion in criteria]
+    passing = [test.p_values()[0] for test in tests]
+    failing = [test.p_values()[1] for test in tests]
+    adjusted = list(zip(holm(passing), holm(failing), strict=True))
+    alphas = list(zip(_alphas(passing, alpha), _alphas(failing, alpha), strict=True))
+    decisions: list[Decision] = []
+    for test, p, left in zip(tests, adjusted, alphas, strict=True):
+        verdict: Verdict = "pass" if p[0] <= alpha else "fail" if p[1] <= alpha else "inconclusive"
+        decisions.append(_decision(test, verdict, p, left))
+    return tuple(decisions)
 
 
 def overall(decisions: Sequence[Decision]) -> Verdict:
@@ -154,84 +160,82 @@ def overall(decisions: Sequence[Decision]) -> Verdict:
     return "fail" if "fail" in verdicts else "inconclusive" if "inconclusive" in verdicts else "pass"
 
 
-def _case(criterion: Criterion) -> _Case:
+def _test(criterion: Criterion) -> _Test:
+    name = criterion.name
     if isinstance(criterion, PassRate):
-        _check_threshold(criterion.name, criterion.threshold, 1.0)
+        _check_threshold(name, criterion.threshold, 1.0)
         if not 0 <= criterion.passed <= criterion.n:
-            raise DataError(f"{criterion.name}: passed must be from 0 to n, not {criterion.passed} of {criterion.n}")
-        found = Passes(criterion.passed, criterion.n) if criterion.n else None
-        return _Case(
-            criterion.name, "pass_rate", criterion.threshold, found, upward=True, sure=criterion.threshold == 0
-        )
-    if isinstance(criterion, NoWorse):
-        if not 0 <= criterion.margin <= criterion.scale:
-            raise ConfigError(f"{criterion.name}: margin must be in [0, {criterion.scale:g}], not {criterion.margin}")
+            raise DataError(f"{name}: passed must be from 0 to n, not {criterion.passed} of {criterion.n}")
+        passed, n = criterion.passed, criterion.n
+        evidence = Passes(passed / n, n, passed) if n else None
+        return _Test(name, "pass_rate", criterion.threshold, evidence, upward=True, certain=criterion.threshold == 0)
+    scale = criterion.scale
+    if isinstance(criterion, MaxRegression):
+        if not 0 <= criterion.margin <= scale:
+            raise ConfigError(f"{name}: margin must be in [0, {scale:g}], not {criterion.margin}")
         same_length(values=criterion.values, baseline=criterion.baseline, groups=criterion.groups)
         d = differences(
-            column(f"{criterion.name}: baseline", criterion.baseline, 0.0, criterion.scale),
-            column(f"{criterion.name}: values", criterion.values, 0.0, criterion.scale),
+            column(f"{name}: baseline", criterion.baseline, 0.0, scale),
+            column(f"{name}: values", criterion.values, 0.0, scale),
         )
-        gains = (-d if criterion.lower_is_better else d).tolist()
-        evidence = of_differences(gains, scale=criterion.scale, groups=criterion.groups)
-        sure = criterion.margin == criterion.scale
-        return _Case(criterion.name, "no_worse", -criterion.margin, evidence, upward=True, sure=sure)
-    _check_threshold(criterion.name, criterion.threshold, criterion.scale)
-    evidence = of_scores(criterion.values, scale=criterion.scale, groups=criterion.groups)
+        improvements = (-d if criterion.lower_is_better else d).tolist()
+        evidence = of_differences(improvements, scale=scale, groups=criterion.groups)
+        return _Test(name, "max_regression", -criterion.margin, evidence, True, criterion.margin == scale)
+    _check_threshold(name, criterion.threshold, scale)
+    evidence = of_scores(criterion.values, scale=scale, groups=criterion.groups)
     upward = isinstance(criterion, AtLeast)
-    sure = criterion.threshold == (0 if upward else criterion.scale)
-    return _Case(criterion.name, "at_least" if upward else "at_most", criterion.threshold, evidence, upward, sure)
+    certain = criterion.threshold == (0 if upward else scale)
+    return _Test(name, "at_least" if upward else "at_most", criterion.threshold, evidence, upward, certain)
 
 
-def _rates(p_values: Sequence[float], error: float) -> list[float]:
-    """The error rate at which Holm tests each: error / m for the smallest p, and so on to the first not rejected."""
+def _alphas(p_values: Sequence[float], alpha: float) -> list[float]:
+    """The alpha at which Holm tests each: alpha / m for the smallest p, and so on to the first that isn't rejected."""
     order = sorted(range(len(p_values)), key=lambda place: p_values[place])
-    m, rejected, rates = len(order), 0, [0.0] * len(order)
+    m, rejected, alphas = len(order), 0, [0.0] * len(order)
     for rank, place in enumerate(order):
-        rates[place] = error / (m - min(rank, rejected))
-        rejected += rank == rejected and p_values[place] <= rates[place]
-    return rates
+        alphas[place] = alpha / (m - min(rank, rejected))
+        rejected += rank == rejected and p_values[place] <= alphas[place]
+    return alphas
 
 
-def _decision(case: _Case, verdict: Verdict, p: tuple[float, float], rates: tuple[float, float]) -> Decision:
-    evidence = case.evidence
-    if evidence is None:
-        return Decision(case.name, case.kind, verdict, None, case.threshold, None, None, *p, 0, None, "no values")
-    below, above = rates if case.upward else rates[::-1]
+def _decision(test: _Test, verdict: Verdict, p: tuple[float, float], alphas: tuple[float, float]) -> Decision:
+    evidence = test.evidence
+    low = high = more = None
+    caution = "no values"
+    if evidence is not None:
+        for_low, for_high = alphas if test.upward else alphas[::-1]
+        low, high = evidence.lower(for_low), evidence.upper(for_high)
+        more = _more_samples(test, evidence, alphas) if verdict == "inconclusive" else None
+        approximate = not isinstance(evidence, Passes) and evidence.n < APPROXIMATE_BELOW
+        caution = f"small sample (n = {evidence.n}): the error rate is approximate" if approximate else ""
     return Decision(
-        name=case.name,
-        kind=case.kind,
+        name=test.name,
+        kind=test.kind,
         verdict=verdict,
-        estimate=evidence.mean,
-        threshold=case.threshold,
-        low=evidence.lower(below),
-        high=evidence.upper(above),
+        estimate=None if evidence is None else evidence.mean,
+        threshold=test.threshold,
+        low=low,
+        high=high,
         p_pass=p[0],
         p_fail=p[1],
-        n=evidence.n,
-        more=_more(case, evidence, rates) if verdict == "inconclusive" else None,
-        caution=_caution(evidence),
+        n=0 if evidence is None else evidence.n,
+        more_samples=more,
+        caution=caution,
     )
 
 
-def _caution(evidence: Evidence) -> str:
-    """Exact tests need none; the others are off by a little for few samples, and by more where low scores are rare."""
-    if isinstance(evidence, Passes) or evidence.n >= APPROXIMATE:
-        return ""
-    return f"only {evidence.n} scores: the error rate is approximate, rare bad scores may not have been seen"
-
-
-def _more(case: _Case, evidence: Evidence, rates: tuple[float, float]) -> int | None:
-    gap = evidence.mean - case.threshold if case.upward else case.threshold - evidence.mean
+def _more_samples(test: _Test, evidence: Evidence, alphas: tuple[float, float]) -> int | None:
+    gap = evidence.mean - test.threshold if test.upward else test.threshold - evidence.mean
     if gap == 0 or evidence.deviation == 0:
         return None
-    level = 1 - (rates[0] if gap > 0 else rates[1])
-    if abs(gap) / evidence.deviation < 1e-3:  # millions of samples: no such number is in sight
+    confidence = 1 - (alphas[0] if gap > 0 else alphas[1])
+    if abs(gap) / evidence.deviation < 1e-3:  # millions of samples: no practical number
         return None
-    if isinstance(evidence, Passes):  # the exact test asks for more than Student's
-        rates_of = (evidence.mean / evidence.scale, case.threshold / evidence.scale)
-        needed = passes_needed(*rates_of, power=POWER, level=level)
+    if isinstance(evidence, Passes):  # the exact test needs more than Student's
+        rate, threshold = evidence.mean / evidence.scale, test.threshold / evidence.scale
+        needed = passes_needed(rate, threshold, power=POWER, confidence=confidence)
     else:
-        needed = samples_needed(gap, deviation=evidence.deviation, power=POWER, level=level, sided=1)
+        needed = samples_needed(gap, deviation=evidence.deviation, power=POWER, confidence=confidence, sided=1)
     return max(1, needed - evidence.n)
 
 

@@ -1,41 +1,74 @@
-"""p-values of several tests, adjusted for looking at all of them.
+"""p-values of several tests, adjusted for multiple testing.
 
-Compare an adjusted value with the error rate as if it were the only one. Both functions keep the order of their input.
+Compare an adjusted p-value with alpha as if it were the only one. All functions keep the order of their input.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
 
-from evalstone.errors import DataError
+from evalstone.errors import ConfigError, DataError, unknown
+
+Correction: TypeAlias = Literal["holm", "fdr_bh", "none"]
+"""How p-values are adjusted: Holm's method, Benjamini and Hochberg's, or not at all."""
+CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
+
+
+def adjust_p_values(p_values: Sequence[float], correction: Correction = "holm") -> tuple[float, ...]:
+    """p-values adjusted for multiple testing.
+
+    Args:
+        p_values: Numbers in [0, 1].
+        correction: "holm" controls the chance of any false positive, "fdr_bh" the expected share of false positives
+            among the findings, "none" leaves the values as they are.
+
+    Raises:
+        DataError: A value is outside [0, 1].
+        ConfigError: correction is none of these.
+    """
+    if correction == "holm":
+        return holm(p_values)
+    if correction == "fdr_bh":
+        return benjamini_hochberg(p_values)
+    if correction != "none":
+        raise ConfigError(unknown("correction", correction, CORRECTIONS))
+    _ascending(p_values)
+    return tuple(p_values)
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Adjusted so that the chance of any wrong rejection is at most the rate, however the tests depend on each other.
+    """Holm's adjusted p-values: control the chance of any false positive, whatever the dependence of the tests.
 
         p̃(i) = min(1, max over j <= i of (m - j + 1) · p(j)),   p(1) <= … <= p(m)
 
-    Source: Holm 1979, Scandinavian Journal of Statistics 6(2). Raises DataError for a value outside [0, 1].
+    Source: Holm 1979, Scandinavian Journal of Statistics 6(2).
+
+    Raises:
+        DataError: A value is outside [0, 1].
     """
     order = _ascending(p_values)
     m = len(order)
     scaled = ((m - rank) * p_values[place] for rank, place in enumerate(order))
-    return _back(order, itertools.accumulate(scaled, max))
+    return _in_input_order(order, itertools.accumulate(scaled, max))
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Adjusted so that the expected share of wrong ones among the rejections is at most the rate.
+    """Benjamini and Hochberg's adjusted p-values: control the false discovery rate.
 
         p̃(i) = min(1, min over j >= i of m / j · p(j)),   p(1) <= … <= p(m)
 
-    Holds for independent and for positively dependent tests. Source: Benjamini and Hochberg 1995, JRSS B 57(1).
-    Raises DataError for a value outside [0, 1].
+    Valid for independent and for positively dependent tests. scipy.stats.false_discovery_control gives the same values
+    but takes 0.4 s to import. Source: Benjamini and Hochberg 1995, JRSS B 57(1).
+
+    Raises:
+        DataError: A value is outside [0, 1].
     """
     order = _ascending(p_values)[::-1]
     m = len(order)
     scaled = (m / (m - rank) * p_values[place] for rank, place in enumerate(order))
-    return _back(order, itertools.accumulate(scaled, min))
+    return _in_input_order(order, itertools.accumulate(scaled, min))
 
 
 def _ascending(p_values: Sequence[float]) -> list[int]:
@@ -45,6 +78,6 @@ def _ascending(p_values: Sequence[float]) -> list[int]:
     return sorted(range(len(p_values)), key=lambda place: p_values[place])
 
 
-def _back(order: Sequence[int], adjusted: itertools.accumulate[float]) -> tuple[float, ...]:
-    placed = dict(zip(order, adjusted, strict=True))
-    return tuple(min(1.0, placed[place]) for place in range(len(order)))
+def _in_input_order(order: Sequence[int], adjusted: itertools.accumulate[float]) -> tuple[float, ...]:
+    by_place = dict(zip(order, adjusted, strict=True))
+    return tuple(min(1.0, by_place[place]) for place in range(len(order)))

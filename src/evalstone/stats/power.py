@@ -18,7 +18,7 @@ import numpy as np
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import column
-from evalstone.stats.intervals import check_level
+from evalstone.stats.intervals import check_confidence
 
 MOST = 1_000_000_000
 NORMAL_FROM = 10_000
@@ -26,7 +26,7 @@ SMALL_PILOT = 20
 
 
 @dataclass(frozen=True)
-class Plan:
+class SampleSizePlan:
     """What a pilot of n differences says of a run that is to see `difference`.
 
     mean, deviation: of the pilot. needed: samples; needed_low, needed_high: the same for the ends of the deviation's
@@ -43,25 +43,25 @@ class Plan:
     needed_high: int
     detectable: float | None
     power: float
-    level: float
+    confidence: float
     caution: str
 
 
 def power_of(
-    n: int, difference: float, deviation: float, *, level: float = 0.95, design_effect: float = 1.0, sided: int = 2
+    n: int, difference: float, deviation: float, *, confidence: float = 0.95, design_effect: float = 1.0, sided: int = 2
 ) -> float:
-    """The chance in [0, 1] that n samples show a true difference. sided: 2, or 1 for a one-sided test at 1 - level.
+    """The chance, in [0, 1], that n samples show a true difference.
 
     Below two effective samples nothing can be shown: 0. A deviation of 0 shows every difference: 1.
-    Raises ConfigError for a negative deviation, a design effect not above 0, a level outside (0, 1), other sides.
+    Raises ConfigError for a negative deviation, a design effect not above 0, a confidence outside (0, 1), other sides.
     """
-    _check(deviation, level, design_effect, sided)
+    _check(deviation, confidence, design_effect, sided)
     if not (math.isfinite(n) and math.isfinite(difference)):
         raise ConfigError(f"n and difference must be finite numbers, not {n} and {difference}")
     size = n / design_effect
     if size < 2 or difference == 0:
-        return 0.0 if size < 2 or sided == 1 else 1 - level
-    return _power(size, abs(difference) / deviation, level, sided) if deviation > 0 else 1.0
+        return 0.0 if size < 2 or sided == 1 else 1 - confidence
+    return _power(size, abs(difference) / deviation, confidence, sided) if deviation > 0 else 1.0
 
 
 def samples_needed(
@@ -69,44 +69,46 @@ def samples_needed(
     *,
     deviation: float,
     power: float = 0.8,
-    level: float = 0.95,
+    confidence: float = 0.95,
     design_effect: float = 1.0,
     sided: int = 2,
 ) -> int:
     """The fewest samples that show a true difference with at least this power; 2 or more.
 
-    Raises ConfigError for a difference of 0, which no number of samples shows, for a power outside (1 - level, 1), for
+    Raises ConfigError for a difference of 0, which no number of samples shows, for a power outside (1 - confidence, 1), for
     more than 10⁹ samples, and as power_of does.
     """
-    _check(deviation, level, design_effect, sided)
-    _check_power(power, level)
+    _check(deviation, confidence, design_effect, sided)
+    _check_power(power, confidence)
     if difference == 0 or not math.isfinite(difference):
         raise ConfigError(f"difference must be a finite number other than 0, not {difference}")
 
     def enough(n: int) -> bool:
-        return power_of(n, difference, deviation, level=level, design_effect=design_effect, sided=sided) >= power
+        return (
+            power_of(n, difference, deviation, confidence=confidence, design_effect=design_effect, sided=sided) >= power
+        )
 
     if not enough(MOST):
         raise ConfigError(f"a difference of {difference:g} would need more than {MOST:,} samples")
     return _first(enough)
 
 
-def passes_needed(rate: float, threshold: float, *, power: float = 0.8, level: float = 0.95) -> int:
-    """The fewest samples on which an exact one-sided test at 1 - level tells a true pass rate from the threshold.
+def passes_needed(rate: float, threshold: float, *, power: float = 0.8, confidence: float = 0.95) -> int:
+    """The fewest samples on which an exact one-sided test at 1 - confidence tells a true pass rate from the threshold.
 
-        N = ((z(level) √(t (1 - t)) + z(power) √(r (1 - r))) / |r - t|)²,   n = N / 4 · (1 + √(1 + 2 / (N |r - t|)))²
+        N = ((z(confidence) √(t (1 - t)) + z(power) √(r (1 - r))) / |r - t|)²,   n = N / 4 · (1 + √(1 + 2 / (N |r - t|)))²
 
     Source: Fleiss, Levin and Paik 2003, Statistical Methods for Rates and Proportions, 2.5. Raises DataError for a rate
-    outside [0, 1], ConfigError for a rate at the threshold and for a power outside (1 - level, 1).
+    outside [0, 1], ConfigError for a rate at the threshold and for a power outside (1 - confidence, 1).
     """
-    check_level(level)
-    _check_power(power, level)
+    check_confidence(confidence)
+    _check_power(power, confidence)
     gap = abs(rate - threshold)
     if gap == 0:
         raise ConfigError(f"a pass rate of {rate:g} at its threshold is told from it by no number of samples")
     normal = NormalDist()
     known, true = rate_deviation(threshold), rate_deviation(rate)
-    size = ((normal.inv_cdf(level) * known + normal.inv_cdf(power) * true) / gap) ** 2
+    size = ((normal.inv_cdf(confidence) * known + normal.inv_cdf(power) * true) / gap) ** 2
     return max(2, math.ceil(size / 4 * (1 + math.sqrt(1 + 2 / (size * gap))) ** 2)) if size > 0 else 2
 
 
@@ -115,34 +117,34 @@ def detectable_difference(
     deviation: float,
     *,
     power: float = 0.8,
-    level: float = 0.95,
+    confidence: float = 0.95,
     design_effect: float = 1.0,
     sided: int = 2,
 ) -> float | None:
     """The smallest true difference that n samples show with this power, above 0; None below two effective samples."""
-    _check(deviation, level, design_effect, sided)
-    _check_power(power, level)
+    _check(deviation, confidence, design_effect, sided)
+    _check_power(power, confidence)
     size = n / design_effect
     if size < 2:
         return None
     low, high = 0.0, 1.0
-    while _power(size, high, level, sided) < power:
+    while _power(size, high, confidence, sided) < power:
         high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if _power(size, middle, level, sided) >= power else (middle, high)
+        low, high = (low, middle) if _power(size, middle, confidence, sided) >= power else (middle, high)
     return high * deviation
 
 
-def plan_from(
+def plan_sample_size(
     differences: Sequence[float],
     difference: float,
     *,
     power: float = 0.8,
-    level: float = 0.95,
+    confidence: float = 0.95,
     design_effect: float = 1.0,
-) -> Plan | None:
-    """Plan from a pilot run's paired differences (or its scores, for one mean); None below two.
+) -> SampleSizePlan | None:
+    """SampleSizePlan from a pilot run's paired differences (or its scores, for one mean); None below two.
 
     Raises as samples_needed does, and DataError for a value that is not a finite number.
     """
@@ -156,10 +158,10 @@ def plan_from(
     squares = deviation**2 * (n - 1)
     ends = [math.sqrt(squares / float(chdtri(n - 1, tail))) for tail in (0.1, 0.9)]
     needed, least, most = (
-        samples_needed(difference, deviation=spread, power=power, level=level, design_effect=design_effect)
+        samples_needed(difference, deviation=spread, power=power, confidence=confidence, design_effect=design_effect)
         for spread in (deviation, *ends)
     )
-    return Plan(
+    return SampleSizePlan(
         n=n,
         mean=float(d.mean()),
         deviation=deviation,
@@ -167,9 +169,9 @@ def plan_from(
         needed=needed,
         needed_low=least,
         needed_high=most,
-        detectable=detectable_difference(n, deviation, power=power, level=level, design_effect=design_effect),
+        detectable=detectable_difference(n, deviation, power=power, confidence=confidence, design_effect=design_effect),
         power=power,
-        level=level,
+        confidence=confidence,
         caution=_caution(n, deviation),
     )
 
@@ -206,10 +208,10 @@ def design_effect(size: float, correlation: float) -> float:
     return max(0.0, 1 + (size - 1) * correlation)
 
 
-def _power(size: float, effect: float, level: float, sided: int) -> float:
+def _power(size: float, effect: float, confidence: float, sided: int) -> float:
     from scipy.special import nctdtr, ndtr, ndtri, stdtrit  # noqa: PLC0415 - 0.1 s of import
 
-    center, tail = math.sqrt(size) * effect, (1 - level) / sided
+    center, tail = math.sqrt(size) * effect, (1 - confidence) / sided
     if size > NORMAL_FROM or center > 30:  # where the noncentral t is normal but for 1e-4, or its series fails
         edge = float(ndtri(1 - tail)) if size > NORMAL_FROM else float(stdtrit(size - 1, 1 - tail))
         return float(ndtr(center - edge) + (ndtr(-center - edge) if sided == 2 else 0.0))
@@ -231,8 +233,8 @@ def _first(enough: Callable[[int], bool]) -> int:
     return high
 
 
-def _check(deviation: float, level: float, design_effect: float, sided: int) -> None:
-    check_level(level)
+def _check(deviation: float, confidence: float, design_effect: float, sided: int) -> None:
+    check_confidence(confidence)
     if not (np.isfinite(deviation) and deviation >= 0):
         raise ConfigError(f"deviation must be a finite number of 0 or more, not {deviation}")
     if not design_effect > 0:
@@ -241,6 +243,6 @@ def _check(deviation: float, level: float, design_effect: float, sided: int) -> 
         raise ConfigError(f"sided must be 1 or 2, not {sided}")
 
 
-def _check_power(power: float, level: float) -> None:
-    if not 1 - level < power < 1:
-        raise ConfigError(f"power must be above 1 - level and below 1, as 0.8 is, not {power}")
+def _check_power(power: float, confidence: float) -> None:
+    if not 1 - confidence < power < 1:
+        raise ConfigError(f"power must be above 1 - confidence and below 1, as 0.8 is, not {power}")

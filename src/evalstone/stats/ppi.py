@@ -1,14 +1,13 @@
-"""The judge's errors, corrected with some human labels.
+"""Prediction-powered inference (PPI++): a mean corrected for the judge's errors with some human labels.
 
-Prediction-powered inference (PPI++): the mean of the labels, moved by how the judge's scores of the other samples
-differ from its scores of the labelled ones:
+The mean of the labels, moved by how the judge's scores of the other samples differ from its scores of the labeled ones:
 
-    θ = mean(human, labelled) + λ · (mean(judged, not labelled) - mean(judged, labelled))
+    θ = mean(human, labeled) + λ · (mean(judged, not labeled) - mean(judged, labeled))
 
-λ = 0 ignores the judge, λ = 1 trusts it but for its mean error; it is chosen in [0, 1] to make the variance smallest.
-Strata count by their share of all samples. The variance is that of the samples' influences on θ, summed over groups
-where samples hang together; the interval is `mean_interval`'s, with one degree of freedom less for λ. Labelled samples
-must be a random choice, or a random choice within each stratum (`next_to_label` makes such a choice).
+λ = 0 ignores the judge, λ = 1 trusts it but for its mean error; it is chosen in [0, 1] to minimize the variance. Strata
+are weighted by their share of all samples. The variance is that of the samples' influences on θ, summed over clusters;
+the interval is that of `mean_interval`, with one degree of freedom less for λ. Labeled samples must be a random choice,
+or a random choice within each stratum (`select_for_labeling` makes such a choice).
 Sources: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Science 382; Angelopoulos, Duchi and Zrnic 2023,
 arXiv:2311.01453; strata: Fisch and others 2024, arXiv:2406.04291.
 """
@@ -20,51 +19,54 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evalstone.stats._arrays import Floats, Mask, Places, codes, column, group_sums, same_length
+from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
 from evalstone.stats.comparison import difference_interval, differences
-from evalstone.stats.intervals import Interval, Spread, bounded, check_level, mean_interval
+from evalstone.stats.intervals import Interval, Spread, bounded, check_confidence, mean_interval
 
-FEWEST = 3
+MIN_LABELS = 3
 FEW_LABELS = 30
 
 
 @dataclass(frozen=True)
-class Corrected:
-    """An estimate corrected by human labels, beside the raw one and the one of the labels alone.
-
-    estimate: corrected, with its interval; None below three labels, and `caution` says so. raw: the mean of all judged
-    scores; its interval knows nothing of the judge's errors. human: the labels alone, strata weighed. power: λ (that of
-    b for a difference). error: the judge's mean error, mean of judged - human over the labelled, unweighed (None for a
-    difference). labelled, n: how many of how many samples. saved: 1 - variance(estimate) / variance(human), in [0, 1]:
-    what the judge's scores added to the labels; None when the labels do not vary.
-    """
+class PPIEstimate:
+    """An estimate corrected by human labels, in the unit of the scores."""
 
     estimate: Interval | None
+    """The corrected mean, or mean difference; None below three labels."""
     raw: Interval | None
+    """That of all the judge's scores; its interval ignores the judge's errors."""
     human: Interval | None
-    power: float | None
-    error: float | None
-    labelled: int
+    """That of the labels alone, strata weighted; None where `estimate` is."""
+    weight: float | None
+    """λ, in [0, 1]: how much the judge's scores count (for a difference, those of b)."""
+    bias: float | None
+    """The judge's mean error, mean of judged - human over the labeled samples; None for a difference."""
+    labeled: int
+    """How many samples are labeled."""
     n: int
-    saved: float | None
+    """The number of samples."""
+    variance_reduction: float | None
+    """1 - variance(estimate) / variance(human), in [0, 1]: what the judge's scores add to the labels; None if the
+    labels don't vary."""
     caution: str
+    """Why there is no estimate, or why to trust it less, or ""."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """One run's scores: the judge's of every sample, and the human ones in the same order, None where there is none."""
+    """One run's scores: the judge's of every sample, and the human ones in the same order, None where not labeled."""
 
     judged: Sequence[float]
     human: Sequence[float | None]
 
 
 @dataclass(frozen=True)
-class _Frame:
-    """What one call is about: the range of its estimate, its level, samples and how they hang together."""
+class _Design:
+    """What both runs share: the range of the estimate, its confidence, and how the samples depend on each other."""
 
     low: float
     high: float
-    level: float
+    confidence: float
     n: int
     strata: Sequence[Hashable] | None
     groups: Sequence[Hashable] | None
@@ -72,13 +74,13 @@ class _Frame:
 
 @dataclass(frozen=True)
 class _Side:
-    """One run: θ = start + λ · shift, with each group's influence on start and, sign turned, on shift."""
+    """One run: θ = start + λ · shift, with each cluster's influence on start and, sign turned, on shift."""
 
     start: float
     shift: float
     on_start: Floats
     on_shift: Floats
-    labelled: int
+    labeled: int
     freedom: int
     merged: int
     varied: bool
@@ -89,32 +91,44 @@ def ppi_mean(
     human: Sequence[float | None],
     *,
     scale: float = 1.0,
-    level: float = 0.95,
+    confidence: float = 0.95,
     strata: Sequence[Hashable] | None = None,
     groups: Sequence[Hashable] | None = None,
-) -> Corrected | None:
-    """The mean score as people would give it; None for no sample.
+) -> PPIEstimate | None:
+    """The mean score as people would give it.
 
-    judged: the judge's score of every sample. human: the human score of the same samples, None where there is none;
-    both in [0, scale]. strata: one label a sample, if samples were chosen for labelling at random within each; strata
-    with fewer than two labels are merged. groups: one label a sample; samples of one group hang together.
-    Raises DataError when lengths differ or a value is not a finite number in [0, scale].
+    Args:
+        judged: The judge's score of every sample, in [0, scale].
+        human: The human score of the same samples, in [0, scale]; None where not labeled.
+        scale: The upper end of the range.
+        confidence: The confidence level, in (0, 1).
+        strata: One label per sample, if samples were chosen for labeling at random within each stratum; strata with
+            fewer than two labels are merged.
+        groups: One cluster label per sample.
+
+    Returns:
+        The estimate; None for no samples.
+
+    Raises:
+        DataError: Lengths differ, or a value is not a finite number in [0, scale].
+        ConfigError: confidence is outside (0, 1).
     """
-    check_level(level)
+    check_confidence(confidence)
     n = same_length(judged=judged, human=human, strata=strata, groups=groups)
     if n == 0:
         return None
-    frame = _Frame(0.0, scale, level, n, strata, groups)
-    scores, (marks, there) = column("judged", judged, 0.0, scale), _labels("human", human, scale)
-    raw = mean_interval(scores.tolist(), low=0.0, high=scale, level=level, groups=groups)
-    made = _corrected([_side(scores, marks, there, frame)], [1], raw, frame)
-    error = float(np.mean((scores - marks)[there])) if there.any() else None
-    if made.estimate is None or made.saved is not None:
-        return replace(made, error=error)
-    # All labels are equal, so nothing tells how much others vary: at an end of the scale their own interval is exact.
-    kept = None if groups is None else [group for group, is_there in zip(groups, there, strict=True) if is_there]
-    alone = mean_interval(marks[there].tolist(), low=0.0, high=scale, level=level, groups=kept)
-    return replace(made, estimate=alone, human=alone, power=0.0, error=error)
+    design = _Design(0.0, scale, confidence, n, strata, groups)
+    scores, (labels, is_labeled) = column("judged", judged, 0.0, scale), _labels("human", human, scale)
+    raw = mean_interval(scores.tolist(), low=0.0, high=scale, confidence=confidence, groups=groups)
+    result = _estimate([_side(scores, labels, is_labeled, design)], [1], raw, design)
+    result = replace(result, bias=float(np.mean((scores - labels)[is_labeled])) if is_labeled.any() else None)
+    if result.estimate is None or result.variance_reduction is not None:
+        return result
+    # All labels are equal, so their spread is unknown: at an end of the scale their own interval is exact.
+    clusters = _of_labeled(groups, is_labeled)
+    values: list[float] = labels[is_labeled].tolist()
+    alone = mean_interval(values, low=0.0, high=scale, confidence=confidence, groups=clusters)
+    return replace(result, estimate=alone, human=alone, weight=0.0)
 
 
 def ppi_difference(
@@ -122,139 +136,155 @@ def ppi_difference(
     b: Labels,
     *,
     scale: float = 1.0,
-    level: float = 0.95,
+    confidence: float = 0.95,
     strata: Sequence[Hashable] | None = None,
     groups: Sequence[Hashable] | None = None,
-) -> Corrected | None:
-    """The mean of b - a as people would score it, over the same samples in the same order; None for no sample.
+) -> PPIEstimate | None:
+    """The mean of b - a as people would score it, over the same samples in the same order; None for no samples.
 
-    Each run has its own λ, the two chosen together. The runs may be labelled on different samples; labels on the same
-    ones give narrower intervals. labelled is the smaller of the two counts.
-    Raises DataError when lengths differ or a value is not a finite number in [0, scale].
+    Each run has its own λ, the two chosen together. The runs may be labeled on different samples; labels on the same
+    ones give narrower intervals. `labeled` is the smaller of the two counts.
+
+    Args:
+        a: The baseline.
+        b: The candidate.
+        scale, confidence, strata, groups: As for `ppi_mean`.
+
+    Raises:
+        DataError: Lengths differ, or a value is not a finite number in [0, scale].
+        ConfigError: confidence is outside (0, 1).
     """
-    check_level(level)
+    check_confidence(confidence)
     n = same_length(a=a.judged, a_human=a.human, b=b.judged, b_human=b.human, strata=strata, groups=groups)
     if n == 0:
         return None
-    frame = _Frame(-scale, scale, level, n, strata, groups)
+    design = _Design(-scale, scale, confidence, n, strata, groups)
     scores = [column(name, labels.judged, 0.0, scale) for name, labels in (("b", b), ("a", a))]
-    marks = [_labels(name, labels.human, scale) for name, labels in (("human of b", b), ("human of a", a))]
-    raw = difference_interval(differences(scores[1], scores[0]).tolist(), scale=scale, level=level, groups=groups)
-    sides = [_side(score, *mark, frame) for score, mark in zip(scores, marks, strict=True)]
-    both = marks[0][1] & marks[1][1]
-    changes = differences(marks[1][0][both], marks[0][0][both])
-    changed = changes[changes != 0]
-    # As in difference_interval: two labels more, that cancel, of the size of a change.
-    least = min(int(there.sum()) for _, there in marks)
-    extra = 2 * float(np.mean(changed**2)) * changes.size / least / (least + 2) ** 2 if changed.size else 0.0
-    made = _corrected(sides, [1, -1], raw, frame, extra)
-    if made.estimate is None or made.saved is not None:
-        return made
-    kept = None if groups is None else [group for group, is_there in zip(groups, both, strict=True) if is_there]
-    alone = difference_interval(changes.tolist(), scale=scale, level=level, groups=kept) if changes.size else None
-    return replace(made, estimate=alone, human=alone, power=0.0)
+    labels = [_labels(name, run.human, scale) for name, run in (("human of b", b), ("human of a", a))]
+    judged = differences(scores[1], scores[0]).tolist()
+    raw = difference_interval(judged, scale=scale, confidence=confidence, groups=groups)
+    sides = [_side(score, *human, design) for score, human in zip(scores, labels, strict=True)]
+    both = labels[0][1] & labels[1][1]
+    changes = differences(labels[1][0][both], labels[0][0][both])
+    nonzero = changes[changes != 0]
+    # As in difference_interval: two more labels, that cancel, of the size of a change.
+    fewest = min(int(is_labeled.sum()) for _, is_labeled in labels)
+    extra = 2 * float(np.mean(nonzero**2)) * changes.size / fewest / (fewest + 2) ** 2 if nonzero.size else 0.0
+    result = _estimate(sides, [1, -1], raw, design, extra)
+    if result.estimate is None or result.variance_reduction is not None:
+        return result
+    clusters, alone = _of_labeled(groups, both), None
+    if changes.size:
+        alone = difference_interval(changes.tolist(), scale=scale, confidence=confidence, groups=clusters)
+    return replace(result, estimate=alone, human=alone, weight=0.0)
 
 
 def _labels(name: str, human: Sequence[float | None], scale: float) -> tuple[Floats, Mask]:
-    """The labels (0 where there is none) and where they are."""
-    there = np.fromiter((mark is not None for mark in human), dtype=np.bool_, count=len(human))
-    return column(name, [0.0 if mark is None else mark for mark in human], 0.0, scale), there
+    """The labels (0 where there is none) and which samples have one."""
+    is_labeled = np.fromiter((label is not None for label in human), dtype=np.bool_, count=len(human))
+    return column(name, [0.0 if label is None else label for label in human], 0.0, scale), is_labeled
 
 
-def _side(scores: Floats, marks: Floats, there: Mask, frame: _Frame) -> _Side:
+def _of_labeled(groups: Sequence[Hashable] | None, is_labeled: Mask) -> list[Hashable] | None:
+    return None if groups is None else [group for group, chosen in zip(groups, is_labeled, strict=True) if chosen]
+
+
+def _side(scores: Floats, labels: Floats, is_labeled: Mask, design: _Design) -> _Side:
     n = scores.size
-    places = codes(frame.strata) if frame.strata is not None else np.zeros(n, dtype=np.intp)
-    places, merged = _merged(places, there)
-    groups = np.arange(n) if frame.groups is None else codes(frame.groups)
+    strata = codes(design.strata) if design.strata is not None else np.zeros(n, dtype=np.intp)
+    strata, merged = _merged(strata, is_labeled)
+    groups = np.arange(n) if design.groups is None else codes(design.groups)
     on_start, on_shift, starts, shifts = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
-    kinds = np.unique(places)
+    kinds = np.unique(strata)
     for kind in kinds:
-        inside = places == kind
-        yes, no, share = inside & there, inside & ~there, float(inside.mean())
+        inside = strata == kind
+        yes, no, share = inside & is_labeled, inside & ~is_labeled, float(inside.mean())
         size, rest = int(yes.sum()), int(no.sum())
         if not size:
             continue
         units = int(np.unique(groups[yes]).size)
-        bias = share * np.sqrt(units / max(1, units - 1))  # makes the sum of squares the unbiased variance
-        starts[inside] = mean = float(marks[yes].mean())
-        on_start[yes] = bias / size * (marks[yes] - mean)
+        factor = share * np.sqrt(units / max(1, units - 1))  # makes the sum of squares the unbiased variance
+        starts[inside] = mean = float(labels[yes].mean())
+        on_start[yes] = factor / size * (labels[yes] - mean)
         if rest:
-            here, elsewhere = float(scores[yes].mean()), float(scores[no].mean())
-            shifts[inside] = elsewhere - here
-            on_shift[yes] = bias / size * (scores[yes] - here)
-            on_shift[no] = -share / rest * (scores[no] - elsewhere)
+            of_labeled, of_rest = float(scores[yes].mean()), float(scores[no].mean())
+            shifts[inside] = of_rest - of_labeled
+            on_shift[yes] = factor / size * (scores[yes] - of_labeled)
+            on_shift[no] = -share / rest * (scores[no] - of_rest)
     varied = bool(on_start.any())
     start, shift = float(starts.mean()), float(shifts.mean())
     # How many samples fall into each stratum is chance too.
     on_start, on_shift = on_start + (starts - start) / n, on_shift - (shifts - shift) / n
-    freedom = int(there.sum()) - kinds.size - 1
-    if frame.groups is not None:
+    labeled = int(is_labeled.sum())
+    freedom = labeled - kinds.size - 1
+    if design.groups is not None:
         on_start, on_shift = group_sums(on_start, groups), group_sums(on_shift, groups)
-        freedom = min(freedom, int(np.unique(groups[there]).size) - 2)
-    return _Side(start, shift, on_start, on_shift, int(there.sum()), freedom, merged, varied)
+        freedom = min(freedom, int(np.unique(groups[is_labeled]).size) - 2)
+    return _Side(start, shift, on_start, on_shift, labeled, freedom, merged, varied)
 
 
-def _merged(places: Places, there: Mask) -> tuple[Places, int]:
+def _merged(strata: Positions, is_labeled: Mask) -> tuple[Positions, int]:
     """Strata with fewer than two labels put together, and with the smallest other one if they still have too few."""
-    labels = np.bincount(places, weights=there)
+    labels = np.bincount(strata, weights=is_labeled)
     small = np.flatnonzero(labels < 2)
     if not small.size:
-        return places, 0
+        return strata, 0
     if labels[small].sum() < 2 and small.size < labels.size:
         enough = np.flatnonzero(labels >= 2)
         small = np.append(small, enough[np.argmin(labels[enough])])
-    return np.where(np.isin(places, small), small[0], places), int(np.sum(labels < 2))
+    return np.where(np.isin(strata, small), small[0], strata), int(np.sum(labels < 2))
 
 
-def _corrected(
-    sides: Sequence[_Side], signs: Sequence[int], raw: Interval | None, frame: _Frame, extra: float = 0.0
-) -> Corrected:
-    labelled, merged = min(side.labelled for side in sides), max(side.merged for side in sides)
+def _estimate(
+    sides: Sequence[_Side], signs: Sequence[int], raw: Interval | None, design: _Design, extra: float = 0.0
+) -> PPIEstimate:
+    """θ and its interval; extra is added to the variance."""
+    labeled, merged = min(side.labeled for side in sides), max(side.merged for side in sides)
     freedom = min(side.freedom for side in sides) - len(sides) + 1
-    if labelled < FEWEST or freedom < 1:
-        told = f"only {labelled} labels: too few for an estimate; {FEW_LABELS} or more are wanted"
-        return Corrected(None, raw, None, None, None, labelled, frame.n, None, told)
+    if labeled < MIN_LABELS or freedom < 1:
+        caution = f"only {labeled} labels: too few for an estimate; label {FEW_LABELS} or more"
+        return PPIEstimate(None, raw, None, None, None, labeled, design.n, None, caution)
     on_start = np.sum([sign * side.on_start for sign, side in zip(signs, sides, strict=True)], axis=0)
     columns = np.stack([sign * side.on_shift for sign, side in zip(signs, sides, strict=True)], axis=1)
-    powers = _powers(on_start, columns)
+    weights = _weights(on_start, columns)
     start = float(sum(sign * side.start for sign, side in zip(signs, sides, strict=True)))
-    shift = float(sum(p * sign * side.shift for p, sign, side in zip(powers, signs, sides, strict=True)))
-    rest = on_start - columns @ powers
+    shift = float(sum(w * sign * side.shift for w, sign, side in zip(weights, signs, sides, strict=True)))
+    residuals = on_start - columns @ weights
     # λ was fitted to the same labels: one degree of freedom each, in the variance as in the quantile.
-    whole = float(np.sum(on_start**2))
-    fitted = float(np.sum(rest**2)) * (freedom + len(sides)) / freedom
-    fitted, whole = fitted + extra * (fitted / whole if whole > 0 else 1.0), whole + extra
-    count = None if frame.groups is None else on_start.size
-    shape = Interval(min(max(start + shift, frame.low), frame.high), None, None, frame.n, frame.level, count)
-    alone = Interval(start, None, None, labelled, frame.level, count)
-    return Corrected(
-        estimate=bounded(shape, Spread(fitted, freedom, labelled), frame.low, frame.high),
+    alone = float(np.sum(on_start**2))
+    variance = float(np.sum(residuals**2)) * (freedom + len(sides)) / freedom
+    variance, alone = variance + extra * (variance / alone if alone > 0 else 1.0), alone + extra
+    clusters = None if design.groups is None else on_start.size
+    mean = Interval(min(max(start + shift, design.low), design.high), None, None, design.n, design.confidence, clusters)
+    human = Interval(start, None, None, labeled, design.confidence, clusters)
+    return PPIEstimate(
+        estimate=bounded(mean, Spread(variance, freedom, labeled), design.low, design.high),
         raw=raw,
-        human=bounded(alone, Spread(whole, freedom + len(sides), labelled), frame.low, frame.high),
-        power=float(powers[0]),
-        error=None,
-        labelled=labelled,
-        n=frame.n,
-        saved=max(0.0, 1 - fitted / whole) if whole > 0 else None,
-        caution=_caution(labelled, merged, all(side.varied for side in sides)),
+        human=bounded(human, Spread(alone, freedom + len(sides), labeled), design.low, design.high),
+        weight=float(weights[0]),
+        bias=None,
+        labeled=labeled,
+        n=design.n,
+        variance_reduction=max(0.0, 1 - variance / alone) if alone > 0 else None,
+        caution=_caution(labeled, merged, all(side.varied for side in sides)),
     )
 
 
-def _powers(target: Floats, columns: Floats) -> Floats:
-    """Each λ in [0, 1]: least squares, one that leaves the range put to its end and the others fitted again."""
-    powers = np.asarray(np.linalg.lstsq(columns, target, rcond=None)[0], dtype=np.float64)
-    inside = (powers >= 0) & (powers <= 1)
-    powers = np.clip(powers, 0.0, 1.0)
+def _weights(target: Floats, columns: Floats) -> Floats:
+    """Each λ in [0, 1]: least squares; one that leaves the range is set to its end and the others are fitted again."""
+    weights = np.asarray(np.linalg.lstsq(columns, target, rcond=None)[0], dtype=np.float64)
+    inside = (weights >= 0) & (weights <= 1)
+    weights = np.clip(weights, 0.0, 1.0)
     if inside.any() and not inside.all():
-        left = target - columns[:, ~inside] @ powers[~inside]
-        powers[inside] = np.clip(np.linalg.lstsq(columns[:, inside], left, rcond=None)[0], 0.0, 1.0)
-    return powers
+        left = target - columns[:, ~inside] @ weights[~inside]
+        weights[inside] = np.clip(np.linalg.lstsq(columns[:, inside], left, rcond=None)[0], 0.0, 1.0)
+    return weights
 
 
-def _caution(labelled: int, merged: int, varied: bool) -> str:
-    told = [f"only {labelled} labels: the interval is a guide"] if labelled < FEW_LABELS else []
+def _caution(labeled: int, merged: int, varied: bool) -> str:
+    cautions = [f"only {labeled} labels: the interval is approximate"] if labeled < FEW_LABELS else []
     if merged:
-        told.append(f"strata with fewer than two labels were merged: {merged}")
+        cautions.append(f"strata with fewer than two labels were merged: {merged}")
     if not varied:
-        told.append("labels do not vary within their strata, so that little tells how much others do")
-    return "; ".join(told)
+        cautions.append("labels don't vary within their strata: the interval is approximate")
+    return "; ".join(cautions)

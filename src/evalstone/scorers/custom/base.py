@@ -64,7 +64,7 @@ def name_from(text: str) -> str:
 
 
 def own_prompt(template: str, instructions: str, *, placeholders: Iterable[str] = PLACEHOLDERS) -> Prompt:
-    """A prompt from a caller's template. Raises PromptError for a placeholder without a value, and for single braces."""
+    """A prompt from a caller's template. Raises PromptError for an unknown placeholder, and for single braces."""
     if not template.strip():
         raise PromptError("the template is empty")
     allowed = tuple(placeholders)

@@ -10,9 +10,9 @@ from evalstone.stats._arrays import codes, column, group_sums, same_length
 
 
 def test_a_column_names_the_first_value_that_does_not_fit() -> None:
-    with pytest.raises(DataError, match="scores: value 1 is inf; a finite number is wanted"):
+    with pytest.raises(DataError, match="scores: value 1 is inf, not a finite number"):
         column("scores", [0.5, np.inf, np.nan])
-    with pytest.raises(DataError, match=r"scores: value 2 is 5\.5; a number in \[0, 5\] is wanted"):
+    with pytest.raises(DataError, match=r"scores: value 2 is 5\.5, not a number in \[0, 5\]"):
         column("scores", [0.0, 5.0, 5.5], 0, 5)
 
 
@@ -34,7 +34,7 @@ def test_labels_become_numbers_in_order_and_groups_add_up() -> None:
 
 @pytest.mark.parametrize(("wrong", "told"), [(None, "None"), ("good", "'good'"), ([0.5], r"\[0\.5\]")])
 def test_what_is_no_number_is_named(wrong: Any, told: str) -> None:
-    with pytest.raises(DataError, match=f"scores: value 1 is {told}; a .*number is wanted"):
+    with pytest.raises(DataError, match=f"scores: value 1 is {told}, not a .*number"):
         column("scores", [0.5, wrong])
 
 

@@ -10,7 +10,7 @@ from evalstone.stats.variance_components import variance_components
 
 
 def test_components_worked_by_hand() -> None:
-    # Two samples, two runs each, two judgements of each.
+    # Two samples, two runs each, two judgments of each.
     # within: each pair differs by 0.2, so 4 · 0.02 / 4 = 0.02. Run means 0.1, 0.5 and 0.7, 0.9: mean square
     # (2 · 2 · 0.2² + 2 · 2 · 0.1²) / 2 = 0.1, so runs = (0.1 - 0.02) / 2 = 0.04. Sample means 0.3, 0.8:
     # mean square 4 · 2 · 0.25² / 1 = 0.5, so samples = (0.5 - 0.1) / 4 = 0.1.
@@ -22,10 +22,10 @@ def test_components_worked_by_hand() -> None:
         pytest.approx(0.04),
         pytest.approx(0.1),
     )
-    assert (found.mean.mean, found.n, found.runs_each, found.judgements_each) == (pytest.approx(0.55), 2, 2, 2)
+    assert (found.mean.mean, found.n, found.runs_each, found.judgments_each) == (pytest.approx(0.55), 2, 2, 2)
     # √((0.1 + (0.04 + 0.02 / 2) / 2) / 2), which is the spread of the samples' means too
     assert found.standard_error() == pytest.approx(math.sqrt(0.0625))
-    assert found.standard_error(n=50, runs=1, judgements=4) == pytest.approx(math.sqrt((0.1 + 0.04 + 0.005) / 50))
+    assert found.standard_error(n=50, runs=1, judgments=4) == pytest.approx(math.sqrt((0.1 + 0.04 + 0.005) / 50))
 
 
 def test_components_of_uneven_tables_come_out_right_on_average() -> None:
@@ -66,7 +66,7 @@ def test_a_variance_below_nothing_is_nothing_and_says_so() -> None:
     found = variance_components([[[0.0, 1.0]], [[0.1, 0.9]]])
     assert found is not None
     assert found.samples == 0
-    assert "no variance was left for: samples" in found.caution
+    assert "no variance is left for: samples" in found.caution
 
 
 def test_one_sample_has_no_standard_error_and_gaps_are_named() -> None:
@@ -74,7 +74,7 @@ def test_one_sample_has_no_standard_error_and_gaps_are_named() -> None:
     assert one is not None
     assert (one.samples, one.standard_error()) == (None, None)
     assert variance_components([]) is None
-    with pytest.raises(DataError, match="sample 1 has no run, or a run without a judgement"):
+    with pytest.raises(DataError, match="sample 1 has no run, or a run without a judgment"):
         variance_components([[[0.5]], [[]]])
     with pytest.raises(DataError, match="counts must be 1 or more"):
         one.standard_error(runs=0.5)

@@ -14,7 +14,7 @@ from evalstone.stats.power import (
     design_effect,
     detectable_difference,
     passes_needed,
-    plan_from,
+    plan_sample_size,
     power_of,
     rate_deviation,
     samples_needed,
@@ -26,12 +26,12 @@ binom = cast("Any", scipy.stats.binom)
 
 
 @pytest.mark.parametrize(("n", "difference", "deviation"), [(20, 0.1, 0.2), (60, 0.03, 0.1), (500, 0.01, 0.2)])
-@pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
-def test_power_is_that_of_statsmodels(n: int, difference: float, deviation: float, level: float) -> None:
-    two = ttest.power(difference / deviation, n, 1 - level)
-    one = ttest.power(difference / deviation, n, 1 - level, alternative="larger")
-    assert power_of(n, difference, deviation, level=level) == pytest.approx(float(two), abs=1e-6)
-    assert power_of(n, -difference, deviation, level=level, sided=1) == pytest.approx(float(one), abs=1e-6)
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+def test_power_is_that_of_statsmodels(n: int, difference: float, deviation: float, confidence: float) -> None:
+    two = ttest.power(difference / deviation, n, 1 - confidence)
+    one = ttest.power(difference / deviation, n, 1 - confidence, alternative="larger")
+    assert power_of(n, difference, deviation, confidence=confidence) == pytest.approx(float(two), abs=1e-6)
+    assert power_of(n, -difference, deviation, confidence=confidence, sided=1) == pytest.approx(float(one), abs=1e-6)
 
 
 @pytest.mark.parametrize("effect", [0.1, 0.3, 1.0])
@@ -81,7 +81,7 @@ def test_deviations_of_rates() -> None:
 
 def test_a_plan_from_a_pilot() -> None:
     pilot = [0.1, -0.1] * 20 + [0.0] * 20
-    found = plan_from(pilot, 0.03)
+    found = plan_sample_size(pilot, 0.03)
     assert found is not None
     assert (found.n, found.mean) == (60, 0)
     assert found.deviation == pytest.approx(math.sqrt(0.4 / 59))
@@ -92,12 +92,12 @@ def test_a_plan_from_a_pilot() -> None:
 
 
 def test_a_pilot_that_says_little_says_so() -> None:
-    few, still = plan_from([0.1, 0.2, 0.0], 0.03), plan_from([0.1] * 30, 0.03)
+    few, still = plan_sample_size([0.1, 0.2, 0.0], 0.03), plan_sample_size([0.1] * 30, 0.03)
     assert few is not None
     assert still is not None
     assert few.caution == "a pilot of 3 samples knows its deviation poorly"
     assert still.caution == "the pilot's values do not vary: it says nothing of how many are needed"
-    assert plan_from([0.1], 0.03) is None
+    assert plan_sample_size([0.1], 0.03) is None
 
 
 def test_nothing_can_be_seen_with_one_sample_and_no_difference_ever() -> None:
@@ -112,7 +112,7 @@ def test_nothing_can_be_seen_with_one_sample_and_no_difference_ever() -> None:
 
 
 def test_impossible_settings_are_refused() -> None:
-    with pytest.raises(ConfigError, match="power must be above 1 - level and below 1"):
+    with pytest.raises(ConfigError, match="power must be above 1 - confidence and below 1"):
         samples_needed(0.1, deviation=0.1, power=0.01)
     with pytest.raises(ConfigError, match="deviation must be a finite number of 0 or more"):
         power_of(10, 0.1, -1)

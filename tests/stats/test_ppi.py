@@ -10,7 +10,7 @@ from evalstone.errors import DataError
 from evalstone.stats import mean_interval
 from evalstone.stats.comparison import difference_interval
 from evalstone.stats.intervals import limits, t_quantile
-from evalstone.stats.ppi import Corrected, Labels, ppi_difference, ppi_mean
+from evalstone.stats.ppi import Labels, PPIEstimate, ppi_difference, ppi_mean
 
 
 def run(seed: int, n: int, labels: int) -> tuple[list[float], list[float | None]]:
@@ -32,15 +32,15 @@ def test_the_estimate_is_that_of_the_paper() -> None:
     n, m = 80, 220
     covariance = float(np.cov(y, f)[0, 1])
     power = covariance / n / (float(f.var(ddof=1)) / n + statistics.pvariance(judged[80:]) / m)
-    assert found.power == pytest.approx(power, rel=1e-6)
+    assert found.weight == pytest.approx(power, rel=1e-6)
     center = float(y.mean()) + power * (float(rest.mean()) - float(f.mean()))
     assert found.estimate.mean == pytest.approx(center)
     variance = statistics.variance((y - power * f).tolist()) / n + power**2 * statistics.pvariance(judged[80:]) / m
     # one degree of freedom for λ, in the variance and in the quantile
     expected = limits(center, variance * 79 / 78, t_quantile(0.975, 78), 0, 1)
     assert (found.estimate.low, found.estimate.high) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
-    assert found.error == pytest.approx(float(np.mean(f - y)))
-    assert (found.labelled, found.n) == (80, 300)
+    assert found.bias == pytest.approx(float(np.mean(f - y)))
+    assert (found.labeled, found.n) == (80, 300)
 
 
 def test_a_judge_that_says_nothing_is_left_out() -> None:
@@ -48,8 +48,8 @@ def test_a_judge_that_says_nothing_is_left_out() -> None:
     human = source.random(400)
     found = ppi_mean(source.random(400).tolist(), [*human[:100].tolist(), *[None] * 300])
     assert found is not None
-    assert found.power == pytest.approx(0, abs=0.25)
-    assert found.saved == pytest.approx(0, abs=0.05)
+    assert found.weight == pytest.approx(0, abs=0.25)
+    assert found.variance_reduction == pytest.approx(0, abs=0.05)
 
 
 def test_a_judge_that_is_right_is_worth_all_its_samples() -> None:
@@ -58,7 +58,7 @@ def test_a_judge_that_is_right_is_worth_all_its_samples() -> None:
     assert found is not None
     assert found.estimate is not None
     assert found.raw is not None
-    assert found.power == pytest.approx(0.95, abs=0.02)  # 1 but for the labelled ones' share
+    assert found.weight == pytest.approx(0.95, abs=0.02)  # 1 but for the labeled ones' share
     assert found.estimate.mean == pytest.approx(found.raw.mean, abs=0.005)
     assert (found.estimate.high or 0) - (found.estimate.low or 0) == pytest.approx(
         (found.raw.high or 0) - (found.raw.low or 0), rel=0.1
@@ -78,7 +78,7 @@ def test_with_all_samples_labelled_the_labels_are_the_estimate() -> None:
 
 
 def test_strata_weigh_by_their_size_not_by_their_labels() -> None:
-    # 80 samples in stratum a with 2 in 4 labelled 1, 20 in b with 8 in 8 labelled 0.5
+    # 80 samples in stratum a with 2 in 4 labeled 1, 20 in b with 8 in 8 labeled 0.5
     strata = ["a"] * 80 + ["b"] * 20
     human: list[float | None] = [1.0, 0.0, 1.0, 0.0, *[None] * 76, *[0.5] * 8, *[None] * 12]
     found = ppi_mean([0.6] * 100, human, strata=strata)
@@ -99,7 +99,7 @@ def test_how_many_samples_fall_into_a_stratum_is_chance_too() -> None:
     assert found.human is not None
     expected = limits(0.8, 0.0016, t_quantile(0.975, 6), 0, 1)
     assert (found.human.low, found.human.high) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
-    assert found.caution.endswith("labels do not vary within their strata, so that little tells how much others do")
+    assert found.caution.endswith("labels don't vary within their strata: the interval is approximate")
 
 
 def test_strata_with_too_few_labels_are_merged_and_named() -> None:
@@ -131,7 +131,7 @@ def test_labels_that_do_not_vary_have_their_exact_interval() -> None:
     found = ppi_mean(judged, [*[1.0] * 40, *[None] * 60])
     assert found is not None
     assert found.estimate == mean_interval([1.0] * 40, low=0, high=1)
-    assert (found.power, found.saved) == (0, None)
+    assert (found.weight, found.variance_reduction) == (0, None)
 
 
 @pytest.mark.parametrize("labels", [0, 2])
@@ -141,15 +141,15 @@ def test_too_few_labels_give_no_estimate_and_say_so(labels: int) -> None:
     assert found is not None
     assert found.estimate is None
     assert found.raw == mean_interval(judged, low=0, high=1)
-    assert found.caution == f"only {labels} labels: too few for an estimate; 30 or more are wanted"
-    assert (found.error is None) == (labels == 0)
+    assert found.caution == f"only {labels} labels: too few for an estimate; label 30 or more"
+    assert (found.bias is None) == (labels == 0)
 
 
 def test_a_difference_sees_what_the_judge_does_not() -> None:
     judged, human = run(9, 400, 120)
     better = [None if mark is None else min(1.0, mark + 0.1) for mark in human]
     found = ppi_difference(Labels(judged, human), Labels(judged, better))
-    assert isinstance(found, Corrected)
+    assert isinstance(found, PPIEstimate)
     assert found.estimate is not None
     assert found.raw == difference_interval([0.0] * 400)
     assert found.estimate.mean == pytest.approx(0.098, abs=0.005)
@@ -164,8 +164,8 @@ def test_a_difference_with_a_good_judge_is_narrower_than_its_labels() -> None:
     marks = [None if mark is None else float(np.clip(mark + change[i], 0, 1)) for i, mark in enumerate(human)]
     found = ppi_difference(Labels(judged, human), Labels(other, marks))
     assert found is not None
-    assert found.saved is not None
-    assert 0.5 < found.saved < 0.9
+    assert found.variance_reduction is not None
+    assert 0.5 < found.variance_reduction < 0.9
     elsewhere = [None] * 100 + [0.5] * 100 + [None] * 300
     apart = ppi_difference(Labels(judged, human), Labels(other, elsewhere))
     assert apart is not None
@@ -185,7 +185,7 @@ def test_what_does_not_fit_is_refused() -> None:
     assert ppi_difference(Labels([], []), Labels([], [])) is None
     with pytest.raises(DataError, match="judged has 2, human has 1"):
         ppi_mean([0.5, 0.5], [None])
-    with pytest.raises(DataError, match=r"human: value 1 is 7\.0; a number in \[0, 1\] is wanted"):
+    with pytest.raises(DataError, match=r"human: value 1 is 7\.0, not a number in \[0, 1\]"):
         ppi_mean([0.5, 0.5], [None, 7.0])
     with pytest.raises(DataError, match=r"human of b: value 0 is -1\.0"):
         ppi_difference(Labels([0.5], [0.5]), Labels([0.5], [-1.0]))

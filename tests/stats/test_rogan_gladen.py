@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from evalstone.errors import DataError
+from evalstone.stats import wilson_interval
+from evalstone.stats.rogan_gladen import LabeledCounts, count_correct, rogan_gladen
+
+
+def test_a_rate_worked_by_hand() -> None:
+    # 120 of 200 passed, 57 of 60 good ones seen, 28 of 40 bad ones: (0.6 + 0.7 - 1) / (0.95 + 0.7 - 1)
+    found = rogan_gladen(120, 200, sensitivity=LabeledCounts(57, 60), specificity=LabeledCounts(28, 40))
+    assert found is not None
+    assert found.rate is not None
+    assert found.rate.mean == pytest.approx(0.3 / 0.65)
+    # Lang and Reiczigel, step by step with z = 1.959964
+    z = 1.959964
+    judged, se, sp = (120 + z * z / 2) / (200 + z * z), 58 / 62, 29 / 42
+    rate = (judged + sp - 1) / (se + sp - 1)
+    shift = 2 * z * z * (rate * se * (1 - se) / 62 - (1 - rate) * sp * (1 - sp) / 42)
+    variance = judged * (1 - judged) / (200 + z * z) + rate**2 * se * (1 - se) / 62
+    variance = (variance + (1 - rate) ** 2 * sp * (1 - sp) / 42) / (se + sp - 1) ** 2
+    assert found.rate.low == pytest.approx(rate + shift - z * math.sqrt(variance), abs=1e-6)
+    assert found.rate.high == pytest.approx(rate + shift + z * math.sqrt(variance), abs=1e-6)
+    assert found.raw == wilson_interval(120, 200)
+    assert found.sensitivity == wilson_interval(57, 60)
+
+
+def test_an_estimate_outside_of_the_range_is_cut_to_it() -> None:
+    found = rogan_gladen(199, 200, sensitivity=LabeledCounts(54, 60), specificity=LabeledCounts(36, 40))
+    assert found is not None
+    assert found.rate is not None
+    assert (found.rate.mean, found.rate.high) == (1, 1)
+
+
+def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
+    found = rogan_gladen(50, 100, sensitivity=LabeledCounts(20, 40), specificity=LabeledCounts(20, 40))
+    assert found is not None
+    assert found.rate is None
+    assert "no better than chance" in found.caution
+    assert found.raw == wilson_interval(50, 100)
+
+
+def test_labels_of_one_kind_only_correct_nothing() -> None:
+    found = rogan_gladen(50, 100, sensitivity=LabeledCounts(20, 20), specificity=LabeledCounts(0, 0))
+    assert found is not None
+    assert (found.rate, found.specificity) == (None, None)
+    assert "labeled samples of both kinds are needed" in found.caution
+
+
+def test_few_labels_say_so() -> None:
+    found = rogan_gladen(50, 100, sensitivity=LabeledCounts(19, 19), specificity=LabeledCounts(40, 40))
+    assert found is not None
+    assert found.caution == "only 19 labeled samples of one kind: the interval is approximate"
+
+
+def test_hits_count_what_the_judge_got_right() -> None:
+    judged, human = [True, True, False, False, True], [True, False, True, False, True]
+    assert count_correct(judged, human) == (LabeledCounts(2, 3), LabeledCounts(1, 2))
+    with pytest.raises(DataError, match="judged has 1, human has 2"):
+        count_correct([True], [True, False])
+
+
+def test_impossible_counts_are_named() -> None:
+    whole = LabeledCounts(5, 5)
+    assert rogan_gladen(0, 0, sensitivity=whole, specificity=whole) is None
+    with pytest.raises(DataError, match="passed: 11 of 10 is not a count"):
+        rogan_gladen(11, 10, sensitivity=whole, specificity=whole)
+    with pytest.raises(DataError, match="specificity: 6 of 5 is not a count"):
+        rogan_gladen(1, 10, sensitivity=whole, specificity=LabeledCounts(6, 5))
