@@ -21,10 +21,10 @@ from evalstone.ledger.location import DEFAULT_LEDGER
 from evalstone.results.run import Run
 from evalstone.run.batch.options import BatchOptions
 from evalstone.run.budget import Budget, StopSignal
-from evalstone.run.plan import Plan, scorers_from
+from evalstone.run.plan import Plan
 from evalstone.run.runner import execute, score_sample
 from evalstone.run.session import Recording, Session
-from evalstone.scorers import Scorer
+from evalstone.scorers import Scorer, parse_scorers
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
 Samples: TypeAlias = "Dataset | Iterable[Sample | Mapping[str, Any]] | str | Path | object"
@@ -45,7 +45,7 @@ def plan_for(
 ) -> Plan:
     """The plan of an evaluation, not yet checked. Arguments as for `evaluate`."""
     dataset = samples if isinstance(samples, Dataset) else load(samples, mapping=mapping)
-    return Plan(dataset, scorers_from(scorers), parse_judge(judge))
+    return Plan(dataset, parse_scorers(scorers), parse_judge(judge))
 
 
 async def aevaluate(
@@ -149,7 +149,7 @@ async def ascore(
     elif fields:
         raise ConfigError(f"give the sample whole or by its fields, not both (fields: {', '.join(fields)})")
     plan = plan_for([sample], [scorer], judge=judge)
-    if any(scorer.asks for scorer in plan.scorers):
+    if any(scorer.questions for scorer in plan.scorers):
         plan.judge.check()
     async with open_session(plan.judge, ledger=ledger) as session:
         return await score_sample(plan.scorers[0], next(iter(plan.dataset)), session)

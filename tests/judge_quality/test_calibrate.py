@@ -52,9 +52,9 @@ def test_the_default_threshold_is_an_evaluators_own():
     made = calibrate(ROWS, "faithfulness(scale=10)", ledger=None)
     assert (made.default_threshold, made.label_threshold) == (5.0, 5.0)
     from evalstone.judge_quality.calibrate import default_threshold  # noqa: PLC0415 - where it is used
-    from evalstone.run.plan import scorers_from  # noqa: PLC0415 - where it is used
+    from evalstone.scorers import parse_scorers  # noqa: PLC0415 - where it is used
 
-    assert default_threshold(scorers_from(FactCheckingEvaluator(threshold=0.9))[0]) == 0.9
+    assert default_threshold(parse_scorers(FactCheckingEvaluator(threshold=0.9))[0]) == 0.9
 
 
 def test_the_bundled_answers_are_labelled():

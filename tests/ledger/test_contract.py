@@ -10,7 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from evalstone.errors import LedgerError
-from evalstone.ledger import DatasetRow, Key
+from evalstone.ledger import Key
+from evalstone.ledger.copy import export_rows
 from evalstone.ledger.rows import Operations
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Record, Skipped
@@ -60,7 +61,9 @@ def test_a_data_set_version_is_kept_once_as_it_was_first_seen(url: str) -> None:
     with Ledger(url) as ledger:
         ledger.start_run(run("r1", started="2026-01-01T00:00:00+00:00"))
         ledger.start_run(run("r2", started="2026-02-02T00:00:00+00:00"))
-        assert ledger.datasets() == [DatasetRow("d" * 16, "data.jsonl", 3, "2026-01-01T00:00:00+00:00")]
+        (row,) = export_rows(ledger, "dataset")
+        assert (row["version"], row["name"], row["samples"]) == ("d" * 16, "data.jsonl", 3)
+        assert row["first_seen"] == "2026-01-01T00:00:00+00:00"
 
 
 def test_runs_come_back_the_last_one_first_even_when_they_started_in_one_second(url: str) -> None:
@@ -74,10 +77,12 @@ def test_runs_come_back_the_last_one_first_even_when_they_started_in_one_second(
 def test_only_an_unfinished_run_of_the_same_plan_is_taken_up(url: str) -> None:
     with Ledger(url) as ledger:
         ledger.start_run(run())
-        assert ledger.unfinished("p" * 32) == run()
-        assert ledger.unfinished("other") is None
+        ledger.release_leases()
+        assert ledger.resume("p" * 32) == run()
+        assert ledger.resume("other") is None
         ledger.finish_run("r1", "2026-01-01T00:01:00", {"judge": "x"})
-        assert ledger.unfinished("p" * 32) is None
+        ledger.release_leases()
+        assert ledger.resume("p" * 32) is None
         row = ledger.run("r1")
         assert row is not None
         assert (row.finished, row.metadata) == ("2026-01-01T00:01:00", {"judge": "x"})

@@ -92,7 +92,7 @@ def test_groups_of_the_samples_are_reckoned_with() -> None:
 
 
 def test_other_answers_to_the_same_questions_are_compared_and_it_is_told() -> None:
-    assert pair_runs(run_of(A), run_of(B))[1] == ("3 of 4 samples have a different output, context or conversation",)
+    assert pair_runs(run_of(A), run_of(B))[1] == ("3 of 4 samples with a different output, context or conversation",)
 
 
 def without_texts(run: Run) -> Run:
@@ -102,7 +102,7 @@ def without_texts(run: Run) -> Run:
 @pytest.mark.parametrize(
     ("a", "b", "told"),
     [
-        (run_of(A), run_of(A, question="How few?"), "4 of 4 samples have a different input"),
+        (run_of(A), run_of(A, question="How few?"), "4 of 4 samples with a different input"),
         (run_of(A), run_of(A[:3]), "1 only in the first run, 0 only in the second"),
         (run_of(A), replace(run_of(A), judge="another@1"), r"the judges differ \(none, another@1\)"),
         (without_texts(run_of(A)), without_texts(run_of(B)), "the texts are not available"),

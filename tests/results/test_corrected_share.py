@@ -42,7 +42,7 @@ def test_the_share_is_corrected_by_how_often_the_judge_is_right_on_yes_and_on_no
 def test_labelled_samples_of_the_run_itself_are_told() -> None:
     inside = replace(calibration(), pairs=(*calibration().pairs, LabeledScore("s1", 1.0, (1.0,))))
     told = corrected_share(run_of(["1.0", "0.0"]), "given", inside).notes
-    assert told == ("1 of the labeled samples are in this run: --labels needs fewer assumptions",)
+    assert told == ("this run contains 1 labeled sample: --labels needs fewer assumptions",)
 
 
 def test_a_calibration_of_another_judge_is_refused() -> None:

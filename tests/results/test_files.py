@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from evalstone.results.files import with_data, write_run
-from evalstone.run.saved import read_run
 
 from evalstone import ConfigError, DataError, Sample, load
 from evalstone.results.files import read_run, with_data, write_run
+from evalstone.run.saved import read_run
 from tests.runs import run_of, samples_of
 
 

@@ -32,7 +32,7 @@ def test_no_worse_is_measured_pair_by_pair_against_the_baseline() -> None:
     held = gate(now, GateCriteria(max_regression={"given": 0.05}), baseline=before)
     assert (held.verdict, held.decisions[0].estimate) == ("pass", pytest.approx(-0.01))
     assert gate(now, GateCriteria(max_regression={"given": 0.001}), baseline=before).verdict == "fail"
-    assert held.notes == ("baseline and run: 40 of 40 samples have a different output, context or conversation",)
+    assert held.notes == ("baseline and run: 40 of 40 samples with a different output, context or conversation",)
 
 
 def test_a_pass_rate_counts_the_samples_that_reach_the_score() -> None:
@@ -45,7 +45,7 @@ def test_a_pass_rate_counts_the_samples_that_reach_the_score() -> None:
 
 def test_outcomes_without_a_score_are_told_with_what_they_could_change() -> None:
     held = gate(run_of([*MIXED, "skip", "fail"]), GateCriteria(minimum={"given": 0.5}))
-    assert held.notes == ("given: 2 samples have no score; with them the mean would be in [0.857, 0.905]",)
+    assert held.notes == ("given: 2 samples without a score; with them the mean would be in [0.857, 0.905]",)
 
 
 def test_a_run_that_ended_early_is_told() -> None:

@@ -42,8 +42,8 @@ def test_labels_that_are_all_lower_by_a_constant_move_the_mean_by_it() -> None:
 
 def test_labeled_samples_without_a_score_are_left_out_and_told() -> None:
     found = corrected(run_of(["0.5"] * 8 + ["skip"]), "given", {"s1": 0.5, "s2": 0.4, "s3": 0.6, "s9": 1.0})
-    assert found.notes == ("1 labeled samples have no score and are left out",)
-    with pytest.raises(ConfigError, match="none of the 1 labeled samples"):
+    assert found.notes == ("left out: 1 labeled sample without a score",)
+    with pytest.raises(ConfigError, match="no labeled sample has a score of given"):
         corrected(run_of(["0.5", "skip"]), "given", {"s2": 1.0})
 
 

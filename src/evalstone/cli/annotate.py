@@ -82,9 +82,9 @@ def _introduce(screen: Console, title: str, info: ScorerInfo, number: int) -> No
     from rich.text import Text
 
     from evalstone.report.text import count
-    from evalstone.run.plan import ALL_SCORERS
+    from evalstone.scorers import SCORERS
 
-    kind = ALL_SCORERS.get(info.name)
+    kind = SCORERS.get(info.name)
     about = (kind.__doc__ or "").strip().split("\n")[0] if kind is not None else ""
     better = "lower is better" if info.lower_is_better else "higher is better"
     screen.print(Text.assemble((title, "bold"), f"  {about}"))

@@ -32,18 +32,18 @@ def scorers(
 
     Describes a scorer's formula, required fields, parameters and interpretation.
     """
-    from evalstone.run.plan import ALL_SCORERS, scorers_from
+    from evalstone.scorers import SCORERS, parse_scorers
 
     if system is not None:
         _list_names(system)
     elif name is None:
-        _list_scorers(ALL_SCORERS)
-    elif (key := name.replace("-", "_")) in ALL_SCORERS:
-        _describe(ALL_SCORERS[key])
+        _list_scorers(SCORERS)
+    elif (key := name.replace("-", "_")) in SCORERS:
+        _describe(SCORERS[key])
     elif ":" in name or "(" in name:
-        _describe(type(scorers_from([name])[0]))
+        _describe(type(parse_scorers([name])[0]))
     else:
-        raise ConfigError(unknown("scorer", name, ALL_SCORERS))
+        raise ConfigError(unknown("scorer", name, SCORERS))
     return ExitCode.OK
 
 
@@ -53,7 +53,7 @@ def _list_scorers(known: Mapping[str, type[Scorer]]) -> None:
     rows = table("scorer", "required fields", "direction", "judge calls", "what it measures", numbers=["judge calls"])
     for name, kind in known.items():
         direction = "↓ lower is better" if kind.lower_is_better else "↑ higher is better"
-        rows.add_row(name, ", ".join(kind.required()), direction, str(len(kind.asks)), summary(kind))
+        rows.add_row(name, ", ".join(kind.required_fields), direction, str(len(kind.questions)), summary(kind))
     screen = console()
     screen.print(rows)
     screen.print("\nScores range from 0 to the scorer's scale (1 by default).", style="dim")
@@ -61,21 +61,18 @@ def _list_scorers(known: Mapping[str, type[Scorer]]) -> None:
 
 
 def _describe(kind: type[Scorer]) -> None:
-    import inspect
     from dataclasses import MISSING, fields
 
     from rich.text import Text
 
-    from evalstone.scorers.base import summary
-    from evalstone.scorers.checks import Check
+    from evalstone.scorers.base import documentation
 
     screen = console()
-    subject = kind if issubclass(kind, Check) else inspect.getmodule(kind)
-    screen.print(Text((inspect.getdoc(subject) or summary(kind)).strip()))
+    screen.print(Text(documentation(kind)))
     direction = "lower" if kind.lower_is_better else "higher"
-    screen.print(Text(f"\nRequired fields  {', '.join(kind.required())}"))
+    screen.print(Text(f"\nRequired fields  {', '.join(kind.required_fields)}"))
     screen.print(Text(f"Range            0 to scale (default 1), {direction} is better"))
-    screen.print(Text(f"Judge calls      {', '.join(question.kind for question in kind.asks) or 'none'}"))
+    screen.print(Text(f"Judge calls      {', '.join(question.kind for question in kind.questions) or 'none'}"))
     parameters = [field for field in fields(kind) if field.init]
     required = [f.name for f in parameters if f.default is MISSING and f.default_factory is MISSING]
     form = (
@@ -94,12 +91,12 @@ def _describe(kind: type[Scorer]) -> None:
         screen.print(Text("\nDefinitions, all from the same judge calls: definition=NAME", style="bold"))
         rows = table("", "", fold=True)
         rows.show_header = False
-        for name, formula in kind.definitions.items():
-            rows.add_row(Text(f"  {name}", style="bold"), Text(formula))
+        for name, definition in kind.definitions.items():
+            rows.add_row(Text(f"  {name}", style="bold"), Text(definition.formula))
         screen.print(rows)
-    if kind.bands:
+    if kind.interpretation:
         screen.print(Text("\nInterpretation (scale 1)", style="bold"))
-        for floor, meaning in kind.bands:
+        for floor, meaning in kind.interpretation:
             screen.print(Text(f"  from {floor:g}: {meaning}"))
     if kind.advice:
         screen.print(Text(f"\nIf the score is {'high' if kind.lower_is_better else 'low'}", style="bold"))

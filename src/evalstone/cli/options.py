@@ -223,9 +223,9 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
     plain = name.replace("-", "_") if "(" not in name else name
     matches = [info for info in scorers if plain in (info.name, info.parameters, info.signature)]
     if not matches and "(" in name:
-        from evalstone.run.plan import scorers_from
+        from evalstone.scorers import parse_scorers
 
-        (spec,) = scorers_from([name])
+        (spec,) = parse_scorers([name])
         matches = [info for info in scorers if info.signature == spec.signature]
     if not matches:
         raise ConfigError(f"{option}: {unknown('scorer', name, [info.parameters for info in scorers])}")

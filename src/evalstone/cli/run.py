@@ -438,7 +438,7 @@ def _show_run(
     from evalstone.ledger.location import shown
     from evalstone.report.run_view import run_view
     from evalstone.report.terminal import show
-    from evalstone.run.plan import ALL_SCORERS
+    from evalstone.scorers import SCORERS
 
     screen = console()
     show(run_view(result, dataset=plan.dataset, worst=config.top), screen)
@@ -448,7 +448,7 @@ def _show_run(
     screen.print(_plain(f"Ledger: {shown(config.ledger)}, run {result.id}"))
     screen.print(Text("\nNext:", style="bold"))
     commands = dict(next_commands or {f"evalstone report {config.out or result.id} --html FILE": "an HTML page"})
-    if (first := result.scorers[0].name) in ALL_SCORERS:
+    if (first := result.scorers[0].name) in SCORERS:
         commands[f"evalstone scorers {first}"] = f"how {first} is computed and read"
     for command, purpose in commands.items():
         screen.print(_plain(f"{command}  # {purpose}"), soft_wrap=True)

@@ -24,8 +24,8 @@ from evalstone.judges import Judge, parse_judge
 from evalstone.results.calibration import calibration_for
 from evalstone.results.run import Run
 from evalstone.run.dry_run import Estimate, estimate
-from evalstone.run.plan import Plan, scorers_from
-from evalstone.scorers import Scorer
+from evalstone.run.plan import Plan
+from evalstone.scorers import Scorer, parse_scorers
 from evalstone.types import Sample, total_cost
 
 AUDIT_FORMAT = 1
@@ -231,7 +231,7 @@ class _Work:
 
 def _prepare(data: Any, scorers: Any, judge: Any, config: AuditConfig, options: JudgeOptions) -> _Work:
     """Read and check the arguments, draw the samples and make their versions."""
-    parsed, chosen = parse_judge(judge), scorers_from(scorers)
+    parsed, chosen = parse_judge(judge), parse_scorers(scorers)
     own = map(from_column, dict.fromkeys(config.paraphrases))
     perturbations = (*select_perturbations(config.perturbations), *own)
     dataset = data if isinstance(data, Dataset) else load(data, mapping=options.mapping)
@@ -309,7 +309,7 @@ def _threshold(
         if configured > scorer.scale:
             raise ConfigError(f"the threshold of {scorer.name} must be at most {scorer.scale:g}, not {configured:g}")
         return configured, "config"
-    identity = judge.identity if scorer.asks else "none"  # as in a run of a scorer that needs no judge
+    identity = judge.identity if scorer.questions else "none"  # as in a run of a scorer that needs no judge
     calibration = None if ledger is None else calibration_for(identity, scorer.signature, ledger)
     if calibration is not None and calibration.threshold is not None:
         return calibration.threshold.value, "calibration"

@@ -13,15 +13,13 @@ from pydantic import Field
 from evalstone._core import sync
 from evalstone._core.validation import check_fields
 from evalstone.api import DEFAULT_LEDGER, aevaluate
-from evalstone.compat.spring.scorer import EvaluatorScorer
 from evalstone.datasets import Dataset
 from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, save_calibration
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
 from evalstone.results.run import Run
 from evalstone.run.budget import StopSignal
-from evalstone.run.plan import scorers_from
-from evalstone.scorers import Scorer
+from evalstone.scorers import Scorer, parse_scorers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +116,7 @@ async def acalibrate(
     from evalstone.results.calibration_measures import check_names, fit  # noqa: PLC0415 - numpy
 
     config, options = config or LabelConfig(), options or JudgeOptions()
-    scorers = scorers_from(scorer)
+    scorers = parse_scorers(scorer)
     if len(scorers) != 1:
         raise ConfigError(f"a calibration is of one scorer, not of {len(scorers)}")
     chosen = scorers[0]
@@ -138,9 +136,8 @@ async def acalibrate(
 
 
 def default_threshold(scorer: Scorer) -> float:
-    """The score from which a sample counts as yes by default: an evaluator's own threshold, else half the scale."""
-    share = scorer.evaluator.threshold if isinstance(scorer, EvaluatorScorer) else 0.5
-    return share * scorer.scale
+    """The score from which a sample counts as yes by default: the scorer's own threshold, else half the scale."""
+    return getattr(scorer, "threshold", 0.5) * scorer.scale
 
 
 def _unfitted(run: Run, scorer: Scorer, labeled: LabeledSamples, label_threshold: float) -> Calibration:

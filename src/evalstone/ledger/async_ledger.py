@@ -156,11 +156,6 @@ class AsyncLedger:
             raise LedgerError("the ledger is not open")
         return self._opened
 
-    @property
-    def location(self) -> str:
-        """The ledger's file, or its URL without a password."""
-        return self._ledger.location
-
     def check(self) -> None:
         """Raise the error of an earlier failed write, so no question is asked whose answer could not be stored."""
         if self._error is not None:
@@ -190,10 +185,6 @@ class AsyncLedger:
             if time.monotonic() - self._last_drop > DROP_INTERVAL:
                 self._pending.operations.drop_expired, self._last_drop = True, time.monotonic()
         return found
-
-    async def claim(self, question: str, judge: str, repeat_index: int = 0) -> bool:
-        """Claim a question without waiting. False if it is answered, or another caller has claimed it."""
-        return isinstance(await self._claim(Key(question, judge, repeat_index)), Claim)
 
     def release(self, question: str, judge: str, repeat_index: int = 0) -> None:
         """Give up a claim without an answer. Does nothing for a question that is not claimed, or is answered."""
@@ -238,8 +229,7 @@ class AsyncLedger:
         """The records of a run, in the order in which they were first written. Reads a few thousand at a time."""
         position: int | None = None
         while True:
-            read = functools.partial(_records_after, run=run, position=position, limit=RECORDS_PER_READ)
-            some = await self.work(read)
+            some = await self.work(lambda ledger, at=position: ledger.records_after(run, at, RECORDS_PER_READ))
             for _, record in some:
                 yield record
             if not some:
@@ -364,10 +354,6 @@ def _set_result(future: asyncio.Future[T], value: T) -> bool:
         return False
     future.set_result(value)
     return True
-
-
-def _records_after(ledger: Ledger, run: str, position: int | None, limit: int) -> list[tuple[int, Record]]:
-    return ledger.records_after(run, position, limit)
 
 
 def _open(url: str | Path) -> Ledger:

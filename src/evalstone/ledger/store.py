@@ -22,7 +22,6 @@ from evalstone.ledger.dialects import WAIT, dialect_of, execute_rows, transactio
 from evalstone.ledger.leases import Leases, run_key
 from evalstone.ledger.rows import (
     Applied,
-    DatasetRow,
     Key,
     Operations,
     RunRow,
@@ -184,16 +183,12 @@ class Ledger:
 
     def resume(self, plan: str) -> RunRow | None:
         """The last unfinished run of this plan, leased; None if there is none, or another process works on it."""
-        row = self.unfinished(plan)
+        row = self._run(schema.runs.c.plan == plan, schema.runs.c.finished.is_(None))
         if row is None:
             return None
         with self.transaction(writing=True) as connection:
             self.leases.drop_expired(connection)
             return row if self.leases.acquire(connection, [run_key(row.id)]) else None
-
-    def unfinished(self, plan: str) -> RunRow | None:
-        """The last unfinished run of this plan."""
-        return self._run(schema.runs.c.plan == plan, schema.runs.c.finished.is_(None))
 
     def run(self, run: str) -> RunRow | None:
         """The run with this id; "last" is the run that was started last."""
@@ -208,12 +203,6 @@ class Ledger:
         """All runs, or the last `limit` runs, last run first."""
         with self.transaction() as connection:
             return [from_row(RunRow, row) for row in connection.execute(_RUNS.limit(limit))]
-
-    def datasets(self) -> list[DatasetRow]:
-        """All dataset versions of runs, in the order in which they were first seen."""
-        query = sa.select(schema.datasets).order_by(schema.datasets.c.first_seen, schema.datasets.c.version)
-        with self.transaction() as connection:
-            return [from_row(DatasetRow, row) for row in connection.execute(query)]
 
     def records(self, run: str) -> list[Record]:
         """The records of a run, in the order in which they were first written."""

@@ -84,7 +84,7 @@ def _runs(comparison: Comparison) -> Iterator[tuple[str, str]]:
 
 
 def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Table:
-    level = f"{100 * lines[0].result.difference.level:g}% CI" if lines else "95% CI"
+    level = f"{100 * lines[0].result.difference.confidence:g}% CI" if lines else "95% CI"
     columns = (
         Column("scorer", numeric=False),
         Column("slice", numeric=False),
@@ -120,7 +120,7 @@ def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
         Cell(interval, chart=chart),
         Cell(p_value(line.adjusted_p_value), under=f"unadjusted {p_value(result.p_value)}"),
         Cell(f"{result.wins}/{result.ties}/{result.losses}"),
-        Cell("-" if result.dz is None else signed(result.dz, 2)),
+        Cell("-" if result.cohen_dz is None else signed(result.cohen_dz, 2)),
         Cell(verdict, tone),
         Cell(direction(line.info.lower_is_better), "dim"),
     )
@@ -286,7 +286,7 @@ def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
         Cell(signed(difference.mean, digits), "strong"),
         Cell(interval, chart=chart),
         Cell(p_value(result.p_value)),
-        Cell(percent(one.drift.moved)),
+        Cell(percent(one.drift.changed)),
         Cell(number(one.drift.largest_change, digits)),
         Cell(verdict, tone),
     )
@@ -342,7 +342,7 @@ def criteria_table(decisions: Sequence[Decision], *, planned: bool = True) -> Ta
 
 def criterion_cells(decision: Decision) -> tuple[str, str, str, str]:
     """Estimate, one-sided limits, what is required, and n, as text."""
-    sign = decision.kind == "no_worse"
+    sign = decision.kind == "max_regression"
     estimate = "-" if decision.estimate is None else (signed if sign else number)(decision.estimate)
     return estimate, limits(decision.low, decision.high, sign=sign), required(decision), f"{decision.n:,}"
 
@@ -352,7 +352,7 @@ def required(decision: Decision) -> str:
     match decision.kind:
         case "at_most":
             return f"at most {decision.threshold:g}"
-        case "no_worse":
+        case "max_regression":
             return f"no worse than {signed(decision.threshold)}"
         case _:
             return f"at least {decision.threshold:g}"
@@ -363,9 +363,9 @@ def verdict_text(decision: Decision, *, planned: bool = True) -> str:
     mark = MARKS[decision.verdict][0]
     if decision.verdict != "inconclusive" or not planned:
         return mark
-    if decision.more is None:
+    if decision.more_samples is None:
         return f"{mark}; no realistic number of samples would decide it"
-    return f"{mark}; about {count(decision.more, 'more sample')} would decide it"
+    return f"{mark}; about {count(decision.more_samples, 'more sample')} would decide it"
 
 
 def _verdict(decision: Decision, planned: bool) -> Cell:

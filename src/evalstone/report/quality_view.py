@@ -83,7 +83,7 @@ def reliability_chart(calibration: Calibration, measures: CalibrationMeasures | 
 
 def calibration_warnings(calibration: Calibration) -> Iterator[str]:
     """What a reader must know before relying on a calibration."""
-    from evalstone.stats.roc import auroc  # noqa: PLC0415 - numpy, which only a calibration needs
+    from evalstone.stats.classification import auroc  # noqa: PLC0415 - numpy, which only a calibration needs
 
     scores, truths = [value for value, _ in calibration.decided], [truth for _, truth in calibration.decided]
     yes, no = sum(truths), len(truths) - sum(truths)

@@ -322,7 +322,7 @@ def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
     lead = [
         f"{result.title}, {finding.field}={finding.key}: worse than the other samples by "
         f"{number(abs(finding.difference.mean), digits_for(result.info.scale))} "
-        f"(n = {finding.n}, p {p_value(finding.adjusted)})."
+        f"(n = {finding.n}, p {p_value(finding.adjusted_p)})."
         for result in results
         for finding in result.findings
         if _is_worse(finding)
@@ -352,15 +352,15 @@ def _slice_table(result: ScorerSlices) -> Table:
 
 
 def _is_worse(finding: SliceFinding | None) -> bool:
-    return finding is not None and finding.adjusted <= 1 - finding.interval.level
+    return finding is not None and finding.adjusted_p <= 1 - finding.interval.confidence
 
 
 def _slice_row(part: SliceMean, finding: SliceFinding | None, info: ScorerInfo) -> Sequence[Cell | str]:
     name, digits = f"{part.field}={part.key}", digits_for(info.scale)
     estimate = (Cell("-"), Cell("-"), Cell("-"))
     if finding is not None:
-        difference, shrunken = signed(finding.difference.mean, digits), number(finding.shrunk, digits)
-        estimate = (Cell(difference), Cell(p_value(finding.adjusted)), Cell(shrunken))
+        difference, shrunken = signed(finding.difference.mean, digits), number(finding.shrunken, digits)
+        estimate = (Cell(difference), Cell(p_value(finding.adjusted_p)), Cell(shrunken))
     return (
         Cell(name, quoted=True),
         f"{part.interval.n:,}",
@@ -376,7 +376,7 @@ def interval_cells(name: str, interval: Interval | None, scale: float, lower: bo
         return Cell("-"), Cell("-")
     digits = digits_for(scale)
     mean, spread = number(interval.mean, digits), limits(interval.low, interval.high, digits)
-    label = f"{name}: {mean}, {100 * interval.level:g}% confidence interval {spread}"
+    label = f"{name}: {mean}, {100 * interval.confidence:g}% confidence interval {spread}"
     chart = IntervalChart(label, interval.mean, interval.low, interval.high, scale, lower)
     return Cell(mean, "strong"), Cell(spread, chart=chart)
 
@@ -424,15 +424,15 @@ def _rate_rows(result: RoganGladenResult) -> Iterator[tuple[str, Interval | None
 
 def _mean_rows(result: PPIResult) -> Iterator[tuple[str, Interval | None, str]]:
     found = result.result
-    labels = count(found.labelled, "label")
+    labels = count(found.labeled, "label")
     yield "corrected", found.estimate, f"{labels} and {count(found.n, 'score')}"
     yield "judge only", found.raw, count(found.n, "score")
     yield "labels only", found.human, labels
 
 
 def _judge_error(result: PPIResult | RoganGladenResult) -> Iterator[str]:
-    if isinstance(result, PPIResult) and result.result.error is not None:
-        off = signed(result.result.error, digits_for(result.info.scale))
-        saved = result.result.saved
+    if isinstance(result, PPIResult) and result.result.bias is not None:
+        off = signed(result.result.bias, digits_for(result.info.scale))
+        saved = result.result.variance_reduction
         added = "" if saved is None else f"; its scores replace {percent(saved)} of the labels' variance"
         yield f"on the labeled samples the judge's score is off by {off} on average{added}"

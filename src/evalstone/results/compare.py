@@ -18,7 +18,7 @@ from evalstone._core.json import content_hash, to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.run import Run, find_scorer, group_labels, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
-from evalstone.results.summary import ScorerInfo
+from evalstone.results.summary import ScorerInfo, count
 from evalstone.stats.multiple_testing import benjamini_hochberg, holm
 from evalstone.types import Sample
 
@@ -366,12 +366,14 @@ def _case_differences(a: Run, b: Run, mismatches: list[str], notes: list[str]) -
     ours, theirs = _hashes(a.dataset), _hashes(b.dataset)
     common = ours.keys() & theirs.keys()
     if cases := sum(ours[name][0] != theirs[name][0] for name in common):
-        mismatches.append(f"{cases} of {len(common)} samples have a different input, reference or instructions")
+        mismatches.append(
+            f"{cases} of {count(len(common), 'sample')} with a different input, reference or instructions"
+        )
     if ours.keys() != theirs.keys():
         first, second = len(ours) - len(common), len(theirs) - len(common)
         mismatches.append(f"the samples differ: {first} only in the first run, {second} only in the second")
     if tested := sum(ours[name][1] != theirs[name][1] for name in common):
-        notes.append(f"{tested} of {len(common)} samples have a different output, context or conversation")
+        notes.append(f"{tested} of {count(len(common), 'sample')} with a different output, context or conversation")
 
 
 def _hashes(samples: Iterable[Sample]) -> Mapping[str, tuple[str, str]]:

@@ -15,6 +15,7 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
 from evalstone.results.run import Run, scores_in_order
+from evalstone.results.summary import count
 
 if TYPE_CHECKING:
     from evalstone.stats.gates import Criterion, Decision, Verdict
@@ -157,7 +158,8 @@ def _regression_checks(
         if pair is None:
             raise ConfigError(f"max_regression of {name}: no sample has a score in both runs")
         if pair.unpaired:
-            notes[f"{name}: {pair.unpaired} samples with a score in only one run are left out of max_regression"] = None
+            left_out = count(pair.unpaired, "sample")
+            notes[f"{name}: max_regression leaves out {left_out} with a score in only one run"] = None
         yield MaxRegression(name, pair.b, pair.a, margin, info.scale, info.lower_is_better, pair.groups)
 
 
@@ -169,5 +171,6 @@ def _missing_scores(run: Run, criteria: GateCriteria) -> Iterator[str]:
         line = run[name]
         if line.bounds is not None:
             low, high = line.bounds
-            missing = line.skipped + line.failed
-            yield f"{name}: {missing} samples have no score; with them the mean would be in [{low:.3f}, {high:.3f}]"
+            total = line.skipped + line.failed
+            missing, them = count(total, "sample"), "it" if total == 1 else "them"
+            yield f"{name}: {missing} without a score; with {them} the mean would be in [{low:.3f}, {high:.3f}]"

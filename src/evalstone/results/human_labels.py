@@ -16,7 +16,7 @@ from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
 from evalstone.results.run import Run, group_labels, scores_by_sample
-from evalstone.results.summary import ScorerInfo
+from evalstone.results.summary import ScorerInfo, count
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
@@ -93,10 +93,11 @@ def corrected(run: Run, scorer: str, labels: Mapping[str, float], *, confidence:
     info = run[scorer].info
     values, groups = scores_by_sample(run, info.signature)
     human = [labels.get(name) for name in values]
-    count = sum(label is not None for label in human)
-    if not count:
-        raise ConfigError(f"none of the {len(labels)} labeled samples has a score of {info.name}")
-    notes = [f"{len(labels) - count} labeled samples have no score and are left out"] if count < len(labels) else []
+    scored = sum(label is not None for label in human)
+    if not scored:
+        raise ConfigError(f"no labeled sample has a score of {info.name}: {count(len(labels), 'label')}")
+    unscored = len(labels) - scored
+    notes = [f"left out: {count(unscored, 'labeled sample')} without a score"] if unscored else []
     judged = list(values.values())
     result = ppi_mean(
         judged,
@@ -170,7 +171,7 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
         raise ConfigError(f"{info.name} has no score to correct")
     notes: list[str] = []
     if shared := sum(pair.sample in values for pair in calibration.pairs):
-        notes.append(f"{shared} of the labeled samples are in this run: --labels needs fewer assumptions")
+        notes.append(f"this run contains {count(shared, 'labeled sample')}: --labels needs fewer assumptions")
     if groups:
         notes.append("the samples are clustered, which these intervals do not account for")
     return RoganGladenResult(run.titles[info.signature], info, threshold, result, tuple(notes))

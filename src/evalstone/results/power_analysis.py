@@ -107,6 +107,8 @@ def sample_size(
         raise ConfigError(f"the difference must be above 0, not {difference:g}")
     if not 0 < power < 1:
         raise ConfigError(f"the power must be between 0 and 1, not {power:g}")
+    from evalstone.stats.power import plan_sample_size  # noqa: PLC0415 - numpy
+
     pilots = _single_pilot(run) if baseline is None else _paired_pilot(baseline, run, allow_mismatch)
     scorers: list[ScorerPower] = []
     for pilot in pilots:
@@ -149,7 +151,7 @@ def _design_effect(values: Sequence[float], groups: Sequence[str] | None) -> flo
 
 def detectable_note(run: Run) -> str:
     """One sentence on the differences a run of this size can detect; "" where it has too few scores."""
-    from evalstone.stats.power import detectable_difference, plan_sample_size  # noqa: PLC0415 - numpy
+    from evalstone.stats.power import detectable_difference  # noqa: PLC0415 - numpy
 
     parts: list[str] = []
     for pilot in _single_pilot(run):

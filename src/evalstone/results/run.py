@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from evalstone.errors import ConfigError, MissingDependency, unknown
-from evalstone.results.summary import ScorerInfo, ScorerSummary, summarize
+from evalstone.results.summary import ScorerInfo, ScorerSummary, count, summarize
 from evalstone.types import Record, Sample, Score, total_cost
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class Run:
     def title(self) -> str:
         """Dataset, number of samples and judge in one line."""
         judge = "no judge needed" if self.judge == "none" else f"judge {self.judge}"
-        return f"{self.dataset_name}: {self.samples} {'sample' if self.samples == 1 else 'samples'} · {judge}"
+        return f"{self.dataset_name}: {count(self.samples, 'sample')} · {judge}"
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [(self.titles[line.info.signature], *numbers(line)) for line in self.summary]

@@ -18,6 +18,11 @@ MAX_REASONS = 1000
 TOP_REASONS = 5
 
 
+def count(number: int, noun: str) -> str:
+    """A number with its noun: 1 sample, 2 samples."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class ScorerInfo:
     """What results need to know about a scorer."""

@@ -232,7 +232,7 @@ class _Runner:
         summary = tuple(builder.summary() for builder in self.summaries.values())
         if corrections := sum(line.corrections for line in summary):
             warnings = {**warnings, "malformed replies": corrections}
-        judged = any(scorer.asks for scorer in self.plan.scorers)
+        judged = any(scorer.questions for scorer in self.plan.scorers)
         return Run(
             id=self.id,
             dataset_name=self.plan.dataset.name,

@@ -74,13 +74,13 @@ def test_material_goes_in_behind_fences_where_the_holes_are() -> None:
 
 def test_needs_follow_from_the_holes() -> None:
     scorer = LLMClassifier("{{context}} {{reference}} {{output}} {{context}}?")
-    assert scorer.needs == ("context", "reference", "output")
+    assert scorer.required_fields == ("context", "reference", "output")
     assert outcome_of(scorer, Sample(output="x"), []) == Skipped(f"{scorer.name} needs context and reference")
 
 
 def test_a_question_without_holes_shows_input_and_output_or_the_fields_that_are_named() -> None:
-    assert LLMClassifier("Polite?").needs == ("input", "output")
-    assert LLMClassifier("Polite?", fields=["reference", "output"]).needs == ("reference", "output")
+    assert LLMClassifier("Polite?").required_fields == ("input", "output")
+    assert LLMClassifier("Polite?", fields=["reference", "output"]).required_fields == ("reference", "output")
     assert (
         LLMClassifier("Is {{output}} polite?", fields=["context"]).prompt.template
         == "{{context}}\n\nIs {{output}} polite?"
@@ -135,7 +135,7 @@ def test_single_braces_are_refused(question: str) -> None:
         ({"fields": ["answer"]}, "unknown sample field 'answer'"),
         ({"name": "my scorer"}, "letters, digits and underscores"),
         ({"name": "my-scorer"}, "letters, digits and underscores"),
-        ({"scale": 0}, "scale must be a positive number"),
+        ({"scale": 0}, "scale must be a number above 0"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], told: str) -> None:

@@ -90,7 +90,13 @@ def test_a_function_may_be_asynchronous(preprocess: Any) -> None:
 def test_only_the_score_step_is_needed() -> None:
     scorer = Pipeline(score=quarter)
     score = score_of(scorer, SAMPLE, [])
-    assert (score.value, score.reason, scorer.name, scorer.asks, scorer.needs) == (0.25, "", "quarter", (), ())
+    assert (score.value, score.reason, scorer.name, scorer.questions, scorer.required_fields) == (
+        0.25,
+        "",
+        "quarter",
+        (),
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,8 +226,8 @@ def test_a_placeholder_without_a_value_is_refused_when_the_pipeline_is_built(ste
         ({"score": "half"}, "the step score must be a function or a PromptStep, not str"),
         ({"score": PromptStep("{{output}}?", bool)}, "the answer of the step score is a number"),
         ({"score": quarter, "reason": PromptStep("{{output}}?", bool)}, "the answer of the step reason is text"),
-        ({"score": quarter, "needs": ["answer"]}, "unknown sample field 'answer'"),
-        ({"score": quarter, "scale": 0}, "scale must be a positive number"),
+        ({"score": quarter, "required_fields": ["answer"]}, "unknown sample field 'answer'"),
+        ({"score": quarter, "scale": 0}, "scale must be a number above 0"),
     ],
 )
 def test_wrong_steps_are_refused(steps: dict[str, Any], told: str) -> None:
@@ -230,15 +236,17 @@ def test_wrong_steps_are_refused(steps: dict[str, Any], told: str) -> None:
 
 
 def test_needs_are_those_named_and_those_of_the_templates() -> None:
-    scorer = Pipeline(analyze=PromptStep("{{context}} {{output}}?"), score=quarter, needs=("metadata", "output"))
-    assert scorer.needs == ("metadata", "output", "context")
+    scorer = Pipeline(
+        analyze=PromptStep("{{context}} {{output}}?"), score=quarter, required_fields=("metadata", "output")
+    )
+    assert scorer.required_fields == ("metadata", "output", "context")
     assert outcome_of(scorer, Sample(output="x"), []) == Skipped("quarter needs context")
 
 
 def test_a_function_sees_the_passages_that_were_found() -> None:
     messages = (Message(role="assistant", tool_calls=[ToolCall(name="search", result="It left.")]),)
     seen: list[Any] = []
-    scorer = Pipeline(score=lambda s: seen.append(s.sample.context) or 1.0, needs="context")
+    scorer = Pipeline(score=lambda s: seen.append(s.sample.context) or 1.0, required_fields="context")
     assert score_of(scorer, Sample(messages=messages), []).value == 1
     assert seen == [("It left.",)]
 
