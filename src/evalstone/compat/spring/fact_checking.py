@@ -27,7 +27,7 @@ from evalstone.compat.spring.sitting import together
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.questions.base import Ask, Question, room_of
-from evalstone.questions.chunking import chunked
+from evalstone.questions.claims import chunked
 from evalstone.questions.verdict import VERDICT_FORM, Choice, ClaimSupported, MiniCheck, Verdict
 from evalstone.scorers.base import listed
 from evalstone.types import Score, Skipped
