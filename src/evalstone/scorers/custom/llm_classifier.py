@@ -33,8 +33,8 @@ class LLMClassifier(CustomScorer):
     context, reference, messages, instructions. fields: shown in front of the question where it has no placeholders for
     them; input and output if it has no placeholder at all. choices: each word and its value in [0, 1]; None stands for
     abstaining, and the sample is Skipped. abstain: a word for that, where choices come from a file that has no None.
-    meanings: what a word means, and a boundary case. instructions: what else the judge is told. Raises ConfigError for choices that are no
-    choice, and PromptError for a placeholder that nothing fills.
+    meanings: what a word means, and a boundary case. instructions: what else the judge is told.
+    Raises ConfigError for choices that are no choice, and PromptError for a placeholder that nothing fills.
     """
 
     asks = (Choose,)
