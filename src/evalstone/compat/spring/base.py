@@ -65,7 +65,8 @@ class JudgeEvaluator(ABC):
     question, in Spring's names or ours, in single or double braces; checked here. on_undecided: what becomes of a reply
     that is neither yes nor no: "keep" (passed is None), "fail" (a score of 0, and metadata["decided"] is False) or
     "raise" (UndecidedError). when_empty: what becomes of a request without what the evaluator needs: "undecided" or
-    "fail", both without a judge call, or "ask". on_error: whether a JudgeError is raised or kept (status "error"). Raises ConfigError for options out of range and PromptError for the template.
+    "fail", both without a judge call, or "ask". on_error: whether a JudgeError is raised or kept (status
+    "error"). Raises ConfigError for options out of range and PromptError for the template.
     """
 
     name: ClassVar[str]
