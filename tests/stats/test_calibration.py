@@ -4,6 +4,7 @@ import math
 import random
 
 import pytest
+import scipy.optimize  # noqa: F401 - so that no example pays for the import
 from hypothesis import given
 from hypothesis import strategies as st
 
