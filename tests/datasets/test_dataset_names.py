@@ -140,9 +140,7 @@ def test_an_unknown_sample_field_in_a_mapping_is_refused() -> None:
 
 
 def test_a_mapped_column_that_is_absent_is_refused_with_near_names() -> None:
-    with pytest.raises(
-        DataError, match=r"^here: no row has the column 'answr', mapped to output; did you mean answer"
-    ):
+    with pytest.raises(DataError, match=r"^here: no row has the column 'answr', mapped to output; did you mean answer"):
         sample_from({"answer": "a", "input": "q"}, mapping={"output": "answr"}, where="here")
 
 
