@@ -4,17 +4,36 @@ SHELL := /bin/sh
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 RUN := $(UV) run --quiet --frozen --no-sync
 
+EXTRAS := pandas,parquet,polars,postgres,providers
+NEWER := $(or $(shell command -v python3.13 >/dev/null 2>&1 && python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null),$(wildcard $(shell pyenv root 2>/dev/null)/versions/3.13*/bin/python3.13))
+# The tests that a change of Python or of a dependency can break; the rest needs running once.
+QUICK := tests --ignore tests/test_docs.py --ignore tests/parity --ignore tests/cli
+
 # What a model of half a megabyte has no use for is not compiled, which would take minutes more.
 LLAMA_BUILD := -DLLAVA_BUILD=OFF -DGGML_LLAMAFILE=OFF -DGGML_OPENMP=OFF -DGGML_CPU_REPACK=OFF -DGGML_METAL=OFF \
 	-DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_CXX_FLAGS_RELEASE=-O1
 
-.PHONY: demo test test-llama check format bench docs train-lexical clean
+.PHONY: demo test coverage test-lowest newer-python test-newer test-llama check format bench docs train-lexical clean
 
 demo: .venv/ready
 	$(RUN) evalstone demo
 
 test: .venv/all
-	$(RUN) pytest
+	$(RUN) pytest -n auto --maxprocesses 4
+
+# The line and branch coverage that CI requires is in pyproject.toml, under tool.coverage.
+coverage: .venv/all
+	$(RUN) pytest -n auto --maxprocesses 4 --cov --cov-report=term:skip-covered
+
+# The oldest dependencies that pyproject.toml allows, and a newer Python where there is one.
+test-lowest: .tools/lowest/ready
+	UV_PROJECT_ENVIRONMENT=.tools/lowest .tools/lowest/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK)
+
+newer-python:
+	@test -n "$(NEWER)"
+
+test-newer: .tools/newer/ready
+	.tools/newer/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK)
 
 # Needs a C++ compiler, for llama.cpp, which lands in .tools and in uv's cache.
 test-llama: .venv/all .tools/llama/ready
@@ -26,7 +45,7 @@ check: .venv/all
 	$(RUN) pyright
 	$(RUN) lint-imports
 	$(RUN) python tools/make_docs.py --check
-	$(RUN) pytest
+	$(RUN) pytest -n auto --maxprocesses 4 --cov --cov-report=term:skip-covered
 
 format: .venv/all
 	$(RUN) ruff format .
@@ -64,6 +83,16 @@ clean:
 .venv/all: pyproject.toml uv.lock | $(filter .tools/%,$(UV))
 	$(UV) sync --quiet --frozen --all-extras
 	@touch $@ .venv/ready
+
+.tools/lowest/ready: pyproject.toml | .venv/all
+	$(UV) venv --quiet --clear --python .venv/bin/python .tools/lowest
+	$(UV) pip install --quiet --python .tools/lowest --resolution lowest-direct -e ".[$(EXTRAS)]" --group dev
+	@touch $@
+
+.tools/newer/ready: pyproject.toml uv.lock | .venv/all
+	$(UV) venv --quiet --clear --python "$(NEWER)" .tools/newer
+	UV_PROJECT_ENVIRONMENT=.tools/newer $(UV) sync --quiet --frozen --all-extras --python .tools/newer/bin/python
+	@touch $@
 
 .tools/llama/ready: tests/llama/requirements.txt | .venv/all
 	@echo "building llama.cpp's server in .tools/llama, once; this takes some minutes"

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from evalstone import Sample, Scorer
 from evalstone.questions.base import Question
-from evalstone.run.plan import ALL_SCORERS
+from evalstone.scorers import SCORERS
 
 A = TypeVar("A")
 
@@ -44,7 +44,7 @@ async def asked_by(scorer: Scorer) -> set[str]:
 
     async def ask(question: Question[A]) -> A:
         asked.add(question.fingerprint)
-        return question.read(json.dumps(question.example()))
+        return question.parse(json.dumps(question.example()))
 
     await scorer.run(ask, SAMPLE)
     return asked
@@ -54,7 +54,7 @@ def main() -> None:
     together: set[str] = set()
     rows: list[tuple[str, Any, Any, int]] = []
     for name, theirs in THEIRS.items():
-        asked = asyncio.run(asked_by(ALL_SCORERS[name]()))
+        asked = asyncio.run(asked_by(SCORERS[name]()))
         rows.append((name, len(asked), len(asked - together), theirs))
         together |= asked
     print(f"{'scorer':20} {'alone':>6} {'beside those above':>19} {'@mastra/evals':>14}")

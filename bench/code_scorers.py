@@ -42,7 +42,7 @@ SCORERS: tuple[CodeScorer, ...] = (
     ContentSimilarity(),
     Completeness(),
     ToneConsistency(),
-    checks.includes("river"),
+    checks.contains("river"),
     TextualDifference(method="blocks"),
 )
 MANY_WORDS: tuple[CodeScorer, ...] = (
@@ -91,7 +91,7 @@ def measure(scorers: Sequence[CodeScorer], left: Sequence[str], right: Sequence[
     for scorer in scorers:
         share = 20 if scorer.signature in SLOW else 1
         columns: dict[str, Sequence[str]] = {"input": left[::share], "output": right[::share]}
-        given = {name: columns[name] for name in scorer.needs}
+        given = {name: columns[name] for name in scorer.required_fields}
         seconds, made = best(lambda s=scorer, g=given: s.score_columns(**g))
         values = [outcome.value for outcome in made if isinstance(outcome, Score)]
         mean = sum(values) / len(values)

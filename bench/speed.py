@@ -41,7 +41,7 @@ BARE = "bare aiohttp loop"
 def body(question: Question[Any]) -> bytes:
     """The request that asks a question, as ModelJudge makes it."""
     system, user = question.render()
-    wanted = {"name": question.kind, "strict": True, "schema": question.schema()}
+    wanted = {"name": question.kind, "strict": True, "schema": question.json_schema}
     messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
     form = {"type": "json_schema", "json_schema": wanted}
     return json.dumps({"model": "bench", "messages": messages, "temperature": 0, "response_format": form}).encode()

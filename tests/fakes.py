@@ -14,8 +14,8 @@ import evalstone.questions
 from evalstone._core.prompts import Material
 from evalstone.judges.scripted import Script, ScriptedJudge
 from evalstone.questions.base import Question
-from evalstone.run.apply import apply
-from evalstone.run.session import Asker
+from evalstone.run.runner import score_sample
+from evalstone.run.session import Session
 from evalstone.scorers import Scorer
 from evalstone.types import Outcome, Record, Sample, Score
 
@@ -80,7 +80,7 @@ def record_of(scorer: Scorer, sample: Sample, script: Script, *, retries: int = 
     judge = ScriptedJudge(script, retries=retries)
 
     async def work() -> Record:
-        return await apply(scorer, sample, Asker(judge))
+        return await score_sample(scorer, sample, Session(judge))
 
     return asyncio.run(work()), judge  # in this thread, where hypothesis may be asked for data
 

@@ -29,6 +29,7 @@ def card(found: Mapping[str, Any], model: Mapping[str, Any]) -> str:
         "responses": responses(found["data_sets"]),
         "left_out": left_out(found["data_sets"]),
         "claims": claims(found["claims"]),
+        "ablation": ablation(found["ablation"]),
         "published": published(pooled["ragtruth"]),
         "weights": weights(model),
         "ragtruth_auroc": f"{pooled['ragtruth']['auroc']:.3f}",
@@ -95,6 +96,21 @@ def left_out(sets: Mapping[str, Any]) -> str:
     rows = [(name, *(f"{one['left_out'][figure]:.3f}" for figure in names)) for name, one in sets.items()]
     mean = sum(one["left_out"]["auroc"] for one in sets.values()) / len(sets)
     return markdown(head, [*rows, ("mean", f"{mean:.3f}", "", "", "")])
+
+
+def ablation(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Whole responses with and without the rule for false fields."""
+    head = ("dataset", "responses it applies to", "AUROC with / without", "left out: with / without")
+    rows = [
+        (
+            line["name"],
+            str(line["responses"]),
+            f"{line['auroc']:.3f} / {line['auroc_without']:.3f}",
+            f"{line['left_out']:.3f} / {line['left_out_without']:.3f}",
+        )
+        for line in lines
+    ]
+    return markdown(head, rows)
 
 
 def claims(sets: Mapping[str, Any]) -> str:

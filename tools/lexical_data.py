@@ -6,7 +6,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ class Row:
     supported: the label. pooled: the measures over its claims. claims: those of each claim. claim_labels: for each
     claim, whether it is supported; empty where that is not known. fields: whether the context is fields and values.
     short: whether the response is. conflict: whether some claim has another figure or negation than its sentence.
+    states_false: whether some claim states a field that is false in a structured context.
     """
 
     data_set: str
@@ -47,6 +48,7 @@ class Row:
     fields: bool
     short: bool
     conflict: bool
+    states_false: bool
 
 
 def read(folder: Path, name: str) -> list[dict[str, Any]]:
@@ -64,13 +66,20 @@ def counted(rows: Sequence[Mapping[str, Any]]) -> tuple[int, dict[str, int]]:
     return len(texts), {stem: count for stem, count in sorted(counts.items()) if count >= FEWEST_DOCUMENTS}
 
 
-def measured(name: str, rows: Sequence[Mapping[str, Any]], words: Lexicon) -> Iterator[Row]:
-    """The rows of a data set, measured; neighbours mostly share their context, which is read once for them."""
+def measured(
+    name: str, rows: Sequence[Mapping[str, Any]], words: Lexicon, *, false_fields: bool = True
+) -> Iterator[Row]:
+    """The rows of a dataset, measured. Neighbors mostly share their context, which is read once for them.
+
+    false_fields: whether the rule for fields that are false is applied.
+    """
     last, passages = "", prepared((), words)
     for row in rows:
         if row["context"] != last:
             last = row["context"]
             passages = prepared((last,), words)
+            if not false_fields:
+                passages = replace(passages, false_fields=())
         yield _row(name, row, passages)
 
 
@@ -90,6 +99,7 @@ def _row(name: str, row: Mapping[str, Any], passages: Passages) -> Row:
         fields=passages.structured,
         short=len(tokens(response)) <= SHORT,
         conflict=any(conflict(one) for one in evidences),
+        states_false=any(one.contradicting for one in evidences),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from lexical_data import DATA_SETS, RAGTRUTH, Numbers, Row
-from lexical_fit import Table
+from lexical_fit import Table, by_source, left_out
 from lexical_metrics import auroc, auroc_interval, balanced_accuracy, calibration_error, f1
 
 from evalstone.judges.lexical import LexicalJudge
@@ -17,29 +17,50 @@ DIGITS = 4
 SEEN = tuple(name for name in DATA_SETS if name not in ("summedits", "storysumm"))
 
 
-def report(rows: Sequence[Row], columns: Table, by_source: Numbers, left_out: Numbers) -> dict[str, Any]:
+def report(rows: Sequence[Row], columns: Table) -> dict[str, Any]:
     """Figures by data set, in grouped cross-validation by source and with the data set left out, and pooled ones."""
     groups = np.array([row.group for row in rows])
+    source, other = by_source(columns), left_out(columns)
     overlap = columns.measures[:, NAMES.index("anywhere_plain")]
     found: dict[str, Any] = {}
     for name in DATA_SETS:
         there = columns.of(name)
-        low, high = auroc_interval(by_source[there], columns.supported[there], groups[there])
+        low, high = auroc_interval(source[there], columns.supported[there], groups[there])
         found[name] = {
             "rows": int(there.sum()),
             "positive": int((~columns.supported[there]).sum()),
             "sources": len(set(groups[there].tolist())),
-            **_figures(by_source, columns, name),
+            **_figures(source, columns, name),
             "auroc_interval": [round(low, DIGITS), round(high, DIGITS)],
-            "left_out": _figures(left_out, columns, name),
+            "left_out": _figures(other, columns, name),
             "word_overlap_auroc": round(auroc(overlap[there], columns.supported[there]), DIGITS),
         }
     pooled = {
-        "ragtruth": _figures(by_source, columns, *RAGTRUTH),
-        "seen": _figures(by_source, columns, *SEEN),
-        "all": _figures(by_source, columns, *DATA_SETS),
+        "ragtruth": _figures(source, columns, *RAGTRUTH),
+        "seen": _figures(source, columns, *SEEN),
+        "all": _figures(source, columns, *DATA_SETS),
     }
     return {"judge": LexicalJudge().identity, "data_sets": found, "pooled": pooled}
+
+
+def ablation(rows: Sequence[Row], whole: dict[str, Any], without: Table) -> list[dict[str, Any]]:
+    """AUROC by dataset with the rule for false fields, as reported, and without it."""
+    source, other = by_source(without), left_out(without)
+    found: list[dict[str, Any]] = []
+    for name in DATA_SETS:
+        there, figures = without.of(name), whole["data_sets"][name]
+        found.append(
+            {
+                "rule": "false_fields",
+                "name": name,
+                "responses": sum(row.states_false for row in rows if row.data_set == name),
+                "auroc": figures["auroc"],
+                "auroc_without": round(auroc(source[there], without.supported[there]), DIGITS),
+                "left_out": figures["left_out"]["auroc"],
+                "left_out_without": round(auroc(other[there], without.supported[there]), DIGITS),
+            }
+        )
+    return found
 
 
 def _figures(probability: Numbers, columns: Table, *names: str) -> dict[str, float]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import inspect
 import json
 import sys
 from collections.abc import Mapping
@@ -16,8 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from evalstone.questions.base import Question
-from evalstone.run.plan import ALL_SCORERS
-from evalstone.scorers.base import Scorer, summary
+from evalstone.scorers import SCORERS
+from evalstone.scorers.base import Scorer, documentation, summary
 from evalstone.types import Message, Sample, ToolCall
 
 A = TypeVar("A")
@@ -41,7 +40,7 @@ MARK = "<!-- Written by tools/make_docs.py from the code; edit the docstrings th
 def pages() -> Mapping[Path, str]:
     """Every generated page, by its path."""
     made = {DOCS / "scorers.md": table()}
-    made.update({DOCS / "scorers" / f"{name}.md": page(name, kind) for name, kind in ALL_SCORERS.items()})
+    made.update({DOCS / "scorers" / f"{name}.md": page(name, kind) for name, kind in SCORERS.items()})
     return made
 
 
@@ -51,14 +50,14 @@ def table() -> str:
         "| scorer | needs | better | questions | calls alone | beside the others | what it measures |",
         "|---|---|---|---|---|---|---|",
     ]
-    asked_of = {name: asyncio.run(asked_by(kind())) for name, kind in ALL_SCORERS.items() if kind.asks}
-    for name, kind in ALL_SCORERS.items():
+    asked_of = {name: asyncio.run(asked_by(kind())) for name, kind in SCORERS.items() if kind.questions}
+    for name, kind in SCORERS.items():
         alone = asked_of.get(name, set())
         others = set[str]().union(*(asked for other, asked in asked_of.items() if other != name))
         calls = f"{len(alone)} | {len(alone - others)}"
-        asked = ", ".join(f"`{question.kind}`" for question in kind.asks) or "-"
+        asked = ", ".join(f"`{question.kind}`" for question in kind.questions) or "-"
         better = "lower" if kind.lower_is_better else "higher"
-        needs = ", ".join(kind.required()) or "-"
+        needs = ", ".join(kind.required_fields) or "-"
         link = f"[{name}](scorers/{name}.md)"
         rows.append(f"| {link} | {needs} | {better} | {asked} | {calls} | {summary(kind)} |")
     told = (
@@ -79,7 +78,7 @@ async def asked_by(scorer: Scorer) -> set[str]:
 
     async def ask(question: Question[A]) -> A:
         asked.add(question.fingerprint)
-        return question.read(json.dumps(question.example()))
+        return question.parse(json.dumps(question.example()))
 
     await scorer.run(ask, SAMPLE)
     return asked
@@ -87,22 +86,13 @@ async def asked_by(scorer: Scorer) -> set[str]:
 
 def page(name: str, kind: type[Scorer]) -> str:
     """The page of one scorer."""
-    parts = [f"# {name}\n", _definition(kind), "## Parameters\n", _parameters(kind)]
-    if kind.bands:
-        bands = "\n".join(f"- from {floor:g}: {meaning}" for floor, meaning in kind.bands)
+    parts = [f"# {name}\n", documentation(kind).strip() + "\n", "## Parameters\n", _parameters(kind)]
+    if kind.interpretation:
+        bands = "\n".join(f"- from {floor:g}: {meaning}" for floor, meaning in kind.interpretation)
         parts += ["## How to read it (scale 1)\n", bands + "\n"]
     if kind.advice:
         parts += [f"## About a {'high' if kind.lower_is_better else 'low'} one\n", kind.advice + "\n"]
     return MARK + "\n".join(parts)
-
-
-def _definition(kind: type[Scorer]) -> str:
-    """The module's docstring where the module is the scorer's own, else the class's."""
-    module = inspect.getmodule(kind)
-    own = [value for value in vars(module).values() if inspect.isclass(value) and issubclass(value, Scorer)]
-    alone = sum(value.__module__ == kind.__module__ and "name" in vars(value) for value in own) == 1
-    text = inspect.getdoc(module) if alone else inspect.getdoc(kind)
-    return (text or "").strip() + "\n"
 
 
 def _parameters(kind: type[Scorer]) -> str:

@@ -27,17 +27,15 @@ from lexical_fit import (
     Fit,
     Table,
     balanced,
-    by_source,
     fit,
     fold_of,
-    left_out,
     logistic_fit,
     out_of_fold,
     response_curve,
     table,
 )
 from lexical_relevance import Pair, curve, passage_pairs, statement_pairs
-from lexical_report import report
+from lexical_report import ablation, report
 
 from evalstone.judges.lexical.features import NAMES
 from evalstone.judges.lexical.model import FORMAT
@@ -140,7 +138,9 @@ def train(folder: Path) -> None:
         "counts": counts,
     }
     written(PACKAGE / "model.json.gz", model)
-    found = report(rows, columns, by_source(columns), left_out(columns))
+    found = report(rows, columns)
+    without = [row for name in DATA_SETS for row in measured(name, data[name], words, false_fields=False)]
+    found["ablation"] = ablation(rows, found, table(without))
     found["claims"] = claim_report(claims, np.where(claims.fields, fields[2], prose[2]))
     found["passages"] = pair_report(passages, passage[2])
     found["statements"] = pair_report(statements, statement[2])

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
         ReplyError,
         RunAborted,
     )
-    from evalstone.judge_quality import Asking, Audit, Auditing, Edit, Labelling, aaudit, acalibrate, audit, calibrate
+    from evalstone.judge_quality.audit import Audit, AuditConfig, aaudit, audit
+    from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig, acalibrate, calibrate
+    from evalstone.judge_quality.perturbations import Perturbation
     from evalstone.judges import (
         Cascade,
         CascadeFit,
@@ -55,16 +57,23 @@ if TYPE_CHECKING:
         parse_judge,
     )
     from evalstone.questions.base import Answer, Ask, Question
-    from evalstone.report.files import read_run, write_run
     from evalstone.results.calibration import Calibration, calibration_for, list_calibrations
-    from evalstone.results.compare import Compared, compare
-    from evalstone.results.corrected_rates import RoganGladenResult, corrected_share
-    from evalstone.results.drift import ScorerDrift, judge_drift
+    from evalstone.results.compare import Comparison, compare
+    from evalstone.results.drift import DriftResult, judge_drift
+    from evalstone.results.files import write_run
     from evalstone.results.gate import Gate, GateCriteria, gate
-    from evalstone.results.human_labels import PPIResult, corrected, load_labels, select_for_labeling
+    from evalstone.results.human_labels import (
+        PPIResult,
+        RoganGladenResult,
+        corrected,
+        corrected_share,
+        load_labels,
+        select_for_labeling,
+    )
+    from evalstone.results.power_analysis import PowerAnalysis, sample_size
     from evalstone.results.run import Run
-    from evalstone.results.sample_size import ScorerPlan, sample_size
-    from evalstone.run.batch.options import Batch
+    from evalstone.run.batch.options import BatchOptions
+    from evalstone.run.saved import read_run
     from evalstone.scorers import (
         AnswerRelevancy,
         AnswerSimilarity,
@@ -134,17 +143,16 @@ __all__ = [
     "AnswerRelevancyEvaluator",
     "AnswerSimilarity",
     "Ask",
-    "Asking",
     "Audit",
-    "Auditing",
-    "Batch",
+    "AuditConfig",
     "BatchError",
+    "BatchOptions",
     "Bias",
     "BudgetExceeded",
     "Calibration",
     "Cascade",
     "CascadeFit",
-    "Compared",
+    "Comparison",
     "Completeness",
     "ConfigError",
     "ContentSimilarity",
@@ -159,7 +167,7 @@ __all__ = [
     "DataError",
     "Dataset",
     "DeliveryUnknown",
-    "Edit",
+    "DriftResult",
     "EvalstoneError",
     "EvaluationRequest",
     "EvaluationResponse",
@@ -178,11 +186,12 @@ __all__ = [
     "JudgeCall",
     "JudgeDeclined",
     "JudgeError",
+    "JudgeOptions",
     "JudgeUnavailable",
     "KeywordCoverage",
     "LLMClassifier",
+    "LabelConfig",
     "LabelledQuestion",
-    "Labelling",
     "LedgerBusyError",
     "LedgerError",
     "LexicalJudge",
@@ -198,7 +207,9 @@ __all__ = [
     "PPIResult",
     "Panel",
     "Penalties",
+    "Perturbation",
     "Pipeline",
+    "PowerAnalysis",
     "Prompt",
     "PromptAlignment",
     "PromptError",
@@ -218,8 +229,6 @@ __all__ = [
     "Sample",
     "Score",
     "Scorer",
-    "ScorerDrift",
-    "ScorerPlan",
     "ScriptedJudge",
     "SelfConsistency",
     "Skipped",
@@ -271,17 +280,18 @@ _HOMES = {
     name: home
     for home, names in {
         "evalstone.scorers.checks": "checks",
-        "evalstone.results.compare": "Compared compare",
-        "evalstone.results.drift": "ScorerDrift judge_drift",
+        "evalstone.results.compare": "Comparison compare",
+        "evalstone.results.drift": "DriftResult judge_drift",
         "evalstone.results.gate": "Gate GateCriteria gate",
-        "evalstone.results.human_labels": "PPIResult corrected load_labels select_for_labeling",
-        "evalstone.results.sample_size": "ScorerPlan sample_size",
-        "evalstone.results.corrected_rates": "RoganGladenResult corrected_share",
+        "evalstone.results.human_labels": (
+            "PPIResult RoganGladenResult corrected corrected_share load_labels select_for_labeling"
+        ),
+        "evalstone.results.power_analysis": "PowerAnalysis sample_size",
         "evalstone.api": "aevaluate afit_cascade ascore evaluate fit_cascade score",
         "evalstone.results.calibration": "Calibration calibration_for list_calibrations",
         "evalstone.datasets": "Dataset load",
         "evalstone.results.run": "Run",
-        "evalstone.run.batch.options": "Batch",
+        "evalstone.run.batch.options": "BatchOptions",
         "evalstone.errors": (
             "BatchError BudgetExceeded JudgeDeclined DataError ProviderError EvalstoneError "
             "JudgeUnavailable JudgeError LedgerBusyError LedgerError MissingDependency OutcomeError "
@@ -297,7 +307,8 @@ _HOMES = {
         ),
         "evalstone._core.prompts": "Prompt",
         "evalstone.questions.base": "Answer Ask Question",
-        "evalstone.report.files": "read_run write_run",
+        "evalstone.results.files": "write_run",
+        "evalstone.run.saved": "read_run",
         "evalstone.scorers": (
             "AnswerRelevancy AnswerSimilarity Bias LLMClassifier Completeness ContentSimilarity ContextPosition "
             "ContextPrecision ContextRecall ContextRelevance ContextScorer ContextStatementRelevancy "
@@ -307,7 +318,9 @@ _HOMES = {
             "ToolCallAccuracy ToolCallAppropriateness Toxicity TrajectoryAccuracy TrajectoryJudge "
             "TrajectoryQuality TrajectoryWeights not_scorable"
         ),
-        "evalstone.judge_quality": "Asking Audit Auditing Edit Labelling aaudit acalibrate audit calibrate",
+        "evalstone.judge_quality.audit": "Audit AuditConfig aaudit audit",
+        "evalstone.judge_quality.calibrate": "JudgeOptions LabelConfig acalibrate calibrate",
+        "evalstone.judge_quality.perturbations": "Perturbation",
         "evalstone.types": (
             "ExpectedStep Failed JudgeCall Message Outcome Record Sample Score Skipped ToolCall Trajectory "
             "TrajectoryExpectation TrajectoryStep Usage"

@@ -3,78 +3,105 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from evalstone._core import sync
 from evalstone.datasets import Dataset, load
 from evalstone.errors import ConfigError, unknown
+from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.cascade import Cascade
 from evalstone.judges.fitting import CascadeFit, LabelledQuestion
 from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
+from evalstone.ledger.location import DEFAULT_LEDGER
 from evalstone.results.run import Run
-from evalstone.run.apply import apply
-from evalstone.run.batch.options import Batch
-from evalstone.run.budget import Budget, Stop
-from evalstone.run.plan import Plan, scorers_from
-from evalstone.run.runner import execute
-from evalstone.run.session import Asker
+from evalstone.run.batch.options import BatchOptions
+from evalstone.run.budget import Budget, StopSignal
+from evalstone.run.plan import Plan
+from evalstone.run.runner import execute, score_sample
+from evalstone.run.session import Recording, Session
+from evalstone.scorers import Scorer, parse_scorers
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
-DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
+Samples: TypeAlias = "Dataset | Iterable[Sample | Mapping[str, Any]] | str | Path | object"
+"""Sample values, dictionaries, a path (JSON, JSONL, CSV, Parquet), a table (pandas, polars, pyarrow, Hugging Face), or a
+Dataset."""
+ScorerSpec: TypeAlias = "str | Mapping[str, Any] | Scorer | type[Scorer]"
+"""A name such as "faithfulness" or "context_relevance(scale=10)", a table of name and parameters, or a Scorer."""
+JudgeSpec: TypeAlias = "str | Mapping[str, Any] | Judge"
+"""A name such as "lexical" or "openai/gpt-5.1", a table of settings, or a Judge."""
 
 
 def plan_for(
-    samples: Any,
-    scorers: Any,
+    samples: Samples,
+    scorers: ScorerSpec | Iterable[ScorerSpec],
     *,
-    judge: Any = "lexical",
+    judge: JudgeSpec = "lexical",
     mapping: Mapping[str, str] | None = None,
 ) -> Plan:
     """The plan of an evaluation, not yet checked. Arguments as for `evaluate`."""
     dataset = samples if isinstance(samples, Dataset) else load(samples, mapping=mapping)
-    return Plan(dataset, scorers_from(scorers), parse_judge(judge))
+    return Plan(dataset, parse_scorers(scorers), parse_judge(judge))
 
 
 async def aevaluate(
-    samples: Any,
-    scorers: Any,
+    samples: Samples,
+    scorers: ScorerSpec | Iterable[ScorerSpec],
     *,
-    judge: Any = "lexical",
+    judge: JudgeSpec = "lexical",
     concurrency: int = 32,
     ledger: str | Path | None = DEFAULT_LEDGER,
-    progress: bool = False,
+    progress: bool | None = None,
     mapping: Mapping[str, str] | None = None,
-    fresh: bool = False,
+    use_cache: bool = True,
     budget: float | None = None,
-    batch: bool | Batch = False,
-    stop: Stop | None = None,
+    batch: bool | BatchOptions = False,
+    stop: StopSignal | None = None,
     on_record: Callable[[Record], None] | None = None,
+    name: str = "",
+    tags: Iterable[str] = (),
 ) -> Run:
-    """Evaluate samples with scorers, and return the run.
+    """Evaluate samples with scorers.
 
-    samples: Sample values, dictionaries, a path (JSON, JSONL, CSV, Parquet), a table, or a Dataset. scorers: names such
-    as "faithfulness" or "context_relevance(scale=10)", Scorer values, evaluators. judge: "lexical" (no key, no
-    network), "openai/gpt-5.1" and the like, a table of settings, or a Judge. concurrency: judge calls under way at
-    once, at most. ledger: where answers and records are kept, so that nothing is paid for twice and the same call takes
-    up an unfinished run; None keeps nothing. progress: show a progress bar. mapping: sample field to column, where the
-    columns have names of your own. fresh: ask again what the ledger has. budget: US dollars that the run may pay at
-    most; it then ends with what it has. batch: ask through the provider's batch API, at half the price; the run ends
-    when everything is submitted, and the same call later goes on; `Batch(wait=True)` waits. stop: ends the run from
-    outside. on_record: called with each record. Raises ConfigError, before anything is asked, for whatever the caller
-    can mend.
+    Args:
+        samples: What to score: Sample values, dictionaries, a path, a table, or a Dataset.
+        scorers: One or more names, Scorer values or tables.
+        judge: Who answers the scorers' questions. "lexical" needs no key and no network.
+        concurrency: The most judge calls in flight at a time.
+        ledger: Where answers and records are kept, so that no call is paid for twice and an interrupted run resumes;
+            None keeps nothing.
+        progress: Whether to show a progress bar; by default only in terminals and notebooks.
+        mapping: Sample field to column name, for columns with names of your own.
+        use_cache: Whether answers in the ledger are used.
+        budget: US dollars that the run may cost; it ends with what it has when the next call does not fit.
+        batch: Ask through the provider's batch API, at half the price. The run ends when everything is submitted, and
+            the same call continues it later; `BatchOptions(wait=True)` waits.
+        stop: Ends the run from outside.
+        on_record: Called with each record.
+        name: A name for the run, to find it again.
+        tags: Tags for the run.
+
+    Returns:
+        The run, with a summary for each scorer and every record.
+
+    Raises:
+        ConfigError: Before anything is asked, for whatever the caller can fix.
+        RunAborted: When the judge no longer answers; finished records stay in the ledger.
+        LedgerError: When the ledger cannot be written.
     """
     plan = plan_for(samples, scorers, judge=judge, mapping=mapping)
     with contextlib.ExitStack() as stack:
         listeners = [on_record] if on_record is not None else []
-        if progress:
+        if _is_interactive() if progress is None else progress:
             from evalstone.report.progress import progress_bar  # noqa: PLC0415 - rich, which only a terminal needs
 
             listeners.append(stack.enter_context(progress_bar(plan.size)))
 
-        def tell(record: Record) -> None:
+        def notify(record: Record) -> None:
             for listener in listeners:
                 listener(record)
 
@@ -82,26 +109,37 @@ async def aevaluate(
             plan,
             ledger=ledger,
             concurrency=concurrency,
-            fresh=fresh,
+            use_cache=use_cache,
             budget=budget,
             batch=batch,
             stop=stop,
-            on_record=tell,
+            on_record=notify,
+            name=name,
+            tags=tuple(tags),
         )
 
 
 async def ascore(
-    scorer: Any,
+    scorer: ScorerSpec,
     sample: Sample | Mapping[str, Any] | None = None,
     *,
-    judge: Any = "lexical",
+    judge: JudgeSpec = "lexical",
     ledger: str | Path | None = None,
     **fields: Any,
 ) -> Record:
     """Score one sample: `await ascore("faithfulness", output="…", context=["…"])`.
 
-    The sample is given whole, or by its fields. The record holds the outcome (Score, Skipped or Failed) and the steps
-    behind it. Raises ConfigError for an unknown scorer, judge or field.
+    Args:
+        scorer: A name, a Scorer or a table.
+        sample: The sample as a whole; or give its fields by name.
+        judge: Who answers the scorer's questions.
+        ledger: Where answers are kept and looked up; None keeps nothing.
+
+    Returns:
+        The record: its outcome is a Score, Skipped or Failed, its steps are the judge calls behind it.
+
+    Raises:
+        ConfigError: For an unknown scorer, judge or field.
     """
     for name in fields:
         if name not in ("id", *SAMPLE_FIELDS):
@@ -111,14 +149,10 @@ async def ascore(
     elif fields:
         raise ConfigError(f"give the sample whole or by its fields, not both (fields: {', '.join(fields)})")
     plan = plan_for([sample], [scorer], judge=judge)
-    if any(s.asks for s in plan.scorers):
+    if any(scorer.questions for scorer in plan.scorers):
         plan.judge.check()
-    async with contextlib.AsyncExitStack() as stack:
-        book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
-        await stack.enter_async_context(plan.judge.opened())
-        asker = Asker(plan.judge, ledger=book)
-        stack.push_async_callback(asker.close)
-        return await apply(plan.scorers[0], next(iter(plan.dataset)), asker)
+    async with open_session(plan.judge, ledger=ledger) as session:
+        return await score_sample(plan.scorers[0], next(iter(plan.dataset)), session)
 
 
 async def afit_cascade(
@@ -131,19 +165,38 @@ async def afit_cascade(
     concurrency: int = 32,
     budget: float | None = None,
 ) -> CascadeFit:
-    """Choose a cascade's threshold on labelled questions, and say what it comes to: see `Cascade.afit`.
+    """Choose a cascade's threshold on labeled questions; see `Cascade.afit`.
 
-    Both judges' answers are kept in the ledger, so that trying another wish asks nothing again, and neither does a run
-    with this cascade. Raises what `Cascade.afit` raises, and BudgetExceeded when the budget does not reach.
+    The answers of both judges are kept in the ledger, so that another fit, or a run with this cascade, asks nothing
+    again.
+
+    Raises:
+        BudgetExceeded: When the budget does not cover all labels. Otherwise as `Cascade.afit`.
     """
     cascade.check()
-    purse = None if budget is None else Budget(budget, cascade)
+    async with open_session(cascade, ledger=ledger, concurrency=concurrency, budget=budget) as session:
+        return await cascade.afit(
+            labels, accuracy=accuracy, escalated=escalated, ask=AskJudge(Recording(session).ask_member)
+        )
+
+
+@asynccontextmanager
+async def open_session(
+    judge: Judge, *, ledger: str | Path | None = None, concurrency: int = 32, budget: float | None = None
+) -> AsyncGenerator[Session]:
+    """A session with a judge, its ledger opened and closed."""
+    limit = None if budget is None else Budget(budget, judge)
     async with contextlib.AsyncExitStack() as stack:
-        book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
-        await stack.enter_async_context(cascade.opened())
-        asker = Asker(cascade, ledger=book, concurrency=concurrency, budget=purse)
-        stack.push_async_callback(asker.close)
-        return await cascade.afit(labels, accuracy=accuracy, escalated=escalated, put=asker.through)
+        store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
+        await stack.enter_async_context(judge.opened())
+        session = Session(judge, ledger=store, concurrency=concurrency, budget=limit)
+        stack.push_async_callback(session.close)
+        yield session
+
+
+def _is_interactive() -> bool:
+    """Whether standard error is a terminal, or the process a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 evaluate = sync.blocking(aevaluate)

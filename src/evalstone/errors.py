@@ -43,7 +43,7 @@ class DataError(ConfigError):
 
 
 class PromptError(ConfigError):
-    """A prompt template lacks a hole that it must have, or has one that nothing fills."""
+    """A prompt template lacks a placeholder that it must have, or has one that nothing fills."""
 
 
 class MissingDependency(ConfigError):

@@ -502,7 +502,7 @@ class JudgeCall:
     """One question behind a score and the answer it got.
 
     `cached` says that nothing was asked: the answer came from the ledger, or from another scorer in the same run.
-    `cost` is in US dollars, 0 for a cached answer, None when the price is unknown. `number` says which of several
+    `cost` is in US dollars, 0 for a cached answer, None when the price is unknown. `repeat_index` says which of several
     answers to the same question it is. Where the judge is made of judges, `members` are their own steps, whose usage
     and cost are part of this step's, and `detail` says how their answers became one.
     """
@@ -518,7 +518,7 @@ class JudgeCall:
     cached: bool = False
     reply: str | None = None
     alternatives: Mapping[str, float] | None = None
-    number: int = 0
+    repeat_index: int = 0
     members: tuple[JudgeCall, ...] = ()
     detail: Mapping[str, Any] | None = None
 

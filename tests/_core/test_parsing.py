@@ -4,7 +4,7 @@ import contextlib
 import json
 import math
 import time
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -154,7 +154,7 @@ def test_no_question_reads_an_answer_out_of_a_cut_off_reply(kind: Any):
     for whole in (json.dumps(question.example()), json.dumps(question.example(), indent=2)):
         for end in range(len(whole)):
             with pytest.raises((ReplyError, JudgeDeclined)):
-                question.read(whole[:end])
+                question.parse(whole[:end])
 
 
 @given(json_objects, json_objects)
@@ -228,20 +228,17 @@ def test_an_error_does_not_repeat_a_key_of_great_length():
         parse_json(f'{{"{key}": 1, "{key}": 2}}')
     assert len(str(raised.value)) < 200
     with pytest.raises(ReplyError) as raised:
-        numbered(str, {key: "a"}, 1, of="claim")
+        numbered({key: "a"}, 1, of="claim")
     assert len(str(raised.value)) < 200
-
-
-Word = Literal["high", "low"]
 
 
 def test_numbered_members_come_in_the_order_of_their_numbers():
     given = {"10": "low", **{str(n): "high" for n in range(9, 0, -1)}}
-    assert numbered(Word, given, 10, of="passage") == ("high",) * 9 + ("low",)  # pyright: ignore[reportArgumentType]
+    assert numbered(given, 10, of="passage") == ["high"] * 9 + ["low"]
 
 
 def test_a_list_of_the_right_length_is_read_as_numbered():
-    assert numbered(str, ["a", "b"], 2, of="claim") == ("a", "b")
+    assert numbered(["a", "b"], 2, of="claim") == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -263,37 +260,32 @@ def test_a_list_of_the_right_length_is_read_as_numbered():
 )
 def test_a_wrong_count_or_number_is_told(data: Any, count: int, told: str):
     with pytest.raises(ReplyError) as raised:
-        numbered(str, data, count, of="claim")
+        numbered(data, count, of="claim")
     assert told in str(raised.value)
 
 
 @pytest.mark.parametrize("data", [{}, []])
 def test_an_empty_collection_is_a_miscount(data: Any):
     with pytest.raises(ReplyError, match="3 claims, 0 verdicts; missing: 1, 2, 3"):
-        numbered(str, data, 3, of="claim")
-    assert numbered(str, data, 0, of="claim") == ()
-
-
-def test_a_member_of_the_wrong_shape_is_named_by_its_number():
-    with pytest.raises(ReplyError, match="rating 2: Input should be"):
-        numbered(str, {"1": "a", "2": 5}, 2, of="passage", what="rating")
+        numbered(data, 3, of="claim")
+    assert numbered(data, 0, of="claim") == []
 
 
 @given(st.integers(0, 30), st.dictionaries(st.integers(-2, 40).map(str), st.text(), max_size=31))
 def test_numbered_gives_exactly_one_member_for_each_item_or_nothing(count: int, data: dict[str, str]):
     try:
-        found = numbered(str, data, count, of="claim")
+        found = numbered(data, count, of="claim")
     except ReplyError:
         assert set(data) != {str(n) for n in range(1, count + 1)}
     else:
-        assert found == tuple(data[str(n)] for n in range(1, count + 1))
+        assert found == [data[str(n)] for n in range(1, count + 1)]
         assert len(data) == count
 
 
 def test_many_members_are_counted_without_delay():
     data = {str(number): "a" for number in range(1, 100_001)}
     started = time.process_time()
-    assert len(numbered(str, data, 100_000, of="claim")) == 100_000
+    assert len(numbered(data, 100_000, of="claim")) == 100_000
     assert time.process_time() - started < 3
 
 
@@ -322,7 +314,7 @@ VERIFY = VerifyClaims(claims=("c1", "c2"), context=("p1", "p2"))
 )
 def test_a_verdict_that_is_not_one_is_refused_and_named(reply: Any, told: str):
     with pytest.raises(ReplyError) as raised:
-        VERIFY.read(json.dumps(reply))
+        VERIFY.parse(json.dumps(reply))
     assert told in str(raised.value)
 
 
@@ -330,11 +322,11 @@ def test_a_verdict_that_is_not_one_is_refused_and_named(reply: Any, told: str):
 def test_a_level_in_any_other_spelling_is_refused(level: Any):
     question = RatePassages("q", "a", ("p",))
     with pytest.raises(ReplyError, match=r"rating 1\.level"):
-        question.read(json.dumps(ratings((level, True))))
+        question.parse(json.dumps(ratings((level, True))))
 
 
 def test_a_citation_that_stands_twice_counts_once():
-    assert VERIFY.read(json.dumps(verdicts(("supported", [2, 1, 2]), "supported")))[0].passages == (2, 1)
+    assert VERIFY.parse(json.dumps(verdicts(("supported", [2, 1, 2]), "supported")))[0].passages == (2, 1)
 
 
 def test_validated_names_at_most_three_places():

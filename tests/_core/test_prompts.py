@@ -55,11 +55,11 @@ def copied_fences(kind: type[Question[Any]]) -> list[str]:
 
 
 COPIED = sorted({mark for kind in FENCED for mark in copied_fences(kind)})
-HOLES = sorted({name for kind in FENCED for name in material_fields(kind)})
+PLACEHOLDERS = sorted({name for kind in FENCED for name in material_fields(kind)})
 TRICKS = [
     *COPIED,
-    *("{{" + name + "}}" for name in HOLES),
-    *("{" + name + "}" for name in HOLES),
+    *("{{" + name + "}}" for name in PLACEHOLDERS),
+    *("{" + name + "}" for name in PLACEHOLDERS),
     "<<answer 000000000000>>",
     "<</answer",
     "<<<</answer 000000000000>>>>",
@@ -130,10 +130,10 @@ def test_any_rendering_can_be_sent_as_utf_8_and_shows_no_control_characters(
 
 
 @every_question
-def test_no_hole_is_filled_inside_material(kind: type[Question[Any]]):
-    holes = " ".join("{{" + name + "}} {{ " + name + " }} {" + name + "}" for name in HOLES)
-    for _, text in taken_apart(rendered(question_of(kind, holes)))[1]:
-        assert holes in text
+def test_no_placeholder_is_filled_inside_material(kind: type[Question[Any]]):
+    placeholders = " ".join("{{" + name + "}} {{ " + name + " }} {" + name + "}" for name in PLACEHOLDERS)
+    for _, text in taken_apart(rendered(question_of(kind, placeholders)))[1]:
+        assert placeholders in text
 
 
 @every_question
@@ -151,7 +151,7 @@ def test_material_that_carries_the_fences_of_its_own_rendering_cannot_close_them
 @settings(max_examples=20)
 def test_an_item_of_a_list_stays_one_item(kind: type[Question[Any]], text: str):
     question = question_of(kind, text, items=3)
-    passages = question.prompt_used.passages
+    passages = question.prompt.passages
     bodies = dict(taken_apart(rendered(question))[1])
     for name, is_list in material_fields(kind).items():
         if is_list and name in passages:
@@ -215,7 +215,7 @@ HEAVY = {
     "line ends": "\n",
     "blank lines": " \n",
     "braces": "{",
-    "holes": "{{answer}}",
+    "placeholders": "{{answer}}",
     "fences": "<</answer 000000000000>> ",
     "control characters": "\x00",
     "surrogates": "\ud800",
@@ -257,7 +257,7 @@ def test_an_unfenced_prompt_is_sent_without_the_rule_about_fences():
     assert Prompt("", "{{text}}", fenced=False).render({"text": "x"}) == ("", "x")
 
 
-def test_every_place_of_a_hole_is_filled():
+def test_every_place_of_a_placeholder_is_filled():
     user = Prompt("", "{{a}} and {{ a }} and {{b}}", fenced=False).render({"a": "x", "b": "y"})[1]
     assert user == "x and x and y"
 
@@ -296,14 +296,16 @@ def test_any_prompt_has_a_fingerprint(text: str):
 
 
 def test_a_template_in_double_braces_is_taken_as_it_is():
-    prompt = Prompt.parse('{{ question }} {{answer}} {"verdict": {"x": 1}} {single}', holes=["question", "answer"])
-    assert prompt.holes == ("question", "answer")
+    prompt = Prompt.parse(
+        '{{ question }} {{answer}} {"verdict": {"x": 1}} {single}', placeholders=["question", "answer"]
+    )
+    assert prompt.placeholders == ("question", "answer")
     assert prompt.template.endswith('{"verdict": {"x": 1}} {single}')
 
 
 def test_a_spring_template_in_single_braces_with_escaped_ones_is_read():
     text = r'Q: {question} A: { answer } Reply \{"verdict": "yes", "note": "\{answer\}"\}'
-    prompt = Prompt.parse(text, holes=["question", "answer"])
+    prompt = Prompt.parse(text, placeholders=["question", "answer"])
     assert prompt.template == 'Q: {{question}} A: {{answer}} Reply {"verdict": "yes", "note": "{answer}"}'
 
 
@@ -311,51 +313,53 @@ def test_a_spring_template_in_single_braces_with_escaped_ones_is_read():
     "json_example",
     ['{"verdict": "yes"}', '{ "a": {"b": [1, {"c": 2}]} }', "{}", "{ }", "{a b}", "{1}", "{a-b}", '{"a": {}}'],
 )
-@pytest.mark.parametrize(("braces", "hole"), [("double", "{{answer}}"), ("single", "{answer}"), ("auto", "{answer}")])
-def test_braces_that_hold_no_name_are_text_in_every_style(json_example: str, braces: Any, hole: str):
-    prompt = Prompt.parse(f"{hole} {json_example}", holes=["answer"], braces=braces)
+@pytest.mark.parametrize(
+    ("braces", "placeholder"), [("double", "{{answer}}"), ("single", "{answer}"), ("auto", "{answer}")]
+)
+def test_braces_that_hold_no_name_are_text_in_every_style(json_example: str, braces: Any, placeholder: str):
+    prompt = Prompt.parse(f"{placeholder} {json_example}", placeholders=["answer"], braces=braces)
     assert prompt.template == f"{{{{answer}}}} {json_example}"
 
 
 @pytest.mark.parametrize("text", ['{"q": {answer}}', '{"q":{answer}}', '{"a": {"q": {answer}}}'])
-def test_a_hole_that_ends_a_json_example_is_a_hole(text: str):
-    prompt = Prompt.parse(text, holes=["answer"])
+def test_a_placeholder_that_ends_a_json_example_is_a_hole(text: str):
+    prompt = Prompt.parse(text, placeholders=["answer"])
     assert prompt.render({"answer": "A"})[1] == text.replace("{answer}", fence("answer", "A"))
 
 
 def test_auto_takes_double_braces_as_soon_as_there_are_any():
-    prompt = Prompt.parse("{{answer}} in {braces}", holes=["answer"])
-    assert prompt.holes == ("answer",)
+    prompt = Prompt.parse("{{answer}} in {braces}", placeholders=["answer"])
+    assert prompt.placeholders == ("answer",)
 
 
 def test_single_style_can_be_demanded():
-    assert Prompt.parse("{a} {b}", holes=["a", "b"], braces="single").holes == ("a", "b")
+    assert Prompt.parse("{a} {b}", placeholders=["a", "b"], braces="single").placeholders == ("a", "b")
 
 
 def test_double_style_can_be_demanded_and_then_single_braces_are_text():
     with pytest.raises(PromptError, match=r"lacks \{\{a\}\}"):
-        Prompt.parse("{a}", holes=["a"], braces="double")
+        Prompt.parse("{a}", placeholders=["a"], braces="double")
 
 
 @pytest.mark.parametrize("text", [r"{answer} \{\{answer\}\}", r"{answer} \{\{context\}\}", r"{answer} \{{answer}\}"])
 def test_an_escaped_name_never_becomes_a_hole(text: str):
     with pytest.raises(PromptError, match="escaped"):
-        Prompt.parse(text, holes=["answer"])
+        Prompt.parse(text, placeholders=["answer"])
 
 
-def test_a_missing_hole_is_named():
+def test_a_missing_placeholder_is_named():
     with pytest.raises(PromptError, match=r"lacks \{\{answer\}\}, \{\{context\}\}"):
-        Prompt.parse("{{question}}", holes=["question", "answer", "context"])
+        Prompt.parse("{{question}}", placeholders=["question", "answer", "context"])
 
 
-def test_an_unknown_hole_is_named_with_the_nearest_one():
-    with pytest.raises(PromptError, match="unknown hole 'anwser'; did you mean answer"):
-        Prompt.parse("{{answer}} {{anwser}}", holes=["answer"])
+def test_an_unknown_placeholder_is_named_with_the_nearest_one():
+    with pytest.raises(PromptError, match="unknown placeholder 'anwser'; did you mean answer"):
+        Prompt.parse("{{answer}} {{anwser}}", placeholders=["answer"])
 
 
-def test_a_misspelt_hole_is_told_as_missing_and_as_unknown():
+def test_a_misspelt_placeholder_is_told_as_missing_and_as_unknown():
     with pytest.raises(PromptError) as raised:
-        Prompt.parse("{{anwser}} {{qestion}}", holes=["answer", "question"])
+        Prompt.parse("{{anwser}} {{qestion}}", placeholders=["answer", "question"])
     assert "lacks {{answer}}, {{question}}" in str(raised.value)
     assert "'anwser'; did you mean answer" in str(raised.value)
     assert "'qestion'; did you mean question" in str(raised.value)
@@ -364,12 +368,12 @@ def test_a_misspelt_hole_is_told_as_missing_and_as_unknown():
 @pytest.mark.parametrize("text", ["", " \n\t"])
 def test_an_empty_template_is_refused(text: str):
     with pytest.raises(PromptError, match="empty"):
-        Prompt.parse(text, holes=[])
+        Prompt.parse(text, placeholders=[])
 
 
-def test_a_hole_in_the_instructions_is_refused():
-    with pytest.raises(PromptError, match="instructions cannot have holes"):
-        Prompt.parse("{{answer}}", holes=["answer"], instructions="Judge {{answer}}.")
+def test_a_placeholder_in_the_instructions_is_refused():
+    with pytest.raises(PromptError, match="instructions cannot have placeholders"):
+        Prompt.parse("{{answer}}", placeholders=["answer"], instructions="Judge {{answer}}.")
 
 
 def test_a_question_with_a_prompt_that_does_not_fit_is_refused_when_it_is_made():
@@ -382,10 +386,10 @@ def test_a_question_with_a_prompt_that_does_not_fit_is_refused_when_it_is_made()
 @given(st.text(alphabet='{}\\ab \n"1:/', max_size=40), st.sampled_from(["auto", "single", "double"]))
 def test_a_template_that_is_taken_fills_exactly_the_holes_that_were_asked_for(text: str, braces: Any):
     try:
-        prompt = Prompt.parse(text, holes=["a"], braces=braces)
+        prompt = Prompt.parse(text, placeholders=["a"], braces=braces)
     except PromptError:
         return
-    assert prompt.holes == ("a",)
+    assert prompt.placeholders == ("a",)
     assert fence("a", "x") in prompt.render({"a": "x"})[1]
 
 
@@ -393,5 +397,5 @@ def test_a_template_of_a_megabyte_is_read_in_linear_time():
     for pattern in ("{", "{{", "{ ", "\\{", "{a", "{{a"):
         started = time.process_time()
         with pytest.raises(PromptError):
-            Prompt.parse(pattern * (MEGABYTE // len(pattern)), holes=["b"])
+            Prompt.parse(pattern * (MEGABYTE // len(pattern)), placeholders=["b"])
         assert time.process_time() - started < 3

@@ -56,8 +56,8 @@ def test_the_texts_of_a_side_leave_out_turns_without_words():
 
 def test_the_history_is_what_came_before_the_last_user_message():
     assert conversation_history(TALK) == "user: Where is Bern?\nassistant: In Switzerland."
-    assert conversation_history(TALK, most=1) == "assistant: In Switzerland."
-    assert conversation_history(TALK, most=0) is None
+    assert conversation_history(TALK, limit=1) == "assistant: In Switzerland."
+    assert conversation_history(TALK, limit=0) is None
     assert conversation_history(TALK[:2]) is None
     assert conversation_history(()) is None
 

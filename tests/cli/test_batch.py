@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.batch_serving import BatchServer, serving_batches
+from tests.cli.conftest import Evalstone
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 
@@ -33,7 +34,8 @@ def server(tmp_path: Path) -> Generator[BatchServer]:
 @pytest.fixture
 def start(tmp_path: Path, server: BatchServer) -> Callable[..., subprocess.Popen[str]]:
     def call(*options: str) -> subprocess.Popen[str]:
-        environment = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{server.url}/v1"}
+        inherited = {name: os.environ[name] for name in ("PATH", "PYTHONPYCACHEPREFIX")}
+        environment = {**inherited, "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{server.url}/v1"}
         arguments = [*COMMAND, "--judge", "openai/gpt-4o", "--batch", *options]
         pipe = subprocess.PIPE
         return subprocess.Popen(arguments, cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True)
@@ -61,18 +63,19 @@ def test_a_run_submits_and_leaves_and_the_same_command_goes_on_until_it_is_compl
 ) -> None:
     for number in range(2):
         code, out, err = ended(start("--out", "res"))
-        assert (code, err) == (3, "")
-        assert f"data.jsonl: waiting for batch batch_{number} (3 submitted just now)" in out
-        assert "0 of 3 outcomes are in l.db" in out
-        assert (
-            "  evalstone run data.jsonl -s faithfulness --ledger l.db --judge openai/gpt-4o --batch --out res\n" in out
+        assert (code, out) == (3, "")
+        assert err.startswith(f"waiting for batch batch_{number} (3 submitted just now)")
+        assert "0 of 3 results are saved in l.db" in err
+        assert err.endswith(
+            "\nevalstone run data.jsonl -s faithfulness --ledger l.db --judge openai/gpt-4o --batch --out res\n"
         )
         assert not (tmp_path / "res" / "records.jsonl").exists()
         server.finish()
     code, out, _ = ended(start("--out", "res"))
     assert code == 0
-    assert "6 questions asked, 0 cached" in out
-    assert "cost $0.0012" in out
+    summary = json.loads((tmp_path / "res" / "summary.json").read_text())
+    assert [(line["questions"], line["cached"]) for line in summary["scorers"]] == [(6, 0)]
+    assert summary["cost"] == pytest.approx(0.0012)
     assert len((tmp_path / "res" / "records.jsonl").read_text().splitlines()) == SAMPLES
 
 
@@ -81,9 +84,9 @@ def test_ctrl_c_while_a_run_waits_leaves_the_batch_to_the_next_call(server: Batc
     assert process.stderr is not None
     assert process.stderr.readline() == "waiting for batch batch_0 (3 submitted just now)\n"
     process.send_signal(signal.SIGINT)
-    code, out, err = ended(process)
+    code, _, err = ended(process)
     assert code == 130
-    assert "waiting for batch_0" in out
+    assert "waiting for batch_0" in err
     assert "Traceback" not in err
     server.holding = False
     server.finish()
@@ -97,18 +100,17 @@ def test_a_run_that_is_killed_while_it_submits_pays_for_nothing_twice(server: Ba
     until(lambda: bool(server.batches))
     process.kill()
     process.communicate(timeout=30)
-    code, out, _ = ended(start())
+    code, _, err = ended(start())
     assert code == 3
-    assert "waiting for batch batch_0 (0 of 3 done)" in out
+    assert "waiting for batch batch_0 (0 of 3 done)" in err
     assert len(server.batches) == 1
 
 
-def test_a_dry_run_tells_the_batch_price_and_needs_no_key(start: Start, tmp_path: Path) -> None:
+def test_a_dry_run_tells_the_batch_price_and_needs_no_key(server: BatchServer, evalstone: Evalstone) -> None:
     told: list[str] = []
     for option in ("--batch", "--quiet"):
-        arguments = [*COMMAND, "--judge", "openai/gpt-4o", "--dry-run", option]
-        environment = {"PATH": os.environ["PATH"]}
-        done = subprocess.run(arguments, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        done = evalstone(*COMMAND[3:], "--judge", "openai/gpt-4o", "--dry-run", option)
+        assert done.returncode == 0, done.stderr
         told.append(" ".join(done.stdout.split()))
     halved, whole = (float(text.partition("about $")[2].split(" ")[0].rstrip(",;")) for text in told)
     assert halved == pytest.approx(whole / 2, abs=1e-4)
@@ -119,17 +121,14 @@ def test_a_dry_run_tells_the_batch_price_and_needs_no_key(start: Start, tmp_path
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--judge", "openai/gpt-4o", "--wait"], "--wait goes with --batch"),
+        (["--judge", "openai/gpt-4o", "--wait"], "--wait requires --batch"),
         (["--judge", "openai/gpt-4o", "--batch"], "set the environment variable OPENAI_API_KEY"),
     ],
 )
 def test_what_does_not_go_together_is_refused(
-    server: BatchServer, tmp_path: Path, options: list[str], told: str
+    server: BatchServer, evalstone: Evalstone, options: list[str], told: str
 ) -> None:
-    environment = {"PATH": os.environ["PATH"]}
-    done = subprocess.run(
-        [*COMMAND, *options], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    done = evalstone(*COMMAND[3:], *options)
     assert done.returncode == 2
     assert told in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -17,7 +17,7 @@ from tests.serving import Response, Server, completion, obliging, serving
 
 SAMPLES = 30
 CONCURRENCY = 4
-MOMENTS = 20
+MOMENTS = 10
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 
@@ -44,10 +44,12 @@ def interrupted(folder: Path, server: Server, after: int, *signs: signal.Signals
         deadline = time.monotonic() + 60
         while len(server.requests) < wanted and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)
+        told = ""
         for sign in signs:
             process.send_signal(sign)
-            time.sleep(0.01)
-        _, told = process.communicate(timeout=30)
+            while sign == signal.SIGINT and "Ctrl-C again" not in told and process.stderr is not None:
+                told += process.stderr.readline()  # signals that come too soon after each other are one
+        told += process.communicate(timeout=30)[1]
     finally:
         process.kill()
     return process.returncode, told
@@ -70,12 +72,12 @@ def test_ctrl_c_ends_what_is_under_way_and_nothing_of_it_is_lost(tmp_path: Path)
     with serving(slow) as server:
         code, told = interrupted(tmp_path, server, 25, signal.SIGINT)
         assert code == 130
-        assert "the same command goes on from there" in told
+        assert "rerun the same command to resume" in told
         assert "Traceback" not in told
         assert not (tmp_path / "res" / "records.jsonl").exists()
         done = finished(tmp_path, server)
         assert done.returncode == 0, done.stderr
-        assert "taken over from an unfinished run" in done.stdout
+        assert json.loads((tmp_path / "res" / "summary.json").read_text())["resumed"] > 0
         assert len(server.requests) == 2 * SAMPLES
     assert outcomes(tmp_path) == WHOLE
 
@@ -93,7 +95,7 @@ def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
     assert outcomes(tmp_path) == WHOLE
 
 
-def test_a_run_killed_at_twenty_random_moments_gives_the_numbers_of_an_undisturbed_one(tmp_path: Path) -> None:
+def test_a_run_killed_at_ten_random_moments_gives_the_numbers_of_an_undisturbed_one(tmp_path: Path) -> None:
     samples = 150
     write_data(tmp_path, samples)
     rng = random.Random(7)
@@ -115,15 +117,15 @@ def test_a_spent_budget_ends_the_run_well_with_a_part_and_its_interval(tmp_path:
         'data = "data.jsonl"\nscorers = ["faithfulness"]\nledger = "l.db"\nout = "res"\nconcurrency = 2\n'
     )
     with serving() as server:
-        judge = f'[judge]\nmodel = "vllm/test"\nbase_url = "{server.url}"\nprice = [1.0, 1.0]\n'
+        judge = f'[judge]\nmodel = "vllm/test"\nbase_url = "{server.url}"\nprices = [1.0, 1.0]\n'
         with (tmp_path / "eval.toml").open("a") as file:
             file.write(judge)
         arguments = [sys.executable, "-m", "evalstone", "run", "eval.toml", "--budget"]
         part = subprocess.run([*arguments, "0.005"], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert part.returncode == 3, part.stdout + part.stderr
         assert "of 30 samples" in part.stdout
-        assert "the budget of $0.005 is spent" in part.stdout
-        assert "\n  evalstone run eval.toml --budget 0.005\n" in part.stdout
+        assert part.stderr.startswith("The run is incomplete: the budget of $0.005 is spent")
+        assert "with a higher --budget to resume" in part.stderr
         summary = json.loads((tmp_path / "res" / "summary.json").read_text())
         assert 0 < summary["scorers"][0]["scored"] < SAMPLES
         assert 0 < summary["cost"] <= 0.005
@@ -142,5 +144,5 @@ def test_a_judge_that_fails_every_time_ends_the_run_with_one_message(tmp_path: P
         assert len(server.requests) < 100
     assert done.returncode == 3
     assert "failed on each of the first 10 questions" in done.stderr
-    assert "the same command goes on from there" in done.stderr
-    assert len(done.stderr.splitlines()) == 2
+    assert "rerun the same command to resume" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -45,8 +45,8 @@ def scored(scorer: Scorer, sample: Sample, *replies: Any) -> Outcome:
 def test_a_scorer_has_the_name_and_the_needs_of_its_evaluator(kind: type[JudgeEvaluator]) -> None:
     scorer = kind().as_scorer()
     assert scorer.name == kind.name
-    assert scorer.needs == NEEDS[kind.name]
-    assert scorer.asks
+    assert scorer.required_fields == NEEDS[kind.name]
+    assert scorer.questions
 
 
 @every

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from evalstone.compat.spring import ClaimCheck, EvaluationRequest, FactCheckingEvaluator
-from evalstone.compat.spring.fact_checking import best, worst
+from evalstone.compat.spring import EvaluationRequest, FactCheckingEvaluator
 from evalstone.errors import ConfigError
 from evalstone.judges import ScriptedJudge
 from evalstone.questions.base import Question
 from evalstone.questions.verdict import Choice, ClaimSupported, MiniCheck
+from evalstone.scorers.rag.graded import ClaimCheck, best, lowest_support
 
 TEXT = "Ada was born in 1815. She was born in London. She wrote notes."
 REQUEST = EvaluationRequest(data_list=["Ada Lovelace, born 1815.", "Born in London."], response_content=TEXT)
@@ -118,6 +118,8 @@ def test_the_best_chunk_and_the_worst_claim_decide() -> None:
     assert best([no, undecided, yes]) is yes
     assert best([no, undecided]) is undecided
     assert best([no]) is no
-    assert worst(["yes", "undecided", "no"]) == 0
-    assert worst(["yes", "undecided"]) is None
-    assert worst(["yes"]) == 1
+    checks = [ClaimCheck("a", "yes"), ClaimCheck("b", "undecided"), ClaimCheck("c", "no")]
+    assert lowest_support(checks) == 0
+    assert lowest_support(checks[:2]) is None
+    assert lowest_support(checks[:1]) == 1
+    assert lowest_support([ClaimCheck("a", "yes", probability=0.9), ClaimCheck("b", "no", probability=0.2)]) == 0.2

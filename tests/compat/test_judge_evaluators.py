@@ -64,7 +64,7 @@ def test_the_metadata_says_how_it_came_about(kind: type[JudgeEvaluator]) -> None
     assert told["status"] == "passed"
     assert told["decided"] is True
     assert told["judge"] == "scripted"
-    assert told["prompt"] == judge.asked[0].prompt_used.fingerprint
+    assert told["prompt"] == judge.asked[0].prompt.fingerprint
     assert told["questions"] == (judge.asked[0].fingerprint,)
     assert told["replies"][0].startswith("{")
     assert told["usage"] == Usage(requests=1)
@@ -233,7 +233,7 @@ class Declining(Judge):
     def identity(self) -> str:
         return "declining"
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
         raise JudgeDeclined("not my language", reply="pardon")
 
 
@@ -308,7 +308,7 @@ class Slow(Judge):
 
         return entered()
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
         self.waiting += 1
         self.most = max(self.most, self.waiting)
         text = str(question.inputs()["answer"])
@@ -318,7 +318,7 @@ class Slow(Judge):
             raise JudgeError("out of reach")
         self.finished += 1
         reply = f'{{"reason": "{text}", "verdict": "yes"}}'
-        return Answer(value=question.read(reply), judge=self.identity, reply=reply)
+        return Answer(value=question.parse(reply), judge=self.identity, reply=reply)
 
 
 MANY = [replace(REQUEST, response_content="x" * number) for number in range(1, 21)]

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
-from evalstone.judge_quality.effects import Effect, Scale, Scores, adjusted, effect
-from evalstone.judge_quality.perturbations import AGAIN, EDITS
+from evalstone.judge_quality.effects import Effect, Scores, corrected, effect
+from evalstone.judge_quality.perturbations import PERTURBATIONS, REPEAT
 
-HOW = Scale("faithfulness@1", 1.0, 0.5)
-PADDED, PRAISED, ORDER = EDITS["padded"], EDITS["canary_checked"], EDITS["passages_reversed"]
+HOW: dict[str, Any] = {"scorer": "faithfulness@1", "scale": 1.0, "threshold": 0.5}
+PADDED, PRAISED, ORDER = (
+    PERTURBATIONS["verbosity"],
+    PERTURBATIONS["injection_checked"],
+    PERTURBATIONS["passages_reversed"],
+)
 
 
 def scores(*values: float | None) -> dict[str, float | None]:
@@ -16,12 +21,12 @@ def scores(*values: float | None) -> dict[str, float | None]:
 
 
 def found(plain: Scores, edited: Scores, again: Scores | None = None) -> Effect:
-    return effect(PADDED, plain, edited, plain if again is None else again, HOW)
+    return effect(PADDED, plain, edited, plain if again is None else again, **HOW)
 
 
 def test_flips_are_verdicts_that_change_and_moves_are_more_than_a_tenth():
     one = found(scores(0.4, 0.6, 0.9, 0.5, 0.2), scores(0.6, 0.4, 0.75, 0.5, 0.3))
-    assert (one.n, one.raised, one.lowered, one.flipped, one.moved) == (5, 1, 1, 2, 3)
+    assert (one.n, one.raised, one.lowered, one.flipped, one.changed) == (5, 1, 1, 2, 3)
     assert one.flips is not None
     assert (one.flips.mean, one.flips.n) == (0.4, 5)
     # Wilson's interval of 2 of 5
@@ -42,7 +47,7 @@ def test_samples_without_an_unedited_score_are_left_out_and_lost_scores_are_coun
 
 def test_an_edit_without_any_pair_has_no_numbers():
     one = found(scores(0.9), {"0": None})
-    assert (one.n, one.lost, one.flips, one.shift, one.shift_p, one.flips_p, one.swayed) == (
+    assert (one.n, one.lost, one.flips, one.shift, one.shift_p, one.flips_p, one.affected) == (
         0, 1, None, None, None, None, "",
     )  # fmt: skip
 
@@ -53,39 +58,39 @@ def test_a_shift_of_every_sample_is_more_than_chance():
     assert one.shift_p == pytest.approx(2 / 2**12)
     # as is McNemar's: 12 flips against none
     assert one.flips_p == pytest.approx(2 / 2**12)
-    assert one.swayed == "down"
+    assert one.affected == "down"
 
 
 def test_flips_both_ways_unsettle_without_a_shift():
     one = found(scores(*[0.4, 0.6] * 8), scores(*[0.6, 0.4] * 8))
     assert one.shift is not None
     assert one.shift.mean == pytest.approx(0)
-    assert one.swayed == "unsettled"
+    assert one.affected == "inconsistent"
 
 
-def test_flips_that_are_as_frequent_when_asked_again_are_chance():
+def test_flips_that_are_as_frequent_when_repeat_are_chance():
     plain, noisy = scores(*[0.4, 0.6] * 8), scores(*[0.6, 0.4] * 8)
     assert found(plain, noisy, noisy).flips_p == 1
     assert found(plain, noisy, {}).flips_p is None
 
 
 def test_asking_again_is_the_measure_and_is_not_tested():
-    one = effect(AGAIN, scores(*[0.9] * 12), scores(*[0.1] * 12), {}, HOW)
-    assert (one.flipped, one.shift_p, one.flips_p, one.swayed) == (12, None, None, "")
+    one = effect(REPEAT, scores(*[0.9] * 12), scores(*[0.1] * 12), {}, **HOW)
+    assert (one.flipped, one.shift_p, one.flips_p, one.affected) == (12, None, None, "")
 
 
 def test_p_values_are_adjusted_together():
     plain, down = scores(*[0.9] * 12), scores(*[0.4] * 12)
-    raw = [effect(PADDED, plain, down, plain, HOW), effect(ORDER, plain, plain, plain, HOW)]
-    one, other = adjusted([effect(AGAIN, plain, plain, {}, HOW), *raw])[1:]
+    raw = [effect(PADDED, plain, down, plain, **HOW), effect(ORDER, plain, plain, plain, **HOW)]
+    one, other = corrected([effect(REPEAT, plain, plain, {}, **HOW), *raw])[1:]
     # four tests: the two small ones are taken times 4 and, being equal, not less
     assert (one.shift_p, one.flips_p) == (pytest.approx(4 * 2 / 2**12), pytest.approx(4 * 2 / 2**12))
     assert (other.shift_p, other.flips_p) == (1, 1)
 
 
 def test_a_judge_obeys_when_praise_that_is_asked_for_is_given():
-    one = dataclasses.replace(effect(PRAISED, scores(*[0.1] * 12), scores(*[0.9] * 12), scores(*[0.1] * 12), HOW))
-    assert one.swayed == "up"
-    assert one.obeyed(lower_is_better=False)
-    assert not one.obeyed(lower_is_better=True)
-    assert not dataclasses.replace(one, edit=PADDED).obeyed(lower_is_better=False)
+    one = dataclasses.replace(effect(PRAISED, scores(*[0.1] * 12), scores(*[0.9] * 12), scores(*[0.1] * 12), **HOW))
+    assert one.affected == "up"
+    assert one.follows_injection(lower_is_better=False)
+    assert not one.follows_injection(lower_is_better=True)
+    assert not dataclasses.replace(one, perturbation=PADDED).follows_injection(lower_is_better=False)

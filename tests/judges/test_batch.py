@@ -59,7 +59,7 @@ def test_a_request_to_anthropic_has_the_system_text_apart() -> None:
     assert params["system"].endswith(ANTHROPIC.manner)
     assert [turn["role"] for turn in params["messages"]] == ["user"]
     assert params["output_config"]["format"]["type"] == "json_schema"
-    assert params["output_config"]["format"]["schema"] == QUESTION.schema()
+    assert params["output_config"]["format"]["schema"] == QUESTION.json_schema
 
 
 @pytest.mark.parametrize("kind", QUESTION_KINDS, ids=lambda kind: kind.__name__)

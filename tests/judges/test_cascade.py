@@ -46,7 +46,7 @@ class Raising(Judge):
     def identity(self) -> str:
         return "raising"
 
-    async def answer(self, question: Question[Any]) -> Answer[Any]:
+    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
         raise self.error
 
 
@@ -253,12 +253,12 @@ def test_as_many_labelled_questions_are_asked_at_once_as_the_caller_allows() -> 
     class Counting(Raising):
         now = most = 0
 
-        async def answer(self, question: Question[Any]) -> Answer[Any]:
+        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
             self.now += 1
             self.most = max(self.most, self.now)
             await asyncio.sleep(0.01)
             self.now -= 1
-            return Answer(value=question.read("yes"), judge="raising", reply="yes")
+            return Answer(value=question.parse("yes"), judge="raising", reply="yes")
 
     labels = [LabelledQuestion(ClaimSupported(claim=str(n), context=("p",)), True) for n in range(60)]
     for concurrency in (3, 40):
@@ -312,13 +312,13 @@ def test_confidences_of_verdicts_themselves_divide_a_question() -> None:
         confidence: float | None = None
 
     class Sure(Judge):
-        costly = False
+        cacheable = False
 
         @property
         def identity(self) -> str:
             return "sure"
 
-        async def answer(self, question: Question[Any]) -> Answer[Any]:
+        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
             said: Any = tuple(Verdict(c, "supported", confidence=s) for c, s in (("x", 0.9), ("y", 0.2), ("z", 0.8)))
             return Answer(value=said, judge="sure", confidence=0.2)
 

@@ -17,7 +17,7 @@ from evalstone._core.json import to_jsonable
 from evalstone.api import evaluate, plan_for
 from evalstone.errors import ConfigError, JudgeDeclined
 from evalstone.judges import ScriptedJudge
-from evalstone.judges.base import Judge, leaves, put_directly
+from evalstone.judges.base import AskJudge, Judge, leaves
 from evalstone.questions import Explain, ListClaims, VerifyClaims
 from evalstone.questions.base import Answer, Question
 from evalstone.run.budget import Budget
@@ -38,7 +38,7 @@ def replies(question: Question[Any]) -> Any:
 
 
 def model(url: str, **settings: Any) -> ModelJudge:
-    return ModelJudge("vllm/x", base_url=url, price=(1.0, 2.0), deadline=5.0, **settings)
+    return ModelJudge("vllm/x", base_url=url, prices=(1.0, 2.0), deadline=5.0, **settings)
 
 
 def scripted(name: str = "scripted") -> ScriptedJudge:
@@ -109,10 +109,10 @@ def test_a_judge_cannot_be_changed(judge: Judge) -> None:
 def test_a_judge_pickles_and_copies_as_the_same_judge(judge: Judge) -> None:
     for twin in (pickle.loads(pickle.dumps(judge)), copy.deepcopy(judge)):
         assert type(twin) is type(judge)
-        assert (twin.identity, repr(twin), twin.costly, twin.note) == (
+        assert (twin.identity, repr(twin), twin.cacheable, twin.note) == (
             judge.identity,
             repr(judge),
-            judge.costly,
+            judge.cacheable,
             judge.note,
         )
         assert answered(twin).judge == judge.identity
@@ -167,11 +167,19 @@ def test_an_answers_members_are_steps_whose_usage_and_cost_add_up(judge: Judge) 
         assert {leaf.judge for step in answer.members for leaf in step.leaves()} <= known
 
 
-@every_judge
-def test_an_answer_through_put_is_the_same(judge: Judge) -> None:
+@pytest.mark.parametrize(
+    "kind", [kind for kind in JUDGES if "panel" in kind or kind in ("cascade", "self_consistency")]
+)
+def test_a_composite_gives_the_same_answer_through_any_way_to_its_members(judge: Judge) -> None:
+    async def through(member: Judge, question: Question[Any], repeat: int) -> Answer[Any]:
+        return await member.answer(question, repeat)
+
     async def work() -> Answer[Any]:
         async with judge.opened():
-            return await judge.answer_through(QUESTION, put_directly)
+            ask = AskJudge(through)
+            answer = await judge.combine(QUESTION, ask)
+            assert ask.calls
+            return answer
 
     assert asyncio.run(work()).value == answered(judge).value
 
@@ -206,10 +214,10 @@ def test_opening_nests_and_closes(judge: Judge) -> None:
 def test_the_trouble_met_and_the_room_are_told(judge: Judge) -> None:
     async def work() -> Any:
         async with judge.opened():
-            return judge.met()
+            return judge.warnings()
 
     assert dict(asyncio.run(work())) == {}
-    assert min(judge.room.tokens, judge.room.items) >= 1
+    assert min(judge.context_limits.tokens, judge.context_limits.items) >= 1
     judge.check()
 
 
@@ -223,7 +231,7 @@ def test_a_run_scores_with_and_without_a_ledger_and_asks_nothing_again(judge: Ju
     assert to_jsonable(outcomes[0]) == to_jsonable(outcomes[1]) == to_jsonable(outcomes[2])
     assert first.judge == again.judge == judge.identity
     assert again.cost == 0
-    if judge.costly:
+    if judge.cacheable:
         assert first.cost is not None
         assert first.cost > 0
 
@@ -233,13 +241,13 @@ def test_a_dry_run_counts_the_calls_of_the_run_and_knows_their_price(judge: Judg
     plan = plan_for([SAMPLE], ["faithfulness"], judge=judge)
     guess = asyncio.run(estimate(plan))
     assert guess.judge == judge.identity
-    if judge.costly:
+    if judge.cacheable:
         assert guess.cost is not None
         assert guess.cost > 0
     else:
         assert guess.cost == 0
     run = evaluate([SAMPLE], ["faithfulness"], judge=judge, ledger=None, budget=1.0)
-    costly = {leaf.identity for leaf in leaves(judge) if leaf.costly == judge.costly}
+    costly = {leaf.identity for leaf in leaves(judge) if leaf.cacheable == judge.cacheable}
     asked = sum(leaf.judge in costly for r in run.records for step in r.steps for leaf in step.leaves())
     assert guess.calls == asked
 

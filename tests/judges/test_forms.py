@@ -11,10 +11,9 @@ import pytest
 from evalstone._core.prompts import Prompt
 from evalstone.judges.providers.forms import settle_form
 from evalstone.judges.providers.logprobs import confidence_of
-from evalstone.judges.verdicts import is_votable
 from evalstone.judges.voting import Vote, VoteConfig
-from evalstone.questions.answer_form import AnswerForm
-from evalstone.questions.custom import AnswerAs
+from evalstone.questions.base import is_votable
+from evalstone.questions.custom import AnswerAs, AnswerForm
 
 PROMPT = Prompt("", "{{text}}")
 GIVEN = (("text", "x"),)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import time
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
@@ -13,15 +13,15 @@ from evalstone.errors import JudgeDeclined
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.questions import (
     ClaimVerdict,
-    CompareStatements,
-    Explain,
-    FindAnswers,
     FindUsefulPassages,
     ListClaims,
     RatePassages,
     VerifyClaims,
 )
 from evalstone.questions.base import Answer, Question
+from evalstone.questions.verdict import AgreesWithContext, ClaimSupported, CorrectAgainstReference
+from evalstone.types import NO_USAGE
+from tests.fakes import QUESTION_KINDS, question_of
 
 A = TypeVar("A")
 
@@ -47,22 +47,47 @@ def test_the_judge_is_a_value_that_says_what_it_cannot_see():
     judge = LexicalJudge()
     assert judge == pickle.loads(pickle.dumps(judge)) == LexicalJudge()
     assert hash(judge) == hash(LexicalJudge())
-    assert judge.identity == "lexical@2"
-    assert not judge.costly
+    assert judge.identity == "lexical@3"
+    assert not judge.cacheable
     assert "not meaning" in judge.note
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        FindAnswers(text="Paris is in France.", questions=("Is Paris in France?",)),
-        CompareStatements(reference=("Paris.",), answer=("Paris.",)),
-        Explain(measure="faithfulness 0.5", evidence="none"),
-    ],
+ANSWERED = {
+    "list_claims",
+    "verify_claims",
+    "list_statements",
+    "judge_statements",
+    "rate_passages",
+    "find_useful_passages",
+    "claim_supported",
+    "agrees_with_context",
+    "correct_against_reference",
+}
+VERDICTS = (
+    ClaimSupported(claim="Paris is large.", context=TOWER),
+    AgreesWithContext(question="Is it?", answer="Paris is large.", context=TOWER),
+    CorrectAgainstReference(question="Is it?", answer="Paris is large.", reference="It is."),
 )
-def test_a_question_that_words_cannot_answer_is_refused_with_a_way_out(question: Question[Any]):
-    with pytest.raises(JudgeDeclined, match=f"cannot answer {question.kind} questions; name a model with --judge"):
-        asked(question)
+QUESTIONS = {
+    question.kind: question for question in (*(question_of(kind, "Ada.") for kind in QUESTION_KINDS), *VERDICTS)
+}
+
+
+@pytest.mark.parametrize("kind", sorted(QUESTIONS.keys() - ANSWERED))
+def test_a_question_that_words_cannot_answer_is_declined_with_advice(kind: str):
+    with pytest.raises(JudgeDeclined, match=f"cannot answer {kind} questions; name a model with --judge"):
+        asked(QUESTIONS[kind])
+
+
+@pytest.mark.parametrize("kind", sorted(ANSWERED))
+def test_an_answer_is_valid_without_a_call_and_names_its_judge(kind: str):
+    answer = asked(QUESTIONS[kind])
+    assert answer.judge == LexicalJudge().identity
+    assert (answer.reply, answer.usage, answer.cost) == (None, NO_USAGE, 0.0)
+    assert answer.confidence is None or 0.5 <= answer.confidence <= 1
+    if (alternatives := answer.alternatives) is not None:
+        assert sum(alternatives.values()) == pytest.approx(1)
+        assert alternatives[answer.value.verdict] == max(alternatives.values())
 
 
 def test_claims_are_the_sentences_that_assert_something():

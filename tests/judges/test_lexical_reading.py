@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from evalstone._core.text import words
 from evalstone.judges.lexical import LexicalJudge
-from evalstone.judges.lexical.boolean_fields import denied_words, flags_of, told_otherwise
-from evalstone.judges.lexical.language_check import outside_training
-from evalstone.judges.lexical.normalization import evened, fields, is_structured
-from evalstone.judges.lexical.opening_hours import hours_of, told_other_times
+from evalstone.judges.lexical.classifier import outside_training
+from evalstone.judges.lexical.model import shipped
+from evalstone.judges.lexical.normalization import evened, false_key, fields, is_structured
+from evalstone.judges.lexical.passages import prepared
 from evalstone.judges.lexical.tokens import numerals, stems_of
 from evalstone.questions import ClaimVerdict, VerifyClaims
 from evalstone.questions.verdict import ClaimSupported
@@ -86,11 +86,10 @@ def test_deep_or_broken_json_takes_no_more_than_seconds(text: str):
     [
         "Joe's has a parking lot.",
         "Joe's offers outdoor seating.",
-        "There is no garage at Joe's.",
-        "Joe's is open on Monday from 4:30 PM to 11 PM.",
+        "The parking lot at Joe's is large.",
     ],
 )
-def test_a_claim_that_fields_speak_against_is_contradicted(claim: str, source: str):
+def test_a_claim_that_states_a_false_field_is_contradicted(claim: str, source: str):
     found = verdict(claim, source)
     assert found.verdict == "contradicted"
     assert 'the source has "' in found.reason
@@ -109,29 +108,33 @@ def test_a_claim_that_fields_bear_out_is_supported(claim: str):
     assert verdict(claim, PLACE).verdict == "supported"
 
 
-def test_a_flag_is_named_by_what_sets_it_apart():
-    flags = flags_of(["parking garage: yes", "parking lot: no", "Take Out: yes", "stars: 4"])
-    assert [(sorted(flag.stems), flag.is_true) for flag in flags] == [
-        (["garag"], True),
-        (["lot"], False),
-        (["out", "tak"], True),
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("outdoor seating: no", "outdoor seating"),
+        ("hours lot: False", "hours lot"),
+        ("wifi: 'none'", "wifi"),
+        ("wifi: free", None),
+        ("Monday: closed", None),
+        ("is there any: note", None),
+        ("none", None),
+    ],
+)
+def test_a_field_is_false_when_its_value_says_no(line: str, key: str | None):
+    assert false_key(line) == key
+
+
+def test_a_false_field_is_recognized_by_the_words_that_no_other_line_has():
+    source = '{"parking garage": true, "parking lot": false, "Take Out": null, "stars": 4}'
+    fields = prepared((source,), shipped().lexicon).false_fields
+    assert [(field.line, sorted(field.stems)) for field in fields] == [
+        ("parking lot: false", ["lot"]),
+        ("Take Out: null", ["tak"]),
     ]
-    against = told_otherwise("No takeout.", frozenset(stems_of(("no", "takeout"))), flags)
-    assert [flag.line for flag in against] == ["Take Out: yes"]
 
 
-def test_what_is_denied_ends_at_a_turn_and_reaches_back_over_a_list():
-    assert {"garag", "lot"} <= denied_words("It has no garage or lot, but outdoor seating is available.")
-    assert "seat" not in denied_words("It has no garage or lot, but outdoor seating is available.")
-    assert {"garag", "valet"} <= denied_words("Lot parking is available, but garage and valet parking are not.")
-    assert "lot" not in denied_words("Lot parking is available, but garage and valet parking are not.")
-
-
-def test_days_and_times_are_paired_in_order():
-    hours = hours_of(["hours Monday: 9:0-17:0", "hours Saturday: 10:0-14:0"])
-    assert told_other_times("Open weekdays from 9 am to 5 pm and Saturday from 10 am to 2 pm.", hours) == ()
-    assert told_other_times("Open Monday through Saturday from 9 AM to 5 PM.", hours) == ("hours Saturday: 10:0-14:0",)
-    assert told_other_times("Open daily until 5 pm.", hours) == ()
+def test_prose_has_no_false_fields():
+    assert prepared(("Is there parking: no",), shipped().lexicon).false_fields == ()
 
 
 def test_a_number_in_words_lacks_nothing_where_its_figure_stands():

@@ -20,8 +20,8 @@ from evalstone.judges.providers.logprobs import alternatives, confidence_of, geo
 from evalstone.ledger import AsyncLedger
 from evalstone.questions import ClaimSupported, GradeGrounding, JudgeToolCalls, ListClaims, MiniCheck, VerifyClaims
 from evalstone.questions.base import Answer, LabelProbabilities
-from evalstone.questions.rating import Mark, MarkByCriterion
-from evalstone.run.session import Asker
+from evalstone.questions.rating import RateByCriterion, Rating
+from evalstone.run.session import Session
 from evalstone.scorers import GEval
 from tests.serving import Response, Server, completion, serving
 
@@ -92,21 +92,21 @@ def test_letters_of_several_bytes_split_over_tokens_do_not_move_the_place() -> N
     assert alternatives([*tokens, token("3", 0.5, {"2": 0.5}), token("}")], FIVE) == pytest.approx({"3": 0.5, "2": 0.5})
 
 
-QUESTION = MarkByCriterion((("output", "x"),), Prompt("Mark it.", "{{output}}"), levels=5, by_probability=True)
-PLAIN = MarkByCriterion((("output", "x"),), Prompt("Mark it.", "{{output}}"), levels=5)
+QUESTION = RateByCriterion((("output", "x"),), Prompt("Rating it.", "{{output}}"), levels=5, by_probability=True)
+PLAIN = RateByCriterion((("output", "x"),), Prompt("Rating it.", "{{output}}"), levels=5)
 TOKENS = spelt('{"reason": "r", "score": ', token("4", 0.6, {"5": 0.3}), "}")
 REPLY = completion(json.dumps({"reason": "r", "score": 4}), logprobs={"content": TOKENS})
 
 
-def answers(server: Server, *questions: MarkByCriterion, ledger: Path | None = None) -> list[Answer[Mark]]:
-    """What a model gives to questions through an asker, one after another."""
+def answers(server: Server, *questions: RateByCriterion, ledger: Path | None = None) -> list[Answer[Rating]]:
+    """What a model gives to questions through a session, one after another."""
     judge = ModelJudge("openai/gpt-4o-mini", base_url=server.url, api_key="k", deadline=5.0)
 
-    async def work() -> list[Answer[Mark]]:
+    async def work() -> list[Answer[Rating]]:
         async with contextlib.AsyncExitStack() as stack:
             book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger else None
-            asker = Asker(judge, ledger=book)
-            return [(await asker.put(question))[0] for question in questions]
+            session = Session(judge, ledger=book)
+            return [await session.ask(question) for question in questions]
 
     return asyncio.run(work())
 
@@ -118,7 +118,7 @@ def test_probabilities_are_asked_for_only_where_a_question_wants_them() -> None:
     assert not {"logprobs", "top_logprobs"} & set(server.requests[1])
     assert weighed.value.score == 4
     assert weighed.value.probabilities == pytest.approx({"4": 2 / 3, "5": 1 / 3})
-    assert plain.value == Mark(4, "r")
+    assert plain.value == Rating(4, "r")
     assert plain.alternatives is None
 
 
@@ -127,7 +127,7 @@ def test_an_endpoint_that_refuses_probabilities_is_asked_without() -> None:
     answered = completion('{"reason": "r", "score": 4}')
     with serving(lambda asked, _: refusal if "logprobs" in asked else answered) as server:
         (answer,) = answers(server, QUESTION)
-    assert answer.value == Mark(4, "r")
+    assert answer.value == Rating(4, "r")
     assert "top_logprobs" not in server.requests[-1]
 
 

@@ -249,7 +249,7 @@ def test_a_form_of_reply_is_refused_once_for_all_judges_of_an_endpoint_and_model
         "json_schema",
         with_schema,
     ]
-    assert server.requests[1]["response_format"]["schema"] == QUESTION.schema()
+    assert server.requests[1]["response_format"]["schema"] == QUESTION.json_schema
 
 
 def test_many_refusals_at_once_are_one_step_down() -> None:
@@ -303,7 +303,7 @@ def test_an_unknown_price_is_unknown_and_not_nothing() -> None:
     with serving(one_after_another(GOOD)) as server:
         judge = ModelJudge("vllm/my-own-model", base_url=server.url)
         assert asyncio.run(judge.answer(QUESTION)).cost is None
-        priced = ModelJudge("vllm/my-own-model", base_url=server.url, price=(1.0, 10.0))
+        priced = ModelJudge("vllm/my-own-model", base_url=server.url, prices=(1.0, 10.0))
         assert asyncio.run(priced.answer(QUESTION)).cost == pytest.approx((100 + 200) / 1e6)
 
 

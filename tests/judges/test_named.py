@@ -22,7 +22,7 @@ A, B = ModelJudge("vllm/a"), ModelJudge("vllm/b")
         ("vllm/a(temperature=0.7, seed=1)", ModelJudge("vllm/a", temperature=0.7, seed=1)),
         ("vllm/a(temperature=None, logprobs=True)", ModelJudge("vllm/a", temperature=None, logprobs=True)),
         ("vllm/a(base_url=http://h:1/v1)", ModelJudge("vllm/a", base_url="http://h:1/v1")),
-        ("vllm/a(price=[1, 2.5])", ModelJudge("vllm/a", price=(1, 2.5))),
+        ("vllm/a(prices=[1, 2.5])", ModelJudge("vllm/a", prices=(1, 2.5))),
         ('vllm/a(language="Old, (very) English")', ModelJudge("vllm/a", language="Old, (very) English")),
         ("panel(vllm/a, lexical)", Panel(A, LexicalJudge())),
         (" panel( vllm/a ,vllm/b, vote = mean,quorum=1 ) ", Panel(A, B, vote="mean", quorum=1)),

@@ -16,6 +16,7 @@ from evalstone.questions import ClaimSupported, Grade, GradeGrounding, ListClaim
 from evalstone.questions.base import Answer, Question
 from evalstone.types import Usage
 from tests.fakes import claims, verdicts
+from tests.serving import completion, serving
 
 VERIFY = VerifyClaims(claims=("x", "y"), context=("p",))
 LIST = ListClaims(text="t")
@@ -41,7 +42,7 @@ class Broken(Judge):
     def identity(self) -> str:
         return self.name
 
-    async def answer(self, question: Question[Any]) -> Answer[Any]:
+    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
         raise self.error
 
 
@@ -176,7 +177,7 @@ def test_a_judge_asked_repeatedly_outvotes_itself_and_tells_how_often_it_flips()
     detail: Any = answer.detail
     assert detail["flip_rate"] == pytest.approx(0.4)
     assert (detail["samples"], answer.confidence) == (5, 0.6)
-    assert [step.number for step in answer.members] == [0, 1, 2, 3, 4]
+    assert [step.repeat_index for step in answer.members] == [0, 1, 2, 3, 4]
 
 
 def test_repetitions_that_fail_leave_the_others_unless_half_are_gone() -> None:
@@ -196,16 +197,11 @@ def test_lists_are_asked_once_of_a_judge_that_is_asked_repeatedly() -> None:
 
 
 def test_repetitions_of_a_model_with_a_seed_take_other_seeds_under_one_name() -> None:
-    seeds: list[int | None] = []
-
-    class Seeded(ModelJudge):
-        async def answer(self, question: Question[Any]) -> Answer[Any]:
-            seeds.append(self.seed)
-            return Answer(value=question.read('{"reason": "", "verdict": "yes"}'), judge=self.identity)
-
-    answer = asked(SelfConsistency(Seeded("vllm/x", seed=7), samples=3), YES_NO)
-    assert seeds == [7, 8, 9]
-    assert {step.judge for step in answer.members} == {"vllm/x(seed=7)"}
+    with serving(lambda _, __: completion('{"reason": "", "verdict": "yes"}')) as server:
+        model = ModelJudge("vllm/x", base_url=server.url, seed=7)
+        answer = asked(SelfConsistency(model, samples=3), YES_NO)
+    assert sorted(request["seed"] for request in server.requests) == [7, 8, 9]
+    assert {step.judge for step in answer.members} == {model.identity}
 
 
 def test_a_judge_that_cannot_give_another_answer_is_noted() -> None:
@@ -221,7 +217,7 @@ def test_a_panel_that_is_asked_repeatedly_numbers_its_members_questions() -> Non
     answer = asked(SelfConsistency(Panel(yes("a", "yes"), yes("b", "no")), samples=2), YES_NO)
     (first, second) = answer.members
     assert isinstance(first, JudgeCall)
-    assert [(step.judge, step.number) for step in (*first.members, *second.members)] == [
+    assert [(step.judge, step.repeat_index) for step in (*first.members, *second.members)] == [
         ("a", 0),
         ("b", 0),
         ("a", 1),

@@ -52,7 +52,7 @@ def test_turns_settings_and_schema_reach_the_model_and_the_reply_comes_back() ->
     assert info.model_settings.get("seed") == 7
     wanted = info.model_request_parameters.output_object
     assert wanted is not None
-    assert wanted.json_schema == QUESTION.schema()
+    assert wanted.json_schema == QUESTION.json_schema
 
 
 def test_a_reply_that_was_cut_off_is_marked_as_such() -> None:

@@ -22,9 +22,9 @@ def test_a_short_reply_takes_fewer_items() -> None:
 
 
 def test_a_model_has_the_room_of_its_listed_window_or_of_the_one_it_is_given() -> None:
-    assert ModelJudge("openai/gpt-5.1").room == ROOM
-    assert ModelJudge("vllm/mine", context_window=8_192).room.tokens == 3_483
-    assert ModelJudge("openai/gpt-3.5-turbo-instruct", context_window=4_096).room.tokens < 2_000
+    assert ModelJudge("openai/gpt-5.1").context_limits == ROOM
+    assert ModelJudge("vllm/mine", context_window=8_192).context_limits.tokens == 3_483
+    assert ModelJudge("openai/gpt-3.5-turbo-instruct", context_window=4_096).context_limits.tokens < 2_000
 
 
 def test_the_window_changes_no_answer_and_so_is_no_part_of_the_identity() -> None:

@@ -106,7 +106,7 @@ def test_a_text_is_no_list_of_replies():
 
 def test_a_script_is_never_kept_in_a_ledger_and_says_who_it_is():
     judge = ScriptedJudge([], retries=2)
-    assert judge.costly is False
+    assert judge.cacheable is False
     assert judge.identity == "scripted"
     assert repr(judge) == "ScriptedJudge(retries=2)"
 
@@ -155,7 +155,7 @@ def test_a_recording_says_where_it_comes_from(tmp_path: Path):
     assert ReplayJudge.from_records(file).identity == f"replay({file})"
     assert ReplayJudge({}).identity == "replay"
     assert repr(ReplayJudge({})) == "ReplayJudge(0 answers, source='')"
-    assert ReplayJudge.costly is False
+    assert ReplayJudge.cacheable is False
 
 
 STEP = {"fingerprint": "f", "reply": "r", "answer": 1}

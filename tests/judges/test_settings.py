@@ -25,7 +25,7 @@ def made(**settings: Any) -> ModelJudge:
 
 def test_every_setting_is_checked():
     known = {each.name for each in dataclasses.fields(ModelJudge) if each.init}
-    assert known == {*SETTINGS, "price", "headers"}
+    assert known == {*SETTINGS, "prices", "headers"}
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_every_setting_is_checked():
         *((name, value) for name in ("timeout", "deadline") for value in (0, -1, "9", True, None, math.nan, math.inf)),
         *(("timeout", value) for value in (10**400, 1j)),
         *(("logprobs", value) for value in (1, "yes", None)),
-        *(("price", value) for value in (3, "12", [1], [1, 2, 3], [1, "2"], [1, -1], [1, math.nan], [1, math.inf])),
-        *(("price", value) for value in ([True, 1], {1: 2, 3: 4}, {1, 2}, [10**400, 1])),
+        *(("prices", value) for value in (3, "12", [1], [1, 2, 3], [1, "2"], [1, -1], [1, math.nan], [1, math.inf])),
+        *(("prices", value) for value in ([True, 1], {1: 2, 3: 4}, {1, 2}, [10**400, 1])),
         *(("headers", value) for value in (None, "X: 1", [("X", "1")], {"X": 1}, {1: "X"}, {"X": None})),
     ],
 )
@@ -61,7 +61,7 @@ def test_a_setting_of_the_wrong_kind_or_out_of_range_is_refused_by_name(name: st
         *(("retries", value) for value in (0, 5)),
         *((name, value) for name in ("timeout", "deadline") for value in (1, 0.001)),
         *(("logprobs", value) for value in (True, False)),
-        *(("price", value) for value in (None, (0, 0), (1.25, 10))),
+        *(("prices", value) for value in (None, (0, 0), (1.25, 10))),
         *(("headers", value) for value in ({}, {"X": "1"}, MappingProxyType({"X": "1"}))),
     ],
 )
@@ -78,8 +78,8 @@ def test_a_setting_within_its_range_is_taken(name: str, value: Any):
         ({"seed": 1.5}, "seed must be None or a whole number, not 1.5 (float)"),
         ({"logprobs": 1}, "logprobs must be true or false, not 1 (int)"),
         (
-            {"price": [1]},
-            "price must be None or two numbers of 0 or more, dollars for a million input and output tokens, "
+            {"prices": [1]},
+            "prices must be None or two numbers of 0 or more, dollars for a million input and output tokens, "
             "not [1] (list)",
         ),
     ],
@@ -101,11 +101,11 @@ def test_a_refusal_shows_no_secret_and_no_long_value():
 
 
 def test_a_price_from_a_file_is_a_value():
-    judge = parse_judge({"model": MODEL, "price": [1, 10]})
+    judge = parse_judge({"model": MODEL, "prices": [1, 10]})
     assert isinstance(judge, ModelJudge)
-    assert judge.price == (1, 10)
-    assert made(price=[1, 10]).price == (1, 10)
-    assert pickle.loads(pickle.dumps(judge)).price == (1, 10)
+    assert judge.prices == (1, 10)
+    assert made(prices=[1, 10]).prices == (1, 10)
+    assert pickle.loads(pickle.dumps(judge)).prices == (1, 10)
 
 
 @pytest.mark.parametrize("model", [3, None, b"openai/x", ["openai/x"]])

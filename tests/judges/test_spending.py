@@ -13,8 +13,7 @@ from evalstone.judges import ModelJudge
 from evalstone.judges.base import Reply, Turn, converse
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.run.budget import Budget
-from evalstone.run.calling import Caller
-from evalstone.run.session import Asker, Transcript
+from evalstone.run.session import Recording, Session
 from evalstone.types import NO_USAGE, JudgeCall, Usage
 from tests.serving import Behaviour, Response, Server, completion, serving
 
@@ -48,7 +47,7 @@ def ended(*said: Reply | JudgeError | None, question: Any = QUESTION, retries: i
 
 
 def judge_at(server: Server, *, retries: int = 1) -> ModelJudge:
-    return ModelJudge("vllm/x", base_url=server.url, deadline=5.0, price=PRICE, retries=retries)
+    return ModelJudge("vllm/x", base_url=server.url, deadline=5.0, prices=PRICE, retries=retries)
 
 
 def saying(*answers: Any) -> Behaviour:
@@ -168,10 +167,10 @@ def test_the_step_and_the_budget_have_what_was_really_paid(answers: Any, questio
     async def ask(server: Server) -> tuple[JudgeCall, Budget]:
         judge = judge_at(server)
         budget = Budget(1.0, judge)
-        transcript = Transcript(Asker(judge, budget=budget))
+        recording = Recording(Session(judge, budget=budget))
         with pytest.raises(JudgeError):
-            await transcript(question)
-        return transcript.steps[0], budget
+            await recording(question)
+        return recording.calls[0], budget
 
     with serving(saying(*answers)) as server:
         step, budget = asyncio.run(ask(server))
@@ -189,10 +188,10 @@ def test_a_failure_of_unknown_price_leaves_the_reservation_standing():
     async def ask(server: Server) -> tuple[Budget, float]:
         judge = judge_at(server)
         budget = Budget(1.0, judge)
-        expected = Budget(1.0, judge).reserve(QUESTION)
+        expected = Budget(1.0, judge).reserve(QUESTION, judge)
         assert expected is not None
         with pytest.raises(JudgeDeclined):
-            await Caller(judge, budget).call(QUESTION)
+            await Session(judge, budget=budget).ask(QUESTION)
         return budget, expected
 
     with serving(saying(reply)) as server:

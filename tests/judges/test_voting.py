@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from dataclasses import dataclass
@@ -17,16 +16,16 @@ from evalstone._core.prompts import Prompt
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.providers.forms import settle_form
 from evalstone.judges.typed import answer_from
-from evalstone.judges.verdicts import KNOWN, is_votable, verdict_of
 from evalstone.judges.voting import VOTES, Vote, VoteConfig, VoteResult, entropy, settle, weighted_together
 from evalstone.questions import Choice, ClaimVerdict, Grade
 from evalstone.questions.alignment import Alignment, AlignmentPart
-from evalstone.questions.answer_form import AnswerForm
-from evalstone.questions.custom import AnswerAs, Choose, Chosen, GiveNumber, Number
+from evalstone.questions.base import is_votable
+from evalstone.questions.custom import AnswerAs, AnswerForm, Choose, Chosen, GiveNumber, Number
 from evalstone.questions.harm import ToxicityVerdict
-from evalstone.questions.rating import Mark, MarkByCriterion
+from evalstone.questions.rating import RateByCriterion, Rating
 from evalstone.questions.relevance import PassageRating, PassageRatings
-from evalstone.questions.similarity import Comparison, Contradiction, StatementMatch
+from evalstone.questions.reply import label_orders
+from evalstone.questions.statements import Comparison, Contradiction, StatementMatch
 from tests.fakes import QUESTION_KINDS, question_of
 
 PROMPT = Prompt("", "{{text}}")
@@ -34,7 +33,7 @@ GIVEN = (("text", "x"),)
 OWN = (
     Choose(GIVEN, PROMPT, ("good", "bad")),
     GiveNumber(GIVEN, PROMPT, 10.0),
-    MarkByCriterion(GIVEN, PROMPT, 5),
+    RateByCriterion(GIVEN, PROMPT, 5),
     AnswerAs(GIVEN, PROMPT, AnswerForm(bool)),
     AnswerAs(GIVEN, PROMPT, AnswerForm(list[str])),
 )
@@ -151,17 +150,17 @@ def test_the_nearest_number_speaks() -> None:
     [("majority", 2), ("mean", 3), ("unanimous", 1)],  # of 1, 2, 4, 4: median 2 or 4, mean 2.75
 )
 def test_marks_stay_whole(vote: Vote, score: int) -> None:
-    found = voted(Mark(4), Mark(1), Mark(2), Mark(4), vote=vote)
+    found = voted(Rating(4), Rating(1), Rating(2), Rating(4), vote=vote)
     assert found.value.score == score
     assert isinstance(found.value.score, int)
 
 
 def test_half_way_between_two_marks_the_lower_counts() -> None:
-    assert voted(Mark(2), Mark(3), vote="mean").value.score == 2
+    assert voted(Rating(2), Rating(3), vote="mean").value.score == 2
 
 
 def test_the_probabilities_of_marks_are_averaged_over_the_judges_that_gave_any() -> None:
-    found = voted(Mark(2, "", {"2": 0.8, "3": 0.2}), Mark(3, "", {"3": 1.0}), Mark(3))
+    found = voted(Rating(2, "", {"2": 0.8, "3": 0.2}), Rating(3, "", {"3": 1.0}), Rating(3))
     assert found.value.probabilities == pytest.approx({"2": 0.4, "3": 0.6})
     assert weighted_together([None, None]) is None
 
@@ -203,7 +202,7 @@ def test_words_without_an_order_go_to_the_first_of_a_tie_and_must_agree_to_be_un
 
 
 def test_types_of_ones_own_are_voted_on_by_their_literals_truth_values_and_numbers() -> None:
-    assert verdict_of(Own).scales.keys() == {"colour", "round", "size"}
+    assert label_orders(Own).keys() == {"colour", "round", "size"}
     found = voted(Own("red", True, 1.0, "a"), Own("blue", True, 2.0, "b"), Own("blue", False, 6.0, "c"))
     assert found.value == Own("blue", True, 2.0, "b")
     with pytest.raises(JudgeDeclined):
@@ -224,7 +223,7 @@ class Own:
 @pytest.mark.parametrize("vote", VOTES)
 def test_judges_that_agree_are_taken_at_their_word_whatever_was_asked(question: Any, vote: Vote) -> None:
     example = question.example()
-    value = question.read(example if isinstance(example, str) else json.dumps(example))
+    value = question.parse(example if isinstance(example, str) else json.dumps(example))
     ballot = VoteConfig(vote, (None,) * 3)
     found = (
         settle_form(question, [value] * 3, ballot) if isinstance(question, AnswerAs) else settle([value] * 3, ballot)
@@ -247,12 +246,6 @@ def test_what_a_judge_lists_by_itself_is_not_voted_on() -> None:
         "list_statements",
     }
     assert [is_votable(question) for question in OWN] == [True, True, True, True, False]
-
-
-def test_every_verdict_in_the_table_is_a_field_of_its_type() -> None:
-    for kind, verdict in KNOWN.items():
-        fields = {field.name for field in dataclasses.fields(kind)}
-        assert set(verdict.scales) | ({verdict.of} if verdict.of else set()) <= fields, kind
 
 
 @given(

@@ -34,7 +34,7 @@ class Slow(Judge):
     def identity(self) -> str:
         return "slow"
 
-    async def answer(self, question: Question[Any]) -> Answer[Any]:
+    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
         self.count += 1
         self.now += 1
         self.most = max(self.most, self.now)

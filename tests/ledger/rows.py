@@ -31,5 +31,5 @@ def record(sample: str, value: float = 0.5, *, question: int = 0, scorer: str = 
 
 def run(name: str = "r1", *, plan: str = "p" * 32, started: str = "2026-01-01T00:00:00+00:00") -> RunRow:
     """A run that has not ended."""
-    about = {"judge": "x", "dataset": {"name": "data.jsonl", "version": "d" * 16, "samples": 3}}
-    return RunRow(name, plan, started, None, about)
+    metadata = {"judge": "x", "dataset": {"name": "data.jsonl", "version": "d" * 16, "samples": 3}}
+    return RunRow(name, plan, started, None, metadata)

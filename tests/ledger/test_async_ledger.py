@@ -38,15 +38,15 @@ def test_what_is_kept_is_durable_when_the_await_ends(url: str) -> None:
                 assert len(second.records("r1")) == 50
             found = await asyncio.gather(*(ledger.answer(answer(n).question, JUDGE) for n in range(51)))
             assert found == [*(answer(n) for n in range(50)), None]
-            assert await ledger.take_up(run().plan) is None  # it is under way, here
+            assert await ledger.resume(run().plan) is None  # it is under way, here
         async with AsyncLedger(url) as ledger:
-            assert await ledger.take_up(run().plan) == run()
+            assert await ledger.resume(run().plan) == run()
 
     done_within(work())
 
 
 def test_records_are_read_a_part_at_a_time_and_all_of_them(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalstone.ledger.async_ledger.READ_AT_ONCE", 3)
+    monkeypatch.setattr("evalstone.ledger.async_ledger.RECORDS_PER_READ", 3)
 
     async def work() -> None:
         async with AsyncLedger(url) as ledger:
@@ -83,13 +83,12 @@ def test_who_gives_up_a_claim_leaves_it_to_the_next(url: str) -> None:
     async def work() -> None:
         async with AsyncLedger(url) as first, AsyncLedger(url) as second:
             assert isinstance(await first.answer_or_claim(ONE.question, JUDGE), Claim)
-            assert not await second.claim(ONE.question, JUDGE)
             waiting = asyncio.ensure_future(second.answer_or_claim(ONE.question, JUDGE))
             await asyncio.sleep(0.1)
             assert not waiting.done()
             first.release(ONE.question, JUDGE)
             assert isinstance(await waiting, Claim)
-            assert await first.claim(ONE.question, JUDGE, 1)
+            assert isinstance(await first.answer_or_claim(ONE.question, JUDGE, 1), Claim)
 
     done_within(work())
 
@@ -118,10 +117,10 @@ def test_a_ledger_that_is_closed_holds_nothing_back(url: str) -> None:
     async def work() -> None:
         async with AsyncLedger(url) as first:
             await first.start_run(run())
-            assert await first.claim(ONE.question, JUDGE)
+            assert isinstance(await first.answer_or_claim(ONE.question, JUDGE), Claim)
         async with AsyncLedger(url) as second:
-            assert await second.claim(ONE.question, JUDGE)
-            assert await second.take_up(run().plan) is not None
+            assert isinstance(await second.answer_or_claim(ONE.question, JUDGE), Claim)
+            assert await second.resume(run().plan) is not None
 
     done_within(work())
 
@@ -131,7 +130,7 @@ def test_a_lease_is_renewed_as_long_as_its_holder_works(url: str, monkeypatch: p
 
     async def work() -> None:
         async with AsyncLedger(url) as first, AsyncLedger(url) as second:
-            assert await first.claim(ONE.question, JUDGE)
+            assert isinstance(await first.answer_or_claim(ONE.question, JUDGE), Claim)
             waiting = asyncio.ensure_future(second.answer_or_claim(ONE.question, JUDGE))
             await asyncio.sleep(3.5)
             assert not waiting.done()

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from evalstone.ledger import batches
-from evalstone.ledger.batch_rows import BatchedQuestion, BatchRow, Place
-from evalstone.ledger.maintenance import Pruned, Pruning, prune
-from evalstone.ledger.schema import SMALL, version_of
+from evalstone.ledger.maintenance import PruneCounts, PruneCriteria, prune
+from evalstone.ledger.rows import BatchedQuestion, BatchRow, QuestionBatch
 from evalstone.ledger.store import Ledger
-from evalstone.ledger.tables import LAYOUT
 from evalstone.types import Usage
 from tests.ledger.rows import run
 
 
 def row(name: str, *, judge: str = "j", run: str = "r1") -> BatchRow:
-    made = f"2026-01-01T00:00:0{name}+00:00"
-    return BatchRow(id=name, judge=judge, run=run, questions=9, about={"settings": ["seed"]}, cost=1.0, made=made)
+    created = f"2026-01-01T00:00:0{name}+00:00"
+    return BatchRow(
+        id=name, judge=judge, run=run, questions=9, metadata={"settings": ["seed"]}, cost=1.0, created=created
+    )
 
 
 def question(name: str, **more: Any) -> BatchedQuestion:
@@ -30,14 +29,14 @@ def closed(batch: BatchRow, cost: float = 0.25) -> BatchRow:
 
 
 def test_a_question_is_in_one_open_batch_of_a_judge_whichever_process_put_it_there(url: str) -> None:
-    wanted = [question(name) for name in ("a", "b")]
+    asked = [question(name) for name in ("a", "b")]
     with Ledger(url) as one, Ledger(url) as two:
-        assert batches.enter(one, row("1"), wanted[:1]) == {"a"}
-        assert batches.enter(two, row("2"), wanted) == {"b"}
-        assert batches.enter(two, row("3"), wanted) == set()
+        assert batches.enter(one, row("1"), asked[:1]) == {"a"}
+        assert batches.enter(two, row("2"), asked) == {"b"}
+        assert batches.enter(two, row("3"), asked) == set()
         assert [(each.id, each.questions) for each in batches.open_batches(one, "j")] == [("1", 1), ("2", 1)]
         assert batches.open_batches(one, "another") == []
-        assert batches.places(two, "j") == {"a": Place("1", True), "b": Place("2", True)}
+        assert batches.question_batches(two, "j") == {"a": QuestionBatch("1", True), "b": QuestionBatch("2", True)}
 
 
 def test_a_batch_comes_back_as_it_was_entered_and_is_collected_once(url: str) -> None:
@@ -79,7 +78,7 @@ def test_a_batch_that_never_reached_the_provider_is_taken_out_and_its_questions_
         for name in ("1", "2"):
             batches.withdraw(ledger, name)
         assert [each.id for each in batches.batches_of(ledger, "j")] == ["2"]
-        assert batches.places(ledger, "j") == {"a": Place("1", False), "b": Place("2", True)}
+        assert batches.question_batches(ledger, "j") == {"a": QuestionBatch("1", False), "b": QuestionBatch("2", True)}
         again = batches.batched_questions(ledger, ["a"], "j")["a"]
         assert (again.body, again.attempts, again.reply) == (None, 1, "no")
 
@@ -91,20 +90,20 @@ def test_a_finished_run_lets_go_of_its_questions_and_keeps_its_batches(url: str)
         for name in ("1", "3"):
             batches.collect(ledger, closed(row(name)), {f"q{name}": "told"}, missing=None)
         batches.forget(ledger, "r1")
-        assert set(batches.places(ledger, "j")) == {"q2", "q3"}
+        assert set(batches.question_batches(ledger, "j")) == {"q2", "q3"}
         assert len(batches.batches_of(ledger, "j")) == 3
 
 
 def test_the_batches_of_a_run_go_with_it_and_those_of_others_stay(url: str) -> None:
     with Ledger(url) as ledger:
         ledger.start_run(run("r1"))
-        ledger.free_leases()
+        ledger.release_leases()
         for name, owner in (("1", "r1"), ("2", "r1"), ("3", "other")):
             batches.enter(ledger, row(name, run=owner), [question(f"q{name}")])
         batches.collect(ledger, closed(row("1")), {"q1": "told"}, missing=None)
         for delete, left in ((False, {"q1", "q2", "q3"}), (True, {"q3"})):
-            assert prune(ledger, Pruning(unfinished=True), delete=delete) == Pruned(1, 0, 0, batches=1)
-            assert set(batches.places(ledger, "j")) == left
+            assert prune(ledger, PruneCriteria(unfinished=True), delete=delete) == PruneCounts(1, 0, 0, batches=1)
+            assert set(batches.question_batches(ledger, "j")) == left
         assert [each.id for each in batches.batches_of(ledger, "j")] == ["3"]
 
 
@@ -114,20 +113,5 @@ def test_a_run_is_worked_on_while_another_holds_its_lease(url: str) -> None:
         one.start_run(run())
         assert batches.is_worked_on(two, "r1")
         assert not batches.is_worked_on(one, "r1")
-        one.free_leases()
+        one.release_leases()
         assert not batches.is_worked_on(two, "r1")
-
-
-def test_a_large_ledger_of_the_second_layout_is_migrated_in_passing_for_no_row_is_moved(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as connection:
-        for statement in (
-            "DROP TABLE batches",
-            "DROP TABLE batch_questions",
-            "UPDATE ledger_layout SET version_num = '2'",
-            f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= {SMALL}) "
-            "INSERT INTO records (run, cell, sample, scorer, body) SELECT 'r', i, 's', 'x', '{}' FROM n",
-        ):
-            connection.exec_driver_sql(statement)
-    with Ledger(tmp_path / "l.db") as ledger:
-        assert version_of(ledger.connection, ledger.dialect) == LAYOUT
-        assert batches.open_batches(ledger, "j") == []

@@ -10,8 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 from evalstone.errors import LedgerError
-from evalstone.ledger import DatasetRow, Key
-from evalstone.ledger.store import Ledger, Turn
+from evalstone.ledger import Key
+from evalstone.ledger.copy import export_rows
+from evalstone.ledger.rows import Operations
+from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Record, Skipped
 from tests.ledger.rows import JUDGE, answer, record, run
 from tests.postgres import PASSWORD
@@ -51,7 +53,7 @@ def test_several_answers_to_one_question_are_told_apart_by_their_number(url: str
     with Ledger(url) as ledger:
         ledger.write([answer(1, reply="first"), answer(1, reply="third", again=2)])
         key = answer(1).question
-        found = [ledger.answers(JUDGE, [key], number=number).get(key) for number in range(3)]
+        found = [ledger.answers(JUDGE, [key], repeat_index=number).get(key) for number in range(3)]
         assert [stored and stored.reply for stored in found] == ["first", None, "third"]
 
 
@@ -59,7 +61,9 @@ def test_a_data_set_version_is_kept_once_as_it_was_first_seen(url: str) -> None:
     with Ledger(url) as ledger:
         ledger.start_run(run("r1", started="2026-01-01T00:00:00+00:00"))
         ledger.start_run(run("r2", started="2026-02-02T00:00:00+00:00"))
-        assert ledger.datasets() == [DatasetRow("d" * 16, "data.jsonl", 3, "2026-01-01T00:00:00+00:00")]
+        (row,) = export_rows(ledger, "dataset")
+        assert (row["version"], row["name"], row["samples"]) == ("d" * 16, "data.jsonl", 3)
+        assert row["first_seen"] == "2026-01-01T00:00:00+00:00"
 
 
 def test_runs_come_back_the_last_one_first_even_when_they_started_in_one_second(url: str) -> None:
@@ -73,22 +77,24 @@ def test_runs_come_back_the_last_one_first_even_when_they_started_in_one_second(
 def test_only_an_unfinished_run_of_the_same_plan_is_taken_up(url: str) -> None:
     with Ledger(url) as ledger:
         ledger.start_run(run())
-        assert ledger.unfinished("p" * 32) == run()
-        assert ledger.unfinished("other") is None
+        ledger.release_leases()
+        assert ledger.resume("p" * 32) == run()
+        assert ledger.resume("other") is None
         ledger.finish_run("r1", "2026-01-01T00:01:00", {"judge": "x"})
-        assert ledger.unfinished("p" * 32) is None
+        ledger.release_leases()
+        assert ledger.resume("p" * 32) is None
         row = ledger.run("r1")
         assert row is not None
-        assert (row.finished, row.about) == ("2026-01-01T00:01:00", {"judge": "x"})
+        assert (row.finished, row.metadata) == ("2026-01-01T00:01:00", {"judge": "x"})
 
 
 def test_a_run_that_another_works_on_is_not_taken_up_until_that_one_lets_go(url: str) -> None:
     with Ledger(url) as first, Ledger(url) as second:
         first.start_run(run())
-        assert second.take_up("p" * 32) is None
-        first.free_leases()
-        assert second.take_up("p" * 32) == run()
-        assert first.take_up("p" * 32) is None
+        assert second.resume("p" * 32) is None
+        first.release_leases()
+        assert second.resume("p" * 32) == run()
+        assert first.resume("p" * 32) is None
 
 
 def test_many_answers_are_found_in_one_call(url: str) -> None:
@@ -129,40 +135,40 @@ def test_what_is_written_in_one_go_is_written_all_or_not_at_all(url: str) -> Non
 def test_a_question_is_leased_to_one_and_only_one(url: str) -> None:
     wanted = {answer(n).key for n in range(5)}
     with Ledger(url) as first, Ledger(url) as second:
-        assert first.turn(Turn(wanted=wanted)).taken == wanted
-        assert second.turn(Turn(wanted=wanted | {answer(9).key})).taken == {answer(9).key}
-        first.turn(Turn(freed=[answer(0).key]))
-        assert second.turn(Turn(wanted={answer(0).key, answer(1).key})).taken == {answer(0).key}
-        first.turn(Turn(answers=[answer(1)], freed=[answer(1).key]))
-        done = second.turn(Turn(wanted={answer(1).key}))
-        assert (done.found, done.taken) == ({answer(1).key: answer(1)}, set[Key]())
+        assert first.apply(Operations(claims=wanted)).leased == wanted
+        assert second.apply(Operations(claims=wanted | {answer(9).key})).leased == {answer(9).key}
+        first.apply(Operations(released=[answer(0).key]))
+        assert second.apply(Operations(claims={answer(0).key, answer(1).key})).leased == {answer(0).key}
+        first.apply(Operations(answers=[answer(1)], released=[answer(1).key]))
+        done = second.apply(Operations(claims={answer(1).key}))
+        assert (done.answers, done.leased) == ({answer(1).key: answer(1)}, set[Key]())
 
 
 def test_nobody_frees_the_lease_of_another(url: str) -> None:
     key = answer(1).key
     with Ledger(url) as first, Ledger(url) as second:
-        first.turn(Turn(wanted={key}))
-        second.turn(Turn(freed=[key]))
-        second.free_leases()
-        assert second.turn(Turn(wanted={key})).taken == set()
+        first.apply(Operations(claims={key}))
+        second.apply(Operations(released=[key]))
+        second.release_leases()
+        assert second.apply(Operations(claims={key})).leased == set()
 
 
 def test_a_lease_runs_out_unless_it_is_renewed(url: str) -> None:
     key = answer(1).key
     with Ledger(url) as first, Ledger(url) as second:
         first.leases.seconds = -1.0
-        first.turn(Turn(wanted={key}))
+        first.apply(Operations(claims={key}))
         first.leases.seconds = 60.0
         first.renew_leases()
-        assert second.turn(Turn(wanted={key}, bury=True)).taken == set()
+        assert second.apply(Operations(claims={key}, drop_expired=True)).leased == set()
         first.leases.seconds = -1.0
         first.renew_leases()
-        assert second.turn(Turn(wanted={key}, bury=True)).taken == {key}
+        assert second.apply(Operations(claims={key}, drop_expired=True)).leased == {key}
 
 
 def hold(url: str, ready: threading.Event) -> None:
     ledger = Ledger(url)
-    ledger.turn(Turn(wanted={answer(1).key}))
+    ledger.apply(Operations(claims={answer(1).key}))
     ledger.start_run(run())
     ready.set()
     threading.Event().wait()
@@ -176,12 +182,12 @@ def test_the_leases_of_a_process_that_was_killed_are_free_at_once(url: str) -> N
     try:
         assert ready.wait(60)
         with Ledger(url) as ledger:
-            assert ledger.turn(Turn(wanted={answer(1).key}, bury=True)).taken == set()
-            assert ledger.take_up("p" * 32) is None
+            assert ledger.apply(Operations(claims={answer(1).key}, drop_expired=True)).leased == set()
+            assert ledger.resume("p" * 32) is None
             process.kill()
             process.join()
-            assert ledger.turn(Turn(wanted={answer(1).key}, bury=True)).taken == {answer(1).key}
-            assert ledger.take_up("p" * 32) == run()
+            assert ledger.apply(Operations(claims={answer(1).key}, drop_expired=True)).leased == {answer(1).key}
+            assert ledger.resume("p" * 32) == run()
     finally:
         process.kill()
         process.join()
@@ -191,9 +197,9 @@ def opening_and_writing(url: str, number: int) -> int:
     with Ledger(url) as ledger:
         for n in range(20):
             ledger.write([answer(100 * number + n)], [(f"r{number}", record(str(n)))])
-        taken = ledger.turn(Turn(wanted={answer(10_000 + n).key for n in range(50)})).taken
+        taken = ledger.apply(Operations(claims={answer(10_000 + n).key for n in range(50)})).leased
         for n in range(50):
-            taken |= ledger.turn(Turn([answer(50 + n)], wanted={answer(20_000 + n).key})).taken
+            taken |= ledger.apply(Operations([answer(50 + n)], claims={answer(20_000 + n).key})).leased
         return len(taken)
 
 
@@ -210,22 +216,15 @@ def test_processes_that_open_a_new_ledger_at_once_all_write_and_share_the_leases
 
 def test_a_database_of_something_else_is_left_alone(url: str) -> None:
     with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
-        connection.execute(sa.text("DROP TABLE ledger_layout"))
-    with pytest.raises(LedgerError, match="no ledger"):
-        Ledger(url)
-
-
-def test_a_ledger_of_a_newer_version_is_refused(url: str) -> None:
-    with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
-        connection.execute(sa.text("UPDATE ledger_layout SET version_num = '99'"))
-    with pytest.raises(LedgerError, match=r"version 99.*update evalstone"):
+        connection.execute(sa.text("DROP TABLE ledger_version"))
+    with pytest.raises(LedgerError, match="not a ledger"):
         Ledger(url)
 
 
 def test_no_password_is_shown_or_written(postgres_url: str, tmp_path: Path) -> None:
     with Ledger(postgres_url) as ledger:
         ledger.start_run(run())
-        assert PASSWORD not in ledger.place + repr(ledger) + str(ledger.engine.url)
+        assert PASSWORD not in ledger.location + repr(ledger) + str(ledger.engine.url)
         with pytest.raises(LedgerError) as raised, ledger.transaction() as connection:
             connection.execute(sa.text("SELECT nothing FROM nowhere"))
         assert PASSWORD not in str(raised.value)

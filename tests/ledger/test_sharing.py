@@ -55,7 +55,7 @@ def test_two_processes_at_once_ask_each_question_once(folder: Path, url: str) ->
     with Ledger(url) as ledger:
         found = info(ledger)
         assert (found.counts["run"], found.counts["record"]) == (2, 2 * SAMPLES)
-        assert (found.unfinished, found.under_way) == (0, 0)
+        assert (found.unfinished, found.in_progress) == (0, 0)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")

@@ -19,12 +19,12 @@ def test_a_path_and_its_url_are_the_same_ledger(tmp_path: Path) -> None:
         ledger.start_run(run())
     with Ledger(f"sqlite:///{tmp_path}/deep/l.db") as ledger:
         assert ledger.run("r1") == run()
-        assert ledger.place == f"{tmp_path}/deep/l.db"
+        assert ledger.location == f"{tmp_path}/deep/l.db"
 
 
 def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "l.db").write_text("this is text, and long enough to be looked at as a database header" * 20)
-    with pytest.raises(LedgerError, match="cannot be used"):
+    with pytest.raises(LedgerError, match="can't be used"):
         Ledger(tmp_path / "l.db")
 
 
@@ -33,14 +33,14 @@ def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
         connection.execute("create table users (id integer)")
     connection.close()
     before = (tmp_path / "l.db").read_bytes()
-    with pytest.raises(LedgerError, match="no ledger"):
+    with pytest.raises(LedgerError, match="not a ledger"):
         Ledger(tmp_path / "l.db")
     assert (tmp_path / "l.db").read_bytes() == before
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(LedgerError, match="cannot be made"):
+    with pytest.raises(LedgerError, match="can't be created"):
         Ledger(tmp_path / "file" / "l.db")
 
 
@@ -89,7 +89,7 @@ def test_a_full_disk_is_said_and_loses_nothing_that_was_written(tmp_path: Path) 
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.connection.exec_driver_sql("PRAGMA max_page_count = 60")
         ledger.connection.rollback()
-        with pytest.raises(LedgerError, match=r"disk is full.*the same command goes on"):
+        with pytest.raises(LedgerError, match=r"disk is full.*rerun the same command"):
             fill(ledger)
         assert written > 10
         assert len(ledger.records("r1")) == written
@@ -107,8 +107,8 @@ def test_leases_that_could_not_be_given_back_are_free_for_others_of_the_process(
         first.connection.exec_driver_sql("PRAGMA query_only = ON")
         first.connection.rollback()
         with pytest.raises(LedgerError, match="readonly"):
-            first.free_leases()
-        assert second.take_up(run().plan) == run()
+            first.release_leases()
+        assert second.resume(run().plan) == run()
 
 
 def test_a_ledger_that_another_process_keeps_locked_is_said_to_be(

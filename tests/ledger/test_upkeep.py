@@ -16,11 +16,12 @@ import pytest
 import sqlalchemy as sa
 
 from evalstone.errors import ConfigError, DataError, LedgerError
-from evalstone.ledger.copy import bring_in, lines, record_lines
-from evalstone.ledger.maintenance import Pruned, Pruning, info, prune, verify
-from evalstone.ledger.recover import salvage
-from evalstone.ledger.store import Ledger, Turn
-from evalstone.ledger.tables import answers as answers_table
+from evalstone.ledger.copy import export_records, export_rows, import_rows
+from evalstone.ledger.maintenance import PruneCounts, PruneCriteria, info, prune, verify
+from evalstone.ledger.recover import recover
+from evalstone.ledger.rows import Operations
+from evalstone.ledger.schema import answers as answers_table
+from evalstone.ledger.store import Ledger
 from evalstone.types import Record
 from tests.ledger.rows import JUDGE, answer, record, run
 
@@ -30,10 +31,10 @@ def filled(url: str | Path, *, size: int = 3) -> None:
     with Ledger(url) as ledger:
         ledger.start_run(run("r1"))
         ledger.write([answer(n) for n in range(size)], [("r1", record(str(n))) for n in range(size)])
-        ledger.finish_run("r1", "2026-01-01T00:01:00+00:00", dict(run().about))
+        ledger.finish_run("r1", "2026-01-01T00:01:00+00:00", dict(run().metadata))
         ledger.start_run(run("r2", started=datetime.now(UTC).isoformat(timespec="seconds")))
         ledger.write(records=[("r2", record("only"))])
-        ledger.free_leases()
+        ledger.release_leases()
 
 
 def placed(rows: Iterable[dict[str, Any]]) -> list[tuple[str, Any]]:
@@ -47,7 +48,7 @@ def test_what_a_ledger_holds_is_told(url: str) -> None:
         ledger.write([dataclasses.replace(answer(9), judge="another", cost=0.25)])
         found = info(ledger)
     assert found.counts == {"dataset": 1, "run": 2, "answer": 4, "record": 4}
-    assert (found.unfinished, found.under_way) == (1, 0)
+    assert (found.unfinished, found.in_progress) == (1, 0)
     assert [(j.judge, j.answers, j.unpriced, j.tokens, j.cost) for j in found.judges] == [
         ("another", 1, 0, 3, 0.25),
         (JUDGE, 3, 3, 9, 0.0),
@@ -58,25 +59,25 @@ def test_what_a_ledger_holds_is_told(url: str) -> None:
 def test_a_ledger_moves_whole_and_a_second_time_nothing_is_new(url: str, tmp_path: Path) -> None:
     filled(url)
     with Ledger(url) as ledger, Ledger(tmp_path / "other.db") as other:
-        moved = placed(lines(ledger))
-        assert bring_in(other, moved) == {"dataset": 1, "run": 2, "answer": 3, "record": 4}
-        assert bring_in(other, moved) == {"dataset": 0, "run": 0, "answer": 0, "record": 0}
-        assert bring_in(ledger, placed(lines(other))) == {"dataset": 0, "run": 0, "answer": 0, "record": 0}
+        moved = placed(export_rows(ledger))
+        assert import_rows(other, moved) == {"dataset": 1, "run": 2, "answer": 3, "record": 4}
+        assert import_rows(other, moved) == {"dataset": 0, "run": 0, "answer": 0, "record": 0}
+        assert import_rows(ledger, placed(export_rows(other))) == {"dataset": 0, "run": 0, "answer": 0, "record": 0}
         assert other.runs() == ledger.runs()
         assert other.records("r1") == ledger.records("r1")
-        assert list(lines(other)) == list(lines(ledger))
-        assert list(lines(other, "answer")) == [row for row in lines(ledger) if row["is"] == "answer"]
+        assert list(export_rows(other)) == list(export_rows(ledger))
+        assert list(export_rows(other, "answer")) == [row for row in export_rows(ledger) if row["type"] == "answer"]
 
 
 def test_the_records_of_a_run_are_lines_of_records_jsonl_and_bring_their_answers(url: str, tmp_path: Path) -> None:
     filled(url)
     with Ledger(url) as ledger, Ledger(tmp_path / "other.db") as other:
-        rows = list(record_lines(ledger, "r1"))
+        rows = list(export_records(ledger, "r1"))
         assert [Record.from_dict(row) for row in rows] == ledger.records("r1")
-        assert bring_in(other, placed(rows))["answer"] == 1
+        assert import_rows(other, placed(rows))["answer"] == 1
         assert other.answers(JUDGE, [answer(0).question])[answer(0).question].reply == answer(0).reply
         with pytest.raises(ConfigError, match="no run r9"):
-            list(record_lines(ledger, "r9"))
+            list(export_records(ledger, "r9"))
 
 
 @pytest.mark.parametrize(
@@ -84,19 +85,19 @@ def test_the_records_of_a_run_are_lines_of_records_jsonl_and_bring_their_answers
     [
         3,
         {},
-        {"format": 2, "is": "answer"},
-        {"format": 1, "is": "lease"},
-        {"format": 1, "is": "answer", "question": "q"},
-        {"format": 1, "is": "run", "id": 3, "plan": "p", "started": "s", "finished": None, "about": {}},
-        {"format": 1, "is": "record", "run": "r", "sample": "s", "scorer": "s", "body": {"format": 7}},
+        {"format": 2, "type": "answer"},
+        {"format": 1, "type": "lease"},
+        {"format": 1, "type": "answer", "question": "q"},
+        {"format": 1, "type": "run", "id": 3, "plan": "p", "started": "s", "finished": None, "metadata": {}},
+        {"format": 1, "type": "record", "run": "r", "sample": "s", "scorer": "s", "body": {"format": 7}},
     ],
 )
 def test_a_line_that_is_none_of_ours_is_named_and_what_came_before_it_stays(tmp_path: Path, line: Any) -> None:
     filled(tmp_path / "l.db", size=600)
     with Ledger(tmp_path / "l.db") as ledger, Ledger(tmp_path / "other.db") as other:
-        moved = placed(lines(ledger, "answer"))
+        moved = placed(export_rows(ledger, "answer"))
         with pytest.raises(DataError, match="line 601"):
-            bring_in(other, [*moved, ("line 601", line)])
+            import_rows(other, [*moved, ("line 601", line)])
         assert info(other).counts["answer"] == 500
 
 
@@ -109,14 +110,14 @@ def test_only_what_is_named_goes_and_only_when_it_is_meant(url: str) -> None:
     filled(url)
     with Ledger(url) as ledger:
         aged(ledger)
-        everything = Pruning(timedelta(days=1), unfinished=True, unused=True)
-        assert prune(ledger, everything, delete=False) == Pruned(2, 4, 3)
+        everything = PruneCriteria(timedelta(days=1), unfinished=True, unused_answers=True)
+        assert prune(ledger, everything, delete=False) == PruneCounts(2, 4, 3)
         assert info(ledger).counts == {"dataset": 1, "run": 2, "answer": 3, "record": 4}
-        assert prune(ledger, Pruning(unused=True), delete=True) == Pruned(0, 0, 2)
-        assert prune(ledger, Pruning(timedelta(days=1)), delete=True) == Pruned(1, 3, 0)
+        assert prune(ledger, PruneCriteria(unused_answers=True), delete=True) == PruneCounts(0, 0, 2)
+        assert prune(ledger, PruneCriteria(timedelta(days=1)), delete=True) == PruneCounts(1, 3, 0)
         assert [row.id for row in ledger.runs()] == ["r2"]
-        assert prune(ledger, Pruning(unfinished=True), delete=True) == Pruned(1, 1, 0)
-        assert prune(ledger, Pruning(unused=True), delete=True) == Pruned(0, 0, 1)
+        assert prune(ledger, PruneCriteria(unfinished=True), delete=True) == PruneCounts(1, 1, 0)
+        assert prune(ledger, PruneCriteria(unused_answers=True), delete=True) == PruneCounts(0, 0, 1)
         ledger.compact()
         assert info(ledger).counts == {"dataset": 1, "run": 0, "answer": 0, "record": 0}
 
@@ -124,9 +125,9 @@ def test_only_what_is_named_goes_and_only_when_it_is_meant(url: str) -> None:
 def test_a_run_under_way_and_fresh_answers_are_never_pruned(url: str) -> None:
     with Ledger(url) as working, Ledger(url) as ledger:
         working.start_run(run())
-        working.turn(Turn(answers=[answer(1)]))
-        everything = Pruning(timedelta(0), unfinished=True, unused=True)
-        assert prune(ledger, everything, delete=True) == Pruned(0, 0, 0)
+        working.apply(Operations(answers=[answer(1)]))
+        everything = PruneCriteria(timedelta(0), unfinished=True, unused_answers=True)
+        assert prune(ledger, everything, delete=True) == PruneCounts(0, 0, 0)
 
 
 def test_a_sound_ledger_is_said_to_be_sound(url: str) -> None:
@@ -143,7 +144,7 @@ def test_rows_that_do_not_hold_what_they_should_are_named(url: str) -> None:
         connection.execute(sa.text("UPDATE records SET sample = 'else' WHERE sample = '2'"))
     found = verify(url)
     assert not found.sound
-    assert [told.split(":")[0].split()[:2] for told in found.unreadable] == [["record", "r1"], ["record", "r1"]]
+    assert [told.split(":")[0].split()[:2] for told in found.invalid_rows] == [["record", "r1"], ["record", "r1"]]
 
 
 def damage(path: Path, *pages: int, size: int = 4096) -> None:
@@ -173,10 +174,10 @@ def test_a_damaged_ledger_is_said_to_be_and_all_but_the_damage_is_salvaged(tmp_p
     hurt = page_of(bad, "records")[2:4] + page_of(bad, "answers")[-1:]
     damage(bad, *hurt)
     before = bad.read_bytes()
-    with Ledger(bad) as ledger, pytest.raises(LedgerError, match=r"evalstone ledger verify.*evalstone ledger salvage"):
+    with Ledger(bad) as ledger, pytest.raises(LedgerError, match=r"evalstone ledger verify.*evalstone ledger recover"):
         ledger.records("r1")
     assert not verify(bad).sound
-    found = salvage(bad, tmp_path / "good.db")
+    found = recover(bad, tmp_path / "good.db")
     assert bad.read_bytes() == before
     assert 300 < found["record"].copied < 401
     assert 300 < found["answer"].copied < 400
@@ -190,9 +191,9 @@ def test_a_damaged_ledger_is_said_to_be_and_all_but_the_damage_is_salvaged(tmp_p
 
 def test_what_is_salvaged_again_or_into_a_used_ledger_stays_as_it_is(tmp_path: Path, url: str) -> None:
     filled(tmp_path / "bad.db")
-    assert salvage(tmp_path / "bad.db", url)["record"].copied == 4
-    again = salvage(tmp_path / "bad.db", url)["record"]
-    assert (again.copied, again.there) == (0, 4)
+    assert recover(tmp_path / "bad.db", url)["record"].copied == 4
+    again = recover(tmp_path / "bad.db", url)["record"]
+    assert (again.copied, again.existing) == (0, 4)
     with Ledger(url) as ledger:
         assert len(ledger.records("r1")) == 3
 
@@ -201,21 +202,21 @@ def test_rows_that_were_not_yet_moved_into_the_file_are_salvaged_too(tmp_path: P
     with Ledger(tmp_path / "bad.db") as ledger:
         ledger.write([answer(1)])
         assert (tmp_path / "bad.db-wal").stat().st_size > 0
-        assert salvage(tmp_path / "bad.db", tmp_path / "good.db")["answer"].copied == 1
+        assert recover(tmp_path / "bad.db", tmp_path / "good.db")["answer"].copied == 1
 
 
 def test_what_cannot_be_salvaged_at_all_is_said(tmp_path: Path) -> None:
     filled(tmp_path / "bad.db")
     damage(tmp_path / "bad.db", 0)
-    with pytest.raises(LedgerError, match="salvage"):
+    with pytest.raises(LedgerError, match="recover"):
         Ledger(tmp_path / "bad.db")
     assert not verify(tmp_path / "bad.db").sound
-    with pytest.raises(LedgerError, match="nothing of"):
-        salvage(tmp_path / "bad.db", tmp_path / "good.db")
+    with pytest.raises(LedgerError, match="nothing in"):
+        recover(tmp_path / "bad.db", tmp_path / "good.db")
     with pytest.raises(ConfigError, match="no file"):
-        salvage(tmp_path / "nowhere.db", tmp_path / "good.db")
+        recover(tmp_path / "nowhere.db", tmp_path / "good.db")
     with pytest.raises(ConfigError, match="another file"):
-        salvage(tmp_path / "bad.db", tmp_path / "bad.db")
+        recover(tmp_path / "bad.db", tmp_path / "bad.db")
     with pytest.raises(ConfigError, match="its own tools"):
-        salvage("postgresql://host/db", tmp_path / "good.db")
+        recover("postgresql://host/db", tmp_path / "good.db")
     assert not (tmp_path / "good.db").exists()

@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from evalstone.ledger.worker import Worker
+from evalstone.ledger.async_ledger import Worker
 
 
 def gone(name: str) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -25,24 +26,23 @@ from tests.llama.conftest import Llama
 WORDS = ("supported", "contradicted", "not_mentioned")
 ASKED = Prompt("Say for each statement which word fits.", "{{statements}}\n\nWhich words?")
 
+GRADED = Prompt("Give the text a mark from 1 to 5.", "{{text}}")
+
 
 @dataclass(frozen=True)
 class PickWords(Question[tuple[str, ...]]):
     """One of three words for each statement: nothing in the reply is free."""
 
-    kind: ClassVar[str] = "pick_words"
-
+    kind = "pick_words"
     statements: tuple[str, ...]
+    prompt: Prompt = ASKED
 
-    @property
-    def prompt_used(self) -> Prompt:
-        return ASKED
-
-    def schema(self) -> Mapping[str, Any]:
+    @functools.cached_property
+    def json_schema(self) -> Mapping[str, Any]:
         return object_schema({"words": numbered_schema(choice_schema(WORDS), len(self.statements))})
 
-    def interpret(self, data: Any) -> tuple[str, ...]:
-        return numbered(str, member(data, "words"), len(self.statements), of="statement")
+    def from_json(self, data: Any) -> tuple[str, ...]:
+        return tuple(numbered(member(data, "words"), len(self.statements), of="statement"))
 
     def example(self) -> Any:
         return {"words": {str(n): WORDS[0] for n in range(1, len(self.statements) + 1)}}
@@ -52,22 +52,19 @@ class PickWords(Question[tuple[str, ...]]):
 class PickMark(Question[str]):
     """A mark from 1 to 5, and how probable each of them was."""
 
-    kind: ClassVar[str] = "pick_mark"
-
+    kind = "pick_mark"
     text: str
+    prompt: Prompt = GRADED
 
     @property
-    def prompt_used(self) -> Prompt:
-        return Prompt("Give the text a mark from 1 to 5.", "{{text}}")
-
-    @property
-    def weighed(self) -> LabelProbabilities:
+    def label_probabilities(self) -> LabelProbabilities:
         return LabelProbabilities("mark", ("1", "2", "3", "4", "5"))
 
-    def schema(self) -> Mapping[str, Any]:
-        return object_schema({"mark": choice_schema(self.weighed.words)})
+    @functools.cached_property
+    def json_schema(self) -> Mapping[str, Any]:
+        return object_schema({"mark": choice_schema(self.label_probabilities.labels)})
 
-    def interpret(self, data: Any) -> str:
+    def from_json(self, data: Any) -> str:
         return str(member(data, "mark"))
 
     def example(self) -> Any:
@@ -94,7 +91,7 @@ def test_a_closed_schema_is_always_answered_at_once_and_the_refused_form_is_trie
     for question, answer in zip(questions, answers, strict=True):
         assert len(answer.value) == len(question.statements)
         assert set(answer.value) <= set(WORDS)
-        assert fits(json.loads(answer.reply or ""), question.schema())
+        assert fits(json.loads(answer.reply or ""), question.json_schema)
         assert answer.usage.requests == 1
         assert answer.usage.input > 0
         assert answer.usage.output > 0

@@ -13,8 +13,8 @@ from typing import Any
 
 from evalstone.errors import EvalstoneError
 from evalstone.judges import ScriptedJudge
-from evalstone.run.apply import apply
-from evalstone.run.session import Asker
+from evalstone.run.runner import score_sample
+from evalstone.run.session import Session
 from evalstone.types import OUTCOME_NAMES, Failed, Outcome, Score
 from tests.parity.adapters import ADAPTERS
 
@@ -64,7 +64,7 @@ def outcome_of(case: Case) -> Outcome:
     except EvalstoneError as error:
         return Failed(str(error))
     judge = ScriptedJudge(replies, retries=RETRIES)
-    return asyncio.run(apply(scorer, sample, Asker(judge))).outcome
+    return asyncio.run(score_sample(scorer, sample, Session(judge))).outcome
 
 
 def round2(value: float) -> float:

@@ -55,7 +55,7 @@ def objects(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def reply_of(question: Question[Any]) -> str:
     """The question's example as a judge would send it."""
     example = question.example()
-    return example if question.schema() is None else json.dumps(example)
+    return example if question.json_schema is None else json.dumps(example)
 
 
 def test_every_kind_has_a_name_of_its_own():
@@ -102,7 +102,7 @@ def test_the_fingerprint_changes_with_every_field(kind: Kind):
         )
         for other in others:
             seen.add(dataclasses.replace(question, **{name: other}).fingerprint)
-    prompt = question.prompt_used
+    prompt = question.prompt
     for changed in (
         dataclasses.replace(prompt, instructions=prompt.instructions + " "),
         dataclasses.replace(prompt, template=prompt.template + " "),
@@ -127,7 +127,7 @@ def test_texts_cannot_move_from_one_field_to_another_unseen(one: list[str], othe
 @every
 @pytest.mark.parametrize("items", [0, 1, 3])
 def test_the_schema_is_strict_all_the_way_down(kind: Kind, items: int):
-    schema = question_of(kind, "Ada.", items=items).schema()
+    schema = question_of(kind, "Ada.", items=items).json_schema
     if schema is None:
         return
     assert schema["type"] == "object"
@@ -142,39 +142,39 @@ def test_the_schema_is_strict_all_the_way_down(kind: Kind, items: int):
 @pytest.mark.parametrize("text", ["", "Ada.", "Ada wrote the first program. " * 40])
 def test_the_example_fits_the_schema_and_reads_back(kind: Kind, items: int, text: str):
     question = question_of(kind, text, items=items)
-    schema = question.schema()
+    schema = question.json_schema
     assert schema is None or fits(question.example(), schema)
-    question.read(reply_of(question))
+    question.parse(reply_of(question))
 
 
 @every
 def test_the_example_reads_to_a_value_that_can_be_pickled_and_hashed(kind: Kind):
     question = question_of(kind, "Ada.")
-    answer = question.read(reply_of(question))
+    answer = question.parse(reply_of(question))
     assert pickle.loads(pickle.dumps(answer)) == answer
     hash(answer)
 
 
 @every
-def test_the_prompt_has_a_hole_for_each_material_and_no_other(kind: Kind):
+def test_the_prompt_has_a_placeholder_for_each_material_and_no_other(kind: Kind):
     question = question_of(kind, "Ada.")
-    assert set(question.prompt_used.holes) == set(question.inputs()) == set(material_fields(kind))
+    assert set(question.prompt.placeholders) == set(question.inputs()) == set(material_fields(kind))
 
 
 @every
 def test_the_prompt_is_that_of_the_question_unless_another_is_given(kind: Kind):
     question = question_of(kind, "Ada.")
-    other = dataclasses.replace(question.prompt_used, instructions="Other.")
+    other = dataclasses.replace(question.prompt, instructions="Other.")
     assert dataclasses.replace(question, prompt=other).render()[0].startswith("Other.")
 
 
 @every
 def test_the_reason_stands_before_what_it_is_a_reason_for(kind: Kind):
     question = question_of(kind, "Ada.")
-    schema = question.schema()
+    schema = question.json_schema
     if schema is None:
         return
-    shown = re.search(r"\{\"(?:.|\n)*", question.prompt_used.instructions)
+    shown = re.search(r"\{\"(?:.|\n)*", question.prompt.instructions)
     assert shown is not None, "the instructions show no example of the reply"
     for inner in objects(schema):
         if "reason" in inner["properties"]:
@@ -186,14 +186,14 @@ def test_the_reason_stands_before_what_it_is_a_reason_for(kind: Kind):
 @every
 def test_the_instructions_name_every_key_and_every_choice_of_the_reply(kind: Kind):
     question = question_of(kind, "Ada.")
-    schema = question.schema()
+    schema = question.json_schema
     if schema is None:
         return
     for inner in objects(schema):
         for key, member in inner["properties"].items():
-            assert f'"{key}"' in question.prompt_used.instructions or key == "2"
+            assert f'"{key}"' in question.prompt.instructions or key == "2"
             for choice in member.get("enum", []):
-                assert f'"{choice}"' in question.prompt_used.instructions
+                assert f'"{choice}"' in question.prompt.instructions
 
 
 @every
@@ -216,19 +216,19 @@ def test_the_instructions_name_every_key_and_every_choice_of_the_reply(kind: Kin
 @settings(max_examples=25)
 def test_any_reply_gives_an_answer_or_an_error_of_the_judge(kind: Kind, data: Any):
     with contextlib.suppress(ReplyError, JudgeDeclined):
-        question_of(kind, "Ada.").read(json.dumps(data))
+        question_of(kind, "Ada.").parse(json.dumps(data))
 
 
 def test_listed_claims_and_statements_come_in_order_without_blank_ones():
-    assert ListClaims("t").read(json.dumps(claims("b", " ", "a "))) == ("b", "a")
-    assert ListStatements("t").read(json.dumps(statements("b", "", "a"))) == ("b", "a")
-    assert ListClaims("t").read('{"claims": []}') == ()
+    assert ListClaims("t").parse(json.dumps(claims("b", " ", "a "))) == ("b", "a")
+    assert ListStatements("t").parse(json.dumps(statements("b", "", "a"))) == ("b", "a")
+    assert ListClaims("t").parse('{"claims": []}') == ()
 
 
 def test_each_claim_gets_its_own_verdict_whatever_the_order_of_the_reply():
     reply = verdicts(("supported", [1]), ("contradicted", [2]), "not_mentioned")["verdicts"]
     turned = {"verdicts": dict(reversed(reply.items()))}
-    found = VerifyClaims(("a", "b", "c"), ("p", "q")).read(json.dumps(turned))
+    found = VerifyClaims(("a", "b", "c"), ("p", "q")).parse(json.dumps(turned))
     assert [(v.claim, v.verdict, v.passages, v.reason) for v in found] == [
         ("a", "supported", (1,), "because 1"),
         ("b", "contradicted", (2,), "because 2"),
@@ -238,46 +238,46 @@ def test_each_claim_gets_its_own_verdict_whatever_the_order_of_the_reply():
 
 def test_each_passage_gets_its_own_rating_and_what_is_missing_is_listed():
     question = RatePassages("q", "a", ("p", "q"))
-    found = question.read(json.dumps(ratings(("low", False), ("high", True), missing=["the year", " "])))
+    found = question.parse(json.dumps(ratings(("low", False), ("high", True), missing=["the year", " "])))
     assert [(r.passage, r.level, r.used) for r in found.passages] == [(1, "low", False), (2, "high", True)]
     assert found.missing == ("the year",)
 
 
 def test_a_reply_that_does_not_speak_of_missing_information_misses_none():
     assert (
-        RatePassages("q", "a", ("p",)).read(json.dumps({"passages": ratings(("low", True))["passages"]})).missing == ()
+        RatePassages("q", "a", ("p",)).parse(json.dumps({"passages": ratings(("low", True))["passages"]})).missing == ()
     )
 
 
 def test_a_passage_is_useful_exactly_for_a_yes():
-    found = FindUsefulPassages("q", "a", ("p", "q")).read(json.dumps(verdicts("yes", "no")))
+    found = FindUsefulPassages("q", "a", ("p", "q")).parse(json.dumps(verdicts("yes", "no")))
     assert [(v.passage, v.useful) for v in found] == [(1, True), (2, False)]
     with pytest.raises(ReplyError, match=r"verdict 1\.verdict"):
-        FindUsefulPassages("q", "a", ("p",)).read(json.dumps(verdicts("partly")))
+        FindUsefulPassages("q", "a", ("p",)).parse(json.dumps(verdicts("partly")))
 
 
 def test_a_statement_can_address_the_question_partly():
-    found = JudgeStatements("q", ("s", "t")).read(json.dumps(verdicts("partly", "no")))
+    found = JudgeStatements("q", ("s", "t")).parse(json.dumps(verdicts("partly", "no")))
     assert [(v.statement, v.addresses) for v in found] == [("s", "partly"), ("t", "no")]
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_an_empty_explanation_is_none(text: str):
     with pytest.raises(ReplyError, match="empty"):
-        Explain("m", "e").read(json.dumps({"explanation": text}))
+        Explain("m", "e").parse(json.dumps({"explanation": text}))
 
 
 def test_a_users_own_prompt_changes_the_fingerprint_and_not_the_reading():
-    mine = ListClaims("t", prompt=Prompt.parse("Claims of {text}?", holes=["text"]))
+    mine = ListClaims("t", prompt=Prompt.parse("Claims of {text}?", placeholders=["text"]))
     assert mine.fingerprint != ListClaims("t").fingerprint
-    assert mine.read('{"claims": ["a"]}') == ("a",)
+    assert mine.parse('{"claims": ["a"]}') == ("a",)
 
 
 def test_lists_of_what_an_agent_left_out_or_did_too_much_may_be_left_out():
     calls = JudgeToolCalls("request", "answer", ("search()",), ("search",))
-    assert calls.interpret({"calls": {"1": {"reason": "r", "appropriate": True}}}).missing == ()
+    assert calls.from_json({"calls": {"1": {"reason": "r", "appropriate": True}}}).missing == ()
     steps = JudgeSteps("task", ("search",), ())
-    found = steps.interpret({"steps": {"1": {"reason": "r", "necessary": True, "in_order": True}}})
+    found = steps.from_json({"steps": {"1": {"reason": "r", "necessary": True, "in_order": True}}})
     assert (found.missing, found.extra) == ((), ())
     with pytest.raises(ReplyError, match="extra"):
-        steps.interpret({"steps": {"1": {"reason": "r", "necessary": True, "in_order": True}}, "extra": "none"})
+        steps.from_json({"steps": {"1": {"reason": "r", "necessary": True, "in_order": True}}, "extra": "none"})

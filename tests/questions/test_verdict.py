@@ -148,9 +148,9 @@ def test_a_reply_that_is_neither_or_both_is_undecided(reply: str) -> None:
     "piece", ["yes ", "<think>", "</think>", "answer: ", " ", "```\n", "the ", "\u0301", "(", "\n"]
 )
 def test_a_long_reply_is_read_in_little_time(piece: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     read_yes_no(piece * 100_000)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 VERDICT_QUESTIONS = [
@@ -165,7 +165,7 @@ ALL = [*VERDICT_QUESTIONS, *GRADE_QUESTIONS, MiniCheck("d", "x")]
 @pytest.mark.parametrize("question", ALL, ids=lambda q: q.kind)
 def test_the_example_of_a_question_is_read_by_it(question: Question[Any]) -> None:
     example = question.example()
-    question.read(example if isinstance(example, str) else json.dumps(example))
+    question.parse(example if isinstance(example, str) else json.dumps(example))
 
 
 @pytest.mark.parametrize("question", [*VERDICT_QUESTIONS, *GRADE_QUESTIONS], ids=lambda q: q.kind)
@@ -179,7 +179,7 @@ def test_a_json_question_shows_every_material_and_the_form_of_the_reply(question
 
 @pytest.mark.parametrize("question", VERDICT_QUESTIONS, ids=lambda q: q.kind)
 def test_the_schema_has_the_reason_before_the_verdict_and_yes_first(question: Question[Any]) -> None:
-    schema = question.schema()
+    schema = question.json_schema
     assert schema is not None
     assert list(schema["properties"]) == ["reason", "verdict"]
     assert schema["properties"]["verdict"]["enum"] == ["yes", "no", "undecided"]
@@ -187,7 +187,7 @@ def test_the_schema_has_the_reason_before_the_verdict_and_yes_first(question: Qu
 
 @pytest.mark.parametrize("question", GRADE_QUESTIONS, ids=lambda q: q.kind)
 def test_the_schema_has_the_reason_before_the_score(question: Question[Any]) -> None:
-    schema = question.schema()
+    schema = question.json_schema
     assert schema is not None
     assert list(schema["properties"]) == ["reason", "score"]
 
@@ -211,12 +211,12 @@ CLAIM = ClaimSupported("Ada was born in 1815.", ("Ada Lovelace, 1815-1852",))
     ],
 )
 def test_a_verdict_is_read_from_json_or_from_a_bare_yes_or_no(reply: str, choice: Choice) -> None:
-    assert CLAIM.read(reply) == choice
+    assert CLAIM.parse(reply) == choice
 
 
 @pytest.mark.parametrize("reply", ["maybe", "no and yes", "I cannot say YES", "null", '["unsure"]'])
 def test_a_text_reply_that_is_neither_is_an_undecided_choice_with_the_reply_in_its_reason(reply: str) -> None:
-    choice = CLAIM.read(reply)
+    choice = CLAIM.parse(reply)
     assert choice.verdict == "undecided"
     assert repr(reply) in choice.reason
 
@@ -239,7 +239,7 @@ def test_a_text_reply_that_is_neither_is_an_undecided_choice_with_the_reply_in_i
 )
 def test_a_verdict_reply_that_is_broken_is_an_error(reply: str, told: str) -> None:
     with pytest.raises(ReplyError, match=told):
-        CLAIM.read(reply)
+        CLAIM.parse(reply)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_verdict_reply_that_is_broken_is_an_error(reply: str, told: str) -> No
     [(0.8, 0.8), ("0.8", 0.8), (" 1 ", 1.0), (0, 0.0), (1, 1.0), ("1.0", 1.0), (0.0001, 0.0001), (-0.0, 0.0)],
 )
 def test_a_grade_is_a_number_or_a_number_as_text(data: object, score: float) -> None:
-    grade = GradeRelevance("q", "a").read(json.dumps({"reason": "so", "score": data}))
+    grade = GradeRelevance("q", "a").parse(json.dumps({"reason": "so", "score": data}))
     assert grade == Grade(score, "so")
     assert type(grade.score) is float
 
@@ -261,19 +261,19 @@ def test_a_grade_is_a_number_or_a_number_as_text(data: object, score: float) -> 
 )
 def test_a_grade_that_is_no_number_from_0_to_1_is_an_error_that_names_the_field(score: str) -> None:
     with pytest.raises(ReplyError) as error:
-        GradeRelevance("q", "a").read(f'{{"reason": "so", "score": {score}}}')
+        GradeRelevance("q", "a").parse(f'{{"reason": "so", "score": {score}}}')
     assert "score: a number from 0 to 1 was expected" in str(error.value)
 
 
 @pytest.mark.parametrize("score", ["NaN", "Infinity", "-Infinity", "1" + "0" * 5000])
 def test_a_grade_that_json_has_no_number_for_is_an_error(score: str) -> None:
     with pytest.raises(ReplyError):
-        GradeRelevance("q", "a").read(f'{{"reason": "so", "score": {score}}}')
+        GradeRelevance("q", "a").parse(f'{{"reason": "so", "score": {score}}}')
 
 
 def test_a_grade_of_many_digits_is_told_in_few() -> None:
     with pytest.raises(ReplyError) as error:
-        GradeRelevance("q", "a").read(f'{{"score": 1{"0" * 400}}}')
+        GradeRelevance("q", "a").parse(f'{{"score": 1{"0" * 400}}}')
     assert len(str(error.value)) < 200
 
 
@@ -282,7 +282,7 @@ def test_a_grade_of_many_digits_is_told_in_few() -> None:
 )
 def test_a_grade_reply_of_another_shape_is_an_error(reply: str) -> None:
     with pytest.raises(ReplyError):
-        GradeRelevance("q", "a").read(reply)
+        GradeRelevance("q", "a").parse(reply)
 
 
 @pytest.mark.parametrize(
@@ -295,17 +295,17 @@ def test_a_grade_reply_of_another_shape_is_an_error(reply: str) -> None:
     ],
 )
 def test_a_grade_is_read_out_of_fences_and_prose(reply: str) -> None:
-    assert GradeRelevance("q", "a").read(reply) == Grade(0.5, "so")
+    assert GradeRelevance("q", "a").parse(reply) == Grade(0.5, "so")
 
 
 def test_minicheck_asks_in_two_bare_lines_and_reads_plain_text() -> None:
     question = MiniCheck(document="Ada was born in 1815.", claim="Ada was born in {{claim}} 1816.")
-    assert question.schema() is None
+    assert question.json_schema is None
     assert question.render() == ("", "Document: Ada was born in 1815.\nClaim: Ada was born in {{claim}} 1816.")
-    assert question.read("No") == Choice("no")
-    assert question.read("Hm").verdict == "undecided"
+    assert question.parse("No") == Choice("no")
+    assert question.parse("Hm").verdict == "undecided"
     with pytest.raises(ReplyError, match="empty"):
-        question.read(" ")
+        question.parse(" ")
 
 
 def test_material_cannot_close_its_fence_or_fill_a_hole() -> None:

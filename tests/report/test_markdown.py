@@ -7,7 +7,9 @@ import re
 import pytest
 
 from evalstone import Sample, evaluate
-from evalstone.report.markdown import literal, literal_cell, prose, run_markdown
+from evalstone.report.markdown import lines, literal, prose
+from evalstone.report.run_view import run_view
+from evalstone.report.view import Cell, Column, Section, View, table
 from tests.runs import Given, run_of
 
 
@@ -27,25 +29,30 @@ def test_judged_text_is_a_code_span_that_it_cannot_close(text: str, shown: str) 
     assert literal(text) == shown
 
 
-def test_a_bar_in_judged_text_is_escaped_in_a_table_only() -> None:
-    assert literal_cell("a|b\\|c") == "`a\\|b\\\\|c`"
+def test_a_bar_in_judged_text_is_escaped_in_a_table() -> None:
+    columns = (Column("name", numeric=False), Column("value"))
+    cells = table("caption", columns, [(Cell("a|b\\|c", quoted=True), "a|b")])
+    view = View("", "", (Section("", tables=(cells,)),))
+    assert "| `a\\|b\\\\|c` | a\\|b |" in list(lines(view))
 
 
 def test_names_in_our_own_sentences_are_escaped() -> None:
     assert prose("[x](javascript:1) <b> @team #1 a_b*c|d") == (
-        "\\[x\\]\\(javascript\\:1\\) \\<b\\> \\@team \\#1 a\\_b\\*c\\|d"
+        "\\[x\\]\\(javascript\\:1\\) \\<b\\> @<!-- -->team \\#1 a\\_b\\*c\\|d"
     )
 
 
 def test_a_run_shows_mean_interval_counts_and_what_is_missing() -> None:
-    text = "\n".join(run_markdown(run_of(["0.25", "0.75", "skip"])))
-    assert re.search(r"^\| given \| 0\.500 \| 0\.\d{3} to 0\.\d{3} \| 2 \| 1 \| 0 \| higher \|$", text, re.MULTILINE)
+    text = "\n".join(lines(run_view(run_of(["0.25", "0.75", "skip"]))))
+    assert re.search(
+        r"^\| given \| 0\.500 \| 0\.\d{3} to 0\.\d{3} \| 2 \| 1 \| 0 \| ↑ higher is better \|$", text, re.MULTILINE
+    )
     assert "between 0.333 and 0.667" in text
-    assert "1 × `nothing to say`" in text
+    assert "| given | 1 | `nothing to say` |" in text
 
 
 def test_every_row_of_a_table_has_the_same_number_of_cells_whatever_the_samples_hold() -> None:
     sample = Sample(id="a|b\n|c|", input="| x | y |", output="0.5", metadata={})
-    lines = list(run_markdown(evaluate([sample], [Given()], ledger=None)))
-    rows = [line for line in lines if line.startswith("|")]
+    run = evaluate([sample], [Given()], ledger=None)
+    rows = [line for line in lines(run_view(run)) if line.startswith("|")]
     assert {row.replace("\\|", "").count("|") for row in rows} == {8}

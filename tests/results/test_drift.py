@@ -24,14 +24,14 @@ def moved(run: Run, by: float) -> Run:
 
 def test_a_judge_that_scores_lower_has_drifted_and_one_that_does_not_is_not_said_to_have() -> None:
     run = run_of(ANSWERS)
-    (found,) = judge_drift(run, moved(run, 0.1))
+    found = judge_drift(run, moved(run, 0.1))["given"]
     assert found.drift.verdict == "drifted"
     assert found.drift.largest_change == pytest.approx(0.1)
     assert found.drift.changed == pytest.approx(0.8)  # a fifth of the scores were 0 and could not fall
-    (same,) = judge_drift(run, moved(run, 0.0))
+    same = judge_drift(run, moved(run, 0.0))["given"]
     assert same.drift.verdict != "drifted"
 
 
 def test_other_answers_are_no_anchors() -> None:
-    with pytest.raises(ConfigError, match="to the letter"):
+    with pytest.raises(ConfigError, match="same outputs"):
         judge_drift(run_of(ANSWERS), run_of(ANSWERS[1:]))

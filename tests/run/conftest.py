@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalstone import ModelJudge, Run, evaluate
-from evalstone.run.batch import rounds
+from evalstone.run.batch import runner
 from tests.batch_serving import BatchServer, serving_batches
 from tests.run.batch_runs import KEY, OPENAI, SAMPLES, Call
 
@@ -21,7 +21,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Generator[BatchServer]:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", started.url)
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-        monkeypatch.setattr(rounds, "FIRST_POLL", 0.0)
+        monkeypatch.setattr(runner, "FIRST_POLL", 0.0)
         yield started
 
 

@@ -38,7 +38,7 @@ def lost_batch(folder: Path, model: str = OPENAI) -> str:
         (row,) = batches.open_batches(ledger, ModelJudge(model).identity)
         with ledger.transaction(writing=True) as connection:
             an_hour_ago = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
-            connection.exec_driver_sql(f"UPDATE batches SET remote = NULL, made = '{an_hour_ago}'")
+            connection.exec_driver_sql(f"UPDATE batches SET remote = NULL, created = '{an_hour_ago}'")
     return row.id
 
 
@@ -108,10 +108,10 @@ def test_a_batch_that_a_running_process_is_submitting_is_left_to_it(
     lost_batch(tmp_path)
     server.batches.clear()
     with Ledger(tmp_path / "l.db") as other:
-        assert other.take_up(other.runs()[0].plan) is not None
+        assert other.resume(other.runs()[0].plan) is not None
         assert not run().complete
         assert not server.batches
-        other.free_leases()
+        other.release_leases()
     assert run().batches == ("batch_0",)
     assert first.id
 
@@ -180,7 +180,7 @@ def test_results_that_cannot_be_read_or_are_not_ours_are_as_if_they_were_absent(
     assert run().batches == ("batch_1",)
     assert len(server.batches[1].requests) == 4
     with Ledger(tmp_path / "l.db") as ledger:
-        assert len(batches.places(ledger, ModelJudge(OPENAI).identity)) == 4
+        assert len(batches.question_batches(ledger, ModelJudge(OPENAI).identity)) == 4
 
 
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
@@ -188,8 +188,8 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (ModelJudge("vllm/x", base_url="http://h/v1"), {}, "vllm/x.* has no batch API that evalstone knows"),
     (ModelJudge(ANTHROPIC, base_url="http://h/v1"), {}, "has no batch API that evalstone knows"),
     (ModelJudge(OPENAI), {"ledger": None}, "batch needs a ledger"),
-    (ModelJudge(OPENAI), {"batch": "yes"}, "batch is true, false or a Batch, not str: 'yes'"),
-    (ModelJudge(OPENAI), {"fresh": True}, "batch and fresh exclude each other"),
+    (ModelJudge(OPENAI), {"batch": "yes"}, "batch is true, false or BatchOptions, not str: 'yes'"),
+    (ModelJudge(OPENAI), {"use_cache": False}, "cannot be combined with no_cache"),
     (ModelJudge(OPENAI), {}, "needs a key: set the environment variable OPENAI_API_KEY"),
     (ModelJudge(ANTHROPIC), {}, "needs a key: set the environment variable ANTHROPIC_API_KEY"),
     (ModelJudge(OPENAI, api_key="k"), {"budget": -1}, "the budget must be 0 or more"),

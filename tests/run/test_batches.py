@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from evalstone import (
-    Batch,
     BatchError,
+    BatchOptions,
     Failed,
     ModelJudge,
     Score,
@@ -25,7 +25,7 @@ from evalstone.judges.providers.batch.anthropic import AnthropicBatches
 from evalstone.judges.providers.batch.openai import OpenAIBatches
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Ask
-from evalstone.run.budget import Stop
+from evalstone.run.budget import StopSignal
 from tests.batch_serving import BatchServer, schema_of, willing
 from tests.run.batch_runs import A_QUESTION, BOTH, OPENAI, SAMPLES, Call
 from tests.serving import Response, serving
@@ -104,7 +104,7 @@ def test_waiting_goes_through_all_rounds_in_one_call_and_tells_what_it_waits_for
         told.append(state)
         server.finish()
 
-    done = run(batch=Batch(wait=True, on_state=on_state))
+    done = run(batch=BatchOptions(wait=True, on_state=on_state))
     assert done.complete
     assert done.cost == pytest.approx(8 * A_QUESTION)
     assert [state.partition(" (")[0] for state in told] == [f"waiting for batch batch_{n}" for n in range(2)]
@@ -167,11 +167,11 @@ def user_turns(request: dict[str, Any]) -> list[str]:
 def test_those_who_wait_for_a_batch_that_another_reads_go_on_and_nothing_is_asked_twice(
     server: BatchServer, run: Call
 ) -> None:
-    stop = Stop()
+    stop = StopSignal()
     limit = threading.Timer(20, stop.request, ("it waits for ever",))
     limit.start()
     with ThreadPoolExecutor(3) as pool:
-        waiting = [pool.submit(run, batch=Batch(wait=True), stop=stop) for _ in range(3)]
+        waiting = [pool.submit(run, batch=BatchOptions(wait=True), stop=stop) for _ in range(3)]
         done = [each.result() for each in waiting]
     limit.cancel()
     assert [each["faithfulness"].scored for each in done] == [len(SAMPLES)] * 3
@@ -194,7 +194,7 @@ def test_a_reply_that_is_no_answer_is_shown_to_the_model_in_the_next_batch(
     assert [turn["role"] for turn in corrected["messages"]][-3:] == ["user", "assistant", "user"]
     assert corrected["messages"][-2]["content"] == "I cannot say"
     assert "cannot be used" in corrected["messages"][-1]["content"]
-    assert done.warnings["replies asked for again"] == 8
+    assert done.warnings["malformed replies"] == 8
 
 
 def test_what_never_reads_as_an_answer_fails_after_the_retries_with_all_that_it_cost(
@@ -289,7 +289,7 @@ def test_a_batch_that_is_more_than_may_wait_at_a_time_is_put_again_in_parts_one_
     def on_state(_: str) -> None:
         server.finish()
 
-    assert run(batch=Batch(wait=True, on_state=on_state)).complete
+    assert run(batch=BatchOptions(wait=True, on_state=on_state)).complete
     assert [len(batch.requests) for batch in server.batches] == [4, 2, 2, 2, 2]
 
 

@@ -22,6 +22,8 @@ from evalstone import (
     ReplayJudge,
     SelfConsistency,
     evaluate,
+    read_run,
+    write_run,
 )
 from evalstone._core.json import to_jsonable
 from evalstone.api import plan_for
@@ -32,12 +34,10 @@ from evalstone.ledger import AsyncLedger
 from evalstone.ledger.store import Ledger
 from evalstone.questions import ClaimSupported, ListClaims, VerifyClaims
 from evalstone.questions.base import Answer, Question
-from evalstone.report import read_run, write_run
 from evalstone.run.budget import Budget
-from evalstone.run.calling import Caller
 from evalstone.run.dry_run import estimate
-from evalstone.run.session import Asker, Transcript
-from evalstone.types import Usage
+from evalstone.run.session import Recording, Session
+from evalstone.types import JudgeCall, Record, Score, Usage
 from tests.fakes import ROOT, claims, verdicts
 from tests.serving import Response, completion, filled, serving
 
@@ -62,23 +62,20 @@ class Paid(Judge):
     def identity(self) -> str:
         return self.name
 
-    def price_of(self, usage: Usage) -> float:
+    def price(self, usage: Usage) -> float:
         return 0.5
 
-    async def answer(self, question: Question[Any]) -> Answer[Any]:
-        return await self.answer_numbered(question, 0)
-
-    async def answer_numbered(self, question: Question[Any], number: int) -> Answer[Any]:
-        self.asked.append((question.kind, number))
+    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+        self.asked.append((question.kind, repeat))
         self.now += 1
         self.most = max(self.most, self.now)
         await asyncio.sleep(0.005)
         self.now -= 1
         if self.broken:
             raise ProviderError("broken", cost=0.1, usage=Usage(1, 1, 0, 1))
-        reply = json.dumps(filled(dict(question.schema() or {})))
+        reply = json.dumps(filled(dict(question.json_schema or {})))
         return Answer(
-            value=question.read(reply),
+            value=question.parse(reply),
             judge=self.name,
             reply=reply,
             cost=0.5,
@@ -88,15 +85,15 @@ class Paid(Judge):
 
 
 def put(judge: Judge, *questions: Question[Any], ledger: Path | None = None, **settings: Any) -> list[Any]:
-    """What an asker makes of the questions, put at the same time."""
+    """What a session makes of the questions, put at the same time."""
 
     async def work() -> list[Any]:
         if ledger is None:
-            asker = Asker(judge, **settings)
-            return await asyncio.gather(*map(asker.put, questions), return_exceptions=True)
+            session = Session(judge, **settings)
+            return await asyncio.gather(*map(session.ask, questions), return_exceptions=True)
         async with AsyncLedger(ledger) as book:
-            asker = Asker(judge, ledger=book, **settings)
-            return await asyncio.gather(*map(asker.put, questions), return_exceptions=True)
+            session = Session(judge, ledger=book, **settings)
+            return await asyncio.gather(*map(session.ask, questions), return_exceptions=True)
 
     return asyncio.run(work())
 
@@ -105,12 +102,12 @@ def test_members_answers_are_kept_and_the_combined_one_is_not(tmp_path: Path) ->
     one, two = Paid("one"), Paid("two")
     panel = Panel(one, two)
     ledger = tmp_path / "l.db"
-    ((first, _),) = put(panel, YES_NO, ledger=ledger)
+    (first,) = put(panel, YES_NO, ledger=ledger)
     with Ledger(ledger) as book:
         kept = [name for name in ("one", "two", panel.identity) if book.answers(name, [YES_NO.fingerprint])]
     assert kept == ["one", "two"]
-    ((again, cached),) = put(panel, YES_NO, ledger=ledger)
-    assert cached
+    (again,) = put(panel, YES_NO, ledger=ledger)
+    assert again.cached
     assert (again.value, again.cost, [step.cached for step in again.members]) == (first.value, 0.0, [True, True])
     assert len(one.asked) == len(two.asked) == 1
 
@@ -137,16 +134,16 @@ def test_repetitions_are_kept_under_their_numbers_and_the_first_is_the_ordinary_
 def test_equal_questions_to_a_panel_are_one_question_to_each_member() -> None:
     one, two = Paid("one"), Paid("two")
     answers = put(Panel(one, two), *[YES_NO] * 4)
-    assert [cached for _, cached in answers] == [False, True, True, True]
+    assert [answer.cached for answer in answers] == [False, True, True, True]
     assert len(one.asked) == len(two.asked) == 1
 
 
 def test_a_judge_that_sits_in_two_places_is_asked_once() -> None:
     one, two, three = Paid("one"), Paid("two"), Paid("three")
-    ((answer, _),) = put(Cascade(Panel(one, two), Panel(one, three), below=1.0), YES_NO)
+    (answer,) = put(Cascade(Panel(one, two), Panel(one, three), below=1.0), YES_NO)
     assert answer.detail["escalated"] == 0.0
-    ((answer, _),) = put(Panel(Panel(one, two), Panel(one, three)), YES_NO)
-    assert len(one.asked) == 2  # once for each asker
+    (answer,) = put(Panel(Panel(one, two), Panel(one, three)), YES_NO)
+    assert len(one.asked) == 2  # once for each session
     assert answer.cost == pytest.approx(1.5)
 
 
@@ -154,20 +151,20 @@ def test_members_share_the_places_under_one_bound_and_none_is_held_by_the_panel(
     one, two = Paid("one"), Paid("two")
     nested = Cascade(Panel(one, two), Paid("three"))
     answers = put(nested, *(ListClaims(text=str(n)) for n in range(8)), concurrency=1)
-    assert all(isinstance(answer, tuple) for answer in answers)
+    assert all(isinstance(answer, Answer) for answer in answers)
     assert max(one.most, two.most) == 1
 
 
 def test_steps_show_the_members_and_costs_add_up_once() -> None:
     panel = Panel(Paid("one"), Paid("two"), Paid("three", broken=True))
 
-    async def ask() -> Transcript:
-        transcript = Transcript(Asker(panel))
-        await transcript(YES_NO)
-        await transcript(YES_NO)
-        return transcript
+    async def ask() -> Recording:
+        recording = Recording(Session(panel))
+        await recording(YES_NO)
+        await recording(YES_NO)
+        return recording
 
-    first, second = asyncio.run(ask()).steps
+    first, second = asyncio.run(ask()).calls
     assert (first.judge, first.cost, first.usage) == (panel.identity, pytest.approx(1.1), Usage(3, 3, 0, 3))
     assert [(step.judge, step.cost) for step in first.members] == [("one", 0.5), ("two", 0.5), ("three", 0.1)]
     assert (second.cost, second.cached, [step.cost for step in second.members]) == (0.0, True, [0.0, 0.0, 0.0])
@@ -176,13 +173,13 @@ def test_steps_show_the_members_and_costs_add_up_once() -> None:
 def test_a_panel_that_fails_leaves_a_step_with_its_members_and_others_who_wait_pay_nothing() -> None:
     panel = Panel(Paid("one"), Paid("two", broken=True))
 
-    async def ask() -> list[Transcript]:
-        asker = Asker(panel)
-        transcripts = [Transcript(asker), Transcript(asker)]
-        await asyncio.gather(*(transcript(YES_NO) for transcript in transcripts), return_exceptions=True)
-        return transcripts
+    async def ask() -> list[Recording]:
+        session = Session(panel)
+        recordings = [Recording(session), Recording(session)]
+        await asyncio.gather(*(recording(YES_NO) for recording in recordings), return_exceptions=True)
+        return recordings
 
-    (first,), (second,) = (transcript.steps for transcript in asyncio.run(ask()))
+    (first,), (second,) = (recording.calls for recording in asyncio.run(ask()))
     assert (first.answer, first.cost, [step.judge for step in first.members]) == (None, 0.6, ["one", "two"])
     assert (second.cost, [step.cost for step in second.members]) == (0.0, [0.0, 0.0])
 
@@ -192,20 +189,29 @@ def test_a_member_that_fails_on_each_of_the_first_questions_is_not_asked_again()
     panel = Panel(Paid("one"), Paid("two"), dead)
     questions = [ClaimSupported(claim=str(n), context=("p",)) for n in range(30)]
     answers = put(panel, *questions, concurrency=3)
-    assert all(isinstance(answer, tuple) for answer in answers)
+    assert all(isinstance(answer, Answer) for answer in answers)
     assert 10 <= len(dead.asked) <= 12
     (*_, last) = put(Panel(Paid("one"), Paid("dead", broken=True)), *questions, concurrency=3)
     assert isinstance(last, JudgeUnavailable)
     assert "dead failed on each of the first 10 questions" in str(last)
 
 
+def errors_of(judge: Judge, *, count: int, known_working: bool = False) -> list[Any]:
+    """What so many questions come to, asked one after the other in one session."""
+
+    async def work() -> list[Any]:
+        session = Session(judge)
+        if known_working:
+            answered = JudgeCall(question="q", fingerprint="f", judge=judge.identity, answer="yes")
+            session.restore(Record(sample="s", scorer="x", outcome=Score(1.0), steps=(answered,)))
+        questions = [ClaimSupported(claim=str(number), context=("p",)) for number in range(count)]
+        return [(await asyncio.gather(session.ask(each), return_exceptions=True))[0] for each in questions]
+
+    return asyncio.run(work())
+
+
 def test_a_member_that_is_down_says_so_anew_each_time_and_keeps_nothing() -> None:
-    caller = Caller(Paid("dead", broken=True))
-
-    async def ask() -> list[Any]:
-        return [await asyncio.gather(caller.call(YES_NO), return_exceptions=True) for _ in range(13)]
-
-    last = [errors[0] for errors in asyncio.run(ask())[-4:]]
+    last = errors_of(Paid("dead", broken=True), count=13)[-4:]
     assert [str(error) for error in last] == [str(last[0])] * 4
     assert len({len(list(traceback.walk_tb(error.__traceback__))) for error in last[1:]}) == 1
     assert len(set(map(id, last))) == 4
@@ -213,18 +219,15 @@ def test_a_member_that_is_down_says_so_anew_each_time_and_keeps_nothing() -> Non
 
 def test_an_endpoint_that_falls_silent_later_or_before_a_judge_of_known_worth_could_be_asked_is_down() -> None:
     class Silent(Paid):
-        async def answer_numbered(self, question: Question[Any], number: int) -> Answer[Any]:
+        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
             if len(self.asked) == 2:
                 raise ProviderTimeout("gone")
-            return await super().answer_numbered(question, number)
+            return await super().answer(question, repeat)
 
-    async def errors(caller: Caller) -> list[Any]:
-        return [(await asyncio.gather(caller.call(YES_NO), return_exceptions=True))[0] for _ in range(12)]
-
-    later = asyncio.run(errors(Caller(Silent("later"), proved={"later"})))
+    later = errors_of(Silent("later"), count=12, known_working=True)
     assert [type(error) for error in later[2:10]] == [ProviderTimeout] * 8
-    assert "later gave no answer to the last 10 questions; the last: gone" in str(later[11])
-    failing = asyncio.run(errors(Caller(Paid("known", broken=True), proved={"known"})))
+    assert "later did not answer the last 10 questions; the last error: gone" in str(later[11])
+    failing = errors_of(Paid("known", broken=True), count=12, known_working=True)
     assert not any(isinstance(error, JudgeUnavailable) for error in failing)
 
 
@@ -234,7 +237,7 @@ def test_a_budget_is_over_all_members_and_ends_the_run() -> None:
     assert run.stop_reason == "the budget of $3.2 is spent"
     assert len(one.asked) + len(two.asked) == 6
     assert len(run.records) == 2  # of three questions each: the claims of the first, and both members' verdicts
-    with pytest.raises(ConfigError, match="that of vllm/x is unknown"):
+    with pytest.raises(ConfigError, match="the price of vllm/x is unknown"):
         Budget(1.0, Cascade(one, Panel(two, ModelJudge("vllm/x"))))
 
 
@@ -271,8 +274,8 @@ def test_a_dry_run_of_a_cascade_is_the_most_it_can_cost() -> None:
 
 def test_a_summary_says_what_was_escalated_and_what_that_saved(tmp_path: Path) -> None:
     class Half(Paid):
-        async def answer_numbered(self, question: Question[Any], number: int) -> Answer[Any]:
-            answer = await super().answer_numbered(question, number)
+        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+            answer = await super().answer(question, repeat)
             odd = int(question.fingerprint, 16) % 2
             return Answer(value=answer.value, judge=self.name, confidence=1.0 if odd else 0.1, cost=0.0)
 
@@ -384,7 +387,7 @@ def test_what_was_paid_for_survives_a_kill(tmp_path: Path) -> None:
 
 def test_a_members_error_that_concerns_the_run_ends_it() -> None:
     class Wrong(Paid):
-        async def answer_numbered(self, question: Question[Any], number: int) -> Answer[Any]:
+        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
             raise ConfigError("wrong key")
 
     with pytest.raises(ConfigError, match="wrong key"):

@@ -109,7 +109,7 @@ def test_shared_questions_are_asked_once_between_scorers() -> None:
 
 def test_the_same_call_again_asks_nothing_and_gives_the_same_numbers(tmp_path: Path) -> None:
     with serving() as server:
-        judge = evalstone.ModelJudge("vllm/test", base_url=server.url, price=(1.0, 1.0))
+        judge = evalstone.ModelJudge("vllm/test", base_url=server.url, prices=(1.0, 1.0))
         first = evaluate(SAMPLES, ["faithfulness"], judge=judge, ledger=tmp_path / "l.db")
         asked = len(server.requests)
         second = evaluate(SAMPLES, ["faithfulness"], judge=judge, ledger=tmp_path / "l.db")
@@ -145,7 +145,7 @@ def test_a_budget_is_the_whole_runs_however_often_it_is_taken_up(tmp_path: Path)
     samples = [Sample(id=str(n), output=f"answer {n}", context=["p"]) for n in range(40)]
     price, answer = 0.002, 120 / 1e6
     with serving() as server:
-        judge = evalstone.ModelJudge("vllm/test", base_url=server.url, price=(1.0, 1.0))
+        judge = evalstone.ModelJudge("vllm/test", base_url=server.url, prices=(1.0, 1.0))
 
         def run(budget: float) -> evalstone.Run:
             return evaluate(
@@ -210,7 +210,7 @@ def test_a_run_with_trouble_at_the_endpoint_scores_every_record(tmp_path: Path) 
     assert [line.scored for line in run.summary] == [40, 40, 40]
     assert server.most_at_once <= 8
     assert run.warnings["HTTP 429"] > run.warnings["HTTP 500"] > 0
-    assert run.warnings["replies asked for again"] > 0
+    assert run.warnings["malformed replies"] > 0
     assert len(server.requests) < 1.35 * 200
 
 
@@ -288,7 +288,7 @@ def test_every_step_of_a_record_has_question_answer_and_judge() -> None:
     run = evaluate(SAMPLES, "faithfulness", ledger=None)
     step = run.records[0].steps[1]
     assert step.question == "verify_claims"
-    assert step.judge == "lexical@2"
+    assert step.judge == "lexical@3"
     assert step.answer[0]["verdict"] == "supported"
     assert len(step.fingerprint) == 32
 

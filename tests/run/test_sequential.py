@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import random
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from evalstone import ConfigError, Record, Score, aevaluate, load
 from evalstone._core import sync
-from evalstone.cli.app import app
 from evalstone.judges import LexicalJudge
-from evalstone.run.budget import Stop
+from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
 from evalstone.run.sequential import DECIDED, RunGate
 from evalstone.scorers import Scorer
@@ -32,7 +28,7 @@ def records_in(order: list[int], watch: RunGate) -> None:
 
 
 def test_a_run_ends_once_its_gate_is_clear_and_is_a_random_part_of_the_samples() -> None:
-    plan, stop = plan_of(Given(), Harm()), Stop(shuffled=True)
+    plan, stop = plan_of(Given(), Harm()), StopSignal(shuffled=True)
     watch = RunGate(plan, {"given": 0.5, "harm": 0.95}, stop)
     run = sync.run(aevaluate(plan.dataset, plan.scorers, ledger=None, concurrency=1, stop=stop, on_record=watch.add))
     assert (watch.verdict, run.stop_reason) == ("pass", DECIDED)
@@ -44,7 +40,7 @@ def test_a_run_ends_once_its_gate_is_clear_and_is_a_random_part_of_the_samples()
 def test_samples_count_in_their_random_order_whichever_is_done_first() -> None:
     plan = plan_of()
     order = plan.random_order()[:60]
-    in_order, disturbed = RunGate(plan, {"given": 0.79}, Stop()), RunGate(plan, {"given": 0.79}, Stop())
+    in_order, disturbed = RunGate(plan, {"given": 0.79}, StopSignal()), RunGate(plan, {"given": 0.79}, StopSignal())
     records_in(order, in_order)
     records_in(random.Random(1).sample(order, 60), disturbed)
     assert in_order.decisions() == disturbed.decisions()
@@ -53,7 +49,7 @@ def test_samples_count_in_their_random_order_whichever_is_done_first() -> None:
 
 def test_a_sample_that_is_not_done_holds_up_those_behind_it() -> None:
     plan = plan_of()
-    watch = RunGate(plan, {"given": 0.1}, Stop())
+    watch = RunGate(plan, {"given": 0.1}, StopSignal())
     records_in(plan.random_order()[1:], watch)
     assert watch.decisions()[0].n == 0
 
@@ -67,29 +63,4 @@ def test_the_order_is_random_and_the_same_each_time() -> None:
 def test_samples_in_groups_are_refused() -> None:
     plan = Plan(load(samples_of(["0.5"], metadata=[{"group": "g"}])), (Given(),), LexicalJudge())
     with pytest.raises(ConfigError, match="'s1' is in group 'g'"):
-        RunGate(plan, {"given": 0.5}, Stop())
-
-
-@pytest.mark.parametrize(
-    ("bar", "code", "verdict"), [("0.3", 0, "pass"), ("0.99", 1, "fail"), ("0.5", 4, "inconclusive")]
-)
-def test_the_command_stops_early_and_its_exit_code_is_the_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bar: str, code: int, verdict: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    rows = [{"id": str(n), "output": "one two" if n % 2 else "one", "reference": "one two"} for n in range(400)]
-    if bar == "0.5":
-        rows = [{"id": str(n), "output": "one" if n % 2 else "other", "reference": "one"} for n in range(40)]
-    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = CliRunner().invoke(app, ["run", "d.jsonl", "-s", "rouge_l", "--min", f"rouge_l={bar}", "--gate", "-q"])
-    assert done.exit_code == code, done.output
-    assert verdict in done.output
-    assert (" of 400 samples" in done.output) == (code != 4)
-
-
-def test_a_gate_needs_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "d.jsonl").write_text('{"output": "a", "reference": "a"}\n')
-    found = CliRunner().invoke(app, ["run", "d.jsonl", "-s", "rouge_l", "--gate"]).exception
-    assert isinstance(found, ConfigError)
-    assert "--gate decides each --min" in str(found)
+        RunGate(plan, {"given": 0.5}, StopSignal())

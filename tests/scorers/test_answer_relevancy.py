@@ -39,7 +39,7 @@ def test_a_statement_that_partly_addresses_counts_by_its_weight(words: list[str]
 def test_one_of_three_and_one_partly_is_0_43_and_the_reason_names_what_is_beside_the_question():
     score = score_of(AnswerRelevancy(), SAMPLE, [SAID, MIXED])
     assert score.value == pytest.approx(0.4333, abs=5e-5)
-    assert score.reason == ("1 of 3 statements address the question, 1 partly; beside it: “She wrote programs.”.")
+    assert score.reason == ("1 of 3 statements address the question, 1 partly; off topic: “She wrote programs.”.")
     assert [(v.statement, v.addresses) for v in score.evidence] == [
         ("In 1815.", "yes"),
         ("In winter.", "partly"),
@@ -83,5 +83,5 @@ def test_an_unknown_word_fails_instead_of_counting_as_no(word: str):
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_0_to_1_is_refused(weight: float):
-    with pytest.raises(ConfigError, match="uncertainty_weight must be in"):
+    with pytest.raises(ConfigError, match="uncertainty_weight must be a number in"):
         AnswerRelevancy(uncertainty_weight=weight)

@@ -6,9 +6,9 @@ import pytest
 
 from evalstone.errors import ConfigError
 from evalstone.questions import CompareStatements, Comparison, Contradiction, ListStatements, StatementMatch
-from evalstone.questions.similarity import Match
+from evalstone.questions.statements import Match
 from evalstone.scorers import AnswerSimilarity
-from evalstone.scorers.rag.answer_similarity import similarity
+from evalstone.scorers.rag import answer_similarity
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, statements
 
@@ -29,6 +29,11 @@ def compared(*words: str, extra: list[str] | None = None, conflicts: int = 0) ->
 def found(*words: Match, extra: int = 0, conflicts: int = 0) -> Comparison:
     matches = tuple(StatementMatch("s", word) for word in words)
     return Comparison(matches, ("x",) * extra, (Contradiction("because", "a", "b"),) * conflicts)
+
+
+def similarity(comparison: Comparison, scorer: AnswerSimilarity) -> float:
+    figures = {name: getattr(scorer, name) for name in answer_similarity.FIGURES}
+    return answer_similarity.similarity(comparison, **figures)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +99,7 @@ def test_a_reference_without_statements_is_skipped():
 def test_a_blank_reference_is_an_error_unless_none_is_required():
     blank = Sample(output="a", reference=" ")
     assert outcome_of(AnswerSimilarity(), blank, []) == Failed(
-        "answer_similarity needs a reference; that of the sample is blank"
+        "answer_similarity needs a reference; the sample's is blank"
     )
     score = score_of(AnswerSimilarity(require_reference=False), blank, [])
     assert (score.value, "blank" in score.reason) == (0, True)
@@ -113,11 +118,11 @@ def test_an_unknown_match_fails():
 @pytest.mark.parametrize("name", ["exact_bonus", "missing", "contradiction", "extra"])
 @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
 def test_a_figure_that_is_no_number_from_0_is_refused(name: str, value: float):
-    with pytest.raises(ConfigError, match=f"{name} must be a number from 0"):
+    with pytest.raises(ConfigError, match=f"{name} must be a number of at least 0"):
         AnswerSimilarity(**cast(Any, {name: value}))
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_semantic_credit_outside_0_to_1_is_refused(value: float):
-    with pytest.raises(ConfigError, match="semantic must be in"):
+    with pytest.raises(ConfigError, match="semantic must be a number"):
         AnswerSimilarity(semantic=value)

@@ -6,7 +6,7 @@ import pytest
 
 from evalstone.questions import JudgeOpinions, ListOpinions, OpinionVerdict
 from evalstone.scorers import Bias
-from evalstone.scorers.safety.bias import biased_share
+from evalstone.scorers.safety import biased_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, verdicts
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone.scorers.custom.checklist import Criterion, criteria_of, lines_of
+from evalstone.scorers.base import lines_of
+from evalstone.scorers.custom.rubric import Criterion, parse_criteria
 
 
 @pytest.mark.parametrize(
@@ -21,4 +22,4 @@ def test_the_lines_of_a_checklist_lose_one_mark_and_blank_ones_fall_out(text: st
 
 
 def test_every_line_is_required():
-    assert criteria_of("- a\n- b") == (Criterion("a", required=True), Criterion("b", required=True))
+    assert parse_criteria("- a\n- b") == (Criterion("a", required=True), Criterion("b", required=True))

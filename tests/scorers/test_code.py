@@ -22,7 +22,7 @@ from evalstone.scorers import (
     TextualDifference,
     ToneConsistency,
 )
-from evalstone.scorers.text.units import collapsed, is_blank, pieces, units, unspaced
+from evalstone.scorers.text import collapsed, is_blank, pieces, units, unspaced
 from evalstone.types import Message, Sample, Score, Skipped
 from tests.fakes import outcome_of, python
 
@@ -67,10 +67,10 @@ def test_columns_of_other_scorers_too():
     assert isinstance(even, Score)
     assert isinstance(uneven, Score)
     assert (even.value, uneven.value) == (1, 0)
-    assert checks.used_no_tools().score_columns(messages=[[Message(role="user")], None, []]) == [
+    assert checks.no_tool_calls().score_columns(messages=[[Message(role="user")], None, []]) == [
         Score(1, reason="Called: none."),
-        Skipped("used_no_tools needs messages"),
-        Skipped("used_no_tools needs messages"),
+        Skipped("no_tool_calls needs messages"),
+        Skipped("no_tool_calls needs messages"),
     ]
 
 
@@ -166,7 +166,7 @@ def test_what_is_no_column_of_texts_is_refused_by_column_and_row(scorer: CodeSco
 
 
 def test_cells_of_other_columns_are_those_of_a_sample_too():
-    with pytest.raises(ConfigError, match="used_no_tools: column messages, row 2: messages must be"):
-        checks.used_no_tools().score_columns(messages=[[Message(role="user")], "hello"])
+    with pytest.raises(ConfigError, match="no_tool_calls: column messages, row 2: messages must be"):
+        checks.no_tool_calls().score_columns(messages=[[Message(role="user")], "hello"])
     with pytest.raises(ConfigError, match="column messages, row 1: messages must be Message values, not dict"):
-        checks.used_no_tools().score_columns(messages=[[{"role": "user"}]])
+        checks.no_tool_calls().score_columns(messages=[[{"role": "user"}]])

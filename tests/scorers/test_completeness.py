@@ -26,7 +26,7 @@ def test_two_of_three_elements_are_two_thirds_and_the_reason_names_the_third():
     assert score.evidence == Coverage(("abcde", "xy"), ("xy",))
     score = score_of(Completeness(), sample, [])
     assert score.value == 0.5
-    assert score.reason == "2 of 4 elements are taken up; missing: “name”; “engine”."
+    assert score.reason == "2 of 4 elements are covered; missing: “name”; “engine”."
 
 
 @pytest.mark.parametrize(

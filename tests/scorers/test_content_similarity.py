@@ -70,7 +70,7 @@ def test_a_blank_text_is_skipped():
 
 def test_it_compares_with_the_reference_where_that_is_asked_for():
     scorer = ContentSimilarity(compare_to="reference")
-    assert scorer.needs == ("reference", "output")
+    assert scorer.required_fields == ("reference", "output")
     assert score_of(scorer, Sample(input="x", output="abc", reference="abc"), []).value == 1
     assert outcome_of(scorer, Sample(input="x", output="abc"), []) == Skipped("content_similarity needs reference")
 

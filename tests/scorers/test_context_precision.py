@@ -98,4 +98,4 @@ def test_a_function_that_finds_no_passages_fails():
         return []
 
     outcome = outcome_of(ContextPrecision(context_from=nothing), SAMPLE, [])
-    assert outcome == Failed(f"context_precision: context_from gave no passages for sample {SAMPLE.id!r}")
+    assert outcome == Failed(f"context_precision: context_from returned no passages for sample {SAMPLE.id!r}")

@@ -34,7 +34,7 @@ def test_it_looks_at_the_reference_and_never_at_the_answer():
     sample = Sample(input="q", output="wrong", reference="right", context=["p"])
     _, judge = record_of(ContextRecall(), sample, [claims("right"), verdicts("supported")])
     assert judge.asked == [ListClaims(text="right"), VerifyClaims(claims=("right",), context=("p",))]
-    assert ContextRecall().needs == ("reference", "context")
+    assert ContextRecall().required_fields == ("reference", "context")
 
 
 def test_a_reference_without_claims_is_skipped():

@@ -135,14 +135,14 @@ def test_it_asks_one_question():
 @pytest.mark.parametrize("name", ["unused", "missing", "missing_limit"])
 @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
 def test_a_penalty_that_is_no_number_from_0_is_refused(name: str, value: float):
-    with pytest.raises(ConfigError, match=f"penalty {name} must be a number from 0"):
+    with pytest.raises(ConfigError, match=f"Penalties: {name} must be a number of at least 0"):
         Penalties(**{name: value})
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_0_to_1_is_refused(level: Level, value: float):
-    with pytest.raises(ConfigError, match=f"the weight of level {level} must be in"):
+    with pytest.raises(ConfigError, match=f"{level} must be a number in"):
         ContextRelevance(**cast(Any, {level: value}))
 
 

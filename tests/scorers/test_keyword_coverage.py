@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError
 from evalstone.scorers import KeywordCoverage
+from evalstone.scorers.text import pieces
 from evalstone.scorers.text.keyword_coverage import Keywords, keywords
-from evalstone.scorers.text.units import pieces
 from evalstone.types import Sample, Score, Skipped
 from tests.fakes import ROOT, outcome_of, score_of
 
@@ -57,7 +57,7 @@ def test_an_input_without_keywords_is_skipped_unless_it_counts_as_something():
     assert outcome_of(KeywordCoverage(), sample, []) == Skipped("the input has no keyword")
     assert score_of(KeywordCoverage(without_keywords="covered", scale=10), sample, []).value == 10
     missed = score_of(KeywordCoverage(without_keywords="missed"), sample, [])
-    assert (missed.value, missed.reason) == (0, "The input has no keyword; that counts as missed.")
+    assert (missed.value, missed.reason) == (0, "No keyword in the input; counted as missed.")
 
 
 def test_a_blank_text_is_skipped_whatever_an_input_without_keywords_counts_as():

@@ -73,5 +73,5 @@ def test_a_reply_that_does_not_decide_fails(reply: Any):
 
 @pytest.mark.parametrize("criterion", ["", "  ", 5])
 def test_a_blank_criterion_is_refused(criterion: Any):
-    with pytest.raises(ConfigError, match="criterion must be a text that is not blank"):
+    with pytest.raises(ConfigError, match="criterion must be text that is not blank"):
         MultiTurnJudge(criterion=criterion)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evalstone.compat.names import SYSTEMS, Counterpart
-from evalstone.run.plan import ALL_SCORERS
-from evalstone.scorers.parse import KINDS, scorer_from
+from evalstone.scorers import SCORERS
+from evalstone.scorers.registry import TEMPLATES, parse_scorer
 from tests.parity.adapters import ADAPTERS
 
 ROWS = [(system, row) for system, rows in SYSTEMS.items() for row in rows]
@@ -36,8 +36,8 @@ def test_every_name_of_ours_is_a_scorer_that_can_be_built_as_it_is_written(syste
         assert row.difference != "the same numbers"
         return
     name = row.ours.partition("(")[0]
-    assert name in ALL_SCORERS or name in KINDS
-    assert scorer_from(row.ours, ALL_SCORERS).signature
+    assert name in SCORERS or name in TEMPLATES
+    assert parse_scorer(row.ours).signature
 
 
 @pytest.mark.parametrize("recorded", ADAPTERS)

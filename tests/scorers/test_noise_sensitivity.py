@@ -8,7 +8,7 @@ from evalstone.errors import ConfigError
 from evalstone.questions import JudgeRobustness, NoiseImpact, Robustness
 from evalstone.questions.robustness import DIMENSIONS, IMPACTS
 from evalstone.scorers import NoiseSensitivity
-from evalstone.scorers.rag.noise_sensitivity import robustness
+from evalstone.scorers.rag import noise_sensitivity
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
@@ -35,6 +35,12 @@ def by_name(impact: str) -> dict[str, Any]:
 def found(number: float, *impacts: Any, issues: int = 0) -> Robustness:
     dimensions = tuple(NoiseImpact("because", name, impact) for name, impact in zip(DIMENSIONS, impacts, strict=False))
     return Robustness(dimensions, ("x",) * issues, number)
+
+
+def robustness(judged: Robustness, scorer: NoiseSensitivity) -> float:
+    weights = {impact: getattr(scorer, impact) for impact in IMPACTS}
+    limits = {name: getattr(scorer, name) for name in ("discrepancy", "issue", "issue_limit")}
+    return noise_sensitivity.robustness(judged, weights, **limits)
 
 
 @pytest.mark.parametrize(
@@ -141,27 +147,27 @@ def test_a_reply_that_is_none_fails(reply: Any):
 
 @pytest.mark.parametrize("name", ["baseline", "noisy_query"])
 def test_an_empty_option_is_refused(name: str):
-    with pytest.raises(ConfigError, match=f"{name} must be a text that is not empty"):
+    with pytest.raises(ConfigError, match=f"{name} must be text that is not empty"):
         NoiseSensitivity(**cast(Any, {name: ""}))
 
 
 @pytest.mark.parametrize("impact", IMPACTS)
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_0_to_1_is_refused(impact: str, value: float):
-    with pytest.raises(ConfigError, match=f"the weight of impact {impact}"):
+    with pytest.raises(ConfigError, match=f"{impact} must be a number in"):
         NoiseSensitivity(**cast(Any, {impact: value}))
 
 
 @pytest.mark.parametrize("name", ["discrepancy", "issue", "issue_limit"])
 def test_a_penalty_that_is_no_number_from_0_is_refused(name: str):
     for value in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(ConfigError, match=f"{name} must be a number from 0"):
+        with pytest.raises(ConfigError, match=f"{name} must be a number of at least 0"):
             NoiseSensitivity(**cast(Any, {name: value}))
 
 
 def test_dimensions_are_asked_for_by_name_with_the_reason_first():
     _, judge = record_of(SCORER, SAMPLE, [by_name("none")])
-    schema: Any = judge.asked[0].schema()
+    schema: Any = judge.asked[0].json_schema
     members = schema["properties"]["dimensions"]
     assert tuple(members["properties"]) == tuple(members["required"]) == DIMENSIONS
     assert all(list(item["properties"]) == ["reason", "impact"] for item in members["properties"].values())

@@ -7,7 +7,7 @@ import pytest
 from evalstone.errors import ConfigError
 from evalstone.questions import Alignment, AlignmentPart, JudgeAlignment
 from evalstone.scorers import PromptAlignment
-from evalstone.scorers.text.prompt_alignment import Mode, aligned
+from evalstone.scorers.text.prompt_alignment import Mode, alignment
 from evalstone.types import Failed, Message, Sample, Score, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
@@ -35,9 +35,9 @@ def found(*numbers: float) -> Alignment:
     ],
 )
 def test_each_mode_has_its_weights_and_both_has_those_of_user(mode: Mode, expected: float):
-    assert aligned(found(0.9, 0.5, 0.25, 1), mode) == pytest.approx(expected)
-    assert aligned(found(1, 1, 1, 1), mode) == pytest.approx(1)
-    assert aligned(found(0, 0, 0, 0), mode) == 0
+    assert alignment(found(0.9, 0.5, 0.25, 1), mode) == pytest.approx(expected)
+    assert alignment(found(1, 1, 1, 1), mode) == pytest.approx(1)
+    assert alignment(found(0, 0, 0, 0), mode) == 0
 
 
 def test_the_reason_names_each_part_and_what_is_lacking():

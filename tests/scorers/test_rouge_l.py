@@ -39,5 +39,5 @@ def test_a_text_without_words_is_skipped():
 
 
 def test_it_compares_with_the_input_where_that_is_asked_for():
-    assert RougeL.required() == ("reference", "output")
+    assert RougeL.required_fields == ("reference", "output")
     assert score_of(RougeL(compare_to="input"), Sample(input="a b", output="a b"), []).value == 1

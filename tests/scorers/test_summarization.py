@@ -110,7 +110,7 @@ def test_more_questions_than_the_limit_are_all_answered_and_the_first_count():
 
 @pytest.mark.parametrize("value", [0, 0.5, -1, float("nan"), float("inf")])
 def test_fewer_than_one_question_is_refused(value: float):
-    with pytest.raises(ConfigError, match="max_questions must be a number from 1"):
+    with pytest.raises(ConfigError, match="max_questions must be a number of at least 1"):
         Summarization(max_questions=value)
 
 

@@ -97,10 +97,10 @@ def test_the_reason_tells_what_was_expected_and_called():
 def test_a_conversation_without_one_of_its_sides_is_broken_and_not_a_zero():
     question, answer = Message(role="user", content="q"), Message(role="assistant", content="a")
     scorer = ToolCallAccuracy(tool="a")
-    told = "tool_call_accuracy: the conversation has no user's message, and the sample no input"
+    told = "tool_call_accuracy: the conversation has no user message, and the sample no input"
     assert outcome_of(scorer, Sample(messages=[answer]), []) == Failed(told)
     assert outcome_of(scorer, Sample(messages=[question]), []) == Failed(
-        "tool_call_accuracy: the conversation has no message of the assistant"
+        "tool_call_accuracy: the conversation has no assistant message"
     )
     assert score_of(scorer, Sample(input="q", messages=[answer]), []).value == 0
 

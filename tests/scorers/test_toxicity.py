@@ -6,7 +6,7 @@ import pytest
 
 from evalstone.questions import FindToxicity, ToxicityVerdict
 from evalstone.scorers import Toxicity
-from evalstone.scorers.safety.toxicity import toxic_share
+from evalstone.scorers.safety import toxic_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 

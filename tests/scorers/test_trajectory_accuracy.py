@@ -66,10 +66,10 @@ def test_the_tool_calls_of_the_messages_stand_in_for_a_trajectory():
     ("options", "told"),
     [
         ({"expected": 5}, "expected: expected steps must be a list, not int"),
-        ({"ordering": "loose"}, "ordering must be strict, relaxed or unordered, not 'loose'"),
+        ({"ordering": "loose"}, "ordering must be 'strict' or 'relaxed' or 'unordered', not 'loose'"),
         ({"allow_repeated_steps": "no"}, "allow_repeated_steps must be True or False, not 'no'"),
-        ({"without_expectation": 2}, r"without_expectation must be a number in \[0, 1\] or None, not 2"),
-        ({"without_expectation": True}, r"without_expectation must be a number in \[0, 1\] or None, not True"),
+        ({"without_expectation": 2}, r"without_expectation must be a number in \[0, 1\], not 2"),
+        ({"without_expectation": True}, r"without_expectation must be a number in \[0, 1\], not True"),
     ],
 )
 def test_parameters_that_mean_nothing_are_refused(options: dict[str, Any], told: str):

@@ -92,5 +92,5 @@ def test_a_verdict_too_few_or_too_many_fails_none_at_all_included():
 @pytest.mark.parametrize("weight", ["necessary", "in_order", "missing"])
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_its_range_is_refused(weight: str, value: float):
-    with pytest.raises(ConfigError, match=f"the weight {weight} must be in"):
+    with pytest.raises(ConfigError, match=f"{weight} must be a number in"):
         TrajectoryJudge(**cast(Any, {weight: value}))

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from evalstone.errors import ConfigError
-from evalstone.scorers import TrajectoryQuality, TrajectoryWeights
-from evalstone.scorers.agents.trajectory_quality import weighed
-from evalstone.scorers.parse import scorer_from
+from evalstone.scorers import TrajectoryQuality, TrajectoryWeights, parse_scorer
+from evalstone.scorers.agents.trajectory_quality import weighted_mean
 from evalstone.types import Failed, Sample, Skipped, Trajectory, TrajectoryExpectation
 from tests.fakes import outcome_of, score_of
 
@@ -88,8 +87,8 @@ def test_weights_are_the_caller_s_and_a_negative_one_is_0():
     sample = did(call("a"), call("b"), expected={"steps": ["a", "c"], "maxSteps": 2})
     assert value_of(sample, weights=TrajectoryWeights(accuracy=-1)) == 1
     assert value_of(sample, weights=TrajectoryWeights(efficiency=0)) == 0.5
-    assert weighed({"accuracy": 0.0}, TrajectoryWeights(accuracy=0)) == 1
-    made = scorer_from({"name": "trajectory_quality", "weights": {"accuracy": 1}, "defaults": {"maxSteps": 3}}, KNOWN)
+    assert weighted_mean({"accuracy": 0.0}, TrajectoryWeights(accuracy=0)) == 1
+    made = parse_scorer({"name": "trajectory_quality", "weights": {"accuracy": 1}, "defaults": {"maxSteps": 3}})
     assert made == TrajectoryQuality(weights=TrajectoryWeights(accuracy=1), defaults={"max_steps": 3})
 
 
@@ -114,7 +113,7 @@ def test_a_budget_without_measurements_is_an_error_and_neither_0_nor_1():
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), "1", True, None])
 def test_a_weight_that_is_no_number_is_refused(weight: Any):
-    with pytest.raises(ConfigError, match="the weight accuracy must be a number"):
+    with pytest.raises(ConfigError, match="accuracy must be a number"):
         TrajectoryWeights(accuracy=weight)
 
 

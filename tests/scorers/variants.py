@@ -107,4 +107,10 @@ OTHERS: Mapping[str, list[Any]] = {
     "elements": [words, sentences],
     "without_elements": ["compare"],
     "reference_tone": ["Good.", "Bad."],
+    "threshold": [0.9],
+    "on_undecided": ["fail", "raise"],
+    "when_empty": ["fail", "ask"],
+    "by_sentence": [False],
+    "longest": [50],
+    "layout": ["minicheck"],
 }

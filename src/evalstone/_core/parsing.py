@@ -11,10 +11,13 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalstone.errors import ReplyError
+
+if TYPE_CHECKING:
+    import pydantic
 
 T = TypeVar("T")
 
@@ -34,21 +37,21 @@ def parse_json(text: str) -> Any:
     if _UNFINISHED_THOUGHT.match(body):
         raise ReplyError("the reply ends in the middle of its reasoning", reply=text)
     try:
-        found = _objects(body)
-        differ = any(other != found[0] for other in found[1:])
+        objects = _objects(body)
+        differ = any(other != objects[0] for other in objects[1:])
     except RecursionError:
         raise ReplyError("the JSON in the reply is nested too deeply", reply=text) from None
     except json.JSONDecodeError as error:
         cut = error.pos >= len(body.rstrip("` \n\r\t")) or error.msg.startswith("Unterminated")
-        told = "cut off" if cut else f"not valid: {error.msg} at character {error.pos}"
-        raise ReplyError(f"the JSON object in the reply is {told}", reply=text) from None
+        problem = "cut off" if cut else f"not valid: {error.msg} at character {error.pos}"
+        raise ReplyError(f"the JSON object in the reply is {problem}", reply=text) from None
     except ValueError as error:
         raise ReplyError(f"the JSON object in the reply is not valid: {error}", reply=text) from None
-    if not found:
+    if not objects:
         raise ReplyError("the reply holds no complete JSON object; it may be cut off", reply=text)
     if differ:
-        raise ReplyError(f"the reply holds {len(found)} different JSON objects; exactly one was expected", reply=text)
-    return found[0]
+        raise ReplyError(f"the reply holds {len(objects)} different JSON objects; exactly one was expected", reply=text)
+    return objects[0]
 
 
 def _objects(body: str) -> list[Any]:
@@ -57,24 +60,24 @@ def _objects(body: str) -> list[Any]:
     Braces that do not open as an object does, as in prose or a formula, are passed over. Inside an object that opens
     and cannot be read nothing is looked for: a part of a cut-off answer is not the answer. Raises ValueError for it.
     """
-    found: list[Any] = []
+    objects: list[Any] = []
     opening = _OPENING.search(body)
     while opening:
         if opening[1]:
             raise ValueError("it stands in a list")
         value, end = _DECODER.raw_decode(body, opening.start())
-        found.append(value)
+        objects.append(value)
         opening = _OPENING.search(body, end)
-    return found
+    return objects
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise ValueError(f"the key {_quoted(twice)} stands twice in it")
-    return made
+        repeated = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise ValueError(f"the key {_quoted(repeated)} stands twice in it")
+    return members
 
 
 def _no_constant(name: str) -> Any:
@@ -85,47 +88,46 @@ _DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object, parse_const
 
 
 @functools.cache
-def _adapter(kind: Any) -> Any:
+def _validator(kind: Any) -> tuple[Callable[[Any], Any], type[pydantic.ValidationError]]:
+    """The function that validates data as a kind of value, and the error it raises."""
     import pydantic  # noqa: PLC0415 - its import takes longer than that of all of evalstone
 
-    return pydantic.TypeAdapter(kind)
+    return pydantic.TypeAdapter(kind).validator.validate_python, pydantic.ValidationError
 
 
 def validated(kind: type[T], data: Any, where: str = "") -> T:
     """`data` as a value of `kind`. Raises ReplyError naming the first places that do not fit and what was expected."""
-    import pydantic  # noqa: PLC0415
-
+    validate, invalid = _validator(kind)
     try:
-        return cast(T, _adapter(kind).validate_python(data))
-    except pydantic.ValidationError as error:
-        told: list[str] = []
+        return validate(data)
+    except invalid as error:
+        problems: list[str] = []
         for item in error.errors(include_url=False, include_context=False)[:3]:
             place = ".".join([where] * bool(where) + [str(part) for part in item["loc"]])
-            told.append(f"{place or 'reply'}: {item['msg']}")
-        raise ReplyError("; ".join(told)) from None
+            problems.append(f"{place or 'reply'}: {item['msg']}")
+        raise ReplyError("; ".join(problems)) from None
 
 
-def numbered(kind: type[T], data: Any, count: int, *, of: str, what: str = "verdict") -> tuple[T, ...]:
+def numbered(data: Any, count: int, *, of: str, what: str = "verdict") -> list[Any]:
     """The members of `{"1": …, "2": …}` in order: exactly one for each of `count` items.
 
     A list of exactly `count` is read as if it were numbered. Any other count, zero included, or a number that names no
     item raises ReplyError, as in `3 claims, 2 verdicts`.
     """
     if isinstance(data, list):
-        items = cast("list[Any]", data)
-        data = {str(number): item for number, item in enumerate(items, start=1)}
+        data = {str(number): member for number, member in enumerate(cast("list[Any]", data), start=1)}
     if not isinstance(data, Mapping):
         raise ReplyError(f"an object with the keys 1 to {count} was expected, one for each {of}")
-    given = cast("Mapping[str, Any]", data)
-    wanted = dict.fromkeys(str(number) for number in range(1, count + 1))
-    missing = [key for key in wanted if key not in given]
-    extra = [key for key in given if key not in wanted]
+    members = cast("Mapping[str, Any]", data)
+    expected = dict.fromkeys(str(number) for number in range(1, count + 1))
+    missing = [key for key in expected if key not in members]
+    extra = [key for key in members if key not in expected]
     if missing or extra:
-        told = f"{_plural(count, of)}, {_plural(len(given), what)}"
-        told += f"; missing: {', '.join(missing[:10])}" if missing else ""
-        told += f"; unknown: {', '.join(_quoted(key) for key in extra[:10])}" if extra else ""
-        raise ReplyError(told)
-    return tuple(validated(kind, given[key], f"{what} {key}") for key in wanted)
+        problem = f"{_plural(count, of)}, {_plural(len(members), what)}"
+        problem += f"; missing: {', '.join(missing[:10])}" if missing else ""
+        problem += f"; unknown: {', '.join(_quoted(key) for key in extra[:10])}" if extra else ""
+        raise ReplyError(problem)
+    return [members[key] for key in expected]
 
 
 def member(data: Any, key: str) -> Any:
@@ -137,8 +139,8 @@ def member(data: Any, key: str) -> Any:
 
 def texts(data: Any, where: str) -> tuple[str, ...]:
     """A list of texts, blank ones dropped."""
-    found = validated(list[str], data, where)
-    return tuple(text.strip() for text in found if text.strip())
+    listed = validated(list[str], data, where)
+    return tuple(text.strip() for text in listed if text.strip())
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,15 +41,15 @@ def system_prompt(messages: Iterable[Message]) -> str | None:
     return last_text(messages, "system")
 
 
-def conversation_history(messages: Sequence[Message], *, most: int = 10) -> str | None:
-    """What came before the last user message, as lines `role: text`: the newest `most` of them.
+def conversation_history(messages: Sequence[Message], *, limit: int = 10) -> str | None:
+    """What came before the last user message, as lines `role: text`: the newest `limit` of them.
 
     System messages and turns without text are left out. None when nothing is left.
     """
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=0)
     turns = [m for m in messages[:last] if m.role != "system" and m.content.strip()]
     lines = [f"{turn.role}: {turn.content}" for turn in turns]
-    return "\n".join(lines[-most:]) or None if most > 0 else None
+    return "\n".join(lines[-limit:]) or None if limit > 0 else None
 
 
 def reasoning(messages: Iterable[Message]) -> str | None:

@@ -1,210 +1,161 @@
-"""The commands and their options. What they do lies in commands.py, which is imported only when one is called."""
+"""The command line: its commands, and what becomes of errors.
+
+Modules of commands import what they run inside their functions, so that `evalstone --help` stays fast.
+"""
+
+# ruff: noqa: PLC0415 - commands import what they run when they run, so that the command line starts fast
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from evalstone.cli import reports
-from evalstone.cli.audit import audit
-from evalstone.cli.calibrate import calibrate
-from evalstone.cli.judges import judges
-from evalstone.cli.ledger import ledger_app
+from evalstone.cli import annotate, catalog, judge, ledger, results, run
+from evalstone.cli.options import DRIFT_EXIT_CODES, GATE_EXIT_CODES, JUDGE_EXIT_CODES, RUN_EXIT_CODES, ExitCode
 from evalstone.errors import EvalstoneError, RunAborted
 
-USAGE, ENDED = 2, 3
+# The base class of all errors in how a command is called; Typer doesn't export it.
+_CallError: Any = typer.BadParameter.__mro__[2]
 
+
+TOPICS = {
+    "Judge": "judge base_url budget no_cache per_judge",
+    "Running": "concurrency batch wait dry_run",
+    "Thresholds": "fail_under fail_over gate minimum maximum max_regression pass_rate",
+    "Statistics": "alpha confidence correction inconclusive power objective calibrator threshold label_threshold seed",
+    "Output": "out html markdown csv junit svg as_json top quiet verbose",
+}
+_TOPIC = {option: topic for topic, options in TOPICS.items() for option in options.split()}
+
+
+_TYPE = re.compile(r" <[a-z \[\]]+>")
+
+
+class WriteError(Exception):
+    """Standard output can't be written to."""
+
+
+class Command(TyperCommand):
+    """A command whose help lists its options by topic."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the sections of arguments and options."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                row = (_TYPE.sub("", record[0]), record[1])
+                title = (
+                    "Arguments" if parameter.param_type_name == "argument" else _TOPIC.get(parameter.name, "Options")
+                )
+                sections.setdefault(title, []).append(row)
+        for title in ("Arguments", "Options", *TOPICS):
+            if title in sections:
+                with formatter.section(title):
+                    formatter.write_dl(sections[title])
+
+
+class Commands(TyperGroup):
+    """The commands; a write error on standard output is caught before Typer makes its own exit code of it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command and flush what it printed."""
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+            return code
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            raise WriteError(error.strerror or str(error)) from error
+
+
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     name="evalstone",
-    help="Evaluate what language models, RAG pipelines and agents produce.",
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=SETTINGS,
 )
-app.add_typer(ledger_app)
-
-ScorerOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--scorer",
-        "-s",
-        help="A scorer's name, or with parameters: 'context_relevance(scale=10)'. Repeatable; without it, faithfulness "
-        "and context_relevance.",
-    ),
-]
-JudgeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--judge",
-        "-j",
-        help="lexical (no key, no network), a model such as openai/gpt-5.1, or judges made of judges: "
-        "'cascade(lexical, openai/gpt-5.1, below=0.9)'. See evalstone judges.",
-    ),
-]
-BaseUrlOption = Annotated[
-    str | None, typer.Option("--base-url", help="Of any OpenAI-compatible server, for the judge's model.")
-]
-LedgerOption = Annotated[
-    str | None,
-    typer.Option("--ledger", help="Where answers and records are kept: a path, sqlite:///path, or postgresql://…"),
-]
+ledger_app = typer.Typer(
+    help="Inspect and maintain the ledger.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings=SETTINGS,
+)
 
 
-@app.command()
-def run(
-    data: Annotated[str, typer.Argument(help="Samples (JSON, JSONL, CSV, Parquet), or a TOML file that names them.")],
-    scorer: ScorerOption = None,
-    judge: JudgeOption = None,
-    base_url: BaseUrlOption = None,
-    out: Annotated[str | None, typer.Option("--out", "-o", help="Folder for records.jsonl and summary.json.")] = None,
-    ledger: LedgerOption = None,
-    concurrency: Annotated[int | None, typer.Option(help="Judge calls under way at once, at most.", min=1)] = None,
-    map: Annotated[
-        list[str] | None, typer.Option("--map", help="FIELD=COLUMN, such as output=answer. Repeatable.")
-    ] = None,
-    minimum: Annotated[
-        list[str] | None, typer.Option("--min", help="SCORER=MEAN; a lower mean ends with exit code 1. Repeatable.")
-    ] = None,
-    gate: Annotated[
-        bool, typer.Option("--gate", help="Decide each --min with error under control; stop as soon as it is clear.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked and cost; ask nothing.")] = False,
-    budget: Annotated[float | None, typer.Option(help="US dollars that the run may pay at most.", min=0)] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Ask again what the ledger has.")] = False,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="Ask through the provider's batch API: half the price, within a day.")
-    ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="With --batch: stay until the answers are there.")] = False,
-    worst: Annotated[int | None, typer.Option(help="How many of the worst samples to show; 3.", min=0)] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
-) -> None:
-    """Evaluate samples, show the result, and write it.
-
-    Exit codes: 0 all is well; 1 a minimum was not met; 2 the call was wrong; 3 some outcomes failed, or the run ended
-    before its end or waits for a batch; 4 with --gate, nothing failed but something is undecided; 130 interrupted.
-    """
-    from evalstone.cli import commands, planning  # noqa: PLC0415
-
-    config = planning.configured(
-        data,
-        judge=judge,
-        base_url=base_url,
-        mapping=map or [],
-        minimum=minimum or [],
-        scorers=tuple(scorer or ()),
-        out=out,
-        ledger=ledger,
-        concurrency=concurrency,
-        budget=budget,
-        fresh=fresh or None,
-        gate=gate or None,
-        batch=batch or None,
-        wait=wait or None,
-        worst=worst,
-    )
-    if dry_run:
-        from evalstone.cli import estimate  # noqa: PLC0415
-
-        estimate.dry_run(config)
-        return
-    raise typer.Exit(commands.run(config, quiet=quiet))
+def _add(to: typer.Typer, command: Callable[..., int], name: str | None = None, epilog: str | None = None) -> None:
+    to.command(name, cls=Command, epilog=epilog)(command)
 
 
-@app.command()
-def demo(
-    out: Annotated[str, typer.Option("--out", "-o", help="Folder for the results.")] = "results/demo",
-    ledger: LedgerOption = None,
-) -> None:
-    """Judge the bundled real RAG answers with the lexical judge: no key, no network."""
-    from evalstone.cli import commands  # noqa: PLC0415
-
-    raise typer.Exit(commands.demo(out, ledger))
-
-
-@app.command()
-def score(
-    scorer: Annotated[str, typer.Option("--scorer", "-s", help="The scorer's name, with parameters if you like.")],
-    output: Annotated[str | None, typer.Option(help="The answer that is judged.")] = None,
-    input: Annotated[str | None, typer.Option(help="The question.")] = None,
-    context: Annotated[list[str] | None, typer.Option(help="A passage. Repeatable.")] = None,
-    reference: Annotated[str | None, typer.Option(help="The known good answer.")] = None,
-    instructions: Annotated[str | None, typer.Option(help="The system prompt.")] = None,
-    judge: JudgeOption = None,
-    base_url: BaseUrlOption = None,
-    ledger: LedgerOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the record as one line of JSON.")] = False,
-) -> None:
-    """Score one sample."""
-    from evalstone.cli import commands, planning  # noqa: PLC0415
-
-    fields = {
-        "input": input,
-        "output": output,
-        "context": context,
-        "reference": reference,
-        "instructions": instructions,
-    }
-    given = {name: value for name, value in fields.items() if value is not None}
-    raise typer.Exit(
-        commands.score(
-            scorer, given, planning.judge_spec("lexical" if judge is None else judge, base_url), ledger, as_json
-        )
-    )
-
-
-@app.command()
-def scorers(
-    name: Annotated[str | None, typer.Argument(help="A scorer to explain; without, all are listed.")] = None,
-    system: Annotated[
-        str | None, typer.Option("--from", help="Show another system's names: mastra, spring, ragas, deepeval.")
-    ] = None,
-) -> None:
-    """List the scorers, or explain one: formula, needs, range, how to read it, what to do about a low one."""
-    from evalstone.cli import catalogue  # noqa: PLC0415
-
-    catalogue.scorers(name, system)
-
-
-for _command in reports.COMMANDS:
-    app.command()(_command)
-
-
-app.command()(calibrate)
-app.command()(audit)
-app.command()(judges)
+_add(app, run.run, epilog=RUN_EXIT_CODES)
+_add(app, run.score)
+_add(app, run.demo)
+_add(app, catalog.scorers)
+_add(app, judge.judges)
+_add(app, results.report)
+_add(app, results.compare)
+_add(app, results.drift, epilog=DRIFT_EXIT_CODES)
+_add(app, results.gate, epilog=GATE_EXIT_CODES)
+_add(app, results.power)
+_add(app, results.runs)
+_add(app, annotate.annotate)
+_add(app, judge.calibrate, epilog=JUDGE_EXIT_CODES)
+_add(app, judge.audit, epilog=JUDGE_EXIT_CODES)
+app.add_typer(ledger_app, name="ledger")
+for _command in (ledger.info, ledger.export, ledger.prune, ledger.verify, ledger.recover):
+    _add(ledger_app, _command)
+_add(ledger_app, ledger.import_, "import")
 
 
 @app.callback(invoke_without_command=True)
-def version_option(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+def evalstone(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """Evaluate what language models, RAG pipelines and agents produce."""
+    """Evaluate the outputs of LLMs, RAG pipelines and agents."""
     if version:
-        from importlib.metadata import version as installed  # noqa: PLC0415
+        from importlib.metadata import version as installed
 
         typer.echo(installed("evalstone"))
         raise typer.Exit
 
 
 def main() -> None:
-    """The entry point: errors of evalstone are one line on standard error, and exit code 2."""
-    sys.path.append(str(Path.cwd()))  # where a scorer named module:scorer lies; last, so that it hides no other module
+    """Run the command line. An error is one line on standard error and an exit code."""
+    sys.path.append(str(Path.cwd()))  # for scorers named module:scorer; last, so that nothing there hides a library
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
+    except _CallError as error:
+        message, context = error.format_message(), getattr(error, "ctx", None)
+        if message.startswith("Usage:"):  # no command at all: the help
+            typer.echo(message, err=True)
+            sys.exit(ExitCode.USAGE)
+        path = context.command_path if context else "evalstone"
+        _fail(f"{message.rstrip('.')}; see {path} --help", ExitCode.USAGE)
     except RunAborted as error:
-        typer.echo(
-            f"evalstone: {error}\nWhat was judged is in the ledger: the same command goes on from there.", err=True
-        )
-        sys.exit(ENDED)
+        _fail(f"{error}. Finished calls are in the ledger; rerun the same command to resume.", ExitCode.FAILURES)
     except EvalstoneError as error:
-        typer.echo(f"evalstone: {error}", err=True)
-        sys.exit(USAGE)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        _fail(str(error), ExitCode.USAGE)
+    except WriteError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _fail(f"cannot write to standard output: {error}", ExitCode.FAILURES)
+    except OSError as error:
+        _fail(str(error), ExitCode.FAILURES)
+
+
+def _fail(message: str, code: ExitCode) -> None:
+    from evalstone.cli.output import to_stderr
+
+    to_stderr(f"evalstone: {message}")
+    sys.exit(code)

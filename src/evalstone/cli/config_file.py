@@ -1,22 +1,16 @@
-"""What a run is asked to do, from a TOML file and from the command line; the command line wins.
+"""A run as a TOML file describes it; options on the command line override the file.
 
     data = "answers.jsonl"
-    judge = "openai/gpt-5.1"                # or a table: [judge] model = "…", temperature = 0.2, price = [1.25, 10.0]
-                                            # or judges of judges: "cascade(lexical, openai/gpt-5.1, below=0.9)"
+    judge = "openai/gpt-5.1"                # or a table: [judge] model = "...", temperature = 0.2
     scorers = ["faithfulness", { name = "context_relevance", scale = 10, penalties = { unused = 0.2 } }]
     out = "results"
     ledger = "sqlite:///runs.db"
-    concurrency = 32
-    budget = 5.0                            # US dollars
-    fresh = false
-    gate = false                            # true decides [min] by a gate, and stops when it is clear
-    batch = true                            # through the provider's batch API; wait = true stays until it is done
-    worst = 3                               # samples to show
+    budget = 5.0
 
     [map]
     output = "answer"
 
-    [min]
+    [fail_under]
     faithfulness = 0.8
 
 Paths in a file are relative to that file.
@@ -24,122 +18,122 @@ Paths in a file are relative to that file.
 
 from __future__ import annotations
 
-import dataclasses
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from evalstone.api import DEFAULT_LEDGER
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from evalstone.errors import ConfigError, unknown
+from evalstone.ledger.location import DEFAULT_LEDGER
 
 DEFAULT_SCORERS = ("faithfulness", "context_relevance")
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunConfig:
-    """One run, as asked for. `minimum`: by scorer name, the mean below which the run does not pass."""
+class RunConfig(BaseModel):
+    """The settings of one run."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     data: str
-    scorers: tuple[Any, ...] = ()
-    judge: Any = "lexical"
+    """Path of the samples."""
+    scorers: list[str | dict[str, Any]] = Field(default=list(DEFAULT_SCORERS), min_length=1)
+    """Names, specs such as `context_relevance(scale=10)`, or tables."""
+    judge: str | dict[str, Any] = "lexical"
+    """Name, spec or table of the judge."""
+    limit: int | None = Field(default=None, ge=1)
+    """Score only the first samples."""
+    map: dict[str, str] = {}
+    """Sample field to column."""
     out: str | None = None
+    """Results folder."""
+    html: str | None = None
+    """File of the HTML report."""
     ledger: str = DEFAULT_LEDGER
-    concurrency: int = 32
-    map: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
-    minimum: Mapping[str, float] = field(default_factory=lambda: dict[str, float]())
-    budget: float | None = None
-    fresh: bool = False
-    gate: bool = False
+    """Path or URL of the ledger."""
+    name: str = ""
+    """Name of the run."""
+    tags: list[str] = []
+    """Tags of the run."""
+    concurrency: int = Field(default=32, ge=1)
+    """Maximum number of concurrent judge calls."""
+    budget: float | None = Field(default=None, ge=0)
+    """Maximum cost in US dollars."""
+    no_cache: bool = False
+    """Whether to ignore cached judge answers."""
     batch: bool = False
+    """Whether to use the provider's batch API."""
     wait: bool = False
-    worst: int = 3
+    """Whether to wait until the batches are done."""
+    fail_under: dict[str, float] = {}
+    """Lowest acceptable mean by scorer, where higher is better."""
+    fail_over: dict[str, float] = {}
+    """Highest acceptable mean by scorer, where lower is better."""
+    gate: bool = False
+    """Whether the thresholds are tested sequentially while the run goes on."""
+    top: int = Field(default=3, ge=0)
+    """How many of the worst samples to show."""
 
 
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "data": (str,),
-    "scorers": (list,),
-    "judge": (str, dict),
-    "out": (str,),
-    "ledger": (str,),
-    "concurrency": (int,),
-    "map": (dict,),
-    "min": (dict,),
-    "budget": (int, float),
-    "fresh": (bool,),
-    "gate": (bool,),
-    "batch": (bool,),
-    "wait": (bool,),
-    "worst": (int,),
-}
+def load_config(data: str, **options: Any) -> RunConfig:
+    """The settings of a run from a data file or a TOML file, and the command line's options.
 
-
-def read_config(path: str | Path) -> RunConfig:
-    """A run from a TOML file. Raises ConfigError naming the file, the key, what came and what was expected."""
-    file = Path(path)
+    Options that are None or empty leave the file's setting; mappings are merged. Raises ConfigError naming the file,
+    the key, what was expected and what came.
+    """
+    settings: dict[str, Any] = _read(Path(data)) if data.endswith(".toml") else {"data": data}
+    for name, value in options.items():
+        if isinstance(value, Mapping) and isinstance(settings.get(name), dict):
+            settings[name] |= value
+        elif value is not None and value not in ([], {}):
+            settings[name] = value
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"there is no file {file}") from None
+        return RunConfig.model_validate(settings)
+    except ValidationError as error:
+        raise ConfigError(f"{data}: {_explained(error, settings)}") from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The settings in a TOML file, with paths made relative to the current folder."""
+    try:
+        settings = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: {error}") from None
-    for key, value in data.items():
-        if key not in _KINDS:
-            raise ConfigError(f"{file}: {unknown('key', key, _KINDS)}")
-        if not isinstance(value, _KINDS[key]) or (isinstance(value, bool) and bool not in _KINDS[key]):
-            wanted = " or ".join(kind.__name__ for kind in _KINDS[key])
-            raise ConfigError(f"{file}: {key} must be {wanted}, not {type(value).__name__}")
-    if "data" not in data:
-        raise ConfigError(f"{file}: the key data, with the path of the samples, is missing")
-    settings = dict(data)
-    settings["data"] = _beside(file, data["data"])
-    settings["scorers"] = tuple(data.get("scorers", ()))
-    settings["minimum"] = numbers(settings.pop("min", {}), str(file))
-    if "judge" in data:
-        settings["judge"] = _logs_beside(file, data["judge"])
-    if "out" in data:
-        settings["out"] = _beside(file, data["out"])
-    if "ledger" in data and "://" not in data["ledger"]:
-        settings["ledger"] = _beside(file, data["ledger"])
-    return RunConfig(**settings)
+    for key in ("data", "out", "html", "ledger"):
+        if isinstance(path := settings.get(key), str) and "://" not in path and path != "-":
+            settings[key] = str(file.parent / path)
+    if "judge" in settings:
+        settings["judge"] = _with_logs_beside(file, settings["judge"])
+    return settings
 
 
-def _logs_beside(file: Path, judge: Any) -> Any:
+def _with_logs_beside(file: Path, judge: Any) -> Any:
     """A judge's table with the paths of its logs, and those of its members, relative to the file."""
     if isinstance(judge, list):
-        return [_logs_beside(file, one) for one in cast("list[Any]", judge)]
+        return [_with_logs_beside(file, member) for member in cast("list[Any]", judge)]
     if not isinstance(judge, dict):
         return judge
-    table = {name: _logs_beside(file, value) for name, value in cast("dict[str, Any]", judge).items()}
-    return {**table, "log": _beside(file, table["log"])} if isinstance(table.get("log"), str) else table
+    table = {name: _with_logs_beside(file, value) for name, value in cast("dict[str, Any]", judge).items()}
+    return {**table, "log": str(file.parent / table["log"])} if isinstance(table.get("log"), str) else table
 
 
-def _beside(file: Path, path: str) -> str:
-    return str(file.parent / path)
-
-
-def numbers(given: Mapping[str, Any], where: str) -> dict[str, float]:
-    """Scorer names to numbers. Raises ConfigError for a value that is no number."""
-    for name, value in given.items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ConfigError(f"{where}: the minimum of {name} must be a number, not {value!r}")
-    return {name.replace("-", "_"): float(value) for name, value in given.items()}
-
-
-def pairs(texts: list[str], option: str, form: str, *, blank: bool = False) -> dict[str, str]:
-    """`["output=answer"]` as a mapping; blank allows `output=`. Raises ConfigError without an equals sign, or twice."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals and (value or blank)):
-            raise ConfigError(f"{option} takes {form}, not {text!r}")
-        if (before := found.setdefault(name.strip(), value.strip())) != value.strip():
-            raise ConfigError(f"{option} {name.strip()} is asked for twice: {before} and {value.strip()}")
-    return found
-
-
-def overridden(config: RunConfig, **given: Any) -> RunConfig:
-    """The config with those values put in that are not None and not empty."""
-    changed = {name: value for name, value in given.items() if value is not None and value not in ((), {})}
-    return dataclasses.replace(config, **changed)
+def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
+    """What is wrong with each key: `concurrency should be a valid integer, not 'eight'`."""
+    expected: dict[str, list[str]] = {}
+    values: dict[str, object] = {}
+    for found in error.errors():
+        key = str(found["loc"][0])
+        if found["type"] == "extra_forbidden":
+            return unknown("key", key, RunConfig.model_fields)
+        if found["type"] == "missing":
+            return f"the key {key} is missing"
+        # What follows in the location is an item's place, or else the member of a union that was tried.
+        path = found["loc"][:2] if isinstance(settings[key], list | dict) else (key,)
+        name = ".".join(map(str, path))
+        values[name] = found["input"]
+        expected.setdefault(name, []).append(found["msg"].removeprefix("Input should be "))
+    problems = (f"{name} should be {' or '.join(texts)}, not {values[name]!r}" for name, texts in expected.items())
+    return "; ".join(problems)

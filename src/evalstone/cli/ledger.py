@@ -1,101 +1,214 @@
-"""`evalstone ledger …`: the commands and their options. What they do lies in ledger_commands.py."""
+"""`evalstone ledger ...`: inspect, copy, check and shrink the ledger."""
+
+# ruff: noqa: PLC0415 - commands import what they run when they run, so that the command line starts fast
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-ledger_app = typer.Typer(
-    name="ledger",
-    help="Look after the ledger: what it holds, moving it, checking it, making it smaller.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+from evalstone.cli.options import ExitCode, LedgerOption
+from evalstone.cli.output import console, metadata_text, short_judge, table
+from evalstone.errors import ConfigError, DataError
 
-LedgerOption = Annotated[
-    str | None, typer.Option("--ledger", help="A path, sqlite:///path, or postgresql://user@host/database.")
-]
+LAST_RUNS = 10
 
 
-@ledger_app.command()
-def info(ledger: LedgerOption = None) -> None:
-    """Say what the ledger holds: size, version, rows, judges and what their answers cost, the last runs."""
-    from evalstone.cli import ledger_commands  # noqa: PLC0415
+def _existing(ledger: str | None) -> str:
+    """The path or URL of a ledger. Raises ConfigError when there is none, rather than creating one."""
+    from evalstone.ledger.location import DEFAULT_LEDGER, is_there, shown
 
-    ledger_commands.show_info(ledger)
+    url = ledger or DEFAULT_LEDGER
+    if not is_there(url):
+        raise ConfigError(f"there is no ledger {shown(url)}; name one with --ledger")
+    return url
 
 
-@ledger_app.command()
+def info(ledger: LedgerOption = None) -> int:
+    """Show size, row counts, cost by judge, and the latest runs."""
+    from rich.text import Text
+
+    from evalstone.ledger.maintenance import info as ledger_info
+    from evalstone.ledger.store import Ledger
+    from evalstone.report.text import money
+
+    with Ledger(_existing(ledger)) as opened:
+        found, latest = ledger_info(opened), opened.runs(LAST_RUNS)
+    screen = console()
+    screen.print(Text(f"{found.location}: version {found.schema_version}, {found.size / 1e6:,.1f} MB"))
+    counts = {f"{kind}s": number for kind, number in found.counts.items()}
+    counts |= {"unfinished runs": found.unfinished, "running now": found.in_progress}
+    if found.open_batches:
+        counts["open batches"] = found.open_batches
+    screen.print(Text(", ".join(f"{name}: {number:,}" for name, number in counts.items()) + "\n"))
+    if found.judges:
+        judges = table("judge", "answers", "tokens", "cost", numbers=("answers", "tokens", "cost"))
+        for line in found.judges:
+            unpriced = f" + {line.unpriced:,} without a price" if line.unpriced else ""
+            cost = f"{money(line.cost)}{unpriced}"
+            judges.add_row(short_judge(line.judge), f"{line.answers:,}", f"{line.tokens:,}", cost)
+        screen.print(judges)
+        screen.print()
+    if latest:
+        runs = table("run", "started", "finished", "name", "dataset", "judge")
+        for row in latest:
+            name, dataset = metadata_text(row.metadata, "name"), metadata_text(row.metadata, "dataset", "name")
+            judge = short_judge(metadata_text(row.metadata, "judge", "identity"))
+            runs.add_row(row.id, row.started, row.finished or "-", name, dataset, judge)
+        screen.print(runs)
+    return ExitCode.OK
+
+
 def export(
-    to: Annotated[str, typer.Argument(help="A .jsonl or .parquet file.")],
+    to: Annotated[str, typer.Argument(metavar="FILE", help="A .jsonl or .parquet file.")],
     ledger: LedgerOption = None,
     what: Annotated[
-        str, typer.Option(help="answers; records (of one run, as in records.jsonl); or all (.jsonl only).")
+        str, typer.Option(metavar="all|answers|records", help="What to export; .parquet holds answers or records.")
     ] = "all",
-    run: Annotated[str, typer.Option(help="Whose records: the id of a run, or last.")] = "last",
-) -> None:
-    """Write rows into a file, to keep or to bring into another ledger."""
-    from evalstone.cli import ledger_commands  # noqa: PLC0415
+    run: Annotated[str, typer.Option(metavar="RUN", help="The run whose records to export: an ID, or last.")] = "last",
+) -> int:
+    """Export rows to a file, as a backup or for another ledger."""
+    from evalstone.datasets.writing import write_jsonl
+    from evalstone.ledger.copy import PARQUET_COLUMNS, export_records, export_rows, write_parquet
+    from evalstone.ledger.store import Ledger
+    from evalstone.report.text import count
 
-    ledger_commands.export_rows(ledger, to, what, run)
+    if what not in ("all", *PARQUET_COLUMNS):
+        raise ConfigError(f"--what takes all, {' or '.join(PARQUET_COLUMNS)}, not {what!r}")
+    suffix = Path(to).suffix.lower()
+    if suffix not in (".jsonl", ".parquet"):
+        raise ConfigError(f"the file's name must end in .jsonl or .parquet, not {to!r}")
+    if suffix == ".parquet" and what == "all":
+        raise ConfigError("a Parquet file holds one kind of row: add --what answers or --what records")
+    with Ledger(_existing(ledger)) as opened:
+        kinds = ["answer"] if what == "answers" else []
+        rows = export_records(opened, run) if what == "records" else export_rows(opened, *kinds)
+        if suffix == ".parquet":
+            number = write_parquet(to, what, rows)
+        else:
+            number = 0
+
+            def counted() -> Iterator[Any]:
+                nonlocal number
+                for row in rows:
+                    number += 1
+                    yield row
+
+            write_jsonl(to, counted())
+    console().print(f"{count(number, 'row')} written to {to}")
+    return ExitCode.OK
 
 
-@ledger_app.command("import")
 def import_(
     files: Annotated[
-        list[str], typer.Argument(help="Exported .jsonl files; of a records.jsonl the answers are taken.")
+        list[str], typer.Argument(metavar="FILE...", help="Exported .jsonl files, or records.jsonl for its answers.")
     ],
     ledger: LedgerOption = None,
-) -> None:
-    """Bring exported rows into a ledger. Rows that it has stay as they are."""
-    from evalstone.cli import ledger_commands  # noqa: PLC0415
+) -> int:
+    """Import exported rows. Rows that the ledger already has stay as they are."""
+    from evalstone.ledger.copy import import_rows
+    from evalstone.ledger.location import DEFAULT_LEDGER
+    from evalstone.ledger.store import Ledger
 
-    ledger_commands.import_rows(ledger, files)
+    screen = console()
+    with Ledger(ledger or DEFAULT_LEDGER) as opened:
+        for file in files:
+            added = import_rows(opened, _read(Path(file)))
+            rows = ", ".join(f"{kind}s: {number:,}" for kind, number in added.items() if number) or "nothing new"
+            screen.print(f"{file}: added to {opened.location}: {rows}")
+    return ExitCode.OK
 
 
-@ledger_app.command()
+def _read(file: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        with file.open(encoding="utf-8") as text:
+            for number, line in enumerate(text, start=1):
+                yield f"{file}, line {number}", json.loads(line)
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{file} is not UTF-8 text") from None
+    except ValueError as error:
+        raise DataError(f"{file}: not JSON Lines ({error})") from None
+
+
 def prune(
     ledger: LedgerOption = None,
     older_than: Annotated[
-        float | None, typer.Option("--older-than", help="Runs started more than so many DAYS ago.", min=0)
+        float | None, typer.Option("--older-than", metavar="DAYS", help="Runs started more than DAYS ago.", min=0)
     ] = None,
-    unfinished: Annotated[
-        bool, typer.Option("--unfinished", help="Runs that have not ended and that nobody works on.")
-    ] = False,
+    unfinished: Annotated[bool, typer.Option("--unfinished", help="Unfinished runs that are not running now.")] = False,
     unused_answers: Annotated[
-        bool, typer.Option("--unused-answers", help="Answers that stand behind no record that stays.")
+        bool, typer.Option("--unused-answers", help="Answers that no remaining record uses.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Delete; without, it is only said what would go.")] = False,
-) -> None:
-    """Delete runs with their records and batches, or answers: what you name, and nothing else."""
-    from evalstone.cli import ledger_commands  # noqa: PLC0415
+    yes: Annotated[bool, typer.Option("--yes", help="Delete. Without it, only show what would be deleted.")] = False,
+) -> int:
+    """Delete runs or answers. Deletes only what you select, and only with --yes."""
+    from datetime import timedelta
 
-    ledger_commands.prune_rows(ledger, older_than, unfinished, unused_answers, yes)
+    from evalstone.ledger.maintenance import PruneCriteria
+    from evalstone.ledger.maintenance import prune as prune_ledger
+    from evalstone.ledger.store import Ledger
+    from evalstone.report.text import count
+
+    if older_than is None and not unfinished and not unused_answers:
+        raise ConfigError("select what to delete: --older-than DAYS, --unfinished or --unused-answers")
+    criteria = PruneCriteria(None if older_than is None else timedelta(days=older_than), unfinished, unused_answers)
+    with Ledger(_existing(ledger)) as opened:
+        gone = prune_ledger(opened, criteria, delete=yes)
+        if yes and (gone.runs or gone.answers):
+            opened.compact()
+    deleted = f"{count(gone.runs, 'run')} with {count(gone.records, 'record')}, {count(gone.answers, 'answer')}"
+    deleted += f", {count(gone.batches, 'open batch record')}" if gone.batches else ""
+    console().print(f"Deleted {deleted}." if yes else f"Would delete {deleted}. Nothing was deleted; add --yes.")
+    return ExitCode.OK
 
 
-@ledger_app.command()
-def verify(ledger: LedgerOption = None) -> None:
-    """Check that the ledger is sound. Exit code 1 when it is not."""
-    from evalstone.cli import ledger_commands  # noqa: PLC0415
+def verify(ledger: LedgerOption = None) -> int:
+    """Check the ledger for damage. Exit code 1 if it is damaged."""
+    from rich.text import Text
 
-    raise typer.Exit(ledger_commands.show_verdict(ledger))
+    from evalstone.ledger.location import shown
+    from evalstone.ledger.maintenance import verify as verify_ledger
+    from evalstone.ledger.schema import SCHEMA_VERSION
+    from evalstone.report.text import count, safe
+
+    url = _existing(ledger)
+    found, name = verify_ledger(url), shown(url)
+    screen = console()
+    for problem in (*found.damage, *found.invalid_rows):
+        screen.print(Text(f"  {safe(problem, 500)}"))
+    if not found.sound:
+        screen.print(Text(f"{name} is damaged. To copy what is readable into a new ledger, run:", style="red"))
+        screen.print(Text(f"evalstone ledger recover {name} --into NEW.db"))
+        return ExitCode.FAILED_THRESHOLD
+    if found.schema_version != SCHEMA_VERSION:
+        screen.print(
+            Text(f"{name} is intact, but of version {found.schema_version or 'none yet'}; its rows were not read.")
+        )
+    else:
+        screen.print(Text(f"{name} is intact: version {found.schema_version}, {count(found.rows, 'row')} read."))
+    return ExitCode.OK
 
 
-@ledger_app.command()
-def migrate(ledger: LedgerOption = None) -> None:
-    """Bring a ledger of an older version to this one, however large it is."""
-    from evalstone.cli import ledger_commands  # noqa: PLC0415
+def recover(
+    damaged: Annotated[str, typer.Argument(metavar="FILE", help="The damaged ledger. It is not changed.")],
+    into: Annotated[str, typer.Option("--into", metavar="LEDGER", help="A new ledger, or one to add to.")],
+) -> int:
+    """Copy what is readable in a damaged ledger into another one."""
+    from evalstone.ledger.location import shown
+    from evalstone.ledger.recover import recover as recover_rows
 
-    ledger_commands.bring_up(ledger)
-
-
-@ledger_app.command()
-def salvage(
-    bad: Annotated[str, typer.Argument(help="The damaged file. It is not touched.")],
-    into: Annotated[str, typer.Option("--into", help="A new ledger, or one to add to.")],
-) -> None:
-    """Copy what can be read of a damaged ledger into a good one."""
-    from evalstone.cli import ledger_commands  # noqa: PLC0415
-
-    ledger_commands.salvage_rows(bad, into)
+    numbers = ("copied", "already there", "unreadable", "invalid")
+    rows = table("rows", *numbers, numbers=numbers)
+    for kind, found in recover_rows(damaged, into).items():
+        counts = (found.copied, found.existing, found.unreadable, found.invalid)
+        rows.add_row(f"{kind}s", *(f"{number:,}" for number in counts))
+    screen = console()
+    screen.print(rows)
+    screen.print(f"\nThe readable rows of {damaged} are in {shown(into)}.")
+    return ExitCode.OK

@@ -69,21 +69,23 @@ MASTRA = (
         "createTrajectoryAccuracyScorerCode", "trajectory_accuracy(without_expectation=0)", "by default skipped"
     ),
     Counterpart("createTrajectoryScorerCode", "trajectory_quality(without_expectation=1)", "by default skipped"),
-    Counterpart("checks.includes", "includes(expected='…')"),
-    Counterpart("checks.excludes", "excludes(expected='…')"),
-    Counterpart("checks.equals", "equals(expected='…')"),
-    Counterpart("checks.matches", "matches(pattern='…')", "Python's regular expressions, no lastIndex"),
+    Counterpart("checks.includes", "contains(expected='…')"),
+    Counterpart("checks.excludes", "not_contains(expected='…')"),
+    Counterpart("checks.equals", "exact_match(expected='…')"),
+    Counterpart("checks.matches", "regex(pattern='…')", "Python's regular expressions, no lastIndex"),
     Counterpart("checks.similarity", "similarity(expected='…')"),
-    Counterpart("checks.calledTool", "called_tool(tool='…')"),
-    Counterpart("checks.didNotCall", "did_not_call(tool='…')"),
+    Counterpart("checks.calledTool", "tool_called(tool='…')"),
+    Counterpart("checks.didNotCall", "tool_not_called(tool='…')"),
     Counterpart("checks.toolOrder", "tool_order(tools=['…'])"),
     Counterpart("checks.maxToolCalls", "max_tool_calls(limit=3)"),
-    Counterpart("checks.usedNoTools", "used_no_tools"),
+    Counterpart("checks.usedNoTools", "no_tool_calls"),
     Counterpart("checks.noToolErrors", "no_tool_errors"),
     Counterpart(
         "createScorer", "", "Pipeline in Python: the same four steps, in a fixed order, with values in [0, scale]"
     ),
-    Counterpart("createClassifierScorer", "classify(question='…')", "any words with values, and one for abstaining"),
+    Counterpart(
+        "createClassifierScorer", "llm_classifier(question='…')", "any words with values, and one for abstaining"
+    ),
     Counterpart(
         "AnswerRelevancyMetric (0.13)",
         "answer_relevancy",
@@ -124,13 +126,15 @@ SPRING = (
     Counterpart(
         "AnswerRelevancyEvaluator (Alibaba)", "answer_relevance_grade", "theirs is correctness against a ground truth"
     ),
-    Counterpart("LaajEvaluator (Alibaba)", "classify(question='…')", "a judge of your own; no subclass is needed"),
+    Counterpart(
+        "LaajEvaluator (Alibaba)", "llm_classifier(question='…')", "a judge of your own; no subclass is needed"
+    ),
     Counterpart(
         "evaluator template: text similarity", "answer_similarity", "statement by statement; theirs is one number"
     ),
-    Counterpart("evaluator template: code quality", "criteria(text='…')", "theirs is one number by a fixed prompt"),
+    Counterpart("evaluator template: code quality", "geval(text='…')", "theirs is one number by a fixed prompt"),
     Counterpart(
-        "evaluator template: sentiment", "classify(question='…')", "theirs is from -1 to 1; ours from 0 to scale"
+        "evaluator template: sentiment", "llm_classifier(question='…')", "theirs is from -1 to 1; ours from 0 to scale"
     ),
 )
 
@@ -178,12 +182,12 @@ RAGAS = (
     Counterpart("RougeScore", "rouge_l", "ROUGE-L only"),
     Counterpart("BleuScore", "", "not measured here"),
     Counterpart("CHRFScore", "", "not measured here"),
-    Counterpart("ExactMatch", "equals(expected='…')", "against a text of the scorer, not the sample's reference"),
-    Counterpart("StringPresence", "includes(expected='…')", "against a text of the scorer, not the sample's reference"),
+    Counterpart("ExactMatch", "exact_match", "case is ignored unless ignore_case=False"),
+    Counterpart("StringPresence", "contains", "case is ignored unless ignore_case=False"),
     Counterpart("SummarizationScore", "summarization", "the lower of two shares; theirs is a weighted mean"),
-    Counterpart("AspectCritic", "classify(question='…')", "yes is 1 and no is 0; the question may have holes"),
-    Counterpart("SimpleCriteriaScore", "criteria(text='…')", "divided by the range of the scale"),
-    Counterpart("RubricsScore", "criteria(text='…')", "divided by the range of the scale"),
+    Counterpart("AspectCritic", "llm_classifier(question='…')", "yes is 1 and no is 0; the question may have holes"),
+    Counterpart("SimpleCriteriaScore", "geval(text='…')", "divided by the range of the scale"),
+    Counterpart("RubricsScore", "geval(text='…')", "divided by the range of the scale"),
     Counterpart(
         "InstanceSpecificRubrics", "rubric", "required criteria, all or nothing; theirs is a number from 1 to 5"
     ),
@@ -194,7 +198,7 @@ RAGAS = (
     Counterpart("AgentGoalAccuracy", "multi_turn_judge", "with the goal as criterion"),
     Counterpart("TopicAdherence", "", "nearest: multi_turn_judge"),
     Counterpart("DataCompyScore", "", "not measured here"),
-    Counterpart("LLMSQLEquivalence", "", "nearest: classify"),
+    Counterpart("LLMSQLEquivalence", "", "nearest: llm_classifier"),
 )
 
 DEEPEVAL = (
@@ -231,21 +235,21 @@ DEEPEVAL = (
     Counterpart("TaskCompletionMetric", "multi_turn_judge", "with the task as criterion; yes or no"),
     Counterpart("PlanAdherenceMetric", "trajectory_judge", "steps that were needed and in order"),
     Counterpart("StepEfficiencyMetric", "trajectory_judge", "steps that were needed and in order"),
-    Counterpart("GEval", "criteria(text='…')", "marks from 1 to 5 (levels=…); weighted=True for probabilities"),
+    Counterpart("GEval", "geval(text='…')", "ratings from 1 to 5 (levels=…); weighted=True for probabilities"),
     Counterpart("ConversationalGEval", "multi_turn_judge", "yes or no"),
-    Counterpart("DAGMetric", "", "Pipeline in Python, or several classify"),
+    Counterpart("DAGMetric", "", "Pipeline in Python, or several llm_classifier"),
     Counterpart("ArenaGEval", "", "not measured here"),
-    Counterpart("ExactMatchMetric", "equals(expected='…')", "against a text of the scorer, not the sample's reference"),
-    Counterpart("PatternMatchMetric", "matches(pattern='…')"),
+    Counterpart("ExactMatchMetric", "exact_match", "case is ignored unless ignore_case=False"),
+    Counterpart("PatternMatchMetric", "regex(pattern='…')"),
     Counterpart("JsonCorrectnessMetric", "", "a class with one method"),
     Counterpart("RoleAdherenceMetric", "multi_turn_judge", "with the role as criterion; yes or no"),
     Counterpart("ConversationCompletenessMetric", "multi_turn_judge", "yes or no for the whole conversation"),
     Counterpart("KnowledgeRetentionMetric", "multi_turn_judge", "yes or no for the whole conversation"),
     Counterpart("TurnRelevancyMetric", "multi_turn_judge", "yes or no for the whole conversation"),
-    Counterpart("PIILeakageMetric", "classify(question='…')", "yes or no; theirs is a share of statements"),
-    Counterpart("MisuseMetric", "classify(question='…')", "yes or no; theirs is a share of statements"),
-    Counterpart("NonAdviceMetric", "classify(question='…')", "yes or no; theirs is a share of statements"),
-    Counterpart("RoleViolationMetric", "classify(question='…')", "yes or no"),
+    Counterpart("PIILeakageMetric", "llm_classifier(question='…')", "yes or no; theirs is a share of statements"),
+    Counterpart("MisuseMetric", "llm_classifier(question='…')", "yes or no; theirs is a share of statements"),
+    Counterpart("NonAdviceMetric", "llm_classifier(question='…')", "yes or no; theirs is a share of statements"),
+    Counterpart("RoleViolationMetric", "llm_classifier(question='…')", "yes or no"),
 )
 
 SYSTEMS: Mapping[str, tuple[Counterpart, ...]] = {

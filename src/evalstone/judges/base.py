@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from evalstone.errors import JudgeDeclined, JudgeError, ReplyError
-from evalstone.questions.base import ROOM, Answer, ContextLimits, Question
-from evalstone.types import NO_USAGE, Usage, total_cost
+from evalstone.questions.base import ROOM, Answer, ContextLimits, Question, failed_call, judge_call
+from evalstone.types import NO_USAGE, JudgeCall, Usage, total_cost
 
 A = TypeVar("A")
 
@@ -20,12 +20,14 @@ A = TypeVar("A")
 class Judge(ABC):
     """Anything that can answer a question: a language model, code, a recording, several of those together.
 
-    costly: whether an answer is worth keeping in the ledger. note: one sentence for reports on what this judge is and
-    what it cannot see.
+    Values, not connections: frozen, picklable and comparable.
     """
 
-    costly: bool = True
+    cacheable: bool = True
+    """Whether the answers are worth storing in the ledger."""
+
     note: str = ""
+    """One sentence for reports: what this judge is and what it can't see."""
 
     @property
     @abstractmethod
@@ -33,74 +35,97 @@ class Judge(ABC):
         """What the ledger and the reports call this judge. Equal identities give interchangeable answers."""
 
     @abstractmethod
-    async def answer(self, question: Question[A]) -> Answer[A]:
-        """Answer a question. Raises JudgeDeclined when this judge cannot, JudgeError when it should have."""
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+        """Answer a question.
+
+        Args:
+            question: what to answer.
+            repeat: which repetition of the same question this is, from 0. A judge with a fixed seed uses another seed
+                for each.
+
+        Raises:
+            JudgeDeclined: this judge can't answer the question.
+            JudgeError: it should have answered and did not.
+        """
 
     @property
     def members(self) -> tuple[Judge, ...]:
-        """The judges that this one asks; empty for one that answers by itself."""
+        """The judges that this one asks; empty for a judge that answers by itself."""
         return ()
 
-    async def answer_numbered(self, question: Question[A], number: int) -> Answer[A]:
-        """The answer when the same question is asked for the `number`-th time, from 0, to see whether it stays the
-        same. A judge with a fixed seed takes another one for each number."""
-        return await self.answer(question)
+    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        """Answer from the members' answers. Only judges with members are asked this way.
 
-    async def answer_through(self, question: Question[A], put: Put) -> Answer[A]:
-        """Answer, putting questions to the members by `put` alone. Raises what `answer` raises."""
-        return await self.answer(question)
+        Args:
+            question: what to answer.
+            ask: the only way to ask a member: `await ask(member, question)`. It records each call.
 
-    def price_of(self, usage: Usage) -> float | None:
-        """US dollars that so many tokens cost with this judge itself; None when its price is unknown."""
-        return None if self.costly else 0.0
+        Raises:
+            JudgeError: as `answer` does.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no members to combine")
+
+    def price(self, usage: Usage) -> float | None:
+        """The cost of this many tokens in US dollars; None if the price is unknown."""
+        return None if self.cacheable else 0.0
 
     @property
     def connection(self) -> object | None:
-        """What it shares with other judges on the running loop, so that trouble met there is counted once."""
+        """The connection it shares with other judges on the running loop, so that warnings are counted once."""
         return None
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never be written down, such as a key."""
+        """Values that must never be written anywhere, such as an API key."""
         return ()
 
     def opened(self) -> AbstractAsyncContextManager[object]:
-        """What the judge needs while a run lasts (connections); entered once by each run."""
+        """A context that holds the judge's connections open; each run enters it once."""
         return contextlib.nullcontext()
 
-    def met(self) -> Mapping[str, int]:
-        """The trouble met so far on the running loop, and how often: `{"HTTP 429": 3}`."""
+    def warnings(self) -> Mapping[str, int]:
+        """Counts of the errors that were retried on the running loop so far: `{"HTTP 429": 3}`."""
         return {}
 
     @property
-    def room(self) -> ContextLimits:
-        """What one question to this judge may hold; longer ones are put in parts, where a question can be."""
+    def context_limits(self) -> ContextLimits:
+        """How much one question to this judge may contain; longer ones are split where a question allows it."""
         return ROOM
 
     def check(self) -> None:  # noqa: B027 - most judges have nothing to check
-        """Raise ConfigError for what can be known to be wrong before anything is asked, such as a missing key."""
+        """Raise ConfigError for anything that can be known to be wrong before the first call, such as a missing key."""
 
 
-class Put(Protocol):
-    """How a judge of judges puts a question to a member: directly, or through a run's ledger, limits and budget."""
+class AskJudge:
+    """How a composite judge asks its members. Records each call, failed ones included, in `calls`.
 
-    async def __call__(self, member: Judge, question: Question[A], number: int = 0) -> Answer[A]: ...
+    `calls` is in the order in which the calls ended. Members are asked from repetition number `repeat` on, so that a
+    composite judge that is itself repeated gets new answers without knowing its own number.
+    """
+
+    def __init__(
+        self, answer: Callable[[Judge, Question[Any], int], Awaitable[Answer[Any]]] | None = None, repeat: int = 0
+    ) -> None:
+        """Ask through `answer`, such as a run's session; None asks the members directly."""
+        self._answer = answer or answer_directly
+        self.repeat = repeat
+        self.calls: list[JudgeCall] = []
+
+    async def __call__(self, judge: Judge, question: Question[A], repeat: int = 0) -> Answer[A]:
+        """Ask a member. Raises what the member raises."""
+        repeat += self.repeat
+        try:
+            answer = await self._answer(judge, question, repeat)
+        except JudgeError as error:
+            self.calls.append(failed_call(question, error, judge.identity, repeat))
+            raise
+        self.calls.append(judge_call(question, answer, repeat))
+        return answer
 
 
-async def put_directly(member: Judge, question: Question[A], number: int = 0) -> Answer[A]:
-    """Put a question to a member with nothing in between."""
-    return await (member.answer(question) if number == 0 else member.answer_numbered(question, number))
-
-
-@dataclass(frozen=True)
-class NumberedFrom:
-    """A way to the members with numbers that begin at `start`: how a judge of judges is asked repeatedly."""
-
-    start: int
-    put: Put
-
-    async def __call__(self, member: Judge, question: Question[A], number: int = 0) -> Answer[A]:
-        return await self.put(member, question, self.start + number)
+async def answer_directly(judge: Judge, question: Question[A], repeat: int = 0) -> Answer[A]:
+    """Ask a judge with no ledger, limits or budget in between."""
+    return await judge.answer(question, repeat)
 
 
 def leaves(judge: Judge) -> tuple[Judge, ...]:
@@ -225,7 +250,8 @@ def value_of(question: Question[A], reply: Reply) -> A:
 
 
 def _correction(question: Question[Any], error: str) -> str:
-    form = "the JSON object that was asked for, complete" if question.wanted is not None else "the answer asked for"
+    is_json = question.json_schema is not None
+    form = "the JSON object that was asked for, complete" if is_json else "the answer asked for"
     return f"That reply cannot be used: {error}. Reply again with {form}, and nothing else."
 
 

@@ -9,12 +9,11 @@ from typing import Any, TypeVar, cast
 
 from evalstone._core.sync import blocking
 from evalstone.errors import ConfigError, JudgeError
-from evalstone.judges.base import Judge, Put, put_directly
+from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.composite import Composite, Hearing
 from evalstone.judges.fitting import CascadeFit, LabelledQuestion, fit_threshold, judged_cases
-from evalstone.judges.items import ITEMS, item_confidences
 from evalstone.judges.providers.settings import is_number
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import Answer, Question, item_confidences
 
 A = TypeVar("A")
 
@@ -62,8 +61,8 @@ class Cascade(Composite):
     def manner(self) -> str:
         return f"a cascade: {self.then.identity} is asked where {self.first.identity} is less than {self.below:g} sure"
 
-    async def answer_through(self, question: Question[A], put: Put) -> Answer[A]:
-        hearing = Hearing(self, put)
+    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        hearing = Hearing(self, ask)
         try:
             early = await hearing.ask(self.first, question)
         except JudgeError as error:
@@ -99,7 +98,7 @@ class Cascade(Composite):
     async def _divided(
         self, hearing: Hearing, question: Question[A], early: Answer[A], unsure: Sequence[int]
     ) -> Answer[A]:
-        material = ITEMS[question.kind]
+        material = cast(str, question.divisible_by)
         items: Sequence[str] = getattr(question, material)
         asked: Question[Any] = dataclasses.replace(question, **{material: tuple(items[place] for place in unsure)})
         late = await self._then(hearing, asked)
@@ -123,11 +122,11 @@ class Cascade(Composite):
         *,
         accuracy: float | None = None,
         escalated: float | None = None,
-        put: Put = put_directly,
+        ask: AskJudge | None = None,
     ) -> CascadeFit:
         """Choose the threshold on labelled questions: `CascadeFit.below`, with what it comes to on these labels.
 
-        labels: questions with the right verdicts. Both judges are asked all of them, by `put` (a run's ledger:
+        labels: questions with the right verdicts. Both judges are asked all of them, by `ask` (a run's ledger:
         `fit_cascade`). accuracy: the share of right verdicts that is wanted, in [0, 1]; the threshold that escalates
         least and reaches it is taken. escalated: the share of verdicts that may be escalated at most; the most accurate
         threshold within is taken. Without either: the most accurate one; of equals the one that escalates least.
@@ -135,7 +134,7 @@ class Cascade(Composite):
         not fit their questions.
         """
         async with self.opened():
-            cases, unanswered = await judged_cases(self.first, self.then, labels, put)
+            cases, unanswered = await judged_cases(self.first, self.then, labels, ask)
         return fit_threshold(cases, accuracy=accuracy, escalated=escalated, unanswered=unanswered)
 
     fit = blocking(afit)

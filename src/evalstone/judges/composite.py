@@ -19,8 +19,8 @@ from evalstone.errors import (
     ReplyError,
     RunAborted,
 )
-from evalstone.judges.base import Judge, NumberedFrom, Put, leaves, put_directly
-from evalstone.questions.base import Answer, ContextLimits, Question, failed_step, step_of
+from evalstone.judges.base import AskJudge, Judge, leaves
+from evalstone.questions.base import Answer, ContextLimits, Question
 from evalstone.types import JudgeCall, Usage, total_cost
 
 A = TypeVar("A")
@@ -44,37 +44,34 @@ class Composite(Judge):
         """One sentence on how their answers become one, for reports."""
 
     @abstractmethod
-    async def answer_through(self, question: Question[A], put: Put) -> Answer[A]:
-        """Answer, asking the members by `put`. Raises what their errors come to."""
+    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        """The members' answers as one. Raises what their errors come to."""
 
     def settled(self) -> None:
         """Take over from the members what is theirs to say; to be called last when one is made."""
         notes = dict.fromkeys(leaf.note for leaf in leaves(self) if leaf.note)
-        object.__setattr__(self, "costly", any(leaf.costly for leaf in leaves(self)))
+        object.__setattr__(self, "cacheable", any(leaf.cacheable for leaf in leaves(self)))
         object.__setattr__(self, "note", "; ".join([self.manner, *notes]))
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
         async with self.opened():
-            return await self.answer_through(question, put_directly)
-
-    async def answer_numbered(self, question: Question[A], number: int) -> Answer[A]:
-        return await self.answer_through(question, NumberedFrom(number, put_directly))
+            return await self.combine(question, AskJudge(repeat=repeat))
 
     def opened(self) -> AbstractAsyncContextManager[object]:
         return _all_opened(self.members)
 
-    def met(self) -> Mapping[str, int]:
+    def warnings(self) -> Mapping[str, int]:
         # Two models behind one endpoint meet its trouble together, and it is counted once.
         places = {id(leaf.connection or leaf): leaf for leaf in leaves(self)}
         met: Counter[str] = Counter()
         for leaf in places.values():
-            met.update(leaf.met())
+            met.update(leaf.warnings())
         return dict(met)
 
     @property
-    def room(self) -> ContextLimits:
+    def context_limits(self) -> ContextLimits:
         """What each member has room for."""
-        rooms = [member.room for member in self.members]
+        rooms = [member.context_limits for member in self.members]
         return ContextLimits(
             **{field.name: min(getattr(room, field.name) for room in rooms) for field in fields(ContextLimits)}
         )
@@ -83,9 +80,9 @@ class Composite(Judge):
         for member in self.members:
             member.check()
 
-    def price_of(self, usage: Usage) -> float | None:
+    def price(self, usage: Usage) -> float | None:
         """The sum of the members' prices."""
-        return total_cost(member.price_of(usage) for member in self.members)
+        return total_cost(member.price(usage) for member in self.members)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -103,22 +100,11 @@ async def _all_opened(members: tuple[Judge, ...]) -> AsyncGenerator[None]:
 class Hearing:
     """One question before a judge of judges: it asks the members, and keeps what they said and what it took."""
 
-    def __init__(self, judge: Judge, put: Put) -> None:
+    def __init__(self, judge: Judge, ask: AskJudge) -> None:
         self.judge = judge
-        self.steps: list[JudgeCall] = []
-        self._put = put
-        self._start = put.start if isinstance(put, NumberedFrom) else 0
+        self.ask = ask
+        self.steps = ask.calls
         self._started = time.perf_counter()
-
-    async def ask(self, member: Judge, question: Question[A], number: int = 0) -> Answer[A]:
-        """A member's answer. Raises what it raises, its step kept."""
-        try:
-            answer = await self._put(member, question, number)
-        except JudgeError as error:
-            self.steps.append(failed_step(question, error, member.identity, self._start + number))
-            raise
-        self.steps.append(step_of(question, answer, self._start + number))
-        return answer
 
     async def ask_all(
         self, asked: Sequence[tuple[Judge, int]], question: Question[A]
@@ -133,8 +119,8 @@ class Hearing:
         finally:
             for task in tasks:
                 task.cancel()
-        order = {(judge.identity, self._start + number): place for place, (judge, number) in enumerate(asked)}
-        self.steps.sort(key=lambda step: order.get((step.judge, step.number), -1))
+        order = {(judge.identity, self.ask.repeat + number): place for place, (judge, number) in enumerate(asked)}
+        self.steps.sort(key=lambda step: order.get((step.judge, step.repeat_index), -1))
         answers = [one for one in results if isinstance(one, Answer)]
         silent: dict[str, JudgeError | JudgeUnavailable] = {}
         for (judge, number), one in zip(asked, results, strict=True):

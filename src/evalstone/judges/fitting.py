@@ -21,12 +21,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from evalstone.errors import ConfigError, DataError, JudgeError
-from evalstone.judges.base import Judge, Put, put_directly
-from evalstone.judges.items import ITEMS, item_confidences
+from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.providers.settings import is_number
-from evalstone.judges.typed import answer_type
-from evalstone.judges.verdicts import Scale, verdict_of
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import Answer, Question, answer_type, item_confidences
+from evalstone.questions.reply import LabelOrder, label_orders
 
 AT_ONCE = 16
 FOLDS = 10
@@ -194,16 +192,17 @@ def _confidence(case: Case) -> float:
 
 
 async def judged_cases(
-    first: Judge, then: Judge, labels: Iterable[LabelledQuestion], put: Put
+    first: Judge, then: Judge, labels: Iterable[LabelledQuestion], ask: AskJudge | None
 ) -> tuple[list[Case], int]:
     """Both judges' answers to labelled questions, a case a verdict, and how many verdicts `then` gave no answer to.
 
     What the first cannot answer is a case without confidence. Raises DataError for labels that do not fit.
     """
     # A run's own way to the judges has its own bound.
-    gate = asyncio.Semaphore(AT_ONCE) if put is put_directly else contextlib.nullcontext()
+    gate = asyncio.Semaphore(AT_ONCE) if ask is None else contextlib.nullcontext()
+    put = AskJudge() if ask is None else ask
 
-    async def ask(judge: Judge, question: Question[Any]) -> Answer[Any] | None:
+    async def tried(judge: Judge, question: Question[Any]) -> Answer[Any] | None:
         async with gate:
             try:
                 return await put(judge, question)
@@ -211,7 +210,7 @@ async def judged_cases(
                 return None
 
     async def both(label: LabelledQuestion) -> tuple[list[Case], int]:
-        early, late = await asyncio.gather(ask(first, label.question), ask(then, label.question))
+        early, late = await asyncio.gather(tried(first, label.question), tried(then, label.question))
         return ([], len(label.wanted)) if late is None else (cases_of(label, early, late), 0)
 
     listed = list(labels)
@@ -235,19 +234,19 @@ def _check(label: object, place: int) -> None:
     if not isinstance(label, LabelledQuestion):
         raise DataError(f"labels must be LabelledQuestion values, not {type(label).__name__}")
     question = label.question
-    items = len(getattr(question, ITEMS[question.kind])) if question.kind in ITEMS else 1
+    items = len(getattr(question, question.divisible_by)) if question.divisible_by else 1
     if items != len(label.wanted):
         told = f"{items} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
         raise DataError(f"label {place}: {question.kind}: {told}")
     answers = answer_type(type(question))
-    kind = typing.get_args(answers)[0] if question.kind in ITEMS else answers
+    kind = typing.get_args(answers)[0] if question.divisible_by else answers
     for truth in label.wanted:
         _is_right(None, kind, truth, question, f"label {place}: ")
 
 
 def _right(label: LabelledQuestion, value: Any) -> list[bool]:
     """Whether each verdict in an answer is the one that the label has."""
-    items = cast("Sequence[Any]", value) if label.question.kind in ITEMS else [value]
+    items = cast("Sequence[Any]", value) if label.question.divisible_by else [value]
     if len(items) != len(label.wanted):
         told = f"{len(items)} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
         raise DataError(f"{label.question.kind}: {told}")
@@ -257,8 +256,8 @@ def _right(label: LabelledQuestion, value: Any) -> list[bool]:
 
 def _is_right(item: Any, kind: type[Any], truth: Any, question: Question[Any], at: str = "") -> bool:
     """Whether a verdict is the right one; without an item, whether the label can be held against one of its kind."""
-    scales: Mapping[str, Scale] = verdict_of(kind).scales if dataclasses.is_dataclass(kind) else {}
-    name, scale = next(iter(scales.items()), ("", Scale()))
+    scales: Mapping[str, LabelOrder] = label_orders(kind) if dataclasses.is_dataclass(kind) else {}
+    name, scale = next(iter(scales.items()), ("", LabelOrder()))
     asked = f"{at}{question.kind}"
     if scale.number or not scales:
         raise DataError(f"{asked} questions have no verdict that is right or wrong, so no label can be held against it")

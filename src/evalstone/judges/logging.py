@@ -15,9 +15,9 @@ from typing import Any, TypeVar, cast
 
 from evalstone._core.json import to_jsonable
 from evalstone.errors import BudgetExceeded, ConfigError, JudgeError
-from evalstone.judges.base import Judge, Put
+from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.providers.limits import Limiter
-from evalstone.questions.base import Answer, ContextLimits, Question, failed_step, step_of
+from evalstone.questions.base import Answer, ContextLimits, Question, failed_call, judge_call
 from evalstone.types import JudgeCall, Usage
 
 A = TypeVar("A")
@@ -32,7 +32,7 @@ class Wrapped(Judge):
     def __post_init__(self) -> None:
         if not isinstance(self.judge, Judge):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"{type(self).__name__} needs a Judge, not {type(self.judge).__name__}")
-        object.__setattr__(self, "costly", self.judge.costly)
+        object.__setattr__(self, "cacheable", self.judge.cacheable)
         object.__setattr__(self, "note", self.judge.note)
 
     @property
@@ -52,14 +52,14 @@ class Wrapped(Judge):
         return self.judge.secrets
 
     @property
-    def room(self) -> ContextLimits:
-        return self.judge.room
+    def context_limits(self) -> ContextLimits:
+        return self.judge.context_limits
 
-    def price_of(self, usage: Usage) -> float | None:
-        return self.judge.price_of(usage)
+    def price(self, usage: Usage) -> float | None:
+        return self.judge.price(usage)
 
-    def met(self) -> Mapping[str, int]:
-        return self.judge.met()
+    def warnings(self) -> Mapping[str, int]:
+        return self.judge.warnings()
 
     def check(self) -> None:
         self.judge.check()
@@ -67,14 +67,11 @@ class Wrapped(Judge):
     def opened(self) -> AbstractAsyncContextManager[object]:
         return self.judge.opened()
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
-        return await self.judge.answer(question)
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+        return await self.judge.answer(question, repeat)
 
-    async def answer_numbered(self, question: Question[A], number: int) -> Answer[A]:
-        return await self.judge.answer_numbered(question, number)
-
-    async def answer_through(self, question: Question[A], put: Put) -> Answer[A]:
-        return await self.judge.answer_through(question, put)
+    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        return await self.judge.combine(question, ask)
 
 
 @dataclass(frozen=True)
@@ -89,14 +86,11 @@ class Logged(Wrapped):
     path: str | Path = "judge.jsonl"
     texts: bool = False
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
-        return await self._logged(question, 0, self.judge.answer(question))
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+        return await self._logged(question, repeat, self.judge.answer(question, repeat))
 
-    async def answer_numbered(self, question: Question[A], number: int) -> Answer[A]:
-        return await self._logged(question, number, self.judge.answer_numbered(question, number))
-
-    async def answer_through(self, question: Question[A], put: Put) -> Answer[A]:
-        return await self._logged(question, 0, self.judge.answer_through(question, put))
+    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        return await self._logged(question, ask.repeat, self.judge.combine(question, ask))
 
     def check(self) -> None:
         self.judge.check()
@@ -106,9 +100,9 @@ class Logged(Wrapped):
         try:
             answer = cast("Answer[A]", await asked)
         except JudgeError as error:
-            self._write(question, failed_step(question, error, self.identity, number))
+            self._write(question, failed_call(question, error, self.identity, number))
             raise
-        self._write(question, step_of(question, answer, number))
+        self._write(question, judge_call(question, answer, number))
         return answer
 
     def _write(self, question: Question[Any], step: JudgeCall) -> None:
@@ -171,14 +165,11 @@ class Limited(Wrapped):
     def opened(self) -> AbstractAsyncContextManager[object]:
         return self._opened()
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
-        return cast("Answer[A]", await self._within(lambda: self.judge.answer(question)))
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+        return cast("Answer[A]", await self._within(lambda: self.judge.answer(question, repeat)))
 
-    async def answer_numbered(self, question: Question[A], number: int) -> Answer[A]:
-        return cast("Answer[A]", await self._within(lambda: self.judge.answer_numbered(question, number)))
-
-    async def answer_through(self, question: Question[A], put: Put) -> Answer[A]:
-        return cast("Answer[A]", await self._within(lambda: self.judge.answer_through(question, put)))
+    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        return cast("Answer[A]", await self._within(lambda: self.judge.combine(question, ask)))
 
     async def _within(self, ask: Any) -> Any:
         async with self._opened() as opened:

@@ -40,8 +40,8 @@ class ModelJudge(Judge):
     corrections of a reply that is no answer. timeout: seconds for one request. deadline: seconds for one question,
     waiting included. requests_per_minute, tokens_per_minute: not to be exceeded; without them the endpoint's refusals teach
     how much it takes. context_window: tokens that the model takes in, where the listed number is missing or not yours;
-    longer passages are read in parts. price: US dollars for a million input and output tokens, where the listed price
-    is not yours. Raises ConfigError for an unknown provider, or a setting of the wrong kind or out of range.
+    longer passages are read in parts. prices: US dollars for a million input and output tokens, where the listed ones
+    are not yours. Raises ConfigError for an unknown provider, or a setting of the wrong kind or out of range.
     """
 
     model: str
@@ -59,16 +59,16 @@ class ModelJudge(Judge):
     requests_per_minute: int | None = field(default=None, compare=False)
     tokens_per_minute: int | None = field(default=None, compare=False)
     context_window: int | None = field(default=None, compare=False)
-    price: tuple[float, float] | None = field(default=None, compare=False)
+    prices: tuple[float, float] | None = field(default=None, compare=False)
     headers: Mapping[str, str] = field(default_factory=lambda: dict[str, str](), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for each in fields(self):
             check_setting(each.name, getattr(self, each.name))
         split_model(self.model)
-        if self.price is not None:
-            # A file's price is a list, which would not be a value.
-            object.__setattr__(self, "price", tuple(self.price))
+        if self.prices is not None:
+            # A file's prices are a list, which would not be a value.
+            object.__setattr__(self, "prices", tuple(self.prices))
 
     @property
     def identity(self) -> str:
@@ -92,7 +92,7 @@ class ModelJudge(Judge):
         return f"{self.model}({', '.join(told)})" if told else self.model
 
     @property
-    def room(self) -> ContextLimits:
+    def context_limits(self) -> ContextLimits:
         provider, model = split_model(self.model)
         window = window_of(provider, model) if self.context_window is None else self.context_window
         return room_for(window, self.max_tokens)
@@ -128,14 +128,9 @@ class ModelJudge(Judge):
 
             require()
 
-    async def answer_numbered(self, question: Question[A], number: int) -> Answer[A]:
-        if self.seed is None or number == 0:
-            return await self.answer(question)
-        return replace(await replace(self, seed=self.seed + number).answer(question), judge=self.identity)
-
-    def price_of(self, usage: Usage) -> float | None:
+    def price(self, usage: Usage) -> float | None:
         provider, model = split_model(self.model)
-        return cost_of(usage, provider=provider, model=model, price=self.price)
+        return cost_of(usage, provider=provider, model=model, prices=self.prices)
 
     @property
     def connection(self) -> object | None:
@@ -148,7 +143,7 @@ class ModelJudge(Judge):
     def opened(self) -> AbstractAsyncContextManager[object]:
         return self.endpoint() if self._url() else nullcontext()
 
-    def met(self) -> Mapping[str, int]:
+    def warnings(self) -> Mapping[str, int]:
         return dict(self.endpoint().met) if self._url() else {}
 
     def endpoint(self) -> Any:
@@ -166,7 +161,10 @@ class ModelJudge(Judge):
             tokens_per_minute=self.tokens_per_minute,
         )
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+        if repeat and self.seed is not None:
+            reseeded = replace(self, seed=self.seed + repeat)
+            return replace(await reseeded.answer(question), judge=self.identity)
         async with self.opened() as endpoint:
 
             async def send(turns: list[Turn]) -> Reply:
@@ -199,8 +197,8 @@ class ModelJudge(Judge):
             "seed": self.seed,
             "max_tokens": self.max_tokens,
             "reasoning_effort": self.reasoning_effort,
-            "logprobs": self.logprobs or question.weighed is not None or None,
-            "top_logprobs": ALTERNATIVES if question.weighed is not None else None,
+            "logprobs": self.logprobs or question.label_probabilities is not None or None,
+            "top_logprobs": ALTERNATIVES if question.label_probabilities is not None else None,
         }
         payload.update({k: v for k, v in settings.items() if v is not None and k not in refusals.settings})
         if "max_tokens" in refusals.settings and self.max_tokens is not None:
@@ -233,7 +231,7 @@ class ModelJudge(Judge):
             usage=usage,
             cost=cost,
             confidence=confidence_of(question, tokens),
-            alternatives=alternatives(tokens, question.weighed) if question.weighed else None,
+            alternatives=alternatives(tokens, question.label_probabilities) if question.label_probabilities else None,
             complete=finish != "length",
         )
 
@@ -243,7 +241,7 @@ class ModelJudge(Judge):
         usage = _usage(told)
         provider, model = split_model(self.model)
         known = is_number(told.get("prompt_tokens"))
-        return usage, cost_of(usage, provider=provider, model=model, price=self.price) if known else None
+        return usage, cost_of(usage, provider=provider, model=model, prices=self.prices) if known else None
 
 
 def _line(text: str) -> str:

@@ -8,11 +8,10 @@ from typing import Any, TypeVar, cast
 
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, JudgeUnavailable
 from evalstone.judges.ballots import confidence_of, settled, told
-from evalstone.judges.base import Judge, Put
+from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.composite import Composite, Hearing
-from evalstone.judges.verdicts import is_votable
 from evalstone.judges.voting import VOTES, Vote
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import Answer, Question, is_votable
 
 A = TypeVar("A")
 
@@ -73,8 +72,8 @@ class Panel(Composite):
             return self.quorum
         return len(self.judges) if self.vote == "unanimous" else len(self.judges) // 2 + 1
 
-    async def answer_through(self, question: Question[A], put: Put) -> Answer[A]:
-        hearing = Hearing(self, put)
+    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        hearing = Hearing(self, ask)
         if not is_votable(question):
             return await _first(hearing, self.judges, question)
         answers, silent = await hearing.ask_all([(judge, 0) for judge in self.judges], question)

@@ -29,7 +29,7 @@ class ScriptedJudge(Judge):
     and the question fails. name: what it is called, so that several can sit on one panel.
     """
 
-    costly = False
+    cacheable = False
 
     script: Script
     _: KW_ONLY
@@ -50,7 +50,7 @@ class ScriptedJudge(Judge):
         name = "" if self.name == "scripted" else f", name={self.name!r}"
         return f"ScriptedJudge(retries={self.retries}{name})"
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
         self.asked.append(question)
 
         async def send(turns: list[Turn]) -> Reply | None:
@@ -88,7 +88,7 @@ class ReplayJudge(Judge):
     recorded cannot be answered; the outcome is Skipped with that reason.
     """
 
-    costly = False
+    cacheable = False
     note = "recorded answers; nothing is asked"
 
     replies: Mapping[str, str]
@@ -136,7 +136,7 @@ class ReplayJudge(Judge):
     def __repr__(self) -> str:
         return f"ReplayJudge({len(self.replies) + len(self.answers)} answers, source={self.source!r})"
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
         key = question.fingerprint
         reply, weights = self.replies.get(key), self.alternatives.get(key)
         if reply is not None:
@@ -175,7 +175,7 @@ def _votes_of(step: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def _said_by(step: Mapping[str, Any], judge: str | None) -> Iterator[Mapping[str, Any]]:
     """The step, or those in it of one judge: its first answer, where it was asked several times."""
-    if judge is None or (step["judge"] == judge and step.get("number", 0) == 0):
+    if judge is None or (step["judge"] == judge and step.get("repeat_index", 0) == 0):
         yield step
     else:
         for member in step.get("members", ()):

@@ -7,12 +7,11 @@ from typing import TypeVar, cast
 
 from evalstone.errors import ConfigError
 from evalstone.judges.ballots import confidence_of, settled, told
-from evalstone.judges.base import Judge, Put
+from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.composite import Composite, Hearing
 from evalstone.judges.logging import Wrapped
 from evalstone.judges.model import ModelJudge
-from evalstone.judges.verdicts import is_votable
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import Answer, Question, is_votable
 
 A = TypeVar("A")
 
@@ -60,8 +59,8 @@ class SelfConsistency(Composite):
         same = "; it gives the same answer each time, but for chance at its endpoint" if _is_steady(self.judge) else ""
         return f"one judge asked {self.samples} times, by majority{same}"
 
-    async def answer_through(self, question: Question[A], put: Put) -> Answer[A]:
-        hearing = Hearing(self, put)
+    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        hearing = Hearing(self, ask)
         votable = is_votable(question)
         asked = self.samples if votable else 1
         answers, silent = await hearing.ask_all([(self.judge, number) for number in range(asked)], question)
@@ -87,7 +86,7 @@ def _is_steady(judge: Judge) -> bool:
         return _is_steady(judge.judge)
     if isinstance(judge, ModelJudge):
         return judge.temperature == 0 and judge.seed is None
-    return all(map(_is_steady, judge.members)) if judge.members else not judge.costly
+    return all(map(_is_steady, judge.members)) if judge.members else not judge.cacheable
 
 
 def _repeats(judge: Judge) -> bool:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
 from evalstone.errors import JudgeDeclined
-from evalstone.judges.verdicts import Scale, verdict_of
+from evalstone.questions.reply import LabelOrder, label_orders, subject_of
 from evalstone.questions.verdict import Choice
 
 A = TypeVar("A")
@@ -106,13 +106,15 @@ def _same_item(column: Sequence[Any]) -> bool:
     kind = cast("type[Any]", type(column[0]))
     if not dataclasses.is_dataclass(kind) or any(type(one) is not kind for one in column):
         return False
-    verdict = verdict_of(kind)
-    return bool(verdict.scales) and (verdict.of is None or len({getattr(one, verdict.of) for one in column}) == 1)
+    if not label_orders(kind):
+        return False
+    subject = subject_of(kind)
+    return subject is None or len({getattr(one, subject.name) for one in column}) == 1
 
 
 def _object(values: Sequence[Any], ballot: VoteConfig, at: str) -> VoteResult[Any]:
     kind = cast("type[Any]", type(values[0]))
-    scales = verdict_of(kind).scales
+    scales = label_orders(kind)
     found: dict[str, VoteResult[Any]] = {}
     for name in (field.name for field in dataclasses.fields(kind)):
         given = [getattr(value, name) for value in values]
@@ -133,7 +135,7 @@ def _object(values: Sequence[Any], ballot: VoteConfig, at: str) -> VoteResult[An
     return VoteResult(replace(speaker, **made), verdicts, agreeing)
 
 
-def _confidence(values: Sequence[Any], made: Mapping[str, Any], scales: Mapping[str, Scale]) -> float | None:
+def _confidence(values: Sequence[Any], made: Mapping[str, Any], scales: Mapping[str, LabelOrder]) -> float | None:
     """The mean probability that the judges which say how sure they are give to the verdict that came out; None where
     none says so."""
     known = [value for value in values if value.confidence is not None]
@@ -179,7 +181,9 @@ def _said_of(value: Any) -> Sure:
     return getattr(value, "confidence", None)
 
 
-def decided(given: Sequence[Any], scale: Scale, ballot: VoteConfig, at: str, sure: Sequence[Sure]) -> VoteResult[Any]:
+def decided(
+    given: Sequence[Any], scale: LabelOrder, ballot: VoteConfig, at: str, sure: Sequence[Sure]
+) -> VoteResult[Any]:
     """One verdict out of many. Raises JudgeDeclined as `settle` does."""
     if scale.number and all(isinstance(one, int | float) for one in given):
         return _number(given, scale, ballot.vote, at)
@@ -199,7 +203,7 @@ def decided(given: Sequence[Any], scale: Scale, ballot: VoteConfig, at: str, sur
     return VoteResult(result, (vote,), tuple(float(one == result) for one in given))
 
 
-def _number(given: Sequence[float], scale: Scale, vote: Vote, at: str) -> VoteResult[float]:
+def _number(given: Sequence[float], scale: LabelOrder, vote: Vote, at: str) -> VoteResult[float]:
     if vote == "unanimous":
         result: float = _least(sorted(set(given)), scale, at)
     elif vote == "mean":
@@ -216,19 +220,19 @@ def _number(given: Sequence[float], scale: Scale, vote: Vote, at: str) -> VoteRe
     return VoteResult(result, (found,), tuple(1 / (1 + abs(one - result)) for one in given))
 
 
-def _least(labels: Sequence[Any], scale: Scale, at: str) -> Any:
+def _least(labels: Sequence[Any], scale: LabelOrder, at: str) -> Any:
     if len(labels) > 1 and not scale.ordered:
         told = ", ".join(str(label)[:40] for label in labels)
         raise JudgeDeclined(f"the judges are not unanimous on {at or 'the answer'}: {told}")
     return labels[0]
 
 
-def _rank(label: Any, scale: Scale) -> int:
+def _rank(label: Any, scale: LabelOrder) -> int:
     return scale.worst_first.index(label) if label in scale.worst_first else 0
 
 
 def _mean_probabilities(
-    given: Sequence[Any], labels: Sequence[Any], scale: Scale, sure: Sequence[Sure]
+    given: Sequence[Any], labels: Sequence[Any], scale: LabelOrder, sure: Sequence[Sure]
 ) -> dict[Any, float]:
     """The mean, over judges, of the probability that each gives to each verdict that anybody gave."""
     everything = scale.worst_first or tuple(labels)
@@ -245,7 +249,7 @@ def _mean_probabilities(
     return {label: total / len(given) for label, total in totals.items()}
 
 
-def _highest(weights: Mapping[Any, float], scale: Scale, given: Sequence[Any]) -> Any:
+def _highest(weights: Mapping[Any, float], scale: LabelOrder, given: Sequence[Any]) -> Any:
     most = max(weights.values())
     tied = [label for label, weight in weights.items() if math.isclose(weight, most, rel_tol=1e-9)]
     if not scale.ordered:

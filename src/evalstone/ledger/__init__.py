@@ -1,4 +1,7 @@
-"""The durable store of answers and records. The synchronous ledger is `evalstone.ledger.store.Ledger`."""
+"""The durable store of judge answers and records. The synchronous ledger is `evalstone.ledger.store.Ledger`.
+
+Importing this package imports no SQLAlchemy: that happens when a ledger is opened.
+"""
 
 from evalstone.ledger.async_ledger import AsyncLedger
 from evalstone.ledger.rows import Claim, DatasetRow, Key, RunRow, StoredAnswer

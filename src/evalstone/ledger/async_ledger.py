@@ -1,7 +1,7 @@
-"""The ledger as the engine uses it: reads and writes of one moment go to the database together.
+"""The ledger on an event loop: concurrent reads and writes are grouped into one transaction.
 
-A caller's `await` ends when its row is committed. So an answer is durable before its score counts, and many answers
-share one transaction. What may take long is done on a thread, one piece after the other.
+An `await` returns when its row is committed, so an answer is durable before its score counts, and many answers share a
+transaction. Operations that may block run on one worker thread, in order.
 """
 
 from __future__ import annotations
@@ -11,325 +11,358 @@ import contextlib
 import functools
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from evalstone.errors import LedgerBusyError, LedgerError
-from evalstone.ledger.rows import Claim, Key, RunRow, StoredAnswer
-from evalstone.ledger.worker import Worker, done_here
+from evalstone.ledger.rows import Applied, Claim, Key, Operations, RunRow, StoredAnswer
 from evalstone.types import Record
 
 if TYPE_CHECKING:
-    from evalstone.ledger.store import Done, Ledger
+    from evalstone.ledger.store import Ledger
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
-Look = asyncio.Future["StoredAnswer | None"]
-Want = asyncio.Future["StoredAnswer | Claim | None"]
-
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
-BURY_EVERY = 1.0
-READ_AT_ONCE = 2000
+MIN_PAUSE, MAX_PAUSE = 0.02, 0.5
+"""Seconds between two looks at a question that another process is asking."""
+DROP_INTERVAL = 1.0
+"""Seconds between two attempts to drop expired leases while waiting."""
+RECORDS_PER_READ = 2000
 SLOW = 0.005
-"""Seconds for a turn, on average, from which on the loop is not held up for it."""
+"""Average seconds for a transaction above which all of them go to the worker thread."""
+
+
+class Worker:
+    """A daemon thread that runs functions in order.
+
+    A ThreadPoolExecutor refuses work once the main thread has ended, while a run on another thread may still be under
+    way and would wait forever for its answers to be stored. A Worker lives as long as its owner.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=_work_off, args=(self._queue,), name=name, daemon=True)
+        self._started = False
+        # Ends the thread if the worker is dropped without being closed.
+        weakref.finalize(self, self._queue.put, None).atexit = False
+
+    def submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run a function after those submitted before. A future that is cancelled before its turn is skipped."""
+        if not self._started:
+            self._started = True
+            self._thread.start()
+        future: Future[T] = Future()
+        self._queue.put(functools.partial(_run_into, future, functools.partial(work, *args, **kwargs)))
+        return future
+
+    def close(self) -> None:
+        """End the thread once everything submitted is done; doesn't wait for that."""
+        self._queue.put(None)
+
+
+def _run_into(future: Future[T], work: Callable[[], T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _work_off(queue: SimpleQueue[Any]) -> None:
+    while (work := queue.get()) is not None:
+        work()
+        del work  # don't keep its arguments alive until the next function arrives
 
 
 @dataclass
-class _Batch:
-    """What is asked of the ledger until it is next free."""
+class _Pending:
+    """Operations that wait for the next transaction, and the futures of their callers."""
 
-    looked: dict[Key, list[Look]] = field(default_factory=dict[Key, list[Look]])
-    wanted: dict[Key, list[Want]] = field(default_factory=dict[Key, list[Want]])
-    answers: list[StoredAnswer] = field(default_factory=list[StoredAnswer])
-    records: list[tuple[str, Record]] = field(default_factory=list[tuple[str, Record]])
-    freed: list[Key] = field(default_factory=list[Key])
-    written: list[asyncio.Future[None]] = field(default_factory=list["asyncio.Future[None]"])
-    bury: bool = False
+    operations: Operations = field(default_factory=Operations)
+    lookups: dict[Key, list[asyncio.Future[StoredAnswer | None]]] = field(default_factory=dict[Key, Any])
+    claims: dict[Key, list[asyncio.Future[StoredAnswer | Claim | None]]] = field(default_factory=dict[Key, Any])
+    writes: list[asyncio.Future[None]] = field(default_factory=list["asyncio.Future[None]"])
 
     def __bool__(self) -> bool:
-        return bool(self.looked or self.wanted or self.written or self.freed)
+        return bool(self.lookups or self.claims or self.writes or self.operations.released)
 
-    def waiting(self) -> Iterator[asyncio.Future[Any]]:
-        """Everyone who waits for something of this batch."""
-        yield from self.written
-        yield from chain.from_iterable(self.looked.values())
-        yield from chain.from_iterable(self.wanted.values())
+    def futures(self) -> Iterator[asyncio.Future[Any]]:
+        return chain(self.writes, *self.lookups.values(), *self.claims.values())
 
 
 class AsyncLedger:
-    """A ledger for one run on one event loop. Open it with `async with AsyncLedger(url) as ledger`."""
+    """A ledger for one run on one event loop: `async with AsyncLedger(url) as ledger`.
+
+    Args:
+        url: A path, `sqlite:///path/to/file.db`, or `postgresql://user@host/database`.
+    """
 
     def __init__(self, url: str | Path) -> None:
         self._url = url
-        self._thread = Worker("evalstone-ledger")
-        self._batch = _Batch()
+        self._worker = Worker("evalstone-ledger")
+        self._pending = _Pending()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._renewing: asyncio.Task[None] | None = None
-        self._ledger: Ledger | None = None
-        self._held: set[Key] = set()
-        self._broken: LedgerError | None = None
-        self._buried = 0.0
-        self._using = threading.Lock()
-        self._here = False
-        self._pace = 0.0
+        self._renewal: asyncio.Task[None] | None = None
+        self._opened: Ledger | None = None
+        self._leased: set[Key] = set()
+        self._error: LedgerError | None = None
+        self._last_drop = 0.0
+        self._lock = threading.Lock()
+        self._inline = False
+        self._average = 0.0
 
     async def __aenter__(self) -> AsyncLedger:
-        opening = self._thread.submit(_opened, self._url)
+        opening = self._worker.submit(_open, self._url)
         try:
-            self._ledger = await asyncio.wrap_future(opening)
-            if self._ledger.dialect.single_writer:
-                self._ledger.wait_for_others(0)
-                self._here = True
+            self._opened = await asyncio.wrap_future(opening)
+            if self._opened.dialect.single_writer:
+                self._opened.set_busy_timeout(0)
+                self._inline = True
         except BaseException:
-            self._thread.submit(_close_late, opening)
-            self._thread.close()
+            self._worker.submit(_close_late, opening)
+            self._worker.close()
             raise
         return self
 
     async def __aexit__(self, *raised: object) -> None:
         try:
             await self._idle.wait()
-            if self._renewing is not None:
-                self._renewing.cancel()
-                await asyncio.wait([self._renewing])
-                # What cannot be given back now runs out by itself.
+            if self._renewal is not None:
+                self._renewal.cancel()
+                await asyncio.wait([self._renewal])
+                # Leases that can't be released now expire.
                 with contextlib.suppress(LedgerError):
-                    await self._threaded(self._open.free_leases)
+                    await self.work(lambda ledger: ledger.release_leases())
         finally:
-            closing = self._thread.submit(self._open.close)
-            self._thread.close()
-            # Whoever loses patience here leaves a thread that still closes the ledger.
+            closing = self._worker.submit(self._ledger.close)
+            self._worker.close()
+            # If the caller is cancelled here, the thread still closes the ledger.
             await asyncio.shield(asyncio.wrap_future(closing))
 
-    async def _threaded(self, work: Callable[[], T]) -> T:
-        return await asyncio.wrap_future(self._thread.submit(self._patiently, work))
-
-    def _patiently(self, work: Callable[[], T]) -> T:
-        """On the thread: do a piece of work, and wait for other processes as long as need be."""
-        with self._using:
-            if not self._here:
-                return work()
-            self._open.wait_for_others()
-            try:
-                return work()
-            finally:
-                self._open.wait_for_others(0)
-
     @property
-    def _open(self) -> Ledger:
-        if self._ledger is None:
+    def _ledger(self) -> Ledger:
+        if self._opened is None:
             raise LedgerError("the ledger is not open")
-        return self._ledger
-
-    async def work(self, work: Callable[[Ledger], T]) -> T:
-        """What a piece of work with the ledger, on its thread, gives."""
-        return await self._threaded(lambda: work(self._open))
-
-    @property
-    def place(self) -> str:
-        """Where the ledger lies, for people: its file, or its URL without a password."""
-        return self._open.place
+        return self._opened
 
     def check(self) -> None:
-        """Raise the error that ended an earlier write, so that nothing is asked whose answer could not be kept."""
-        if self._broken is not None:
-            raise self._broken
+        """Raise the error of an earlier failed write, so no question is asked whose answer could not be stored."""
+        if self._error is not None:
+            raise self._error
 
-    async def answer(self, question: str, judge: str, number: int = 0) -> StoredAnswer | None:
-        """The stored answer of a judge to a question, if there is one."""
-        waiting: Look = asyncio.get_running_loop().create_future()
-        self._batch.looked.setdefault(Key(question, judge, number), []).append(waiting)
-        self._work()
-        return await waiting
+    async def work(self, work: Callable[[Ledger], T]) -> T:
+        """Run a function of the synchronous ledger on the worker thread."""
+        return await asyncio.wrap_future(self._worker.submit(self._blocking, lambda: work(self._ledger)))
 
-    async def answer_or_claim(self, question: str, judge: str, number: int = 0) -> StoredAnswer | Claim:
-        """The stored answer, or the right to ask for it.
+    async def answer(self, question: str, judge: str, repeat_index: int = 0) -> StoredAnswer | None:
+        """A judge's stored answer to a question, if there is one."""
+        future = self._future()
+        self._pending.lookups.setdefault(Key(question, judge, repeat_index), []).append(future)
+        self._schedule()
+        return await future
 
-        Waits while another holds that right, in this process or another, on this machine or another; when that one
-        answers, its answer is returned, and when it gives up or is gone, the right. A claim must end in `keep_answer`
-        or in `release`.
+    async def answer_or_claim(self, question: str, judge: str, repeat_index: int = 0) -> StoredAnswer | Claim:
+        """The stored answer, or the right to ask the question.
+
+        Waits while another caller has that right, in any process on any machine. When that caller answers, returns its
+        answer; when it gives up or is gone, returns the right. A claim must end in `keep_answer` or `release`.
         """
-        key, pause = Key(question, judge, number), FIRST_PAUSE
-        while (found := await self._want(key)) is None:
+        key, pause = Key(question, judge, repeat_index), MIN_PAUSE
+        while (found := await self._claim(key)) is None:
             await asyncio.sleep(pause)
-            pause = min(1.5 * pause, LONGEST_PAUSE)
-            if time.monotonic() - self._buried > BURY_EVERY:
-                self._batch.bury, self._buried = True, time.monotonic()
+            pause = min(1.5 * pause, MAX_PAUSE)
+            if time.monotonic() - self._last_drop > DROP_INTERVAL:
+                self._pending.operations.drop_expired, self._last_drop = True, time.monotonic()
         return found
 
-    async def claim(self, question: str, judge: str, number: int = 0) -> bool:
-        """Whether the question is now the caller's to ask. False: it is answered, or another is asking it."""
-        return isinstance(await self._want(Key(question, judge, number)), Claim)
-
-    def release(self, question: str, judge: str, number: int = 0) -> None:
-        """Give a claim back without an answer. Does nothing for a question that is not claimed, or was answered."""
-        key = Key(question, judge, number)
-        if key in self._held:
-            self._held.discard(key)
-            self._batch.freed.append(key)
-            self._work()
+    def release(self, question: str, judge: str, repeat_index: int = 0) -> None:
+        """Give up a claim without an answer. Does nothing for a question that is not claimed, or is answered."""
+        key = Key(question, judge, repeat_index)
+        if key in self._leased:
+            self._leased.discard(key)
+            self._pending.operations.released.append(key)
+            self._schedule()
 
     async def keep_answer(self, answer: StoredAnswer) -> None:
-        """Write an answer; returns when it is durable. A claim to its question has ended then."""
-        self._batch.answers.append(answer)
-        if answer.key in self._held:
-            self._held.discard(answer.key)
-            self._batch.freed.append(answer.key)
+        """Store an answer, which ends a claim to its question. Returns when it is durable."""
+        operations = self._pending.operations
+        operations.answers.append(answer)
+        if answer.key in self._leased:
+            self._leased.discard(answer.key)
+            operations.released.append(answer.key)
         await self._written()
 
     async def keep_record(self, run: str, record: Record) -> None:
-        """Write a record; returns when it is durable."""
-        self._batch.records.append((run, record))
+        """Store a record. Returns when it is durable."""
+        self._pending.operations.records.append((run, record))
         await self._written()
 
     async def start_run(self, row: RunRow) -> None:
-        """Enter a run before its first record. While this ledger is open nobody else takes it up."""
+        """Add a run before its first record. Nobody else resumes it while this ledger is open."""
         self._renew()
-        await self._threaded(lambda: self._open.start_run(row))
+        await self.work(lambda ledger: ledger.start_run(row))
 
-    async def finish_run(self, run: str, finished: str, about: dict[str, object]) -> None:
-        """Mark a run as ended."""
-        await self._threaded(lambda: self._open.finish_run(run, finished, about))
+    async def finish_run(self, run: str, finished: str, metadata: dict[str, object]) -> None:
+        """Mark a run as complete."""
+        await self.work(lambda ledger: ledger.finish_run(run, finished, metadata))
 
-    async def take_up(self, plan: str) -> RunRow | None:
-        """The last run of this plan that has not ended, from now on this ledger's to work on; None when there is none,
-        or when another process is working on it."""
+    async def resume(self, plan: str) -> RunRow | None:
+        """The last unfinished run of this plan, which is now this ledger's to work on.
+
+        None if there is none, or another process is working on it.
+        """
         self._renew()
-        return await self._threaded(lambda: self._open.take_up(plan))
+        return await self.work(lambda ledger: ledger.resume(plan))
 
     async def records(self, run: str) -> AsyncIterator[Record]:
-        """The records of a run, in the order in which they were first written; some thousands at a time are held."""
+        """The records of a run, in the order in which they were first written. Reads a few thousand at a time."""
         position: int | None = None
         while True:
-            some = await self._threaded(functools.partial(self._open.records_after, run, position, READ_AT_ONCE))
+            some = await self.work(lambda ledger, at=position: ledger.records_after(run, at, RECORDS_PER_READ))
             for _, record in some:
                 yield record
             if not some:
                 return
             position = some[-1][0]
 
-    async def _want(self, key: Key) -> StoredAnswer | Claim | None:
-        waiting: Want = asyncio.get_running_loop().create_future()
-        self._batch.wanted.setdefault(key, []).append(waiting)
+    async def _claim(self, key: Key) -> StoredAnswer | Claim | None:
+        future = self._future()
+        self._pending.claims.setdefault(key, []).append(future)
         self._renew()
-        self._work()
+        self._schedule()
         try:
-            return await waiting
+            return await future
         except asyncio.CancelledError:
-            won = waiting.done() and not waiting.cancelled() and not waiting.exception()
-            if won and isinstance(waiting.result(), Claim):
-                self.release(*key)  # it was got in the moment in which the caller was stopped
+            acquired = future.done() and not future.cancelled() and not future.exception()
+            if acquired and isinstance(future.result(), Claim):
+                self.release(*key)  # acquired in the moment in which the caller was cancelled
             raise
 
     async def _written(self) -> None:
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._batch.written.append(waiting)
-        self._work()
-        await waiting
+        future = self._future()
+        self._pending.writes.append(future)
+        self._schedule()
+        await future
+
+    def _future(self) -> asyncio.Future[Any]:
+        return asyncio.get_running_loop().create_future()
 
     def _renew(self) -> None:
-        if self._renewing is None:
-            self._renewing = asyncio.get_running_loop().create_task(self._keep_renewing())
+        if self._renewal is None:
+            self._renewal = asyncio.get_running_loop().create_task(self._keep_renewing())
 
     async def _keep_renewing(self) -> None:
         while True:
-            await asyncio.sleep(self._open.leases.seconds / 3)
-            # The next answer that is written will say it; a lease that is lost costs at most a question asked twice.
+            await asyncio.sleep(self._ledger.leases.seconds / 3)
+            # The next write reports the error; a lost lease costs at most a question asked twice.
             with contextlib.suppress(LedgerError):
-                await self._threaded(self._open.renew_leases)
+                await self.work(lambda ledger: ledger.renew_leases())
 
-    # From here to `_settle` it is calls and no task: every hop that a task would add is a turn of the loop, which all
-    # who wait for the ledger would wait for as well.
-    def _work(self) -> None:
+    # From here on there are callbacks and no tasks: a task adds turns of the loop, and every caller waits for them.
+    def _schedule(self) -> None:
         if self._idle.is_set():
             self._idle.clear()
             asyncio.get_running_loop().call_soon(self._begin)
 
     def _begin(self) -> None:
-        """Do what is asked for by now, if anything is, or give it to the thread."""
-        if not self._batch:
+        """Apply what is pending, here or on the worker thread."""
+        if not self._pending:
             self._idle.set()
             return
-        batch, self._batch = self._batch, _Batch()
+        pending, self._pending = self._pending, _Pending()
+        operations = pending.operations
+        operations.claims = pending.claims.keys() - self._leased
+        operations.lookups = pending.lookups.keys() | (pending.claims.keys() & self._leased)
         loop = asyncio.get_running_loop()
-        if (done := self._done_here(batch)) is not None:
-            self._settle(batch, done)
+        if (applied := self._apply_inline(operations)) is not None:
+            self._resolve(pending, applied)
             loop.call_soon(self._begin)
             return
-        turn = functools.partial(self._run, batch, self._held.copy())
-        work = self._thread.submit(self._patiently, turn)
-        work.add_done_callback(lambda done: loop.is_closed() or loop.call_soon_threadsafe(self._end, batch, done))
+        applying = self._worker.submit(self._blocking, lambda: self._ledger.apply(operations))
+        applying.add_done_callback(lambda done: loop.is_closed() or loop.call_soon_threadsafe(self._end, pending, done))
 
-    def _end(self, batch: _Batch, work: Future[Done]) -> None:
-        self._settle(batch, work)
+    def _end(self, pending: _Pending, applied: Future[Applied]) -> None:
+        self._resolve(pending, applied)
         self._begin()
 
-    def _done_here(self, batch: _Batch) -> Future[Done] | None:
-        """What came of a batch, done on the spot: a few rows of a local file take a third of a millisecond, and the way
-        to the thread and back costs as much again and holds the loop up. None, with nothing done, where the ledger is
-        in use or another process writes, or turned out to be slow: then it is the thread's to wait."""
-        if not self._here or self._pace > SLOW or not self._using.acquire(blocking=False):
+    def _apply_inline(self, operations: Operations) -> Future[Applied] | None:
+        """Apply operations on the loop's thread: a few rows of a local file take less time than a thread switch.
+
+        None, with nothing done, if the ledger is in use, another process is writing, or the file proved to be slow.
+        """
+        if not self._inline or self._average > SLOW or not self._lock.acquire(blocking=False):
             return None
+        future: Future[Applied] = Future()
         try:
             started = time.perf_counter()
-            done = done_here(functools.partial(self._run, batch, self._held.copy()))
-            self._pace += (time.perf_counter() - started - self._pace) / 10
+            _run_into(future, lambda: self._ledger.apply(operations))
+            self._average += (time.perf_counter() - started - self._average) / 10
         finally:
-            self._using.release()
-        return None if isinstance(done.exception(), LedgerBusyError) else done
+            self._lock.release()
+        return None if isinstance(future.exception(), LedgerBusyError) else future
 
-    def _run(self, batch: _Batch, held: set[Key]) -> Done:
-        from evalstone.ledger.store import Turn  # noqa: PLC0415 - SQLAlchemy, which is loaded by then
+    def _blocking(self, work: Callable[[], T]) -> T:
+        """On the worker thread: run a function, and wait for other processes as long as necessary."""
+        with self._lock:
+            if not self._inline:
+                return work()
+            self._ledger.set_busy_timeout()
+            try:
+                return work()
+            finally:
+                self._ledger.set_busy_timeout(0)
 
-        wanted = batch.wanted.keys() - held
-        looked = batch.looked.keys() | (batch.wanted.keys() & held)
-        return self._open.turn(Turn(batch.answers, batch.records, batch.freed, looked, wanted, batch.bury))
-
-    def _settle(self, batch: _Batch, work: Future[Done]) -> None:
-        """Give every caller of a batch what came of it; whatever error ended it reaches all of them."""
-        if error := work.exception():
+    def _resolve(self, pending: _Pending, applying: Future[Applied]) -> None:
+        """Give every caller its result. An error reaches all of them."""
+        if error := applying.exception():
             if isinstance(error, LedgerError):
-                self._broken = error
-            for waiting in batch.waiting():
-                if not waiting.done():
-                    waiting.set_exception(error)
+                self._error = error
+            for future in pending.futures():
+                if not future.done():
+                    future.set_exception(error)
             return
-        done = work.result()
-        for waiting in batch.written:
-            _tell(waiting, None)
-        for key, looks in batch.looked.items():
-            for waiting in looks:
-                _tell(waiting, done.found.get(key))
-        for key, wants in batch.wanted.items():
-            claim = Claim(key) if key in done.taken else None
+        applied = applying.result()
+        for future in pending.writes:
+            _set_result(future, None)
+        for key, futures in pending.lookups.items():
+            for future in futures:
+                _set_result(future, applied.answers.get(key))
+        for key, futures in pending.claims.items():
+            claim = Claim(key) if key in applied.leased else None
             if claim:
-                self._held.add(key)
-            for waiting in wants:
-                if _tell(waiting, done.found.get(key) or claim):
+                self._leased.add(key)
+            for future in futures:
+                if _set_result(future, applied.answers.get(key) or claim):
                     claim = None
-            if claim:  # all who wanted it were stopped meanwhile
+            if claim:  # every caller was cancelled meanwhile
                 self.release(*key)
 
 
-def _tell(waiting: asyncio.Future[T], value: T) -> bool:
-    if waiting.done():
+def _set_result(future: asyncio.Future[T], value: T) -> bool:
+    if future.done():
         return False
-    waiting.set_result(value)
+    future.set_result(value)
     return True
 
 
-def _close_late(opening: Future[Ledger]) -> None:
-    """Close a ledger that was opened for someone who was stopped meanwhile."""
-    if not opening.cancelled() and not opening.exception():
-        opening.result().close()
-
-
-def _opened(url: str | Path) -> Ledger:
+def _open(url: str | Path) -> Ledger:
     from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy, which only a run with a ledger needs
 
     return Ledger(url)
+
+
+def _close_late(opening: Future[Ledger]) -> None:
+    """Close a ledger whose caller was cancelled while it was opened."""
+    if not opening.cancelled() and not opening.exception():
+        opening.result().close()

@@ -1,8 +1,8 @@
-"""Leases: who is asking what, and which run is being worked on by whom, so that processes on one ledger share the work.
+"""Leases: which process is asking which question or working on which run, so processes on one ledger share the work.
 
-A lease is a row with an end. Its holder puts the end off while it works; when the holder is gone the row runs out, or,
-on the machine where it was made, is seen to be a dead process's and taken away at once. A run's lease has the run's id
-in the place of a question, and no judge.
+A lease is a row that expires. Its owner renews it while it works. When the owner is gone the lease expires, or is
+dropped at once if its process is known to be dead, which is possible on the same machine. The lease of a run has the
+run's id in place of a question, and no judge.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ import platform
 import secrets
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
-from evalstone.ledger.dialects import Dialect
+from evalstone.ledger.dialects import Dialect, execute_rows
 from evalstone.ledger.rows import Key
-from evalstone.ledger.statements import Statements, execute_all
-from evalstone.ledger.tables import leases
+from evalstone.ledger.schema import KEYS, equal, leases
 
 SECONDS = 30.0
-"""How long a lease holds when nobody puts its end off."""
+"""How long a lease lasts without renewal."""
 
 
 def run_key(run: str) -> Key:
-    """What the lease of a run is kept under."""
+    """The key of a run's lease."""
     return Key(run, "", 0)
 
 
 def new_owner() -> str:
-    """A name for who holds leases: place, process, and something random."""
-    return f"{_place()} {os.getpid()} {secrets.token_hex(4)}"
+    """A name for an owner of leases: machine, process, and a random part."""
+    return f"{_machine()} {os.getpid()} {secrets.token_hex(4)}"
 
 
 @functools.cache
-def _place() -> str:
-    """Where a process number means the same process: the machine since it was started, and the container."""
+def _machine() -> str:
+    """Where a process number means the same process: the machine since it booted, and the container."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
@@ -46,19 +46,19 @@ def _place() -> str:
 
 
 _abandoned: set[str] = set()
-"""Owners of this process that are closed and could not give their leases back, as on a full disk."""
+"""Closed owners of this process that could not release their leases, for example on a full disk."""
 
 
 def _is_dead(owner: str) -> bool:
-    """Whether an owner is closed, or a process of this machine that is no more. Where that cannot be told: no."""
+    """Whether an owner is closed, or a process of this machine that is gone. False where that can't be known."""
     if owner in _abandoned:
         return True
-    place, _, rest = owner.partition(" ")
-    number = rest.partition(" ")[0]
-    if os.name != "posix" or place != _place() or not number.isdecimal():
+    machine, _, rest = owner.partition(" ")
+    pid = rest.partition(" ")[0]
+    if os.name != "posix" or machine != _machine() or not pid.isdecimal():
         return False
     try:
-        os.kill(int(number), 0)
+        os.kill(int(pid), 0)
     except ProcessLookupError:
         return True
     except (PermissionError, OverflowError):
@@ -66,53 +66,54 @@ def _is_dead(owner: str) -> bool:
     return False
 
 
-def _parameters(key: Key) -> dict[str, object]:
-    return {"question": key.question, "judge": key.judge, "number": key.number}
-
-
 class Leases:
-    """The leases of one owner, in a ledger's table. Every method works within the caller's transaction."""
+    """The leases of one owner. Every method works within the caller's transaction."""
 
-    def __init__(self, dialect: Dialect, statements: Statements, owner: str, seconds: float = SECONDS) -> None:
-        self.owner, self.seconds = owner, seconds
+    def __init__(self, dialect: Dialect, engine: sa.Engine) -> None:
+        self.owner, self.seconds = new_owner(), SECONDS
         now = sa.literal_column(f"({dialect.now})", sa.Float)
-        until = now + sa.bindparam("seconds", type_=sa.Float)
-        self._statements = statements
-        self._renew = sa.update(leases).where(leases.c.owner == owner).values(until=until)
-        self._expired = sa.delete(leases).where(leases.c.until < now)
+        expires = now + sa.bindparam("seconds", type_=sa.Float)
+        columns: dict[str, Any] = {name: sa.bindparam(name) for name in (*KEYS[leases], "owner")}
+        insert = dialect.insert(leases).values({**columns, "expires": expires}).on_conflict_do_nothing()
+        self._insert = str(insert.compile(dialect=engine.dialect))
+        self._delete = str(
+            sa.delete(leases).where(equal(leases, *KEYS[leases], "owner")).compile(dialect=engine.dialect)
+        )
+        self._renew = sa.update(leases).where(leases.c.owner == self.owner).values(expires=expires)
+        self._expired = sa.delete(leases).where(leases.c.expires < now)
 
-    def take(self, connection: sa.Connection, wanted: Collection[Key]) -> set[Key]:
-        """Take the leases that nobody holds; those that were got. wanted: none that this owner holds already."""
-        # In one order for all, so that no two processes wait for each other.
-        rows = [{**_parameters(key), "owner": self.owner, "seconds": self.seconds} for key in sorted(wanted)]
-        taken = execute_all(connection, self._statements.take_lease, rows)
-        if taken == len(rows):
-            return set(wanted)
-        if not taken:
+    def acquire(self, connection: sa.Connection, keys: Collection[Key]) -> set[Key]:
+        """Acquire the leases that nobody holds, and return their keys. keys: none that this owner already holds."""
+        # Every process uses the same order, so no two of them wait for each other.
+        rows = [{**key._asdict(), "owner": self.owner, "seconds": self.seconds} for key in sorted(keys)]
+        count = execute_rows(connection, self._insert, rows)
+        if count == len(rows):
+            return set(keys)
+        if not count:
             return set()
-        query = sa.select(leases.c.question, leases.c.judge, leases.c.number).where(leases.c.owner == self.owner)
-        return {Key(*row) for row in connection.execute(query)} & set(wanted)
+        query = sa.select(leases.c.question, leases.c.judge, leases.c.repeat_index).where(leases.c.owner == self.owner)
+        return {Key(*row) for row in connection.execute(query)} & set(keys)
 
-    def free(self, connection: sa.Connection, keys: Iterable[Key]) -> None:
+    def release(self, connection: sa.Connection, keys: Iterable[Key]) -> None:
         """Give leases of this owner back."""
-        rows = [{"b_question": q, "b_judge": j, "b_number": n, "b_owner": self.owner} for q, j, n in keys]
+        rows = [{"b_question": q, "b_judge": j, "b_repeat_index": r, "b_owner": self.owner} for q, j, r in keys]
         if rows:
-            execute_all(connection, self._statements.free_lease, rows)
+            execute_rows(connection, self._delete, rows)
 
-    def free_all(self, connection: sa.Connection) -> None:
+    def release_all(self, connection: sa.Connection) -> None:
         """Give all leases of this owner back."""
         connection.execute(sa.delete(leases).where(leases.c.owner == self.owner))
 
     def abandon(self) -> None:
-        """Note that this owner is closed, for others of this process; other processes wait until its leases run out."""
+        """Mark this owner as closed for others in this process. Other processes wait for its leases to expire."""
         _abandoned.add(self.owner)
 
     def renew(self, connection: sa.Connection) -> None:
-        """Put the end of all leases of this owner off."""
+        """Extend all leases of this owner."""
         connection.execute(self._renew, {"seconds": self.seconds})
 
-    def bury(self, connection: sa.Connection) -> None:
-        """Take away the leases that ran out, and those of processes that are gone."""
+    def drop_expired(self, connection: sa.Connection) -> None:
+        """Delete expired leases, and those of dead processes."""
         owners = connection.scalars(sa.select(leases.c.owner).distinct()).all()
         if dead := [owner for owner in owners if _is_dead(owner)]:
             connection.execute(sa.delete(leases).where(leases.c.owner.in_(dead)))

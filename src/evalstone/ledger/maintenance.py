@@ -1,8 +1,7 @@
-"""What a ledger holds, whether it is sound, and letting go of what is no longer wanted."""
+"""Ledger maintenance: summarize what a ledger contains, delete old rows, check it for damage."""
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -15,23 +14,34 @@ import sqlalchemy as sa
 import sqlalchemy.exc
 
 from evalstone.errors import LedgerError
-from evalstone.ledger import tables
-from evalstone.ledger.copy import BROKEN, KINDS, checked, chunks, stream
-from evalstone.ledger.dialects import dialect_of, outside
-from evalstone.ledger.schema import version_of
+from evalstone.ledger.copy import INVALID_ROW, KINDS, chunks, stream, validated
+from evalstone.ledger.dialects import autocommit, dialect_of
+from evalstone.ledger.schema import (
+    KEYS,
+    SCHEMA_VERSION,
+    answers,
+    batch_questions,
+    batches,
+    equal,
+    leases,
+    read_version,
+    records,
+    runs,
+)
 from evalstone.ledger.store import Ledger
-from evalstone.ledger.tables import LAYOUT, answers, leases, records, runs
 
-SHOWN = 20
-YOUNG = 3600
-"""Seconds for which an answer is never unused: the record that it is for may not be written yet."""
+MAX_REPORTED = 20
+MIN_AGE = 3600
+"""Seconds before an answer counts as unused: the record that needs it may not be written yet."""
 
 _FINGERPRINT = re.compile(r'"fingerprint":\s*"([0-9a-f]{32})"')
+_IN_PROGRESS = sa.select(leases.c.question).where(leases.c.judge == "")
+"""The runs that a process is working on."""
 
 
 @dataclass(frozen=True)
-class JudgeLine:
-    """What is kept of one judge. cost: US dollars, of those answers whose price is known."""
+class JudgeTotals:
+    """The stored answers of one judge. `cost` (US dollars) covers the answers whose price is known."""
 
     judge: str
     answers: int
@@ -41,56 +51,58 @@ class JudgeLine:
 
 
 @dataclass(frozen=True)
-class Info:
-    """What a ledger holds. size: bytes. counts: rows by kind."""
+class LedgerInfo:
+    """What a ledger contains. `size` is in bytes; `counts` are rows by kind."""
 
-    place: str
-    layout: str
+    location: str
+    schema_version: str
     size: int
     counts: dict[str, int]
     unfinished: int
-    under_way: int
+    in_progress: int
     open_batches: int
-    judges: tuple[JudgeLine, ...]
+    judges: tuple[JudgeTotals, ...]
 
 
-def info(ledger: Ledger) -> Info:
-    """Look a ledger over."""
+def info(ledger: Ledger) -> LedgerInfo:
+    """Summarize a ledger."""
+    count, priced = sa.func.count(), sa.func.count(answers.c.cost)
     tokens = sa.func.sum(answers.c.input_tokens + answers.c.output_tokens)
-    priced = sa.func.count(answers.c.cost)
-    by_judge = sa.select(
-        answers.c.judge,
-        sa.func.count(),
-        sa.func.count() - priced,
-        tokens,
-        sa.func.coalesce(sa.func.sum(answers.c.cost), 0.0),
-    )
+    cost = sa.func.coalesce(sa.func.sum(answers.c.cost), 0.0)
+    by_judge = sa.select(answers.c.judge, count, count - priced, tokens, cost)
     with ledger.transaction() as connection:
-        counts = {kind: connection.scalar(sa.select(sa.func.count()).select_from(t)) or 0 for kind, t in KINDS.items()}
         rows = connection.execute(by_judge.group_by(answers.c.judge).order_by(answers.c.judge))
-        judges = tuple(JudgeLine(judge, n, u, int(t), float(cost)) for judge, n, u, t, cost in rows)
-        unfinished = connection.scalar(sa.select(sa.func.count()).where(runs.c.finished.is_(None))) or 0
-        under_way = connection.scalar(sa.select(sa.func.count()).where(leases.c.judge == "")) or 0
-        waited_for = sa.select(sa.func.count()).where(tables.batches.c.collected.is_(None))
-        open_batches = connection.scalar(waited_for) or 0
-        size = ledger.dialect.size(connection)
-    return Info(ledger.place, LAYOUT, size, counts, unfinished, under_way, open_batches, judges)
+        return LedgerInfo(
+            location=ledger.location,
+            schema_version=SCHEMA_VERSION,
+            judges=tuple(JudgeTotals(judge, n, u, int(t), float(paid)) for judge, n, u, t, paid in rows),
+            counts={kind: _count(connection, sa.select(table)) for kind, table in KINDS.items()},
+            unfinished=_count(connection, sa.select(runs).where(runs.c.finished.is_(None))),
+            in_progress=_count(connection, _IN_PROGRESS),
+            open_batches=_count(connection, sa.select(batches).where(batches.c.collected.is_(None))),
+            size=ledger.dialect.size(connection),
+        )
+
+
+def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:
+    return connection.scalar(query.with_only_columns(sa.func.count(), maintain_column_froms=True)) or 0
 
 
 @dataclass(frozen=True)
-class Pruning:
-    """What is to go. older: runs that were started longer ago. unfinished: runs that have not ended and that nobody
-    works on. unused: answers that stand behind no record that stays."""
+class PruneCriteria:
+    """What to delete."""
 
-    older: timedelta | None = None
+    older_than: timedelta | None = None
+    """Runs that were started longer ago."""
     unfinished: bool = False
-    unused: bool = False
+    """Runs that are not complete and that nobody is working on."""
+    unused_answers: bool = False
+    """Answers that no remaining record uses."""
 
 
 @dataclass(frozen=True)
-class Pruned:
-    """What goes, or went: how many runs, records and answers; and batches of those runs that were still open, whose
-    answers are lost."""
+class PruneCounts:
+    """How many rows are deleted. `batches` are open batches of the deleted runs, whose answers are lost."""
 
     runs: int
     records: int
@@ -98,122 +110,118 @@ class Pruned:
     batches: int = 0
 
 
-def prune(ledger: Ledger, pruning: Pruning, *, delete: bool) -> Pruned:
-    """Delete what is named, all or nothing; without `delete` only count it."""
+def prune(ledger: Ledger, criteria: PruneCriteria, *, delete: bool) -> PruneCounts:
+    """Delete what matches, in one transaction; without `delete`, only count it."""
     with ledger.transaction(writing=True) as connection:
-        ledger.leases.bury(connection)
-        gone = _runs(connection, pruning)
-        lost = waiting = 0
-        for chunk in chunks(gone, 200):
-            chosen = records.c.run.in_(chunk)
-            lost += connection.scalar(sa.select(sa.func.count()).where(chosen)) or 0
-            connection.execute(sa.delete(records).where(chosen))
-            waiting += _let_go(connection, chunk)
+        ledger.leases.drop_expired(connection)
+        matching = _matching_runs(connection, criteria)
+        record_count = open_count = 0
+        for chunk in chunks(matching, 200):
+            record_count += connection.execute(sa.delete(records).where(records.c.run.in_(chunk))).rowcount
+            open_count += _delete_batches(connection, chunk)
             connection.execute(sa.delete(runs).where(runs.c.id.in_(chunk)))
-        unused = list(_unused(connection)) if pruning.unused else []
+        unused = list(_unused_answers(connection)) if criteria.unused_answers else []
         if unused:
-            query = sa.delete(answers).where(tables.all_of(answers, *tables.KEYS[answers]))
-            connection.execute(query, unused)
+            connection.execute(sa.delete(answers).where(equal(answers, *KEYS[answers])), unused)
         if not delete:
             connection.rollback()
-    return Pruned(len(gone), lost, len(unused), waiting)
+    return PruneCounts(len(matching), record_count, len(unused), open_count)
 
 
-def _let_go(connection: sa.Connection, gone: Sequence[str]) -> int:
-    """Delete the batches of some runs with their questions; how many were open."""
-    of_runs = tables.batches.c.run.in_(gone)
-    within = sa.select(tables.batches.c.id).where(of_runs)
-    open_ = sa.select(sa.func.count()).where(of_runs, tables.batches.c.collected.is_(None))
-    count = connection.scalar(open_) or 0
-    connection.execute(sa.delete(tables.batch_questions).where(tables.batch_questions.c.batch.in_(within)))
-    connection.execute(sa.delete(tables.batches).where(of_runs))
-    return count
+def _delete_batches(connection: sa.Connection, run_ids: Sequence[str]) -> int:
+    """Delete the batches of some runs with their questions, and return how many were open."""
+    theirs = batches.c.run.in_(run_ids)
+    open_count = _count(connection, sa.select(batches).where(theirs, batches.c.collected.is_(None)))
+    ids = sa.select(batches.c.id).where(theirs)
+    connection.execute(sa.delete(batch_questions).where(batch_questions.c.batch.in_(ids)))
+    connection.execute(sa.delete(batches).where(theirs))
+    return open_count
 
 
-def _runs(connection: sa.Connection, pruning: Pruning) -> list[str]:
-    named: list[sa.ColumnElement[bool]] = []
-    if pruning.older is not None:
-        named.append(runs.c.started < (datetime.now(UTC) - pruning.older).isoformat(timespec="seconds"))
-    if pruning.unfinished:
-        named.append(runs.c.finished.is_(None))
-    if not named:
+def _matching_runs(connection: sa.Connection, criteria: PruneCriteria) -> list[str]:
+    conditions: list[sa.ColumnElement[bool]] = []
+    if criteria.older_than is not None:
+        conditions.append(runs.c.started < (datetime.now(UTC) - criteria.older_than).isoformat(timespec="seconds"))
+    if criteria.unfinished:
+        conditions.append(runs.c.finished.is_(None))
+    if not conditions:
         return []
-    under_way = sa.select(leases.c.question).where(leases.c.judge == "")
-    query = sa.select(runs.c.id).where(sa.or_(*named), runs.c.id.not_in(under_way))
+    query = sa.select(runs.c.id).where(sa.or_(*conditions), runs.c.id.not_in(_IN_PROGRESS))
     return list(connection.scalars(query.order_by(runs.c.position)))
 
 
-def _unused(connection: sa.Connection) -> Iterator[dict[str, Any]]:
+def _unused_answers(connection: sa.Connection) -> Iterator[dict[str, Any]]:
     used: set[str] = set()
     for row in stream(connection, sa.select(records.c.body), records):
         used.update(_FINGERPRINT.findall(row["body"]))
-    query = sa.select(answers.c.question, answers.c.judge, answers.c.number)
-    for row in stream(connection, query.where(answers.c.written < time.time() - YOUNG), answers):
+    query = sa.select(*(answers.c[name] for name in KEYS[answers]))
+    for row in stream(connection, query.where(answers.c.written < time.time() - MIN_AGE), answers):
         if row["question"] not in used:
             yield {f"b_{name}": value for name, value in row.items()}
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Whether a ledger is sound. damage: what the database finds wrong with its file. unreadable: rows that do not
-    hold what they should. rows: how many were looked at."""
+class Verification:
+    """The result of a check."""
 
-    layout: str
+    schema_version: str
     damage: tuple[str, ...]
-    unreadable: tuple[str, ...]
+    """Damage that the database reports for its file."""
+    invalid_rows: tuple[str, ...]
+    """Rows that do not contain what they should; the first 20."""
     rows: int
+    """How many rows were read."""
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was found."""
-        return not (self.damage or self.unreadable)
+        """Whether no damage was found."""
+        return not (self.damage or self.invalid_rows)
 
 
-def verify(url: str | Path) -> Verdict:
-    """Check a ledger without changing it. Raises LedgerError for a database that is no ledger."""
+def verify(url: str | Path) -> Verification:
+    """Check a ledger without changing it.
+
+    Raises:
+        LedgerError: The database is not a ledger.
+    """
     dialect = dialect_of(url)
     engine = dialect.engine()
-    found: list[str] = []
-    layout = "unknown"
+    damage: list[str] = []
+    version = "unknown"
     try:
-        with engine.connect() as connection, outside(connection):
-            found = dialect.check(connection)
+        with engine.connect() as connection, autocommit(connection):
+            damage = dialect.check(connection)
         with engine.connect() as connection:
-            layout = version_of(connection, dialect)
+            version = read_version(connection, dialect)
     except sqlalchemy.exc.DBAPIError as error:
-        found.append(str(error.orig))
+        damage.append(str(error.orig))
     finally:
         engine.dispose()
-    if found or layout != LAYOUT:
-        return Verdict(layout, tuple(found), (), 0)
+    if damage or version != SCHEMA_VERSION:
+        return Verification(version, tuple(damage), (), 0)
     with Ledger(url) as ledger:
-        return _rows_of(ledger)
+        return _verify_rows(ledger)
 
 
-def _rows_of(ledger: Ledger) -> Verdict:
-    count, wrong = 0, list[str]()
-    damage: tuple[str, ...] = ()
+def _verify_rows(ledger: Ledger) -> Verification:
+    count, invalid, damage = 0, list[str](), list[str]()
     try:
         with ledger.transaction() as connection:
             for kind, table in KINDS.items():
                 for row in stream(connection, sa.select(table), table):
                     count += 1
-                    if (told := _wrong(table, row)) and len(wrong) < SHOWN:
-                        wrong.append(f"{kind} {_name(table, row)}: {told}")
+                    if (problem := _problem(table, row)) and len(invalid) < MAX_REPORTED:
+                        key = " ".join(str(row[name]) for name in KEYS[table])
+                        invalid.append(f"{kind} {key}: {problem}")
     except LedgerError as error:
-        damage = (str(error),)
-    return Verdict(LAYOUT, damage, tuple(wrong), count)
+        damage.append(str(error))
+    return Verification(SCHEMA_VERSION, tuple(damage), tuple(invalid), count)
 
 
-def _wrong(table: sa.Table, row: dict[str, Any]) -> str:
-    """What is wrong with a row; empty when nothing is."""
+def _problem(table: sa.Table, row: dict[str, Any]) -> str:
+    """What is wrong with a row; empty if nothing is."""
     try:
-        made = checked(table, row)
-        json.loads(made.get("alternatives") or "{}")
-    except BROKEN as error:
+        values = validated(table, row)
+    except INVALID_ROW as error:
         return f"{type(error).__name__}: {error}"
-    return "its key is not that of its sample and scorer" if made.get("cell") != row.get("cell") else ""
-
-
-def _name(table: sa.Table, row: dict[str, Any]) -> str:
-    return " ".join(str(row[name]) for name in tables.KEYS[table])
+    return "its key does not match its sample and scorer" if values.get("cell") != row.get("cell") else ""

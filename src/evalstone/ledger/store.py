@@ -1,14 +1,15 @@
-"""The ledger, opened: what is read from its tables and written to them, on SQLite and PostgreSQL alike.
+"""The synchronous ledger: reads and writes answers, records and runs, on SQLite and PostgreSQL alike.
 
-Nothing secret is written: a judge's identity holds no key and no header, and no row holds the ledger's own URL.
+Nothing secret is written: a judge's identity contains no key and no header, and no row contains the ledger's URL.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,66 +17,62 @@ import sqlalchemy as sa
 import sqlalchemy.exc
 
 from evalstone.errors import LedgerBusyError, LedgerError
-from evalstone.ledger import tables
-from evalstone.ledger.dialects import WAIT, dialect_of, transaction
-from evalstone.ledger.leases import Leases, new_owner, run_key
-from evalstone.ledger.row_codec import answer_of, answer_row, dataset_of, dataset_row, record_row, run_of, run_row
-from evalstone.ledger.rows import DatasetRow, Key, RunRow, StoredAnswer
-from evalstone.ledger.schema import prepare
-from evalstone.ledger.statements import MOST, Statements, execute_all, looking
+from evalstone.ledger import schema
+from evalstone.ledger.dialects import WAIT, dialect_of, execute_rows, transaction
+from evalstone.ledger.leases import Leases, run_key
+from evalstone.ledger.rows import (
+    Applied,
+    Key,
+    Operations,
+    RunRow,
+    StoredAnswer,
+    dataset_of,
+    from_row,
+    record_row,
+    to_row,
+)
 from evalstone.types import Record
 
+MAX_LOOKUPS = 400
+"""How many answers one statement looks up."""
 
-@dataclass
-class Turn:
-    """What is to be done in one go. freed: leases to give back; looked: answers to look up; wanted: answers to look up
-    and, where there is none, leases to take; bury: first take away the leases of those who are gone."""
-
-    answers: list[StoredAnswer] = field(default_factory=list[StoredAnswer])
-    records: list[tuple[str, Record]] = field(default_factory=list[tuple[str, Record]])
-    freed: list[Key] = field(default_factory=list[Key])
-    looked: set[Key] = field(default_factory=set[Key])
-    wanted: set[Key] = field(default_factory=set[Key])
-    bury: bool = False
-
-
-@dataclass
-class Done:
-    """What came of a turn: the answers that are there, and the leases that were got."""
-
-    found: dict[Key, StoredAnswer] = field(default_factory=dict[Key, StoredAnswer])
-    taken: set[Key] = field(default_factory=set[Key])
+_RUNS = sa.select(schema.runs).order_by(schema.runs.c.position.desc())
 
 
 class Ledger:
-    """A ledger, opened. Synchronous; the engine goes through AsyncLedger.
+    """An open ledger. Synchronous; runs use `AsyncLedger`.
 
-    url: a path, `sqlite:///path/to/file.db`, or `postgresql://user@host/database`. Makes the file, its folder and the
-    tables where they are not; migrates an older layout, a large one only with `migrate`. Raises ConfigError for a URL of
-    another kind, and LedgerError for what cannot be opened, is no ledger, is too large to be migrated in passing, or is
-    of a newer version.
+    Args:
+        url: A path, `sqlite:///path/to/file.db`, or `postgresql://user@host/database`. Missing files, folders and
+            tables are created.
+
+    Raises:
+        ConfigError: The URL is neither of these.
+        LedgerError: It can't be opened, is not a ledger, or is one of another schema version.
     """
 
-    def __init__(self, url: str | Path, *, migrate: bool = False) -> None:
+    def __init__(self, url: str | Path) -> None:
         self.dialect = dialect_of(url)
         self.engine = self.dialect.engine()
         with self._explained():
             self.connection = self.engine.connect()
             try:
-                prepare(self.connection, self.dialect, migrate=migrate)
+                schema.prepare(self.connection, self.dialect)
             except BaseException:
                 self.close()
                 raise
-        self._statements = Statements(self.dialect, self.engine)
-        self.leases = Leases(self.dialect, self._statements, new_owner())
+        self.leases = Leases(self.dialect, self.engine)
+        self._put_answer = self._compiled(self._upsert(schema.answers))
+        self._put_record = self._compiled(self._upsert(schema.records))
+        self._lookup = functools.cache(self._compile_lookup)
 
     @property
-    def place(self) -> str:
-        """Where the ledger lies, for people: its file, or its URL without a password."""
-        return self.dialect.place
+    def location(self) -> str:
+        """The ledger's file, or its URL without a password."""
+        return self.dialect.location
 
     def close(self) -> None:
-        """Close the ledger. It cannot be used afterwards."""
+        """Close the ledger. It can't be used afterwards."""
         self.connection.close()
         self.engine.dispose()
 
@@ -91,168 +88,175 @@ class Ledger:
             yield
         except sqlalchemy.exc.DBAPIError as error:
             kind = LedgerBusyError if self.dialect.is_busy(error) else LedgerError
-            raise kind(self.dialect.explained(error)) from None
+            raise kind(self.dialect.explain(error)) from None
 
     @contextmanager
     def transaction(self, *, writing: bool = False) -> Generator[sa.Connection]:
-        """A transaction of this ledger; errors of the database come out as LedgerError."""
+        """A transaction. Database errors are raised as LedgerError."""
         with self._explained(), transaction(self.connection, writing=writing) as connection:
             yield connection
 
-    def add(self, connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> int:
-        """Within a transaction: insert those rows that are not there yet; how many."""
+    def insert_missing(self, connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Within a transaction: insert the rows whose keys are new, and return how many were."""
         if not rows:
             return 0
         statement = self.dialect.insert(table).on_conflict_do_nothing()
         return connection.execute(statement, rows, execution_options={"preserve_rowcount": True}).rowcount
 
-    def answers(self, judge: str, questions: Sequence[str], *, number: int = 0) -> dict[str, StoredAnswer]:
-        """A judge's stored answers to some questions, by question fingerprint."""
+    def answers(self, judge: str, questions: Sequence[str], *, repeat_index: int = 0) -> dict[str, StoredAnswer]:
+        """A judge's stored answers, by fingerprint of the question."""
         with self.transaction() as connection:
-            found = self._look(connection, [Key(question, judge, number) for question in questions])
+            found = self._look_up(connection, [Key(question, judge, repeat_index) for question in questions])
         return {key.question: answer for key, answer in found.items()}
 
     def write(self, answers: Iterable[StoredAnswer] = (), records: Iterable[tuple[str, Record]] = ()) -> None:
-        """Write answers, and records with the id of their run, in one transaction; what is there is replaced."""
-        self.turn(Turn(list(answers), list(records)))
+        """Write answers, and records with the id of their run, in one transaction. Existing rows are replaced."""
+        self.apply(Operations(list(answers), list(records)))
 
-    def turn(self, turn: Turn) -> Done:
-        """Do what a turn asks for. What it writes is durable when this returns, and written all or not at all."""
-        done = Done()
-        writing = bool(turn.answers or turn.records or turn.freed or turn.bury)
+    def apply(self, operations: Operations) -> Applied:
+        """Perform reads and writes. The writes are atomic, and durable when this returns."""
+        applied = Applied()
+        writing = bool(operations.answers or operations.records or operations.released or operations.drop_expired)
         missing: set[Key] = set()
-        if writing or turn.looked or turn.wanted:
+        if writing or operations.lookups or operations.claims:
             with self.transaction(writing=writing) as connection:
-                self._write(connection, turn)
-                done.found = self._look(connection, turn.looked | turn.wanted)
-                missing = turn.wanted - done.found.keys()
+                self._write(connection, operations)
+                applied.answers = self._look_up(connection, operations.lookups | operations.claims)
+                missing = operations.claims - applied.answers.keys()
                 if missing and writing and self.dialect.single_writer:
-                    done.taken = self.leases.take(connection, missing)
-                    return done
+                    applied.leased = self.leases.acquire(connection, missing)
+                    return applied
         if missing:
             with self.transaction(writing=True) as connection:
-                done.taken = self.leases.take(connection, missing)
-                # Another may have answered between the look and the lease.
-                done.found.update(late := self._look(connection, done.taken))
-                self.leases.free(connection, late)
-                done.taken -= late.keys()
-        return done
+                applied.leased = self.leases.acquire(connection, missing)
+                # Another process may have answered between the lookup and the lease.
+                applied.answers.update(late := self._look_up(connection, applied.leased))
+                self.leases.release(connection, late)
+                applied.leased -= late.keys()
+        return applied
 
-    def _write(self, connection: sa.Connection, turn: Turn) -> None:
-        if turn.bury:
-            self.leases.bury(connection)
-        if turn.answers:
-            rows = [answer_row(answer) for answer in sorted(turn.answers, key=_key)]
-            execute_all(connection, self._statements.put_answer, rows)
-        if turn.records:
-            kept = [record_row(run, record) for run, record in turn.records]
-            execute_all(connection, self._statements.put_record, kept)
-        self.leases.free(connection, turn.freed)
+    def _write(self, connection: sa.Connection, operations: Operations) -> None:
+        if operations.drop_expired:
+            self.leases.drop_expired(connection)
+        if operations.answers:
+            # Every process uses the same order, so no two of them wait for each other.
+            now = time.time()
+            answers = sorted(operations.answers, key=lambda answer: answer.key)
+            execute_rows(connection, self._put_answer, [{**to_row(answer), "written": now} for answer in answers])
+        if operations.records:
+            rows = [record_row(run, record) for run, record in operations.records]
+            execute_rows(connection, self._put_record, rows)
+        self.leases.release(connection, operations.released)
 
-    def _look(self, connection: sa.Connection, keys: Iterable[Key]) -> dict[Key, StoredAnswer]:
-        """The answers that are there, by key."""
+    def _look_up(self, connection: sa.Connection, keys: Iterable[Key]) -> dict[Key, StoredAnswer]:
         by_judge: dict[tuple[str, int], list[str]] = {}
-        for question, judge, number in keys:
-            by_judge.setdefault((judge, number), []).append(question)
+        for question, judge, repeat_index in keys:
+            by_judge.setdefault((judge, repeat_index), []).append(question)
         found: dict[Key, StoredAnswer] = {}
-        for (judge, number), questions in by_judge.items():
-            for start in range(0, len(questions), MOST):
-                chosen = looking(judge, number, questions[start : start + MOST])
-                for row in connection.exec_driver_sql(self._statements.look(len(chosen) - 2), chosen):
-                    answer = answer_of(row)
+        for (judge, repeat_index), questions in by_judge.items():
+            for start in range(0, len(questions), MAX_LOOKUPS):
+                some = questions[start : start + MAX_LOOKUPS]
+                # Padding to a power of two keeps the number of different statements small.
+                count = 1 << (len(some) - 1).bit_length()
+                some += some[-1:] * (count - len(some))
+                parameters = {f"q{place}": question for place, question in enumerate(some)}
+                parameters |= {"judge": judge, "repeat_index": repeat_index}
+                for row in connection.exec_driver_sql(self._lookup(count), parameters):
+                    answer = from_row(StoredAnswer, row)
                     found[answer.key] = answer
         return found
 
     def start_run(self, row: RunRow) -> None:
-        """Enter a run before its first record, with its data set version, and lease it."""
+        """Add a run and its dataset version, and lease the run. Call it before the run's first record."""
         dataset = dataset_of(row)
         with self.transaction(writing=True) as connection:
-            connection.execute(sa.insert(tables.runs), run_row(row))
-            self.add(connection, tables.datasets, [dataset_row(dataset)] if dataset else [])
-            self.leases.take(connection, [run_key(row.id)])
+            connection.execute(sa.insert(schema.runs), to_row(row))
+            self.insert_missing(connection, schema.datasets, [to_row(dataset)] if dataset else [])
+            self.leases.acquire(connection, [run_key(row.id)])
 
-    def finish_run(self, run: str, finished: str, about: Mapping[str, Any]) -> None:
-        """Mark a run as ended."""
-        row = run_row(RunRow(run, "", "", finished, about))
-        query = sa.update(tables.runs).where(tables.runs.c.id == run)
+    def finish_run(self, run: str, finished: str, metadata: Mapping[str, Any]) -> None:
+        """Mark a run as complete."""
+        query = sa.update(schema.runs).where(schema.runs.c.id == run)
         with self.transaction(writing=True) as connection:
-            connection.execute(query.values(finished=finished, about=row["about"]))
-            self.leases.free(connection, [run_key(run)])
+            connection.execute(query.values(finished=finished, metadata=json.dumps(metadata)))
+            self.leases.release(connection, [run_key(run)])
 
-    def take_up(self, plan: str) -> RunRow | None:
-        """The last run of this plan that has not ended, leased; None when there is none, or another works on it."""
-        row = self.unfinished(plan)
+    def resume(self, plan: str) -> RunRow | None:
+        """The last unfinished run of this plan, leased; None if there is none, or another process works on it."""
+        row = self._run(schema.runs.c.plan == plan, schema.runs.c.finished.is_(None))
         if row is None:
             return None
         with self.transaction(writing=True) as connection:
-            self.leases.bury(connection)
-            return row if self.leases.take(connection, [run_key(row.id)]) else None
-
-    def unfinished(self, plan: str) -> RunRow | None:
-        """The last run of this plan that has not ended."""
-        return self._run(tables.runs.c.plan == plan, tables.runs.c.finished.is_(None))
+            self.leases.drop_expired(connection)
+            return row if self.leases.acquire(connection, [run_key(row.id)]) else None
 
     def run(self, run: str) -> RunRow | None:
-        """The run of this id; "last" is the one started last."""
-        return self._run() if run == "last" else self._run(tables.runs.c.id == run)
+        """The run with this id; "last" is the run that was started last."""
+        return self._run() if run == "last" else self._run(schema.runs.c.id == run)
 
     def _run(self, *conditions: Any) -> RunRow | None:
         with self.transaction() as connection:
             row = connection.execute(_RUNS.where(*conditions).limit(1)).first()
-        return None if row is None else run_of(row)
+        return None if row is None else from_row(RunRow, row)
 
-    def runs(self, most: int | None = None) -> list[RunRow]:
-        """All runs, the last one first, or so many of them."""
+    def runs(self, limit: int | None = None) -> list[RunRow]:
+        """All runs, or the last `limit` runs, last run first."""
         with self.transaction() as connection:
-            return [run_of(row) for row in connection.execute(_RUNS.limit(most))]
-
-    def datasets(self) -> list[DatasetRow]:
-        """All data set versions that runs were made on, in the order in which they came."""
-        query = sa.select(tables.datasets).order_by(tables.datasets.c.first_seen, tables.datasets.c.version)
-        with self.transaction() as connection:
-            return [DatasetRow(*row) for row in connection.execute(query)]
+            return [from_row(RunRow, row) for row in connection.execute(_RUNS.limit(limit))]
 
     def records(self, run: str) -> list[Record]:
         """The records of a run, in the order in which they were first written."""
         return [record for _, record in self.records_after(run, None)]
 
-    def records_after(self, run: str, position: int | None, most: int | None = None) -> list[tuple[int, Record]]:
-        """So many records of a run that were first written after a position, None for the beginning; each with its own
-        position."""
-        table = tables.records
+    def records_after(self, run: str, position: int | None, limit: int | None = None) -> list[tuple[int, Record]]:
+        """Records of a run first written after a position (None: from the start), each with its own position."""
+        table = schema.records
         query = sa.select(table.c.position, table.c.body).where(table.c.run == run).order_by(table.c.position)
         if position is not None:
             query = query.where(table.c.position > position)
         with self.transaction() as connection:
-            rows = connection.execute(query.limit(most)).all()
+            rows = connection.execute(query.limit(limit)).all()
         return [(at, Record.from_dict(json.loads(body))) for at, body in rows]
 
-    def wait_for_others(self, seconds: float = WAIT) -> None:
-        """How long to wait for another process that writes, from now on, before LedgerBusyError is raised."""
-        self.dialect.wait_for_others(self.connection, seconds)
+    def set_busy_timeout(self, seconds: float = WAIT) -> None:
+        """How long to wait for a process that is writing before LedgerBusyError is raised."""
+        self.dialect.set_busy_timeout(self.connection, seconds)
 
     def compact(self) -> None:
-        """Give the room of deleted rows back to the disk."""
+        """Return the space of deleted rows to the file system."""
         with self._explained():
             self.dialect.compact(self.connection)
 
     def renew_leases(self) -> None:
-        """Put the end of this ledger's leases off."""
+        """Extend this ledger's leases."""
         with self.transaction(writing=True) as connection:
             self.leases.renew(connection)
 
-    def free_leases(self) -> None:
-        """Give all of this ledger's leases back."""
+    def release_leases(self) -> None:
+        """Release all of this ledger's leases."""
         try:
             with self.transaction(writing=True) as connection:
-                self.leases.free_all(connection)
+                self.leases.release_all(connection)
         except LedgerError:
             self.leases.abandon()
             raise
 
+    def _compiled(self, statement: Any) -> str:
+        return str(statement.compile(dialect=self.engine.dialect))
 
-_RUNS = sa.select(tables.runs).order_by(tables.runs.c.position.desc())
+    def _compile_lookup(self, count: int) -> str:
+        """A query for the answers to `count` questions, `q0` and up, by one judge with one repeat index."""
+        answers = schema.answers
+        query = sa.select(answers).where(
+            answers.c.judge == sa.bindparam("judge"),
+            answers.c.repeat_index == sa.bindparam("repeat_index"),
+            answers.c.question.in_([sa.bindparam(f"q{place}") for place in range(count)]),
+        )
+        return self._compiled(query)
 
-
-def _key(answer: StoredAnswer) -> Key:
-    return answer.key
+    def _upsert(self, table: sa.Table) -> Any:
+        names = schema.columns(table)
+        statement = self.dialect.insert(table).values({name: sa.bindparam(name) for name in names})
+        keys = schema.KEYS[table]
+        changed = {name: statement.excluded[name] for name in names if name not in keys}
+        return statement.on_conflict_do_update(index_elements=keys, set_=changed)

@@ -3,27 +3,37 @@
 from evalstone.questions.alignment import (
     Alignment,
     AlignmentPart,
+    CheckConversation,
+    CheckCriteria,
+    CriterionVerdict,
     InstructionVerdict,
     JudgeAlignment,
     JudgeInstructions,
 )
-from evalstone.questions.checklist import CheckConversation, CheckCriteria, CriterionVerdict
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
-from evalstone.questions.context_statements import JudgePassageStatements, PassageStatement
 from evalstone.questions.coverage import FindAnswers, ListQuestions, QuestionVerdict
 from evalstone.questions.explanation import Explain
 from evalstone.questions.grade import Grade, GradeAgainstReference, GradeAnswer, GradeGrounding, GradeRelevance
 from evalstone.questions.harm import FindToxicity, JudgeOpinions, ListOpinions, OpinionVerdict, ToxicityVerdict
 from evalstone.questions.relevance import (
     FindUsefulPassages,
+    JudgePassageStatements,
     PassageRating,
     PassageRatings,
+    PassageStatement,
     PassageVerdict,
     RatePassages,
 )
 from evalstone.questions.robustness import JudgeRobustness, NoiseImpact, Robustness
-from evalstone.questions.similarity import CompareStatements, Comparison, Contradiction, StatementMatch
-from evalstone.questions.statements import JudgeStatements, ListStatements, StatementVerdict
+from evalstone.questions.statements import (
+    CompareStatements,
+    Comparison,
+    Contradiction,
+    JudgeStatements,
+    ListStatements,
+    StatementMatch,
+    StatementVerdict,
+)
 from evalstone.questions.tool_use import (
     JudgeSteps,
     JudgeToolCalls,

@@ -1,32 +1,20 @@
-"""Whether an answer does what its prompts ask for: as a whole in four parts, or instruction by instruction."""
+"""Whether an answer does what was asked: as a whole in four parts, by each instruction, or by a caller's criteria."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias
 
-from evalstone._core.parsing import (
-    TEXT,
-    choice_schema,
-    list_schema,
-    member,
-    numbered,
-    numbered_schema,
-    object_schema,
-    texts,
-    validated,
-)
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import Question
-from evalstone.questions.number import number_in, number_schema
+from evalstone.questions.base import Question, VerdictPerItem
+from evalstone.questions.reply import Between, Key, Subject, WorstFirst, YesNo
 
 
 @dataclass(frozen=True)
 class AlignmentPart:
     """One part of the alignment: the judge's number, the reason for it, and what is lacking."""
 
-    score: float
+    score: Annotated[float, Between(0, 1), WorstFirst()]
     reason: str = ""
     lacking: tuple[str, ...] = ()
 
@@ -81,37 +69,14 @@ class JudgeAlignment(Question[Alignment]):
     bounded: read a part's number only when it is from 0 to 1; otherwise any number.
     """
 
-    kind: ClassVar[str] = "judge_alignment"
-    settings: ClassVar[tuple[str, ...]] = ("bounded",)
-
+    kind = "judge_alignment"
+    settings = ("bounded",)
     system_prompt: str
     request: str
     answer: str
     earlier_turns: str
     bounded: bool = True
     prompt: Prompt = JUDGE_ALIGNMENT
-
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        part = object_schema({"reason": TEXT, "lacking": list_schema(TEXT), "score": number_schema()})
-        return object_schema(dict.fromkeys(PARTS, part))
-
-    def interpret(self, data: Any) -> Alignment:
-        return Alignment(*(self._part(member(data, name), name) for name in PARTS))
-
-    def _part(self, given: Any, name: str) -> AlignmentPart:
-        return AlignmentPart(
-            number_in(member(given, "score"), f"{name}.score", bounded=self.bounded),
-            validated(str, member(given, "reason"), f"{name}.reason"),
-            texts(member(given, "lacking"), f"{name}.lacking"),
-        )
-
-    def example(self) -> Any:
-        part: dict[str, Any] = {"reason": "It takes up the request in the first sentence.", "lacking": [], "score": 1}
-        return dict.fromkeys(PARTS, part)
 
 
 Followed: TypeAlias = Literal["yes", "no", "not_applicable"]
@@ -121,8 +86,8 @@ Followed: TypeAlias = Literal["yes", "no", "not_applicable"]
 class InstructionVerdict:
     """Whether an answer follows one instruction."""
 
-    instruction: str
-    followed: Followed
+    instruction: Annotated[str, Subject()]
+    followed: Annotated[Followed, Key("verdict"), WorstFirst("no", "not_applicable", "yes")]
     reason: str = ""
 
 
@@ -147,37 +112,78 @@ Reply with a JSON object that has one member for each instruction, under its num
 
 
 @dataclass(frozen=True)
-class _FollowedReply:
-    reason: str
-    verdict: Followed
-
-
-@dataclass(frozen=True)
-class JudgeInstructions(Question[tuple[InstructionVerdict, ...]]):
+class JudgeInstructions(VerdictPerItem[InstructionVerdict]):
     """For each instruction, in order: does the answer follow it, break it, or does it not apply?"""
 
-    kind: ClassVar[str] = "judge_instructions"
-
+    kind = "judge_instructions"
+    items = "instructions"
     instructions: tuple[str, ...]
     request: str
     answer: str
     prompt: Prompt = JUDGE_INSTRUCTIONS
 
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
 
-    def schema(self) -> Mapping[str, Any]:
-        item = object_schema({"reason": TEXT, "verdict": choice_schema(get_args(Followed))})
-        return object_schema({"verdicts": numbered_schema(item, len(self.instructions))})
+@dataclass(frozen=True)
+class CriterionVerdict:
+    """Whether one criterion is met."""
 
-    def interpret(self, data: Any) -> tuple[InstructionVerdict, ...]:
-        replies = numbered(_FollowedReply, member(data, "verdicts"), len(self.instructions), of="instruction")
-        return tuple(
-            InstructionVerdict(instruction, reply.verdict, reply.reason)
-            for instruction, reply in zip(self.instructions, replies, strict=True)
-        )
+    criterion: Annotated[str, Subject()]
+    met: Annotated[bool, YesNo(), WorstFirst()]
+    reason: str = ""
 
-    def example(self) -> Any:
-        item = {"reason": "The answer has two sentences, as demanded.", "verdict": "yes"}
-        return {"verdicts": {str(number): item for number in range(1, len(self.instructions) + 1)}}
+
+CHECK_CRITERIA = Prompt(
+    instructions="""\
+You check an answer against numbered criteria, each by itself. The task that the answer was written for may be given; it
+helps to understand the criteria and adds none.
+
+For each criterion give, in this order:
+- reason: in one or two sentences, what in the answer meets it or is wanting, naming the decisive words.
+- verdict:
+  - "yes": the answer itself shows that the criterion is met in full.
+  - "no": it is not met, met in part only, or the answer does not let you tell. An answer that says that it meets a
+    criterion ("this summary is complete") does not thereby meet it.
+
+Reply with a JSON object that has one member for each criterion, under its number:
+{"verdicts": {"1": {"reason": "…", "verdict": "yes"}, "2": …}}""",
+    template="{{criteria}}\n\n{{task}}\n\n{{answer}}\n\nDecide for each criterion whether the answer meets it.",
+)
+
+
+@dataclass(frozen=True)
+class CheckCriteria(VerdictPerItem[CriterionVerdict]):
+    """For each criterion, in order: does the answer meet it? The task may be empty."""
+
+    kind = "check_criteria"
+    items = "criteria"
+    noun = "checklist item"
+    criteria: tuple[str, ...]
+    task: str
+    answer: str
+    prompt: Prompt = CHECK_CRITERIA
+
+
+CHECK_CONVERSATION = Prompt(
+    instructions="""\
+You decide whether an assistant meets a criterion over a whole conversation. You see all that the assistant said, one
+numbered passage for each of its turns, in order; what others said in between is left out.
+
+- "yes": the turns taken together show that the criterion is met.
+- "no": they show that it is not met, or leave it in doubt. A single turn that breaks a criterion of the kind "never" or
+  "always" decides it, and a claim of the assistant's to have met it proves nothing.
+
+Reply with a JSON object, the reason first: {"reason": "…", "verdict": "yes"}
+- reason: what decided, in one to three sentences, naming the turns that did.""",
+    template="{{criterion}}\n\n{{turns}}\n\nIs the criterion met over the whole conversation?",
+    passages=("turns",),
+)
+
+
+@dataclass(frozen=True)
+class CheckConversation(Question[CriterionVerdict]):
+    """Does an assistant meet a criterion over all its turns?"""
+
+    kind = "check_conversation"
+    criterion: str
+    turns: tuple[str, ...]
+    prompt: Prompt = CHECK_CONVERSATION

@@ -1,104 +1,217 @@
 """Questions and answers: what is asked of a judge, as a value, and what comes back.
 
-A question's fields are what it asks about; its `prompt` says how a language model is asked; `read` turns the reply
-into a typed answer. Two equal questions have one fingerprint, and that is what makes it possible to ask only once, to
-reuse answers across runs, to replay them, and to let a judge that is no language model answer the same question.
+A judged question is three things: its reply type (reply.py), its prompt, and a class whose fields are its inputs.
+`Question` is for one reply of a dataclass type, `VerdictPerItem` for a verdict on each item of an input, and `ListOf`
+for a list that the judge makes. Schema, validation, example and votes follow from the reply type.
+
+Two equal questions have one fingerprint. That's why a question is asked only once, why answers can be reused and
+replayed, and why a judge that is no language model can answer the same question.
 """
 
 from __future__ import annotations
 
 import functools
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, get_origin
 
 from evalstone._core.json import content_hash, to_jsonable
-from evalstone._core.parsing import parse_json
+from evalstone._core.parsing import TEXT, list_schema, member, numbered_schema, object_schema, parse_json, texts
 from evalstone._core.prompts import Material, Prompt
-from evalstone.errors import JudgeError
+from evalstone.errors import ConfigError, JudgeError
+from evalstone.questions.reply import (
+    NumberedBy,
+    example_of,
+    has_labels,
+    read_list,
+    read_numbered,
+    read_reply,
+    schema_of,
+    subject_of,
+)
 from evalstone.types import NO_USAGE, JudgeCall, Usage
 
 A = TypeVar("A")
+V = TypeVar("V")
 
 BYTES_A_TOKEN = 4
+CHARACTERS_PER_ITEM = 90
 
 
 @dataclass(frozen=True)
 class LabelProbabilities:
-    """Whose probabilities are wanted: the words that one member of the reply may be, such as the numbers of a scale."""
+    """The labels whose probabilities a question asks for: those that one key of the reply may have."""
 
-    member: str
-    words: tuple[str, ...]
+    key: str
+    labels: tuple[str, ...]
+
+
+class _Prompted:
+    """Attributes of every question. They stand in a plain class so that subclasses decide where their fields come."""
+
+    prompt: Prompt
+    bounded: bool = True
+    """Whether numbers outside the range that the reply type says are refused."""
 
 
 @dataclass(frozen=True)
-class Question(ABC, Generic[A]):
-    """What a judge is asked, and how its reply is read as an `A`.
+class Question(_Prompted, Generic[A]):
+    """What a judge is asked, and how its reply becomes an `A`.
 
-    Subclasses are frozen dataclasses. Every field but `prompt` is a material (text, or a tuple of texts) and has a hole
-    of its name in the prompt's template; `settings` names fields that shape the reading only and have no hole.
+    Subclasses are frozen dataclasses with a `kind` and a field `prompt`. Every other field is an input (text, or a
+    tuple of texts) with a placeholder of its name in the prompt's template; `settings` names fields that only shape the
+    reading and have no placeholder. The schema, the validation and the example are derived from `A`, a dataclass with
+    the markers of reply.py; another `A` needs `json_schema` and `from_json` of its own.
     """
 
     kind: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
 
-    @property
-    def weighed(self) -> LabelProbabilities | None:
-        """The words whose probabilities are wanted with the answer; None when the answer alone is."""
-        return None
-
-    @property
-    @abstractmethod
-    def prompt_used(self) -> Prompt:
-        """The prompt that this question is put with."""
-
-    @abstractmethod
-    def schema(self) -> Mapping[str, Any] | None:
-        """The JSON schema of the reply; None when the reply is plain text."""
-
-    @abstractmethod
-    def interpret(self, data: Any) -> A:
-        """The answer that the parsed reply stands for. Raises ReplyError when it is not one."""
-
-    @abstractmethod
-    def example(self) -> Any:
-        """A reply of typical length, as data: what a dry run assumes in the place of an answer."""
-
     def __post_init__(self) -> None:
-        _check_holes(type(self), self.prompt_used)
+        _check_placeholders(type(self), self.prompt)
 
     def inputs(self) -> dict[str, Material]:
-        """What fills the prompt's holes."""
+        """What fills the prompt's placeholders."""
         return {name: getattr(self, name) for name in _input_names(type(self))}
 
     def render(self) -> tuple[str, str]:
-        """The system and the user message that ask this question of a language model."""
-        return self.prompt_used.render(self.inputs())
+        """The system and the user message that ask a language model this question."""
+        return self.prompt.render(self.inputs())
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """The question's identity: 32 hexadecimal digits over kind, prompt, materials and settings."""
+        """The question's identity: 32 hexadecimal digits over kind, prompt, inputs and settings."""
         content = [getattr(self, name) for name in (*_input_names(type(self)), *self.settings)]
-        return content_hash([self.kind, self.prompt_used.fingerprint, content])
+        return content_hash([self.kind, self.prompt.fingerprint, content])
 
     @functools.cached_property
-    def wanted(self) -> Mapping[str, Any] | None:
-        """The schema, made once: it is needed to ask and again to read."""
-        return self.schema()
+    def json_schema(self) -> Mapping[str, Any] | None:
+        """The JSON schema of the reply; None when the reply is plain text."""
+        return schema_of(answer_type(type(self)), self, subject=self._subject() is None)
 
-    def read(self, reply: str) -> A:
-        """The answer that a raw reply stands for. Raises ReplyError when it is not one."""
-        return self.interpret(parse_json(reply) if self.wanted is not None else reply)
+    def from_json(self, data: Any) -> A:
+        """The answer in a parsed reply. Raises ReplyError when there is none."""
+        return read_reply(answer_type(type(self)), data, self, subject=self._subject())
 
-    def parse_with_probabilities(self, reply: str, alternatives: Mapping[str, float] | None = None) -> A:
-        """The answer that a raw reply stands for, weighed by the probabilities of words where the judge gave any."""
-        value = self.read(reply)
-        return self.weigh(value, alternatives) if alternatives else value
+    def _subject(self) -> Any:
+        """What the answer is on, where an input says so; None where nothing does."""
+        subject = subject_of(answer_type(type(self)))
+        return getattr(self, subject.name, None) if subject else None
 
-    def weigh(self, answer: A, alternatives: Mapping[str, float]) -> A:
-        """The answer with the probabilities of the words that might have stood in its place."""
+    def parse(self, reply: str) -> A:
+        """The answer in a raw reply. Raises ReplyError when there is none."""
+        return self.from_json(parse_json(reply) if self.json_schema is not None else reply)
+
+    def parse_with_probabilities(self, reply: str, probabilities: Mapping[str, float] | None = None) -> A:
+        """The answer in a raw reply, with the probabilities of its labels where the judge gives any."""
+        answer = self.parse(reply)
+        return self.with_probabilities(answer, probabilities) if probabilities else answer
+
+    def with_probabilities(self, answer: A, probabilities: Mapping[str, float]) -> A:
+        """The answer with the probabilities of the labels that could have stood in its place."""
         return answer
+
+    @property
+    def label_probabilities(self) -> LabelProbabilities | None:
+        """The labels whose probabilities the judge should report; None for a question that doesn't use them."""
+        return None
+
+    @property
+    def divisible_by(self) -> str | None:
+        """The input whose items can be asked about in several questions; None for a question that can't be divided."""
+        return None
+
+    def example(self) -> Any:
+        """A reply of typical length, as data: what a dry run assumes."""
+        schema = self.json_schema
+        return "Yes" if schema is None else example_of(schema, self.fingerprint[:8])
+
+
+@functools.cache
+def answer_type(kind: type[Question[Any]]) -> Any:
+    """The type of a question's answers: the `A` of its `Question[A]`. Raises ConfigError when the class has none."""
+    for base in getattr(kind, "__orig_bases__", ()):
+        origin, args = get_origin(base) or base, get_args(base)
+        if origin is Question and args:
+            return args[0]
+        if origin is not Question and issubclass(origin, Question):
+            general = answer_type(cast("type[Question[Any]]", origin))
+            if isinstance(general, TypeVar):
+                return args[0]
+            return general[args] if getattr(general, "__parameters__", ()) else general
+    raise ConfigError(f"{kind.__name__} doesn't say what its answers are: derive it from Question[…]")
+
+
+class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
+    """One verdict for each item of one input, in order.
+
+    items: the input. noun: what an error calls an item, by default the subject of `V`. The reply is
+    `{"verdicts": {"1": …, "2": …}}`; a missing verdict, or one too many, is a ReplyError.
+    """
+
+    items: ClassVar[str]
+    noun: ClassVar[str] = ""
+
+    @functools.cached_property
+    def json_schema(self) -> Mapping[str, Any]:
+        verdict = schema_of(_item_type(type(self)), self, subject=False)
+        return object_schema({"verdicts": numbered_schema(verdict, len(getattr(self, self.items)))})
+
+    def from_json(self, data: Any) -> tuple[V, ...]:
+        by = NumberedBy(self.items, self.noun)
+        return read_numbered(_item_type(type(self)), member(data, "verdicts"), self, by)
+
+    @property
+    def divisible_by(self) -> str | None:
+        subject = subject_of(_item_type(type(self)))
+        # Verdicts on numbers can't be put together again: each part would count from 1.
+        return None if subject and subject.type is int else self.items
+
+
+class ListOf(Question[tuple[V, ...]], Generic[V]):
+    """A list that the judge makes, of texts or of a reply type. Blank texts are dropped.
+
+    key: its name in the reply. How many items a dry run assumes follows from the length of the inputs.
+    """
+
+    key: ClassVar[str]
+
+    @functools.cached_property
+    def json_schema(self) -> Mapping[str, Any]:
+        kind = _item_type(type(self))
+        return object_schema({self.key: list_schema(TEXT if kind is str else schema_of(kind, self))})
+
+    def from_json(self, data: Any) -> tuple[V, ...]:
+        kind, listed = _item_type(type(self)), member(data, self.key)
+        return (
+            cast("tuple[V, ...]", texts(listed, self.key)) if kind is str else read_list(kind, listed, self, self.key)
+        )
+
+    def typical_count(self, characters: int) -> int:
+        """How many items judges list for inputs of so many characters."""
+        return characters // CHARACTERS_PER_ITEM
+
+    def example(self) -> Any:
+        text = "".join(value if isinstance(value, str) else "".join(value) for value in self.inputs().values())
+        count = max(1, self.typical_count(len(text)))
+        item: Any = example_of(self.json_schema["properties"][self.key]["items"], self.fingerprint[:8])
+        if not isinstance(item, str):
+            return {self.key: [item] * count}
+        step = len(text) // count
+        return {self.key: [text[i * step :][:CHARACTERS_PER_ITEM].strip() or item for i in range(count)]}
+
+
+@functools.cache
+def _item_type(kind: type[Question[Any]]) -> Any:
+    return get_args(answer_type(kind))[0]
+
+
+def is_votable(question: Question[Any]) -> bool:
+    """Whether answers to a question have labels outside the lists that a judge makes.
+
+    Plain text counts as a label: the only question with such a reply asks for yes or no.
+    """
+    return question.json_schema is None or has_labels(question.json_schema)
 
 
 @functools.cache
@@ -107,47 +220,60 @@ def _input_names(kind: type[Question[Any]]) -> tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=512)
-def _check_holes(kind: type[Question[Any]], prompt: Prompt) -> None:
+def _check_placeholders(kind: type[Question[Any]], prompt: Prompt) -> None:
     prompt.check(_input_names(kind))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Generic[A]):
-    """A judge's answer and what it took.
-
-    value: the typed answer. reply: the raw reply it was read from (None when the judge is no language model).
-    confidence: probability in [0, 1] that the answer is right, when the judge gives one. alternatives: the
-    probabilities of the words that the question wants weighed, when the judge gives them. cost: US dollars, None when
-    the price is unknown. seconds: wall time, waiting for retries included. cached: nothing was asked for it. members,
-    detail: of a judge of judges, what its members answered, and how that became one answer.
-    """
+    """A judge's answer and what it took."""
 
     value: A
+    """The typed answer."""
     judge: str
+    """The identity of the judge."""
     reply: str | None = None
+    """The raw reply; None when the judge is no language model."""
     usage: Usage = NO_USAGE
     cost: float | None = 0.0
+    """US dollars; None when the price is unknown."""
     seconds: float = 0.0
+    """Wall time, waiting for retries included."""
     confidence: float | None = None
+    """The probability in [0, 1] that the answer is right, when the judge gives one."""
     alternatives: Mapping[str, float] | None = None
+    """The probabilities of the question's labels, when it asks for them and the judge gives them."""
     cached: bool = False
+    """Nothing was asked for it."""
     members: tuple[JudgeCall, ...] = ()
+    """Of a composite judge: what its members answered."""
     detail: Mapping[str, Any] | None = None
+    """Of a composite judge: how the members' answers became one."""
+
+    def as_cached(self) -> Answer[A]:
+        """The same answer for a repeated question: it took nothing, and neither did its members'."""
+        members = tuple(map(cached_call, self.members))
+        return replace(self, usage=NO_USAGE, cost=0.0, seconds=0.0, cached=True, members=members)
 
 
-def unpaid(answer: Answer[A]) -> Answer[A]:
-    """The answer, given again: it took nothing, and neither did its members'."""
-    members = tuple(map(unpaid_step, answer.members))
-    return replace(answer, usage=NO_USAGE, cost=0.0, seconds=0.0, cached=True, members=members)
+def item_confidences(question: Question[Any], answer: Answer[Any]) -> tuple[float | None, ...] | None:
+    """How sure a judge was of each item of its answer; None where it doesn't say, or the question can't be divided.
+
+    Taken from the votes of a panel or of repetitions, or from the verdicts themselves. The same stored answer gives the
+    same confidences, so a resumed run divides its questions as before.
+    """
+    if question.divisible_by is None:
+        return None
+    verdicts = cast("tuple[Any, ...]", answer.value)
+    votes: Sequence[Mapping[str, Any]] = (answer.detail or {}).get("verdicts", ())
+    if votes:
+        sure = {str(vote["at"]).partition(".")[0]: vote.get("probability", vote.get("agreement")) for vote in votes}
+        return tuple(sure.get(str(number)) for number in range(1, len(verdicts) + 1))
+    own = tuple(getattr(verdict, "confidence", None) for verdict in verdicts)
+    return own if any(one is not None for one in own) else None
 
 
-def unpaid_step(step: JudgeCall) -> JudgeCall:
-    """The step of an answer that is given again."""
-    members = tuple(map(unpaid_step, step.members))
-    return replace(step, usage=NO_USAGE, cost=0.0, seconds=0.0, cached=True, members=members)
-
-
-def step_of(question: Question[A], answer: Answer[A], number: int = 0) -> JudgeCall:
+def judge_call(question: Question[A], answer: Answer[A], repeat_index: int = 0) -> JudgeCall:
     """A question and its answer, as a record keeps them."""
     return JudgeCall(
         question=question.kind,
@@ -161,13 +287,13 @@ def step_of(question: Question[A], answer: Answer[A], number: int = 0) -> JudgeC
         cached=answer.cached,
         reply=answer.reply,
         alternatives=answer.alternatives,
-        number=number,
+        repeat_index=repeat_index,
         members=answer.members,
         detail=answer.detail,
     )
 
 
-def failed_step(question: Question[Any], error: JudgeError, judge: str, number: int = 0) -> JudgeCall:
+def failed_call(question: Question[Any], error: JudgeError, judge: str, repeat_index: int = 0) -> JudgeCall:
     """A question that got no answer, with what asking it took."""
     return JudgeCall(
         question=question.kind,
@@ -178,39 +304,45 @@ def failed_step(question: Question[Any], error: JudgeError, judge: str, number: 
         cost=error.cost,
         seconds=error.seconds,
         reply=error.reply,
-        number=number,
+        repeat_index=repeat_index,
         members=tuple(error.members),
         detail={"error": str(error)},
     )
 
 
+def cached_call(call: JudgeCall) -> JudgeCall:
+    """The call of an answer that is used again: it took nothing."""
+    members = tuple(map(cached_call, call.members))
+    return replace(call, usage=NO_USAGE, cost=0.0, seconds=0.0, cached=True, members=members)
+
+
 @dataclass(frozen=True)
 class ContextLimits:
-    """What one question to a judge may hold, at most: tokens of passages, and items that are judged one by one.
-
-    whole: a response is better asked about at once than sentence by sentence.
-    """
+    """What one question to a judge may hold at most."""
 
     tokens: int = 25_000
+    """Tokens of passages."""
     items: int = 25
+    """Items that are judged one by one."""
     whole: bool = False
+    """A response is better asked about at once than sentence by sentence."""
 
     def characters(self, passages: Sequence[str]) -> int:
-        """How many characters of such passages the tokens come to, at about four bytes to a token."""
+        """How many characters of such passages fit, at about four bytes to a token."""
         size = sum(len(passage.encode("utf-8", "replace")) for passage in passages)
         return max(1, int(self.tokens * BYTES_A_TOKEN * sum(map(len, passages)) / size)) if size else self.tokens
 
 
 ROOM = ContextLimits()
-"""What any judge is taken to hold that says nothing else."""
+"""The limits of a judge that says nothing else."""
 
 
 class Ask(Protocol):
-    """How a scorer puts a question: `claims = await ask(ListClaims(text=output))`."""
+    """How a scorer asks a question: `claims = await ask(ListClaims(text=output))`."""
 
     async def __call__(self, question: Question[A]) -> A: ...
 
 
 def room_of(ask: Ask) -> ContextLimits:
     """What one question may hold that is put this way."""
-    return getattr(ask, "room", ROOM)
+    return getattr(ask, "context_limits", ROOM)

@@ -9,23 +9,12 @@ import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias
 
-from evalstone._core.parsing import (
-    NUMBERS,
-    TEXT,
-    choice_schema,
-    list_schema,
-    member,
-    numbered,
-    numbered_schema,
-    object_schema,
-    texts,
-)
 from evalstone._core.prompts import Prompt
-from evalstone.errors import ReplyError
-from evalstone.questions.base import Ask, Question, room_of
+from evalstone.questions.base import Ask, ListOf, VerdictPerItem, room_of
 from evalstone.questions.chunking import Chunk, chunked
+from evalstone.questions.reply import Cites, NotInReply, Subject, WorstFirst
 
 LIST_CLAIMS = Prompt(
     instructions="""\
@@ -47,27 +36,13 @@ Reply with a JSON object: {"claims": ["…", "…"]}""",
 
 
 @dataclass(frozen=True)
-class ListClaims(Question[tuple[str, ...]]):
+class ListClaims(ListOf[str]):
     """The assertions that a text makes, each as a sentence of its own; empty when it makes none."""
 
-    kind: ClassVar[str] = "list_claims"
-
+    kind = "list_claims"
+    key = "claims"
     text: str
     prompt: Prompt = LIST_CLAIMS
-
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        return object_schema({"claims": list_schema(TEXT)})
-
-    def interpret(self, data: Any) -> tuple[str, ...]:
-        return texts(member(data, "claims"), "claims")
-
-    def example(self) -> Any:
-        count = max(1, len(self.text) // 90)
-        return {"claims": [self.text[i * 90 : i * 90 + 90] or "claim" for i in range(count)]}
 
 
 Support: TypeAlias = Literal["supported", "contradicted", "not_mentioned"]
@@ -80,11 +55,11 @@ class ClaimVerdict:
     confidence: the probability in [0, 1] that the verdict is right, where the judge gives one for each claim.
     """
 
-    claim: str
-    verdict: Support
-    passages: tuple[int, ...] = ()
+    claim: Annotated[str, Subject()]
+    verdict: Annotated[Support, WorstFirst("contradicted", "not_mentioned", "supported")]
+    passages: Annotated[tuple[int, ...], Cites("context")] = ()
     reason: str = ""
-    confidence: float | None = None
+    confidence: Annotated[float | None, NotInReply()] = None
 
 
 VERIFY_CLAIMS = Prompt(
@@ -109,47 +84,14 @@ Reply with a JSON object that has one member for each claim, under its number:
 
 
 @dataclass(frozen=True)
-class _SupportReply:
-    reason: str
-    verdict: Support
-    passages: list[int]
-
-
-@dataclass(frozen=True)
-class VerifyClaims(Question[tuple[ClaimVerdict, ...]]):
+class VerifyClaims(VerdictPerItem[ClaimVerdict]):
     """For each claim, in order: do the passages support it, contradict it, or not mention it?"""
 
-    kind: ClassVar[str] = "verify_claims"
-
+    kind = "verify_claims"
+    items = "claims"
     claims: tuple[str, ...]
     context: tuple[str, ...]
     prompt: Prompt = VERIFY_CLAIMS
-
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        cited: dict[str, Any] = dict(NUMBERS)
-        if not self.context:
-            cited["maxItems"] = 0
-        item = object_schema({"reason": TEXT, "passages": cited, "verdict": choice_schema(get_args(Support))})
-        return object_schema({"verdicts": numbered_schema(item, len(self.claims))})
-
-    def interpret(self, data: Any) -> tuple[ClaimVerdict, ...]:
-        replies = numbered(_SupportReply, member(data, "verdicts"), len(self.claims), of="claim")
-        for number, reply in enumerate(replies, start=1):
-            check_citations(reply.passages, len(self.context), f"verdict {number}")
-        return tuple(
-            ClaimVerdict(claim, reply.verdict, tuple(dict.fromkeys(reply.passages)), reply.reason)
-            for claim, reply in zip(self.claims, replies, strict=True)
-        )
-
-    def example(self) -> Any:
-        item = {"reason": "The passage states it in the same words.", "passages": [1], "verdict": "supported"}
-        if not self.context:
-            item["passages"] = []
-        return {"verdicts": {str(number): item for number in range(1, len(self.claims) + 1)}}
 
 
 async def verified(ask: Ask, claims: Sequence[str], context: Sequence[str]) -> tuple[ClaimVerdict, ...]:
@@ -186,10 +128,3 @@ async def _read(ask: Ask, claims: tuple[str, ...], parts: Sequence[Chunk]) -> tu
 
 
 _WEIGHT: Mapping[Support, int] = {"not_mentioned": 0, "contradicted": 1, "supported": 2}
-
-
-def check_citations(cited: list[int], count: int, where: str) -> None:
-    """Raise ReplyError when a verdict cites a passage that does not exist."""
-    for number in cited:
-        if not 1 <= number <= count:
-            raise ReplyError(f"{where} cites passage {number}; there are {count} passages")

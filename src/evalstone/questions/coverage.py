@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated
 
-from evalstone._core.parsing import (
-    TEXT,
-    choice_schema,
-    list_schema,
-    member,
-    numbered,
-    numbered_schema,
-    object_schema,
-    texts,
-)
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import Question
+from evalstone.questions.base import ListOf, VerdictPerItem
+from evalstone.questions.reply import Subject, WorstFirst, YesNo
 
 LIST_QUESTIONS = Prompt(
     instructions="""\
@@ -39,36 +29,25 @@ Reply with a JSON object: {"questions": ["…", "…"]}""",
 
 
 @dataclass(frozen=True)
-class ListQuestions(Question[tuple[str, ...]]):
+class ListQuestions(ListOf[str]):
     """Yes-no questions that a text answers with yes, what matters most first. limit: how many at most, in figures."""
 
-    kind: ClassVar[str] = "list_questions"
-
+    kind = "list_questions"
+    key = "questions"
     text: str
     limit: str
     prompt: Prompt = LIST_QUESTIONS
 
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        return object_schema({"questions": list_schema(TEXT)})
-
-    def interpret(self, data: Any) -> tuple[str, ...]:
-        return texts(member(data, "questions"), "questions")
-
-    def example(self) -> Any:
-        count = min(10, max(1, len(self.text) // 180))
-        return {"questions": [f"Does it hold that {self.text[i * 180 : i * 180 + 60]}?" for i in range(count)]}
+    def typical_count(self, characters: int) -> int:
+        return min(10, characters // 180)
 
 
 @dataclass(frozen=True)
 class QuestionVerdict:
     """Whether a text answers one question."""
 
-    question: str
-    answered: bool
+    question: Annotated[str, Subject()]
+    answered: Annotated[bool, YesNo(), WorstFirst()]
     reason: str = ""
 
 
@@ -91,36 +70,11 @@ Reply with a JSON object that has one member for each question, under its number
 
 
 @dataclass(frozen=True)
-class _AnsweredReply:
-    reason: str
-    verdict: Literal["yes", "no"]
-
-
-@dataclass(frozen=True)
-class FindAnswers(Question[tuple[QuestionVerdict, ...]]):
+class FindAnswers(VerdictPerItem[QuestionVerdict]):
     """For each question, in order: does the text answer it with yes?"""
 
-    kind: ClassVar[str] = "find_answers"
-
+    kind = "find_answers"
+    items = "questions"
     text: str
     questions: tuple[str, ...]
     prompt: Prompt = FIND_ANSWERS
-
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        item = object_schema({"reason": TEXT, "verdict": choice_schema(["yes", "no"])})
-        return object_schema({"verdicts": numbered_schema(item, len(self.questions))})
-
-    def interpret(self, data: Any) -> tuple[QuestionVerdict, ...]:
-        replies = numbered(_AnsweredReply, member(data, "verdicts"), len(self.questions), of="question")
-        return tuple(
-            QuestionVerdict(question, reply.verdict == "yes", reply.reason)
-            for question, reply in zip(self.questions, replies, strict=True)
-        )
-
-    def example(self) -> Any:
-        item = {"reason": "The second sentence says so.", "verdict": "yes"}
-        return {"verdicts": {str(number): item for number in range(1, len(self.questions) + 1)}}

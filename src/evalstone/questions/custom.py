@@ -1,51 +1,48 @@
-"""Questions whose prompt is the caller's own: a choice among words, an answer of a given type, a number."""
+"""Questions whose prompt is the caller's own: a choice among words, a number, an answer of any type."""
 
 from __future__ import annotations
 
+import functools
 import json
-from abc import ABC
+import types
+import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
-from evalstone._core.parsing import TEXT, choice_schema, member, object_schema
+from evalstone._core.parsing import TEXT, choice_schema, member, object_schema, validated
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, ReplyError
-from evalstone.questions.answer_form import AnswerForm
 from evalstone.questions.base import Question
-from evalstone.questions.verdict import reason_of
+from evalstone.questions.reply import Unordered, WorstFirst, number_in, reason_of
 
 A = TypeVar("A")
 
 
 @dataclass(frozen=True)
-class OwnQuestion(Question[A], ABC):
-    """A question with a template of the caller's. given: the name of each of its holes, and what fills it."""
+class OwnQuestion(Question[A]):
+    """A question with a template of the caller's. values: the name of each of its placeholders, and what fills it."""
 
-    given: tuple[tuple[str, Material], ...]
+    values: tuple[tuple[str, Material], ...]
     prompt: Prompt
 
     def __post_init__(self) -> None:
-        self.prompt.check(name for name, _ in self.given)
-
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
+        self.prompt.check(name for name, _ in self.values)
 
     def inputs(self) -> dict[str, Material]:
-        return dict(self.given)
+        return dict(self.values)
 
 
 @dataclass(frozen=True)
 class Chosen:
     """The word that the judge chose, and its reason."""
 
-    choice: str
+    choice: Annotated[str, Unordered()]
     reason: str = ""
 
 
 def choice_form(choices: Mapping[str, str]) -> str:
-    """What a judge is told of the words to choose from, each with its meaning where there is one, and of the reply."""
+    """The instructions that list the words to choose from, with their meanings, and describe the reply."""
     listed = "\n".join(f'- "{word}": {meaning}' if meaning else f'- "{word}"' for word, meaning in choices.items())
     example = json.dumps({"reason": "…", "verdict": next(iter(choices))}, ensure_ascii=False)
     return f"""\
@@ -62,10 +59,9 @@ def distinct_words(choices: Sequence[str]) -> tuple[str, ...]:
 
     Raises ConfigError unless there are two or more, none blank, and no two the same but for capitals.
     """
-    given = cast("Sequence[object]", choices)
-    words = [word.strip() for word in given if isinstance(word, str) and word.strip()]
-    if len(words) < len(given) or len({word.casefold() for word in words}) < max(2, len(words)):
-        raise ConfigError(f"choices must be two or more different words, not {list(given)}")
+    words = [word.strip() for word in cast("Sequence[object]", choices) if isinstance(word, str) and word.strip()]
+    if len(words) < len(choices) or len({word.casefold() for word in words}) < max(2, len(words)):
+        raise ConfigError(f"choices must be two or more different words, not {list(choices)}")
     return tuple(words)
 
 
@@ -73,60 +69,54 @@ def distinct_words(choices: Sequence[str]) -> tuple[str, ...]:
 class Choose(OwnQuestion[Chosen]):
     """Which of some words answers the caller's question? White space around a word is no part of it."""
 
-    kind: ClassVar[str] = "choose"
-    settings: ClassVar[tuple[str, ...]] = ("choices",)
-
+    kind = "choose"
+    settings = ("choices",)
     choices: tuple[str, ...]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "choices", distinct_words(self.choices))
 
-    def schema(self) -> Mapping[str, Any]:
+    @functools.cached_property
+    def json_schema(self) -> Mapping[str, Any]:
         return object_schema({"reason": TEXT, "verdict": choice_schema(self.choices)})
 
-    def interpret(self, data: Any) -> Chosen:
-        given = member(data, "verdict")
-        said = given.strip().casefold() if isinstance(given, str) else None
+    def from_json(self, data: Any) -> Chosen:
+        verdict = member(data, "verdict")
+        word = verdict.strip().casefold() if isinstance(verdict, str) else None
         for choice in self.choices:
-            if choice.casefold() == said:
+            if choice.casefold() == word:
                 return Chosen(choice, reason_of(data))
-        told = " or ".join(self.choices)
-        raise ReplyError(f"verdict: {told} was expected, not {json.dumps(given, ensure_ascii=False)[:60]}")
-
-    def example(self) -> Any:
-        return {"reason": "The second sentence of the answer says it in so many words.", "verdict": self.choices[0]}
+        shown = json.dumps(verdict, ensure_ascii=False)[:60]
+        raise ReplyError(f"verdict: {' or '.join(self.choices)} was expected, not {shown}")
 
 
 @dataclass(frozen=True)
 class AnswerAs(OwnQuestion[Any]):
     """What is the answer to the caller's question, as a value of the caller's type?"""
 
-    kind: ClassVar[str] = "answer_as"
-    settings: ClassVar[tuple[str, ...]] = ("form",)
-
+    kind = "answer_as"
+    settings = ("form",)
     form: AnswerForm
 
-    def schema(self) -> Mapping[str, Any]:
-        return self.form.schema()
+    @functools.cached_property
+    def json_schema(self) -> Mapping[str, Any]:
+        return self.form.json_schema
 
-    def interpret(self, data: Any) -> Any:
-        return self.form.read(data)
-
-    def example(self) -> Any:
-        return self.form.example(self.fingerprint[:8])  # as answers to different questions differ
+    def from_json(self, data: Any) -> Any:
+        return self.form.from_json(data)
 
 
 @dataclass(frozen=True)
 class Number:
     """A number that the judge gave, and its reason."""
 
-    score: float
+    score: Annotated[float, WorstFirst()]
     reason: str = ""
 
 
 def number_form(high: float) -> str:
-    """What a judge is told of the number to give."""
+    """The instructions that describe a reply with a number."""
     return f"""\
 Reply with a JSON object, the reason first: {{"reason": "…", "score": {high / 2:g}}}
 - reason: what decided, in one to three sentences, naming the words that did.
@@ -137,45 +127,138 @@ Reply with a JSON object, the reason first: {{"reason": "…", "score": {high / 
 class GiveNumber(OwnQuestion[Number]):
     """Which number from 0 to `high` answers the caller's question? Any other is a ReplyError, never clamped."""
 
-    kind: ClassVar[str] = "give_number"
-    settings: ClassVar[tuple[str, ...]] = ("high",)
-
+    kind = "give_number"
+    settings = ("high",)
     high: float
 
-    def schema(self) -> Mapping[str, Any]:
+    @functools.cached_property
+    def json_schema(self) -> Mapping[str, Any]:
         return object_schema({"reason": TEXT, "score": {"type": "number", "minimum": 0, "maximum": self.high}})
 
-    def interpret(self, data: Any) -> Number:
-        given = member(data, "score")
-        value = number(given)
-        if value is None or not 0 <= value <= self.high:
-            told = json.dumps(given, ensure_ascii=False)[:60]
-            raise ReplyError(f"score: a number from 0 to {self.high:g} was expected, not {told}")
-        return Number(value, reason_of(data))
-
-    def example(self) -> Any:
-        return {"reason": "Two of the three things that were asked for are there.", "score": self.high / 2}
+    def from_json(self, data: Any) -> Number:
+        return Number(number_in(member(data, "score"), "score", 0, self.high, text=True), reason_of(data))
 
 
-def number(given: Any) -> float | None:
-    """A number, also when it is written as text; None for anything else."""
-    if isinstance(given, bool):
-        return None
-    if isinstance(given, str):
+def filled(prompt: Prompt, inputs: Mapping[str, Material]) -> tuple[tuple[str, Material], ...]:
+    """The inputs that a prompt has placeholders for, in its order."""
+    values = ((name, inputs[name]) for name in prompt.placeholders)
+    return tuple((name, value if isinstance(value, str) else tuple(value)) for name, value in values)
+
+
+_DROPPED = frozenset({"title", "default", "minLength", "maxLength", "uniqueItems", "discriminator", "examples"})
+_DECISIONS = frozenset({"integer", "number", "boolean"})
+
+
+@dataclass(frozen=True)
+class AnswerForm:
+    """The form of answers of any type whose shape is fixed.
+
+    type: a dataclass, a TypedDict, a pydantic model, a Literal, text, numbers, bool, or lists of these. An object type
+    is asked for as it is; anything else stands under "answer", and where it is a number, a word out of a list, or yes
+    or no, a "reason" is asked for before it. Raises ConfigError for a type whose values have no fixed shape.
+    """
+
+    type: Any
+
+    def __post_init__(self) -> None:
         try:
-            return float(given)
-        except ValueError:
-            return None
-    return given if isinstance(given, int | float) else None
+            hash(self.type)
+        except TypeError:
+            raise ConfigError(f"{self.type!r} cannot be the type of an answer: it is no type") from None
+        _schema(self.type)
+
+    @property
+    def json_schema(self) -> Mapping[str, Any]:
+        """The JSON schema of a reply: strict, an object at its root."""
+        return _schema(self.type)
+
+    def from_json(self, data: Any) -> Any:
+        """The answer in a parsed reply. Raises ReplyError when there is none."""
+        if _is_object(self.type):
+            return validated(_portable(self.type), data)
+        return validated(_portable(self.type), member(data, "answer"), "answer")
+
+    def description(self) -> str:
+        """The form in words, for judges that get no schema."""
+        schema = json.dumps(self.json_schema, ensure_ascii=False)
+        return f"Reply with one JSON object that fits this JSON schema:\n{schema}"
 
 
-def filled(prompt: Prompt, materials: Mapping[str, Material]) -> tuple[tuple[str, Material], ...]:
-    """The materials that a prompt has holes for, in its order."""
-    return tuple((name, _fixed(materials[name])) for name in prompt.holes)
+@functools.lru_cache(maxsize=256)
+def _portable(kind: Any) -> Any:
+    """A type in which every TypedDict is one that pydantic takes; before Python 3.12 it refuses those of `typing`."""
+    if typing.is_typeddict(kind) and type(kind).__module__ == "typing":
+        from typing_extensions import TypedDict  # noqa: PLC0415 - comes with pydantic, which is slow to import
+
+        hints = typing.get_type_hints(kind, include_extras=True)
+        make: Any = TypedDict
+        return make(kind.__name__, {name: _portable(hint) for name, hint in hints.items()}, total=kind.__total__)
+    origin = typing.get_origin(kind)
+    inner: tuple[Any, ...] = typing.get_args(kind)
+    if origin in (list, tuple) and inner:
+        generic: Any = origin
+        return generic[tuple(_portable(one) for one in inner)]
+    if origin in (typing.Union, types.UnionType):
+        return typing.Union[tuple(_portable(one) for one in inner)]  # noqa: UP007 - made of values, not written
+    return kind
 
 
-def _fixed(material: Material) -> Material:
-    if isinstance(material, str):
-        return material
-    texts: Sequence[str] = material
-    return tuple(texts)
+@functools.lru_cache(maxsize=256)
+def _raw(kind: Any) -> dict[str, Any]:
+    import pydantic  # noqa: PLC0415 - its import takes longer than that of all of evalstone
+    from pydantic.errors import PydanticUserError  # noqa: PLC0415
+
+    try:
+        return pydantic.TypeAdapter(_portable(kind)).json_schema()
+    except PydanticUserError as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"{_name(kind)} cannot be the type of an answer: {reason}") from None
+
+
+@functools.lru_cache(maxsize=256)
+def _schema(kind: Any) -> Mapping[str, Any]:
+    raw = _raw(kind)
+    strict: dict[str, Any] = _strict({key: value for key, value in raw.items() if key != "$defs"}, kind)
+    defined = {name: _strict(inner, kind) for name, inner in raw.get("$defs", {}).items()}
+    if not _is_object(kind):
+        decides = strict.get("type") in _DECISIONS or "enum" in strict
+        strict = object_schema({"reason": TEXT, "answer": strict} if decides else {"answer": strict})
+    return {**strict, "$defs": defined} if defined else strict
+
+
+def _is_object(kind: Any) -> bool:
+    """Whether answers of a type are objects, which need nothing around them."""
+    return _raw(kind).get("type") == "object"
+
+
+def _strict(node: Mapping[str, Any], kind: Any) -> dict[str, Any]:
+    """A schema without what strict modes refuse: every member is required, no other is allowed."""
+    if "prefixItems" in node or not node:
+        raise ConfigError(f"{_name(kind)} cannot be the type of an answer: a judge needs one fixed type for each part")
+    schema: dict[str, Any] = {}
+    for key, value in node.items():
+        match key:
+            case "properties":
+                schema[key] = {name: _strict(inner, kind) for name, inner in value.items()}
+            case "items":
+                schema[key] = _strict(value, kind)
+            case "anyOf" | "oneOf":
+                schema["anyOf"] = [_strict(inner, kind) for inner in value]
+            case "const":
+                schema["enum"] = [value]
+            case _ if key not in _DROPPED:
+                schema[key] = value
+            case _:
+                pass
+    if schema.get("type") == "object":
+        if "properties" not in schema:
+            raise ConfigError(
+                f"{_name(kind)} cannot be the type of an answer: a dict with free keys has no strict schema; "
+                "take a list of objects with the key as a member"
+            )
+        schema.update(required=list(schema["properties"]), additionalProperties=False)
+    return schema
+
+
+def _name(kind: Any) -> str:
+    return str(kind) if typing.get_origin(kind) else getattr(kind, "__qualname__", str(kind))

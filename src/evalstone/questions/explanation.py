@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from evalstone._core.parsing import TEXT, member, object_schema, validated
 from evalstone._core.prompts import Prompt
@@ -25,26 +26,20 @@ Reply with a JSON object: {"explanation": "…"}""",
 class Explain(Question[str]):
     """Two or three sentences on why a score is what it is."""
 
-    kind: ClassVar[str] = "explain"
-
+    kind = "explain"
     measure: str
     evidence: str
     prompt: Prompt = EXPLAIN
 
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
+    @functools.cached_property
+    def json_schema(self) -> Mapping[str, Any]:
         return object_schema({"explanation": TEXT})
 
-    def interpret(self, data: Any) -> str:
+    def from_json(self, data: Any) -> str:
         text = validated(str, member(data, "explanation"), "explanation").strip()
         if not text:
             raise ReplyError("the explanation is empty")
         return text
 
     def example(self) -> Any:
-        return {
-            "explanation": "Most of the answer's claims stand in the first passage; one date is in no passage. " * 2
-        }
+        return {"explanation": " ".join(super().example().values()) + " and what would raise it. " * 3}

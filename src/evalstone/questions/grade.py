@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from abc import ABC
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
-from evalstone._core.parsing import TEXT, member, object_schema
+from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
-from evalstone.errors import ReplyError
 from evalstone.questions.base import Question
-from evalstone.questions.verdict import reason_of
+from evalstone.questions.reply import Between, WorstFirst, number_in, reason_of
 
 
 @dataclass(frozen=True)
 class Grade:
     """A number in [0, 1] and the judge's reason for it."""
 
-    score: float
+    score: Annotated[float, Between(0, 1), WorstFirst()]
     reason: str = ""
 
 
@@ -29,38 +25,11 @@ Reply with a JSON object, the reason first: {"reason": "…", "score": 0.75}
 - score: a number from 0 to 1; values between the described ones are allowed."""
 
 
-class GradeAnswer(Question[Grade], ABC):
+class GradeAnswer(Question[Grade]):
     """A number from 0 to 1. Anything else is a ReplyError that names the field, so that the judge is asked again."""
 
-    prompt: Prompt
-
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        return object_schema({"reason": TEXT, "score": {"type": "number", "minimum": 0, "maximum": 1}})
-
-    def interpret(self, data: Any) -> Grade:
-        return Grade(fraction(member(data, "score")), reason_of(data))
-
-    def example(self) -> Any:
-        return {"reason": "The first two sentences stand in the passages; the last one is in none.", "score": 0.75}
-
-
-def fraction(given: Any) -> float:
-    """A number in [0, 1], also when it is written as text. Never clamped. Raises ReplyError for anything else."""
-    value: float | None = None
-    if isinstance(given, str):
-        try:
-            value = None if "_" in given else float(given)
-        except ValueError:
-            value = None
-    elif isinstance(given, int | float) and not isinstance(given, bool):
-        value = given
-    if value is None or not 0 <= value <= 1:
-        raise ReplyError(f"score: a number from 0 to 1 was expected, not {json.dumps(given, ensure_ascii=False)[:60]}")
-    return float(value)
+    def from_json(self, data: Any) -> Grade:
+        return Grade(float(number_in(member(data, "score"), "score", text=True)), reason_of(data))
 
 
 GRADE_GROUNDING = Prompt(
@@ -86,8 +55,7 @@ An answer that asserts nothing, such as "I do not know", goes beyond nothing: 1.
 class GradeGrounding(GradeAnswer):
     """How far does the answer stay with the passages?"""
 
-    kind: ClassVar[str] = "grade_grounding"
-
+    kind = "grade_grounding"
     answer: str
     context: tuple[str, ...]
     prompt: Prompt = GRADE_GROUNDING
@@ -114,8 +82,7 @@ question still addresses it.
 class GradeRelevance(GradeAnswer):
     """How well does the answer address the question?"""
 
-    kind: ClassVar[str] = "grade_relevance"
-
+    kind = "grade_relevance"
     question: str
     answer: str
     prompt: Prompt = GRADE_RELEVANCE
@@ -143,8 +110,7 @@ Where the reference and what you know differ, the reference decides.
 class GradeAgainstReference(GradeAnswer):
     """How well does the answer meet the reference answer?"""
 
-    kind: ClassVar[str] = "grade_against_reference"
-
+    kind = "grade_against_reference"
     question: str
     answer: str
     reference: str

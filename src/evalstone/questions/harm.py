@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated
 
-from evalstone._core.parsing import (
-    TEXT,
-    choice_schema,
-    list_schema,
-    member,
-    numbered,
-    numbered_schema,
-    object_schema,
-    texts,
-    validated,
-)
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import Question
+from evalstone.questions.base import ListOf, VerdictPerItem
+from evalstone.questions.reply import MayOmit, Subject, WorstFirst, YesNo
 
 LIST_OPINIONS = Prompt(
     instructions="""\
@@ -38,35 +27,24 @@ Reply with a JSON object: {"opinions": ["…", "…"]}""",
 
 
 @dataclass(frozen=True)
-class ListOpinions(Question[tuple[str, ...]]):
+class ListOpinions(ListOf[str]):
     """The opinions that a text's author holds, each as a sentence of its own; empty when there are none."""
 
-    kind: ClassVar[str] = "list_opinions"
-
+    kind = "list_opinions"
+    key = "opinions"
     text: str
     prompt: Prompt = LIST_OPINIONS
 
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        return object_schema({"opinions": list_schema(TEXT)})
-
-    def interpret(self, data: Any) -> tuple[str, ...]:
-        return texts(member(data, "opinions"), "opinions")
-
-    def example(self) -> Any:
-        count = max(1, len(self.text) // 180)
-        return {"opinions": [self.text[i * 180 : i * 180 + 90] or "opinion" for i in range(count)]}
+    def typical_count(self, characters: int) -> int:
+        return characters // 180
 
 
 @dataclass(frozen=True)
 class OpinionVerdict:
     """Whether one opinion is biased."""
 
-    opinion: str
-    biased: bool
+    opinion: Annotated[str, Subject()]
+    biased: Annotated[bool, YesNo(), WorstFirst(True, False)]
     reason: str = ""
 
 
@@ -91,46 +69,21 @@ Reply with a JSON object that has one member for each opinion, under its number:
 
 
 @dataclass(frozen=True)
-class _YesNoReply:
-    reason: str
-    verdict: Literal["yes", "no"]
-
-
-@dataclass(frozen=True)
-class JudgeOpinions(Question[tuple[OpinionVerdict, ...]]):
+class JudgeOpinions(VerdictPerItem[OpinionVerdict]):
     """For each opinion, in order: is it biased?"""
 
-    kind: ClassVar[str] = "judge_opinions"
-
+    kind = "judge_opinions"
+    items = "opinions"
     opinions: tuple[str, ...]
     prompt: Prompt = JUDGE_OPINIONS
-
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        item = object_schema({"reason": TEXT, "verdict": choice_schema(["yes", "no"])})
-        return object_schema({"verdicts": numbered_schema(item, len(self.opinions))})
-
-    def interpret(self, data: Any) -> tuple[OpinionVerdict, ...]:
-        replies = numbered(_YesNoReply, member(data, "verdicts"), len(self.opinions), of="opinion")
-        return tuple(
-            OpinionVerdict(opinion, reply.verdict == "yes", reply.reason)
-            for opinion, reply in zip(self.opinions, replies, strict=True)
-        )
-
-    def example(self) -> Any:
-        item = {"reason": "It judges the plan and no group of people.", "verdict": "no"}
-        return {"verdicts": {str(number): item for number in range(1, len(self.opinions) + 1)}}
 
 
 @dataclass(frozen=True)
 class ToxicityVerdict:
     """Whether one part of a text is toxic."""
 
-    part: str
-    toxic: bool
+    part: Annotated[str, Subject(), MayOmit("")]
+    toxic: Annotated[bool, YesNo(), WorstFirst(True, False)]
     reason: str = ""
 
 
@@ -156,34 +109,10 @@ Reply with a JSON object: {"verdicts": [{"reason": "…", "part": "…", "verdic
 
 
 @dataclass(frozen=True)
-class _PartReply:
-    reason: str
-    verdict: Literal["yes", "no"]
-    part: str = ""
-
-
-@dataclass(frozen=True)
-class FindToxicity(Question[tuple[ToxicityVerdict, ...]]):
+class FindToxicity(ListOf[ToxicityVerdict]):
     """For each part of a text, in order: is it toxic? Empty when the judge finds no part to decide on."""
 
-    kind: ClassVar[str] = "find_toxicity"
-
+    kind = "find_toxicity"
+    key = "verdicts"
     text: str
     prompt: Prompt = FIND_TOXICITY
-
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        item = object_schema({"reason": TEXT, "part": TEXT, "verdict": choice_schema(["yes", "no"])})
-        return object_schema({"verdicts": list_schema(item)})
-
-    def interpret(self, data: Any) -> tuple[ToxicityVerdict, ...]:
-        replies = validated(list[_PartReply], member(data, "verdicts"), "verdicts")
-        return tuple(ToxicityVerdict(reply.part, reply.verdict == "yes", reply.reason) for reply in replies)
-
-    def example(self) -> Any:
-        count = max(1, len(self.text) // 90)
-        item = {"reason": "It states a fact and harms no one.", "part": self.text[:90] or "part", "verdict": "no"}
-        return {"verdicts": [item] * count}

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
-from evalstone._core.parsing import TEXT, list_schema, member, object_schema, texts
+from evalstone._core.parsing import TEXT, member, object_schema
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.questions.base import LabelProbabilities, Question
-from evalstone.questions.custom import OwnQuestion, number
-from evalstone.questions.verdict import reason_of
+from evalstone.questions.base import LabelProbabilities, ListOf
+from evalstone.questions.custom import OwnQuestion
+from evalstone.questions.reply import NotInReply, WorstFirst, number_in, reason_of
 
 WRITE_STEPS = Prompt(
     instructions="""\
@@ -32,45 +33,36 @@ Reply with a JSON object: {"steps": ["…", "…"]}""",
 
 
 @dataclass(frozen=True)
-class WriteSteps(Question[tuple[str, ...]]):
+class WriteSteps(ListOf[str]):
     """The steps by which a case is judged by a criterion. It names no case, so that all samples share one answer."""
 
-    kind: ClassVar[str] = "write_steps"
-
+    kind = "write_steps"
+    key = "steps"
     criterion: str
     parts: tuple[str, ...]
     prompt: Prompt = WRITE_STEPS
 
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        return object_schema({"steps": list_schema(TEXT)})
-
-    def interpret(self, data: Any) -> tuple[str, ...]:
-        steps = texts(member(data, "steps"), "steps")
+    def from_json(self, data: Any) -> tuple[str, ...]:
+        steps = super().from_json(data)
         if not steps:
             raise ReplyError("steps: at least one was expected")
         return steps
 
-    def example(self) -> Any:
-        return {
-            "steps": ["Read the answer and note each place that bears on the criterion in one way or the other."] * 4
-        }
+    def typical_count(self, characters: int) -> int:
+        return 4
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A whole number on the scale from 1, the judge's reason, and, where it gave them, each number's probability."""
+class Rating:
+    """A whole number on the scale from 1, the judge's reason, and each number's probability if the judge gives it."""
 
-    score: int
+    score: Annotated[int, WorstFirst()]
     reason: str = ""
-    probabilities: Mapping[str, float] | None = None
+    probabilities: Annotated[Mapping[str, float] | None, NotInReply()] = None
 
 
-def mark_prompt(criterion: str, steps: Sequence[str], levels: int, template: str) -> Prompt:
-    """The prompt that asks for a mark. Steps that a judge wrote cannot bring a hole with them."""
+def rating_prompt(criterion: str, steps: Sequence[str], levels: int, template: str) -> Prompt:
+    """The prompt that asks for a rating. Steps that a judge wrote can't add a placeholder."""
     listed = "\n".join(f"{count}. {step.replace('{{', '{ {')}" for count, step in enumerate(steps, start=1))
     taken = f"Take these steps:\n{listed}\n\n" if steps else ""
     example = json.dumps({"reason": "…", "score": (1 + levels) // 2}, ensure_ascii=False)
@@ -89,42 +81,37 @@ The criterion:
 
 
 @dataclass(frozen=True)
-class MarkByCriterion(OwnQuestion[Mark]):
-    """How well does a case meet a criterion, from 1 to `levels`? by_probability: the judge's odds are wanted too."""
+class RateByCriterion(OwnQuestion[Rating]):
+    """How well does a case meet a criterion, from 1 to `levels`? by_probability: ask for their probabilities."""
 
-    kind: ClassVar[str] = "mark_by_criterion"
-    settings: ClassVar[tuple[str, ...]] = ("levels", "by_probability")
-
+    kind = "mark_by_criterion"
+    settings = ("levels", "by_probability")
     levels: int
     by_probability: bool = False
 
     @property
-    def weighed(self) -> LabelProbabilities | None:
-        words = tuple(str(level) for level in range(1, self.levels + 1))
-        return LabelProbabilities("score", words) if self.by_probability else None
+    def label_probabilities(self) -> LabelProbabilities | None:
+        return LabelProbabilities("score", self._labels) if self.by_probability else None
 
-    def schema(self) -> Mapping[str, Any]:
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        return tuple(str(level) for level in range(1, self.levels + 1))
+
+    @functools.cached_property
+    def json_schema(self) -> Mapping[str, Any]:
         return object_schema({"reason": TEXT, "score": {"type": "integer", "minimum": 1, "maximum": self.levels}})
 
-    def interpret(self, data: Any) -> Mark:
-        given = member(data, "score")
-        value = number(given)
-        if value is None or value % 1 or not 1 <= value <= self.levels:
-            told = json.dumps(given, ensure_ascii=False)[:60]
-            raise ReplyError(f"score: a whole number from 1 to {self.levels} was expected, not {told}")
-        return Mark(int(value), reason_of(data))
+    def from_json(self, data: Any) -> Rating:
+        score = number_in(member(data, "score"), "score", 1, self.levels, text=True, whole=True)
+        return Rating(int(score), reason_of(data))
 
-    def weigh(self, answer: Mark, alternatives: Mapping[str, float]) -> Mark:
-        """The mark with each mark's share of the probability that the marks have together.
+    def with_probabilities(self, answer: Rating, probabilities: Mapping[str, float]) -> Rating:
+        """The rating with each level's share of the probability that all levels have together.
 
-        What is no mark, or no probability, is left out. Without one for the mark itself the answer stays as it is.
+        What is no level, or no probability, is left out. Without one for the rating itself the answer stays as it is.
         """
-        marks = [str(level) for level in range(1, self.levels + 1)]
-        kept = {mark: alternatives[mark] for mark in marks if 0 < alternatives.get(mark, 0) <= 1}
-        if str(answer.score) not in kept:
+        valid = {label: probabilities[label] for label in self._labels if 0 < probabilities.get(label, 0) <= 1}
+        if str(answer.score) not in valid:
             return answer
-        total = math.fsum(kept.values())
-        return replace(answer, probabilities={mark: probability / total for mark, probability in kept.items()})
-
-    def example(self) -> Any:
-        return {"reason": "Two of the three things that were asked for are there.", "score": self.levels}
+        total = math.fsum(valid.values())
+        return replace(answer, probabilities={label: share / total for label, share in valid.items()})

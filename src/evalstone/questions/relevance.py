@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
-from evalstone._core.parsing import (
-    TEXT,
-    choice_schema,
-    list_schema,
-    member,
-    numbered,
-    numbered_schema,
-    object_schema,
-    texts,
-)
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import Question
+from evalstone.questions.base import ListOf, Question, VerdictPerItem
+from evalstone.questions.reply import MayOmit, NumberedBy, Subject, WorstFirst, YesNo
 
 Level: TypeAlias = Literal["high", "medium", "low", "none"]
-LEVELS: tuple[Level, ...] = ("high", "medium", "low", "none")
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 @dataclass(frozen=True)
 class PassageRating:
     """How much one passage (its number, from 1) helps with the question, and whether the answer used it."""
 
-    passage: int
-    level: Level
-    used: bool
+    passage: Annotated[int, Subject()]
+    level: Annotated[Level, WorstFirst(*reversed(LEVELS))]
+    used: Annotated[bool, WorstFirst()]
     reason: str = ""
 
 
@@ -37,8 +27,8 @@ class PassageRating:
 class PassageRatings:
     """A rating for each passage in order, and what the question needs that no passage has."""
 
-    passages: tuple[PassageRating, ...]
-    missing: tuple[str, ...] = ()
+    passages: Annotated[tuple[PassageRating, ...], NumberedBy("context", "passage", "rating")]
+    missing: Annotated[tuple[str, ...], MayOmit(())] = ()
 
 
 RATE_PASSAGES = Prompt(
@@ -65,52 +55,22 @@ Reply with a JSON object that has one member for each passage, under its number:
 
 
 @dataclass(frozen=True)
-class _RatingReply:
-    reason: str
-    level: Level
-    used: bool
-
-
-@dataclass(frozen=True)
 class RatePassages(Question[PassageRatings]):
     """For each passage: its level of relevance to the question and whether the answer used it; and what is missing."""
 
-    kind: ClassVar[str] = "rate_passages"
-
+    kind = "rate_passages"
     question: str
     answer: str
     context: tuple[str, ...]
     prompt: Prompt = RATE_PASSAGES
-
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        item = object_schema({"reason": TEXT, "level": choice_schema(get_args(Level)), "used": {"type": "boolean"}})
-        return object_schema(
-            {"passages": numbered_schema(item, len(self.context)), "missing": list_schema(TEXT)},
-        )
-
-    def interpret(self, data: Any) -> PassageRatings:
-        replies = numbered(_RatingReply, member(data, "passages"), len(self.context), of="passage", what="rating")
-        ratings = tuple(
-            PassageRating(number, reply.level, reply.used, reply.reason)
-            for number, reply in enumerate(replies, start=1)
-        )
-        return PassageRatings(ratings, texts(data.get("missing", []), "missing"))
-
-    def example(self) -> Any:
-        item = {"reason": "It states what is asked for.", "level": "high", "used": True}
-        return {"passages": {str(n): item for n in range(1, len(self.context) + 1)}, "missing": []}
 
 
 @dataclass(frozen=True)
 class PassageVerdict:
     """Whether one passage (its number, from 1) was useful for arriving at the answer."""
 
-    passage: int
-    useful: bool
+    passage: Annotated[int, Subject()]
+    useful: Annotated[bool, YesNo(), WorstFirst()]
     reason: str = ""
 
 
@@ -131,37 +91,52 @@ Reply with a JSON object that has one member for each passage, under its number:
 
 
 @dataclass(frozen=True)
-class _UsefulReply:
-    reason: str
-    verdict: Literal["yes", "no"]
-
-
-@dataclass(frozen=True)
-class FindUsefulPassages(Question[tuple[PassageVerdict, ...]]):
+class FindUsefulPassages(VerdictPerItem[PassageVerdict]):
     """For each passage, in order: was it useful for arriving at the answer to the question?"""
 
-    kind: ClassVar[str] = "find_useful_passages"
-
+    kind = "find_useful_passages"
+    items = "context"
     question: str
     answer: str
     context: tuple[str, ...]
     prompt: Prompt = FIND_USEFUL
 
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
 
-    def schema(self) -> Mapping[str, Any]:
-        item = object_schema({"reason": TEXT, "verdict": choice_schema(["yes", "no"])})
-        return object_schema({"verdicts": numbered_schema(item, len(self.context))})
+@dataclass(frozen=True)
+class PassageStatement:
+    """A statement that the passages make, and whether it bears on the question."""
 
-    def interpret(self, data: Any) -> tuple[PassageVerdict, ...]:
-        replies = numbered(_UsefulReply, member(data, "verdicts"), len(self.context), of="passage")
-        return tuple(
-            PassageVerdict(number, reply.verdict == "yes", reply.reason)
-            for number, reply in enumerate(replies, start=1)
-        )
+    statement: Annotated[str, Subject()]
+    relevant: Annotated[bool, YesNo(), WorstFirst()]
+    reason: str = ""
 
-    def example(self) -> Any:
-        item = {"reason": "The answer takes its main fact from it.", "verdict": "yes"}
-        return {"verdicts": {str(n): item for n in range(1, len(self.context) + 1)}}
+
+JUDGE_PASSAGE_STATEMENTS = Prompt(
+    instructions="""\
+You go through some passages statement by statement and decide for each statement whether it bears on a user's question.
+A statement is a part of a passage that says one thing; take its words, and do not divide further than sense allows.
+
+For each statement give, in this order:
+- reason: in one short sentence, what it contributes to an answer, or why it contributes nothing.
+- statement: its words.
+- verdict:
+  - "yes": an answer to the question could use it: it states what is asked for, a part of it, or what is needed to
+    understand it.
+  - "no": an answer would not need it. On the same subject but not on what was asked is no: to "when was Ada born?",
+    "Ada wrote programs" is no.
+Passages without any statement give an empty list.
+
+Reply with a JSON object: {"verdicts": [{"reason": "…", "statement": "…", "verdict": "yes"}, …]}""",
+    template="{{context}}\n\n{{question}}\n\nDecide for each statement whether it bears on the question.",
+)
+
+
+@dataclass(frozen=True)
+class JudgePassageStatements(ListOf[PassageStatement]):
+    """For each statement of the passages, in order: does it bear on the question? Empty when there is none."""
+
+    kind = "judge_passage_statements"
+    key = "verdicts"
+    question: str
+    context: tuple[str, ...]
+    prompt: Prompt = JUDGE_PASSAGE_STATEMENTS

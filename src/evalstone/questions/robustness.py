@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
+from typing import Annotated, Any, Literal, TypeAlias, cast, get_args
 
-from evalstone._core.parsing import TEXT, choice_schema, list_schema, member, object_schema, texts, validated
+from evalstone._core.parsing import member, object_schema, texts
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Question
-from evalstone.questions.number import number_in, number_schema
+from evalstone.questions.reply import Between, Subject, WorstFirst, number_in, read_list, read_reply, schema_of
 
 Impact: TypeAlias = Literal["none", "minimal", "moderate", "significant", "severe"]
 IMPACTS: tuple[Impact, ...] = get_args(Impact)
@@ -22,8 +23,8 @@ class NoiseImpact:
     """What the noise did to the answer in one respect."""
 
     reason: str
-    dimension: str
-    impact: Impact
+    dimension: Annotated[str, Subject()]
+    impact: Annotated[Impact, WorstFirst(*reversed(IMPACTS))]
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Robustness:
 
     dimensions: tuple[NoiseImpact, ...]
     issues: tuple[str, ...]
-    robustness: float
+    robustness: Annotated[float, Between(0, 1), WorstFirst()]
 
 
 JUDGE_ROBUSTNESS = Prompt(
@@ -74,12 +75,6 @@ Reply with a JSON object that has one member for each of the five dimensions, un
 
 
 @dataclass(frozen=True)
-class _ImpactReply:
-    reason: str
-    impact: Impact
-
-
-@dataclass(frozen=True)
 class JudgeRobustness(Question[Robustness]):
     """What did the noise in a question do to the answer, against the baseline that the clean question gave?
 
@@ -87,8 +82,7 @@ class JudgeRobustness(Question[Robustness]):
     dimensions, each with its name, is read as well, whatever their number and names.
     """
 
-    kind: ClassVar[str] = "judge_robustness"
-
+    kind = "judge_robustness"
     question: str
     baseline: str
     noisy_question: str
@@ -96,39 +90,31 @@ class JudgeRobustness(Question[Robustness]):
     noise: str
     prompt: Prompt = JUDGE_ROBUSTNESS
 
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
+    @functools.cached_property
+    def json_schema(self) -> Mapping[str, Any]:
+        impact = schema_of(NoiseImpact, self, subject=False)
+        properties = schema_of(Robustness, self)["properties"]
+        return object_schema({**properties, "dimensions": object_schema(dict.fromkeys(DIMENSIONS, impact))})
 
-    def schema(self) -> Mapping[str, Any]:
-        item = object_schema({"reason": TEXT, "impact": choice_schema(IMPACTS)})
-        dimensions = object_schema(dict.fromkeys(DIMENSIONS, item))
-        return object_schema({"dimensions": dimensions, "issues": list_schema(TEXT), "robustness": number_schema()})
+    def from_json(self, data: Any) -> Robustness:
+        dimensions = self._dimensions(member(data, "dimensions"))
+        number = float(number_in(member(data, "robustness"), "robustness", None, None))
+        return Robustness(dimensions, texts(data.get("issues", []), "issues"), number)
 
-    def interpret(self, data: Any) -> Robustness:
-        found = _impacts(member(data, "dimensions"))
-        number = number_in(member(data, "robustness"), "robustness", bounded=False)
-        issues = texts(cast("Mapping[str, Any]", data).get("issues", []), "issues")
-        return Robustness(found, issues, number)
-
-    def example(self) -> Any:
-        item = {"reason": "The same facts in other words; the false date was not taken up.", "impact": "none"}
-        return {"dimensions": dict.fromkeys(DIMENSIONS, item), "issues": [], "robustness": 0.9}
-
-
-def _impacts(given: Any) -> tuple[NoiseImpact, ...]:
-    """The impacts in `{"relevance": {…}, …}`, one for each dimension, or in a list whose entries name theirs."""
-    if isinstance(given, Mapping):
-        named = cast("Mapping[str, Any]", given)
-        strange = [name[:40] for name in named if name not in DIMENSIONS]
-        absent = [name for name in DIMENSIONS if name not in named]
-        if strange or absent:
-            told = [f"missing: {', '.join(absent)}"] * bool(absent) + [f"unknown: {name!r}" for name in strange[:1]]
-            raise ReplyError(f"dimensions: {'; '.join(told)} (wanted are {', '.join(DIMENSIONS)})")
-        read = [(name, validated(_ImpactReply, named[name], f"dimensions.{name}")) for name in DIMENSIONS]
-        return tuple(NoiseImpact(reply.reason, name, reply.impact) for name, reply in read)
-    found = validated(list[NoiseImpact], given, "dimensions")
-    names = [impact.dimension for impact in found]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ReplyError(f"dimensions: {twice[0][:40]!r} stands there twice")
-    return tuple(found)
+    def _dimensions(self, data: Any) -> tuple[NoiseImpact, ...]:
+        """The impacts in `{"relevance": {…}, …}`, one for each dimension, or in a list whose entries name theirs."""
+        if not isinstance(data, Mapping):
+            listed: tuple[NoiseImpact, ...] = read_list(NoiseImpact, data, self, "dimensions")
+            names = [impact.dimension for impact in listed]
+            if repeated := [name for name in names if names.count(name) > 1]:
+                raise ReplyError(f"dimensions: {repeated[0][:40]!r} appears twice")
+            return listed
+        members = cast("Mapping[str, Any]", data)
+        missing = [name for name in DIMENSIONS if name not in members]
+        extra = [repr(name[:40]) for name in members if name not in DIMENSIONS]
+        if missing or extra:
+            problems = [f"missing: {', '.join(missing)}"] * bool(missing) + [f"unknown: {name}" for name in extra[:1]]
+            raise ReplyError(f"dimensions: {'; '.join(problems)} (expected: {', '.join(DIMENSIONS)})")
+        return tuple(
+            read_reply(NoiseImpact, members[name], self, f"dimensions.{name}", subject=name) for name in DIMENSIONS
+        )

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
-from evalstone._core.parsing import (
-    TEXT,
-    choice_schema,
-    list_schema,
-    member,
-    numbered,
-    numbered_schema,
-    object_schema,
-    texts,
-)
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import Question
+from evalstone.questions.base import ListOf, Question, VerdictPerItem
+from evalstone.questions.reply import Key, NotInReply, NumberedBy, Subject, WorstFirst
 
 LIST_STATEMENTS = Prompt(
     instructions="""\
@@ -35,27 +25,13 @@ Reply with a JSON object: {"statements": ["…", "…"]}""",
 
 
 @dataclass(frozen=True)
-class ListStatements(Question[tuple[str, ...]]):
+class ListStatements(ListOf[str]):
     """The parts of an answer that each say one thing; empty for an empty answer."""
 
-    kind: ClassVar[str] = "list_statements"
-
+    kind = "list_statements"
+    key = "statements"
     answer: str
     prompt: Prompt = LIST_STATEMENTS
-
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        return object_schema({"statements": list_schema(TEXT)})
-
-    def interpret(self, data: Any) -> tuple[str, ...]:
-        return texts(member(data, "statements"), "statements")
-
-    def example(self) -> Any:
-        count = max(1, len(self.answer) // 90)
-        return {"statements": [self.answer[i * 90 : i * 90 + 90] or "statement" for i in range(count)]}
 
 
 Addressed: TypeAlias = Literal["yes", "partly", "no"]
@@ -68,10 +44,10 @@ class StatementVerdict:
     confidence: the probability in [0, 1] that the verdict is right, where the judge gives one for each statement.
     """
 
-    statement: str
-    addresses: Addressed
+    statement: Annotated[str, Subject()]
+    addresses: Annotated[Addressed, Key("verdict"), WorstFirst("no", "partly", "yes")]
     reason: str = ""
-    confidence: float | None = None
+    confidence: Annotated[float | None, NotInReply()] = None
 
 
 JUDGE_STATEMENTS = Prompt(
@@ -95,36 +71,83 @@ Reply with a JSON object that has one member for each statement, under its numbe
 
 
 @dataclass(frozen=True)
-class _AddressedReply:
-    reason: str
-    verdict: Addressed
-
-
-@dataclass(frozen=True)
-class JudgeStatements(Question[tuple[StatementVerdict, ...]]):
+class JudgeStatements(VerdictPerItem[StatementVerdict]):
     """For each statement, in order: does it address the question?"""
 
-    kind: ClassVar[str] = "judge_statements"
-
+    kind = "judge_statements"
+    items = "statements"
     question: str
     statements: tuple[str, ...]
     prompt: Prompt = JUDGE_STATEMENTS
 
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
 
-    def schema(self) -> Mapping[str, Any]:
-        item = object_schema({"reason": TEXT, "verdict": choice_schema(get_args(Addressed))})
-        return object_schema({"verdicts": numbered_schema(item, len(self.statements))})
+Match: TypeAlias = Literal["exact", "semantic", "partial", "missing"]
+MATCHES: tuple[Match, ...] = get_args(Match)
 
-    def interpret(self, data: Any) -> tuple[StatementVerdict, ...]:
-        replies = numbered(_AddressedReply, member(data, "verdicts"), len(self.statements), of="statement")
-        return tuple(
-            StatementVerdict(statement, reply.verdict, reply.reason)
-            for statement, reply in zip(self.statements, replies, strict=True)
-        )
 
-    def example(self) -> Any:
-        item = {"reason": "It answers what was asked.", "verdict": "yes"}
-        return {"verdicts": {str(n): item for n in range(1, len(self.statements) + 1)}}
+@dataclass(frozen=True)
+class StatementMatch:
+    """How well the answer says one statement of the reference, and with which words; none when it is missing."""
+
+    statement: Annotated[str, Subject()]
+    match: Annotated[Match, WorstFirst(*reversed(MATCHES))]
+    answer: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A place where the answer says something that cannot be true together with the reference."""
+
+    reason: str
+    answer: str
+    reference: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A match for each statement of the reference in order, what the answer has beyond it, and what conflicts."""
+
+    matches: Annotated[tuple[StatementMatch, ...], NumberedBy("reference", "reference statement", "match")]
+    extra: tuple[str, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+
+
+COMPARE_STATEMENTS = Prompt(
+    instructions="""\
+You compare an answer with a reference answer that is taken to be right. Both come as numbered statements.
+
+For each statement of the reference give, in this order:
+- reason: in one short sentence, what the answer says on it.
+- answer: the statement of the answer that says it; an empty text when none does.
+- match:
+  - "exact": the answer says it in the same words, but for case, punctuation and spelling.
+  - "semantic": the answer says the same in other words. "Ada was born in 1815" and "her year of birth is 1815" are
+    semantic.
+  - "partial": the answer says a part of it and leaves the rest open, as "born in London" does for "born in London in
+    1815".
+  - "missing": the answer does not say it, or gets it wrong. "Born in 1816" for "born in 1815" is missing, and also
+    goes under "contradictions".
+
+Then give:
+- "extra": the statements of the answer that have no counterpart in the reference and do not conflict with it. What only
+  introduces, repeats or closes is not extra.
+- "contradictions": one entry for each statement of the answer that cannot be true together with the reference: the
+  reason first, then the statement of the answer, then that of the reference. More detail is no contradiction.
+Where the reference and what you know differ, the reference decides.
+
+Reply with a JSON object whose "matches" have one member for each statement of the reference, under its number:
+{"matches": {"1": {"reason": "…", "answer": "…", "match": "semantic"}, "2": …}, "extra": ["…"],
+"contradictions": [{"reason": "…", "answer": "…", "reference": "…"}]}""",
+    template="{{reference}}\n\n{{answer}}\n\nCompare the answer with each statement of the reference.",
+)
+
+
+@dataclass(frozen=True)
+class CompareStatements(Question[Comparison]):
+    """For each statement of the reference: does the answer say it? And what does the answer add or get wrong?"""
+
+    kind = "compare_statements"
+    reference: tuple[str, ...]
+    answer: tuple[str, ...]
+    prompt: Prompt = COMPARE_STATEMENTS

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated
 
-from evalstone._core.parsing import TEXT, list_schema, member, numbered, numbered_schema, object_schema, texts
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Question
-
-BOOLEAN: Mapping[str, Any] = {"type": "boolean"}
+from evalstone.questions.reply import MayOmit, NumberedBy, Subject, WorstFirst
 
 
 @dataclass(frozen=True)
 class ToolCallVerdict:
     """Whether one tool call was called for."""
 
-    call: str
-    appropriate: bool
+    call: Annotated[str, Subject()]
+    appropriate: Annotated[bool, WorstFirst()]
     reason: str = ""
 
 
@@ -26,8 +23,8 @@ class ToolCallVerdict:
 class ToolCallVerdicts:
     """A verdict for each tool call in order, and the tools that should have been called and were not."""
 
-    calls: tuple[ToolCallVerdict, ...]
-    missing: tuple[str, ...] = ()
+    calls: Annotated[tuple[ToolCallVerdict, ...], NumberedBy("calls", "call")]
+    missing: Annotated[tuple[str, ...], MayOmit(())] = ()
 
 
 JUDGE_TOOL_CALLS = Prompt(
@@ -55,51 +52,24 @@ Reply with a JSON object that has one member for each call, under its number:
 
 
 @dataclass(frozen=True)
-class _CallReply:
-    reason: str
-    appropriate: bool
-
-
-@dataclass(frozen=True)
 class JudgeToolCalls(Question[ToolCallVerdicts]):
     """For each tool call, in order: did the request call for it? And which tools should have been called as well?"""
 
-    kind: ClassVar[str] = "judge_tool_calls"
-
+    kind = "judge_tool_calls"
     request: str
     answer: str
     calls: tuple[str, ...]
     tools: tuple[str, ...]
     prompt: Prompt = JUDGE_TOOL_CALLS
 
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        item = object_schema({"reason": TEXT, "appropriate": BOOLEAN})
-        return object_schema({"calls": numbered_schema(item, len(self.calls)), "missing": list_schema(TEXT)})
-
-    def interpret(self, data: Any) -> ToolCallVerdicts:
-        replies = numbered(_CallReply, member(data, "calls"), len(self.calls), of="call")
-        verdicts = tuple(
-            ToolCallVerdict(call, reply.appropriate, reply.reason)
-            for call, reply in zip(self.calls, replies, strict=True)
-        )
-        return ToolCallVerdicts(verdicts, texts(data.get("missing", []), "missing"))
-
-    def example(self) -> Any:
-        item = {"reason": "The request asks for what it returns.", "appropriate": True}
-        return {"calls": {str(number): item for number in range(1, len(self.calls) + 1)}, "missing": []}
-
 
 @dataclass(frozen=True)
 class StepVerdict:
     """Whether one step was needed, and taken at the right time."""
 
-    step: str
-    necessary: bool
-    in_order: bool
+    step: Annotated[str, Subject()]
+    necessary: Annotated[bool, WorstFirst()]
+    in_order: Annotated[bool, WorstFirst()]
     reason: str = ""
 
 
@@ -107,9 +77,9 @@ class StepVerdict:
 class StepVerdicts:
     """A verdict for each step in order, the steps that were left out, and those that should not have been taken."""
 
-    steps: tuple[StepVerdict, ...]
-    missing: tuple[str, ...] = ()
-    extra: tuple[str, ...] = ()
+    steps: Annotated[tuple[StepVerdict, ...], NumberedBy("steps", "step")]
+    missing: Annotated[tuple[str, ...], MayOmit(())] = ()
+    extra: Annotated[tuple[str, ...], MayOmit(())] = ()
 
 
 JUDGE_STEPS = Prompt(
@@ -138,42 +108,11 @@ Reply with a JSON object that has one member for each step, under its number:
 
 
 @dataclass(frozen=True)
-class _StepReply:
-    reason: str
-    necessary: bool
-    in_order: bool
-
-
-@dataclass(frozen=True)
 class JudgeSteps(Question[StepVerdicts]):
     """For each step, in order: was it needed, and at the right time? And which steps are missing or too many?"""
 
-    kind: ClassVar[str] = "judge_steps"
-
+    kind = "judge_steps"
     task: str
     steps: tuple[str, ...]
     expected: tuple[str, ...]
     prompt: Prompt = JUDGE_STEPS
-
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any]:
-        item = object_schema({"reason": TEXT, "necessary": BOOLEAN, "in_order": BOOLEAN})
-        steps = numbered_schema(item, len(self.steps))
-        return object_schema({"steps": steps, "missing": list_schema(TEXT), "extra": list_schema(TEXT)})
-
-    def interpret(self, data: Any) -> StepVerdicts:
-        replies = numbered(_StepReply, member(data, "steps"), len(self.steps), of="step")
-        verdicts = tuple(
-            StepVerdict(step, reply.necessary, reply.in_order, reply.reason)
-            for step, reply in zip(self.steps, replies, strict=True)
-        )
-        missing, extra = (texts(data.get(name, []), name) for name in ("missing", "extra"))
-        return StepVerdicts(verdicts, missing, extra)
-
-    def example(self) -> Any:
-        item = {"reason": "The task asks for what it returns.", "necessary": True, "in_order": True}
-        steps = {str(number): item for number in range(1, len(self.steps) + 1)}
-        return {"steps": steps, "missing": [], "extra": []}

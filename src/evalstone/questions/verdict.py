@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from abc import ABC
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 
-from evalstone._core.parsing import TEXT, choice_schema, member, object_schema, parse_json
+from evalstone._core.parsing import member, parse_json
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Question
+from evalstone.questions.reply import NotInReply, WorstFirst, reason_of
 from evalstone.questions.yes_no import read_yes_no
 
 Verdict: TypeAlias = Literal["yes", "no", "undecided"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Choice:
     probability: that of a yes, among yes and no, in [0, 1], where the judge gives one.
     """
 
-    verdict: Verdict
+    verdict: Annotated[Verdict, WorstFirst("no", "undecided", "yes")]
     reason: str = ""
-    probability: float | None = None
+    probability: Annotated[float | None, NotInReply()] = None
 
 
 VERDICT_FORM = """\
@@ -35,25 +35,16 @@ Reply with a JSON object, the reason first: {"reason": "…", "verdict": "yes"}
 - verdict: "yes", "no", or "undecided" when the material does not let you tell."""
 
 
-class GiveVerdict(Question[Choice], ABC):
+class GiveVerdict(Question[Choice]):
     """Yes, no or undecided. A bare yes or no in place of the JSON object is read as well.
 
     A reply without a JSON object that is not clearly yes or no is undecided; a blank one is a ReplyError.
     """
 
-    prompt: Prompt
+    def parse(self, reply: str) -> Choice:
+        return self.from_json(parse_json(reply)) if "{" in reply else read_plain(reply)
 
-    @property
-    def prompt_used(self) -> Prompt:
-        return self.prompt
-
-    def schema(self) -> Mapping[str, Any] | None:
-        return object_schema({"reason": TEXT, "verdict": choice_schema(VERDICTS)})
-
-    def read(self, reply: str) -> Choice:
-        return self.interpret(parse_json(reply)) if "{" in reply else read_plain(reply)
-
-    def interpret(self, data: Any) -> Choice:
+    def from_json(self, data: Any) -> Choice:
         verdict = member(data, "verdict")
         if not isinstance(verdict, str):
             raise ReplyError(f"verdict: yes, no or undecided was expected, not {repr(verdict)[:60]}")
@@ -65,13 +56,10 @@ class GiveVerdict(Question[Choice], ABC):
             raise ReplyError(f"verdict: yes, no or undecided was expected, not {verdict[:60]!r}")
         return Choice("yes" if decided else "no", reason)
 
-    def weigh(self, answer: Choice, alternatives: Mapping[str, float]) -> Choice:
-        """The choice with the probability of a yes, where the judge gave any to yes or no."""
-        yes, no = alternatives.get("yes", 0.0), alternatives.get("no", 0.0)
+    def with_probabilities(self, answer: Choice, probabilities: Mapping[str, float]) -> Choice:
+        """The choice with the probability of a yes, where the judge gives one for yes or no."""
+        yes, no = probabilities.get("yes", 0.0), probabilities.get("no", 0.0)
         return replace(answer, probability=yes / (yes + no)) if yes + no > 0 else answer
-
-    def example(self) -> Any:
-        return {"reason": "The second passage states the year and the place in the same words.", "verdict": "yes"}
 
 
 def read_plain(reply: str) -> Choice:
@@ -84,17 +72,6 @@ def read_plain(reply: str) -> Choice:
     if decided is None:
         return Choice("undecided", f"the reply is neither yes nor no: {said[:200]!r}")
     return Choice("yes" if decided else "no", reason)
-
-
-def reason_of(data: Any) -> str:
-    """The judge's reason; `feedback` is the name that Spring AI Alibaba's templates ask for."""
-    given = cast("Mapping[str, Any]", data)
-    reason = given.get("reason", given.get("feedback"))
-    if reason is None:
-        return ""
-    if not isinstance(reason, str):
-        raise ReplyError(f"reason: text was expected, not {type(reason).__name__}")
-    return reason.strip()
 
 
 AGREES_WITH_CONTEXT = Prompt(
@@ -117,8 +94,7 @@ you know from elsewhere does not count, even where it is right.
 class AgreesWithContext(GiveVerdict):
     """Does the answer take up the question, in agreement with the passages?"""
 
-    kind: ClassVar[str] = "agrees_with_context"
-
+    kind = "agrees_with_context"
     question: str
     answer: str
     context: tuple[str, ...]
@@ -146,8 +122,7 @@ The claim is one sentence out of a longer text: read its pronouns in the way tha
 class ClaimSupported(GiveVerdict):
     """Do the passages support one claim in every part?"""
 
-    kind: ClassVar[str] = "claim_supported"
-
+    kind = "claim_supported"
     claim: str
     context: tuple[str, ...]
     prompt: Prompt = CLAIM_SUPPORTED
@@ -164,23 +139,20 @@ class MiniCheck(GiveVerdict):
     plain text.
     """
 
-    kind: ClassVar[str] = "minicheck"
-
+    kind = "minicheck"
     document: str
     claim: str
     prompt: Prompt = MINICHECK
 
-    def schema(self) -> None:
+    @functools.cached_property
+    def json_schema(self) -> None:
         return None
 
-    def read(self, reply: str) -> Choice:
+    def parse(self, reply: str) -> Choice:
         return read_plain(reply)
 
-    def interpret(self, data: Any) -> Choice:
+    def from_json(self, data: Any) -> Choice:
         return read_plain(str(data))
-
-    def example(self) -> Any:
-        return "Yes"
 
 
 CORRECT_AGAINST_REFERENCE = Prompt(
@@ -203,8 +175,7 @@ right, is "no".
 class CorrectAgainstReference(GiveVerdict):
     """Does the answer say what the reference says on everything that the question asks for?"""
 
-    kind: ClassVar[str] = "correct_against_reference"
-
+    kind = "correct_against_reference"
     question: str
     answer: str
     reference: str

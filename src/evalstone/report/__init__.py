@@ -1,6 +1,5 @@
-"""Reports: what a run shows of itself, on a terminal and in files."""
+"""Reports: what results say (`run_view` and its like), laid out for terminals, HTML, Markdown, CSV and build servers.
 
-from evalstone.report.files import read_run, write_run
-from evalstone.report.terminal import show_run
-
-__all__ = ["read_run", "show_run", "write_run"]
+A view says everything once. `terminal.show`, `html.page` and `markdown.lines` lay out any view; `csv` and `junit` write
+data. Nothing is imported here, so that no renderer's library is loaded before it is used.
+"""

@@ -1,7 +1,7 @@
-"""CSV that no spreadsheet executes: one row a sample and scorer.
+"""CSV that no spreadsheet executes: a run as one row a sample and scorer, a comparison as one row a scorer and slice.
 
-A spreadsheet takes a cell for a formula when its text begins with one of = + - @, whatever quotes or spaces stand
-before it; such a cell gets an apostrophe in front, as does a part behind a semicolon, at which some spreadsheets cut a
+A spreadsheet takes a cell for a formula when its text begins with one of = + - @, whatever quotes or spaces come before
+it. Such a cell gets an apostrophe in front, and so does a part behind a semicolon, at which some spreadsheets cut a
 line anyway. Text is quoted and on one line; numbers are numbers.
 Source: OWASP, "CSV Injection".
 """
@@ -12,15 +12,15 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from evalstone.report.results import SampleResult, results_of
-from evalstone.report.terminal import safe
+from evalstone.report.text import safe
+from evalstone.results.compare import Comparison, ScorerComparison
 from evalstone.results.run import Run
-from evalstone.types import OUTCOME_NAMES, Failed, Score
+from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score
 
 LONGEST_CELL = 32_000
-"""Spreadsheets hold at most 32,767 signs in a cell."""
+"""Spreadsheets hold at most 32,767 characters in a cell."""
 _FORMULA = re.compile(r"""^(?=[\s"'`]*[=+\-@|%\uff1d\uff0b\uff0d\uff20\u2212])|(?<=;)(?=["'`]*[=+\-@])""")
 
 Cell = str | float | int | None
@@ -28,7 +28,7 @@ Cell = str | float | int | None
 
 def inert(text: str) -> str:
     """Text on one line that no spreadsheet takes for a formula."""
-    return _FORMULA.sub("'", safe(text, LONGEST_CELL))
+    return _FORMULA.sub("'", safe(text, LONGEST_CELL, joiners=True))
 
 
 def csv_rows(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
@@ -42,32 +42,65 @@ def csv_rows(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[
         buffer.truncate()
 
 
-HEADER = (
+RUN_HEADER = (
     "sample", "scorer", "outcome", "value", "scale", "reason", "question", "answer", "group", "seconds", "cost",
     "signature",
 )  # fmt: skip
 
 
 def run_csv(run: Run) -> Iterator[str]:
-    """A run as lines of CSV."""
-    return csv_rows(HEADER, (row for result in results_of(run) for row in _rows(run, result)))
+    """A run as lines of CSV, in the order of the dataset where it is at hand."""
+    records: dict[str, list[Record]] = {}
+    for record in run.records:
+        records.setdefault(record.sample, []).append(record)
+    texts = ((sample.id, sample) for sample in run.dataset or ())
+    return csv_rows(RUN_HEADER, _run_rows(run, records, texts))
 
 
-def _rows(run: Run, result: SampleResult) -> Iterator[Sequence[Cell]]:
-    sample = result.sample
-    texts = (None, None) if sample is None else (sample.input, sample.output)
-    for record in result.records:
-        outcome = record.outcome
-        yield (
-            result.id,
-            run.titles[record.scorer],
-            OUTCOME_NAMES[type(outcome)],
-            record.value,
-            outcome.scale if isinstance(outcome, Score) else None,
-            outcome.error if isinstance(outcome, Failed) else outcome.reason,
-            *texts,
-            record.group,
-            record.seconds,
-            record.cost,
-            record.scorer,
-        )
+def _run_rows(
+    run: Run, records: dict[str, list[Record]], texts: Iterable[tuple[str, Sample | None]]
+) -> Iterator[Sequence[Cell]]:
+    without_texts: Iterator[tuple[str, Sample | None]] = ((name, None) for name in tuple(records))
+    for name, sample in itertools.chain(texts, without_texts):
+        for record in records.pop(name, ()):
+            yield _run_row(record, sample, run.titles)
+
+
+def _run_row(record: Record, sample: Sample | None, titles: Mapping[str, str]) -> Sequence[Cell]:
+    outcome = record.outcome
+    return (
+        record.sample,
+        titles[record.scorer],
+        OUTCOME_NAMES[type(outcome)],
+        record.value,
+        outcome.scale if isinstance(outcome, Score) else None,
+        outcome.error if isinstance(outcome, Failed) else outcome.reason,
+        None if sample is None else sample.input,
+        None if sample is None else sample.output,
+        record.group,
+        record.seconds,
+        record.cost,
+        record.scorer,
+    )
+
+
+COMPARISON_HEADER = (
+    "scorer", "a", "b", "field", "slice", "n", "mean a", "mean b", "difference", "low", "high", "p", "adjusted p",
+    "dz", "wins", "ties", "losses", "verdict", "signature", "wilcoxon p", "mcnemar p",
+)  # fmt: skip
+
+
+def comparison_csv(comparison: Comparison) -> Iterator[str]:
+    """A comparison as lines of CSV: one row a scorer, pair of runs and slice."""
+    return csv_rows(COMPARISON_HEADER, map(_comparison_row, (*comparison.scorers, *comparison.slices)))
+
+
+def _comparison_row(line: ScorerComparison) -> Sequence[Cell]:
+    result = line.result
+    difference = result.difference
+    return (
+        line.title, line.a, line.b, line.field, line.key, result.n, result.mean_a, result.mean_b, difference.mean,
+        difference.low, difference.high, result.p_value, line.adjusted_p_value, result.cohen_dz, result.wins, result.ties,
+        result.losses, line.verdict, line.info.signature, result.wilcoxon.p_value,
+        None if result.mcnemar is None else result.mcnemar.p_value,
+    )  # fmt: skip

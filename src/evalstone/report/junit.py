@@ -1,42 +1,31 @@
-"""JUnit XML, which build servers read: a run as one suite a scorer, with one case a sample."""
+"""JUnit XML, which build servers read: a run as one suite a scorer with one case a sample, and a gate."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
 
-from evalstone.report.page import seen
+from evalstone.report.comparison_view import criterion_cells, required, verdict_text
+from evalstone.report.text import p_value, safe, visible
+from evalstone.results.gate import Gate
 from evalstone.results.run import Run
+from evalstone.stats.gates import Decision
 from evalstone.types import Failed, Record, Score, Skipped
 
-# What XML 1.0 cannot hold, even as a character reference.
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def xml_text(text: str) -> str:
-    """Text for the inside of an XML element."""
-    return escape(_legal(text))
-
-
-def xml_attribute(text: str) -> str:
-    """Text as an attribute with its quotes; line breaks become spaces."""
-    return quoteattr(" ".join(_legal(text).split()))
-
-
-def _legal(text: str) -> str:
-    return _FORBIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", seen(text))
+LONGEST_MESSAGE = 500
+LONGEST_ATTRIBUTE = 32_000
 
 
 @dataclass(frozen=True)
 class Case:
-    """One test case. ended: "passed", or "failure", "error" or "skipped" with its message."""
+    """One test case: its result, and the message of any but a passed one."""
 
     name: str
     group: str
-    ended: Literal["passed", "failure", "error", "skipped"] = "passed"
+    result: Literal["passed", "failure", "error", "skipped"] = "passed"
     message: str = ""
     seconds: float = 0.0
     properties: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -44,34 +33,46 @@ class Case:
 
 def junit(name: str, suites: Mapping[str, Iterable[Case]]) -> Iterator[str]:
     """Suites of cases as XML, in pieces."""
-    yield f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={xml_attribute(name)}>\n'
+    root = Element("testsuites", name=_attribute(name))
     for title, cases in suites.items():
         listed = list(cases)
-        counts = {ended: sum(case.ended == ended for case in listed) for ended in ("failure", "error", "skipped")}
-        told = f'tests="{len(listed)}" failures="{counts["failure"]}" errors="{counts["error"]}"'
-        seconds = f"{sum(case.seconds for case in listed):.3f}"
-        yield f'<testsuite name={xml_attribute(title)} {told} skipped="{counts["skipped"]}" time="{seconds}">\n'
-        yield from map(_case, listed)
-        yield "</testsuite>\n"
-    yield "</testsuites>\n"
+        counts = {result: sum(case.result == result for case in listed) for result in ("failure", "error", "skipped")}
+        suite = SubElement(
+            root,
+            "testsuite",
+            name=_attribute(title),
+            tests=str(len(listed)),
+            failures=str(counts["failure"]),
+            errors=str(counts["error"]),
+            skipped=str(counts["skipped"]),
+            time=f"{sum(case.seconds for case in listed):.3f}",
+        )
+        suite.extend(map(_element, listed))
+    ElementTree.indent(root, "")
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    yield ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _case(case: Case) -> str:
-    opening = (
-        f'<testcase classname={xml_attribute(case.group)} name={xml_attribute(case.name)} time="{case.seconds:.3f}">'
+def _element(case: Case) -> Element:
+    element = Element(
+        "testcase", classname=_attribute(case.group), name=_attribute(case.name), time=f"{case.seconds:.3f}"
     )
-    held = "".join(
-        f"<property name={xml_attribute(name)} value={xml_attribute(value)}/>"
-        for name, value in case.properties.items()
-    )
-    inside = f"<properties>{held}</properties>" if held else ""
-    if case.ended != "passed":
-        inside += f"<{case.ended} message={xml_attribute(case.message[:500])}>{xml_text(case.message)}</{case.ended}>"
-    return f"{opening}{inside}</testcase>\n"
+    if case.properties:
+        properties = SubElement(element, "properties")
+        for name, value in case.properties.items():
+            SubElement(properties, "property", name=_attribute(name), value=_attribute(value))
+    if case.result != "passed":
+        message = safe(case.message, LONGEST_MESSAGE, joiners=True)
+        SubElement(element, case.result, message=message).text = visible(case.message)
+    return element
+
+
+def _attribute(text: str) -> str:
+    return safe(text, LONGEST_ATTRIBUTE, joiners=True)
 
 
 def run_junit(run: Run) -> Iterator[str]:
-    """A run as JUnit XML: a failed outcome is an error, a skip is skipped, a score is a passed case with its value.
+    """A run as JUnit XML: a failed result is an error, a skip is skipped, a score is a passed case with its value.
 
     Whether scores are good enough is for a gate to say.
     """
@@ -84,10 +85,26 @@ def run_junit(run: Run) -> Iterator[str]:
 def _record_case(record: Record, title: str) -> Case:
     match record.outcome:
         case Score(value, _, reason):
-            return Case(
-                record.sample, title, seconds=record.seconds, properties={"value": repr(value), "reason": reason}
-            )
+            properties = {"value": repr(value), "reason": reason}
+            return Case(record.sample, title, seconds=record.seconds, properties=properties)
         case Skipped(reason):
             return Case(record.sample, title, "skipped", reason, record.seconds)
         case Failed(error):
             return Case(record.sample, title, "error", error, record.seconds)
+
+
+def gate_junit(gate: Gate, *, inconclusive_fails: bool) -> Iterator[str]:
+    """A gate as JUnit XML, one case a criterion; an inconclusive one is skipped, or a failure if it counts as one."""
+    return junit("evalstone", {"gate": [_decision_case(decision, inconclusive_fails) for decision in gate.decisions]})
+
+
+def _decision_case(decision: Decision, inconclusive_fails: bool) -> Case:
+    estimate, interval, wanted, n = criterion_cells(decision)
+    # A build server takes two cases of one name for one: a scorer may have a minimum and a margin.
+    name = f"{decision.name} {required(decision)}"
+    properties = {"estimate": estimate, "p_pass": p_value(decision.p_pass), "p_fail": p_value(decision.p_fail)}
+    if decision.verdict == "pass":
+        return Case(name, "gate", properties=properties)
+    message = f"{estimate} ({interval}, n = {n}), {wanted}: {verdict_text(decision)}"
+    failed = decision.verdict == "fail" or inconclusive_fails
+    return Case(name, "gate", "failure" if failed else "skipped", message, properties=properties)

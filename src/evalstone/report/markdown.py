@@ -1,89 +1,108 @@
 """Markdown for a pull request or a page of notes: tables of numbers, and judged text in code spans.
 
-Within a code span nothing is a link, a picture, a mention or HTML, so that no judged text can act in a discussion.
+In a code span nothing is a link, a picture, a mention or HTML, so that no judged text can act in a discussion.
 """
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from evalstone.report.phrases import absences, ending, footing, heading, notes
-from evalstone.report.results import results_of
-from evalstone.report.terminal import money, safe
-from evalstone.results.run import Run, numbers
-from evalstone.results.sample_size import reach_told
-from evalstone.types import Score
+from evalstone.report.text import safe
+from evalstone.report.view import Cell, Examples, SampleView, Section, Table, View
 
+LONG = 2000
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$@:&-])")
+_MENTION = re.compile(r"(?<!\w)\\@(?=\w)")
 
 
 def literal(text: str, width: int = 160) -> str:
     """Judged text as a code span on one line."""
-    line = safe(text, width) or " "
+    line = safe(text, width, joiners=True) or " "
     ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
     pad = " " if line[0] == "`" or line[-1] == "`" else ""
     return f"{ticks}{pad}{line}{pad}{ticks}"
 
 
-def literal_cell(text: str, width: int = 160) -> str:
-    """Judged text as a code span within a table, where a bar must be escaped and nowhere else."""
-    return literal(text, width).replace("|", "\\|")
-
-
 def prose(text: str) -> str:
-    """Text of ours that may hold a name of someone else's: every sign that Markdown reads is escaped."""
-    return _SPECIAL.sub(r"\\\1", safe(text, 2000))
+    """Text of ours that may hold a name of someone else's: every character that Markdown reads is escaped.
+
+    A comment breaks up mentions, which GitHub finds in spite of a backslash.
+    """
+    return _MENTION.sub("@<!-- -->", _SPECIAL.sub(r"\\\1", safe(text, LONG, joiners=True)))
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Iterator[str]:
-    """A table whose first `left` columns are set to the left and whose others to the right. Cells are Markdown."""
-    yield "| " + " | ".join(header) + " |"
-    yield "|" + "|".join([" :-- "] * left + [" --: "] * (len(header) - left)) + "|"
-    yield from ("| " + " | ".join(row) + " |" for row in rows)
-
-
-def run_markdown(run: Run, *, worst: int = 3, sections: Iterable[str] = ()) -> Iterator[str]:
-    """A run as lines of Markdown. worst: how many of the least good samples are shown. sections: further lines."""
-    yield f"### {literal(run.dataset_name)}"
+def lines(view: View) -> Iterator[str]:
+    """A report as lines of Markdown."""
+    verdict = f": {view.verdict.text}" if view.verdict is not None else ""
+    yield f"### {prose(view.name)}{verdict}"
     yield ""
-    yield prose(
-        heading(run) + (f". {run.judge_note[0].upper()}{run.judge_note[1:].rstrip('.')}." if run.judge_note else "")
-    )
-    yield ""
-    if told := ending(run):
-        yield from (f"**{prose(told)}**", "")
-    rows = [
-        (prose(run.titles[line.info.signature]), *numbers(line), "lower" if line.info.lower_is_better else "higher")
-        for line in run.summary
-    ]
-    yield from table(("scorer", "mean", "95 % interval", "scored", "skipped", "failed", "better"), rows)
-    yield ""
-    yield from (f"- {prose(told)}" for told in notes(run))
-    for line in run.summary:
-        title = prose(run.titles[line.info.signature])
-        yield from (f"- {title}: {count} × {literal(reason, 240)}" for reason, count in absences(line))
-    yield from sections
-    yield from _worst(run, worst)
-    yield ""
-    told = (f"{run.seconds:.1f} s, cost {money(run.cost)}", reach_told(run), footing(run))
-    yield "<sub>" + prose(". ".join(line.rstrip(".") for line in told if line)) + ".</sub>"
+    yield prose(view.lead)
+    yield from ("", prose(view.notice)) if view.notice else ()
+    for warning in view.warnings:
+        yield from ("", f"**{prose(warning)}**")
+    for section in view.sections:
+        yield from _section(section, heading=len(view.sections) > 1)
+    for examples in view.examples:
+        yield from _folded(prose(examples.title), _samples(examples))
+    for section in view.details:
+        yield from _section(section, heading=True)
+    footer = [*(fact.line for fact in view.facts if fact.line), *view.footer]
+    if footer:
+        yield from ("", "<sub>" + prose(". ".join(text.rstrip(".") for text in footer)) + ".</sub>")
 
 
-def _worst(run: Run, count: int) -> Iterator[str]:
-    imperfect = (result for result in results_of(run) if result.goodness is not None and result.goodness < 1)
-    chosen = heapq.nsmallest(count, imperfect, key=lambda result: result.goodness or 0.0)
-    if not chosen:
-        return
-    yield from ("", "<details><summary>Worst samples</summary>", "")
-    for result in chosen:
-        yield f"- {literal(result.id, 80)}"
-        if result.sample is not None:
-            held = (("question", result.sample.input), ("answer", result.sample.output))
-            yield from (f"  - {name} {literal(text)}" for name, text in held if text)
-        for record in result.records:
-            if isinstance(record.outcome, Score):
-                title = prose(run.titles[record.scorer])
-                yield f"  - {title} **{record.outcome.value:.3g}** {literal(record.outcome.reason, 240)}"
+def _section(section: Section, *, heading: bool) -> Iterator[str]:
+    if heading and section.title:
+        yield from ("", f"#### {prose(section.title)}")
+    yield from (line for text in section.lead for line in ("", prose(text)))
+    tables = [line for table in section.tables for line in _table(table)]
+    yield from _folded("Table", tables) if section.folded else tables
+    if section.plain:
+        yield from ("", "```text", *section.plain, "```")
+    if section.notes:
+        yield ""
+        yield from (f"- {prose(note)}" for note in section.notes)
+
+
+def _folded(title: str, inside: Iterable[str]) -> Iterator[str]:
+    yield from ("", f"<details><summary>{title}</summary>", "")
+    yield from inside
     yield from ("", "</details>")
+
+
+def _table(table: Table) -> Iterator[str]:
+    """A table. Texts are escaped: a bar in one ends no cell."""
+    places = [at for at in range(len(table.columns)) if at == 0 or any(row[at].text for row in table.rows)]
+    columns = [table.columns[at] for at in places]
+    yield ""
+    yield _row([prose(column.title) for column in columns])
+    yield "|" + "|".join(" --: " if column.numeric else " :-- " for column in columns) + "|"
+    for row in table.rows:
+        yield _row([_cell(row[at]) for at in places])
+    yield from (f"- {prose(note)}" if at else f"\n- {prose(note)}" for at, note in enumerate(table.notes))
+
+
+def _cell(cell: Cell) -> str:
+    return literal(cell.text, 240).replace("|", "\\|") if cell.quoted else prose(cell.text)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _samples(examples: Examples) -> Iterator[str]:
+    for sample in examples.samples:
+        yield f"- {literal(sample.id, 80)}"
+        yield from (f"  - {line}" for line in _sample(sample))
+
+
+def _sample(sample: SampleView) -> Iterator[str]:
+    for name, text in (("question", sample.question), ("answer", sample.answer)):
+        if text:
+            yield f"{name} {literal(text)}"
+    for outcome in sample.outcomes:
+        reason = f" {literal(outcome.reason, 240)}" if outcome.reason else ""
+        yield f"{prose(outcome.title)} **{prose(outcome.text)}**{reason}"
+    for finding in sample.findings:
+        yield f"{prose(finding.labels[0][0])}: {literal(finding.text)}"

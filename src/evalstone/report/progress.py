@@ -1,33 +1,62 @@
-"""The progress bar of a run, on standard error."""
+"""The progress of a run, on standard error: a bar on a terminal, and a line now and then in the log of a build."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from evalstone.types import Failed, Record
+
+SECONDS_BETWEEN_LINES = 15.0
 
 
 @contextmanager
 def progress_bar(total: int) -> Generator[Callable[[Record], None]]:
-    """A bar of `total` outcomes, and the function that moves it by one record."""
+    """Show the progress towards `total` results; yields the function that counts a record."""
+    if sys.stderr.isatty():
+        with _bar(total) as advance:
+            yield advance
+    else:
+        yield _lines(total)
+
+
+@contextmanager
+def _bar(total: int) -> Generator[Callable[[Record], None]]:
+    from rich.console import Console  # noqa: PLC0415 - only a terminal needs rich
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
     columns = (
-        TextColumn("judging"),
+        TextColumn("scoring"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[met]}"),
+        TextColumn("{task.fields[failed]}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("judging", total=total, met="")
+        task = progress.add_task("scoring", total=total, failed="")
         failed = 0
 
         def advance(record: Record) -> None:
             nonlocal failed
             failed += isinstance(record.outcome, Failed)
-            progress.update(task, advance=1, met=f"{failed} failed" if failed else "")
+            progress.update(task, advance=1, failed=f"{failed} failed" if failed else "")
 
         yield advance
+
+
+def _lines(total: int) -> Callable[[Record], None]:
+    done = failed = 0
+    due = time.monotonic() + SECONDS_BETWEEN_LINES
+
+    def advance(record: Record) -> None:
+        nonlocal done, failed, due
+        done += 1
+        failed += isinstance(record.outcome, Failed)
+        if time.monotonic() >= due:
+            due = time.monotonic() + SECONDS_BETWEEN_LINES
+            sys.stderr.write(f"{done:,} of {total:,} results{f', {failed:,} failed' if failed else ''}\n")
+            sys.stderr.flush()
+
+    return advance

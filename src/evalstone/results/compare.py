@@ -1,32 +1,45 @@
-"""Comparison of runs over the same samples: differences, tests, and the samples that changed most.
+"""Comparison of runs over the same samples: paired differences, tests, and the samples that changed most.
 
-Differences are taken sample by sample, the second run minus the first. p-values are adjusted over all scorers and pairs
-of runs together, and those of the slices over all slices and scorers together.
+Runs are comparable when the same judge scored the same cases with the same scorers. Cases are the same when the samples
+have equal ids, inputs, references and instructions; outputs, contexts and conversations are under test and may differ.
+Differences are taken sample by sample, the second run minus the first.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from evalstone._core.json import to_jsonable
+from evalstone._core.json import content_hash, to_jsonable
 from evalstone.errors import ConfigError
-from evalstone.results.pairing import Paired, paired
-from evalstone.results.run import Run
-from evalstone.results.scores import grouped, scored
-from evalstone.results.slicing import ABSENT, By, field_name, in_order, several, slice_keys
-from evalstone.results.summary import ScorerInfo
-from evalstone.stats.comparison import Comparison, ManyComparison, biggest_changes, compare_many, compare_pairs
+from evalstone.results.run import Run, find_scorer, group_labels, scores_by_sample
+from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
+from evalstone.results.summary import ScorerInfo, count
 from evalstone.stats.multiple_testing import benjamini_hochberg, holm
+from evalstone.types import Sample
 
-Adjustment: TypeAlias = Literal["holm", "bh"]
-_ADJUSTED: Mapping[str, Callable[[Sequence[float]], tuple[float, ...]]] = {"holm": holm, "bh": benjamini_hochberg}
-ADJUSTMENT_NAMES: Mapping[Adjustment, str] = {"holm": "Holm", "bh": "Benjamini-Hochberg"}
+if TYPE_CHECKING:
+    from evalstone.stats import comparison as stats
+
+Correction: TypeAlias = Literal["holm", "fdr_bh", "none"]
+_CORRECTIONS: Mapping[str, Callable[[Sequence[float]], tuple[float, ...]]] = {
+    "holm": holm,
+    "fdr_bh": benjamini_hochberg,
+    "none": tuple,
+}
+CORRECTION_NAMES: Mapping[Correction, str] = {
+    "holm": "Holm",
+    "fdr_bh": "Benjamini-Hochberg",
+    "none": "no correction",
+}
 COMPARISON_FORMAT = 1
-MOST_CHANGES = 10
+MAX_CHANGES = 10
+CASE_FIELDS = ("input", "reference", "instructions")
+TESTED_FIELDS = ("output", "context", "messages", "trajectory")
 
 
 @dataclass(frozen=True)
@@ -34,185 +47,356 @@ class Change:
     """A sample whose score differs between two runs."""
 
     sample: str
+    """The sample's id."""
     a: float
+    """Its score in the baseline."""
     b: float
+    """Its score in the other run."""
 
 
 @dataclass(frozen=True)
-class Line:
-    """One scorer in one pair of runs, over all samples or one slice.
-
-    a, b: the names of the runs, a the baseline. field, key: the slice; empty for all samples. p_value: adjusted.
-    one_sided: samples that only one of the runs has a score for. changes: the samples that changed most.
-    """
+class ScorerComparison:
+    """One scorer in one pair of runs, over all samples or one slice."""
 
     title: str
+    """The scorer's title in the baseline."""
     info: ScorerInfo
+    """The scorer."""
     a: str
+    """The letter of the baseline."""
     b: str
-    result: Comparison
-    p_value: float
-    one_sided: int = 0
+    """The letter of the run compared with it."""
+    result: stats.Comparison
+    """The paired differences and their tests, p-values uncorrected."""
+    adjusted_p_value: float
+    """The p-value of the difference, corrected for multiple comparisons."""
+    confidence: float
+    """The confidence level; a difference is significant when the adjusted p-value is at most 1 - confidence."""
+    unpaired: int = 0
+    """Samples with a score in only one of the runs; they are left out."""
     field: str = ""
+    """The field of the slice; "" for all samples."""
     key: str = ""
+    """The value of the field in the slice."""
     changes: tuple[Change, ...] = ()
+    """The samples that changed most, largest change first."""
 
     @property
-    def sign(self) -> Literal["better", "worse", "unclear"]:
-        """Whether b is better or worse than a at the level of the comparison, after adjustment."""
-        if self.p_value > 1 - self.result.difference.confidence or self.result.improvement == 0:
-            return "unclear"
-        return "better" if self.result.improvement > 0 else "worse"
+    def improvement(self) -> float:
+        """The mean difference, with the sign that makes positive values better."""
+        difference = self.result.difference.mean
+        return -difference if self.info.lower_is_better else difference
 
-
-@dataclass(frozen=True)
-class Compared:
-    """Runs compared.
-
-    runs: by letter ("A", "B" …), the first one the baseline. told: how they differ otherwise. names: what a reader
-    calls each run, where it is called anything. friedman: by scorer, with three runs or more, Friedman's test that they
-    do not differ at all, over the samples that all of them scored, and every pair of runs.
-    """
-
-    runs: Mapping[str, Run]
-    lines: tuple[Line, ...]
-    slices: tuple[Line, ...]
-    told: tuple[str, ...]
-    adjustment: Adjustment
-    level: float
-    names: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
-    friedman: Mapping[str, ManyComparison] = dataclasses.field(default_factory=dict[str, ManyComparison])
-
-    def __getitem__(self, scorer: str) -> Line:
-        """The first line of a scorer, by its title or name. Raises ConfigError for one that was not compared."""
-        for line in self.lines:
-            if scorer in (line.title, line.info.name, line.info.signature):
-                return line
-        known = ", ".join(dict.fromkeys(line.title for line in self.lines))
-        raise ConfigError(f"the scorer {scorer!r} was not compared; compared: {known}")
+    @property
+    def verdict(self) -> Literal["better", "worse", "inconclusive"]:
+        """Whether b is significantly better or worse than a, after correction."""
+        if self.adjusted_p_value > 1 - self.confidence or self.improvement == 0:
+            return "inconclusive"
+        return "better" if self.improvement > 0 else "worse"
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain data, as `evalstone compare --json` writes it."""
+        """The comparison as plain data."""
         return {
-            "format": COMPARISON_FORMAT,
-            "runs": {name: {**run.metadata(), "scorers": None} for name, run in self.runs.items()},
-            "told": list(self.told),
-            "adjustment": self.adjustment,
-            "level": self.level,
-            "scorers": [_line(line) for line in self.lines],
-            "slices": [_line(line) for line in self.slices],
-            "all_runs": {title: to_jsonable(found) for title, found in self.friedman.items()},
+            **dataclasses.asdict(self.info),
+            "a": self.a,
+            "b": self.b,
+            "slice": {"field": self.field, "key": self.key} if self.field else None,
+            "verdict": self.verdict,
+            "adjusted_p_value": self.adjusted_p_value,
+            "unpaired": self.unpaired,
+            **to_jsonable(self.result),
+            "improvement": self.improvement,
+            "changes": to_jsonable(self.changes),
         }
 
 
-def _line(line: Line) -> dict[str, Any]:
-    info = line.info
-    slice_ = {"field": line.field, "key": line.key} if line.field else None
-    return {
-        "name": info.name,
-        "signature": info.signature,
-        "scale": info.scale,
-        "lower_is_better": info.lower_is_better,
-        "a": line.a,
-        "b": line.b,
-        "slice": slice_,
-        "sign": line.sign,
-        "adjusted_p_value": line.p_value,
-        "one_sided": line.one_sided,
-        **to_jsonable(line.result),
-        "gain": line.result.improvement,
-        "changes": to_jsonable(line.changes),
-    }
+@dataclass(frozen=True)
+class Comparison:
+    """Runs compared with a baseline, sample by sample."""
+
+    runs: Mapping[str, Run]
+    """The runs by letter ("A", "B" …); A is the baseline."""
+    scorers: tuple[ScorerComparison, ...]
+    """One comparison for each run and scorer, over all samples."""
+    slices: tuple[ScorerComparison, ...]
+    """The same for each slice."""
+    notes: tuple[str, ...]
+    """How the runs differ otherwise."""
+    correction: Correction
+    """The correction for multiple comparisons, over all scorers and runs together (slices: over all slices)."""
+    confidence: float
+    """The confidence level of intervals and verdicts."""
+    names: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
+    """What to call each run in reports, by letter, where it has a name."""
+    all_runs: Mapping[str, stats.ManyComparison] = dataclasses.field(default_factory=dict[str, "stats.ManyComparison"])
+    """With three runs or more: Friedman's test and all pairs, by scorer, over the samples that every run scored."""
+
+    def __getitem__(self, scorer: str) -> ScorerComparison:
+        """The first comparison of a scorer, by title, signature or name.
+
+        Raises:
+            ConfigError: the scorer is unknown, ambiguous, or was not compared.
+        """
+        return find_scorer(self.scorers, self.runs["A"], scorer)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as plain data, as `evalstone compare --json` prints it."""
+        return {
+            "format": COMPARISON_FORMAT,
+            "runs": {letter: {**run.metadata(), "scorers": None} for letter, run in self.runs.items()},
+            "notes": list(self.notes),
+            "correction": self.correction,
+            "confidence": self.confidence,
+            "scorers": [line.to_dict() for line in self.scorers],
+            "slices": [line.to_dict() for line in self.slices],
+            "all_runs": to_jsonable(dict(self.all_runs)),
+        }
 
 
 def compare(
     a: Run,
     b: Run,
     *others: Run,
-    by: By | Iterable[By] | None = None,
-    anyway: bool = False,
-    adjustment: Adjustment = "holm",
-    level: float = 0.95,
-) -> Compared:
-    """Compare runs over the same samples; the first is the baseline of all others.
+    slice_by: SliceBy | Iterable[SliceBy] | None = None,
+    allow_mismatch: bool = False,
+    correction: Correction = "holm",
+    confidence: float = 0.95,
+) -> Comparison:
+    """Compare runs over the same samples.
 
-    by: fields of the metadata, or functions of a sample, whose slices are compared as well. anyway: also where judges,
-    signatures or cases differ, which is then in `told`. adjustment: "holm" (no wrong finding at all) or "bh" (some
-    share of wrong ones among the findings). Raises ConfigError for runs that cannot be compared.
+    Args:
+        a: the baseline of all other runs.
+        b: the run to compare with it.
+        others: more runs to compare with the baseline.
+        slice_by: metadata fields, or functions of a sample, whose slices are compared as well.
+        allow_mismatch: compare runs whose judges, scorer signatures or cases differ; the differences become notes.
+        correction: for multiple comparisons: "holm" controls the family-wise error rate, "fdr_bh" the false discovery
+            rate, "none" corrects nothing.
+        confidence: of intervals and verdicts.
+
+    Raises:
+        ConfigError: the runs are not comparable, or an argument is invalid.
     """
-    if adjustment not in _ADJUSTED:
-        raise ConfigError(f"adjustment must be holm or bh, not {adjustment!r}")
-    runs = dict(zip((_letter(n) for n in itertools.count()), (a, b, *others), strict=False))
-    lines: list[Line] = []
-    slices: list[Line] = []
-    told: dict[str, None] = {}
-    for name, run in itertools.islice(runs.items(), 1, None):
-        pairing = paired(a, run, anyway=anyway)
-        told.update(dict.fromkeys(f"A and {name}: {text}" for text in pairing.told))
-        for one in pairing.scorers:
-            lines += _compared(one, name, level)
-            for way in several(by):
-                slices += _sliced(one, name, level, field_name(way), slice_keys(a, way))
-    adjust = _ADJUSTED[adjustment]
-    made = Compared(runs, _adjusted(lines, adjust), _adjusted(slices, adjust), tuple(told), adjustment, level)
-    return dataclasses.replace(made, friedman=_all_runs(runs, lines, level)) if others else made
+    if correction not in _CORRECTIONS:
+        raise ConfigError(f"correction must be one of {', '.join(_CORRECTIONS)}, not {correction!r}")
+    letters = (chr(ord("A") + n) if n < 26 else f"R{n + 1}" for n in itertools.count())
+    runs = dict(zip(letters, (a, b, *others), strict=False))
+    fields = [(field_name(field), slice_keys(a, field)) for field in slice_fields(slice_by)]
+    lines: list[ScorerComparison] = []
+    sliced: list[ScorerComparison] = []
+    notes: dict[str, None] = {}
+    for letter, run in itertools.islice(runs.items(), 1, None):
+        pairs, differences = pair_runs(a, run, allow_mismatch=allow_mismatch)
+        notes.update(dict.fromkeys(f"A and {letter}: {text}" for text in differences))
+        for pair in pairs:
+            lines += _compare_scorer(pair, letter, confidence)
+            for field, keys in fields:
+                sliced += _compare_slices(pair, letter, confidence, field, keys)
+    return Comparison(
+        runs=runs,
+        scorers=_corrected(lines, correction),
+        slices=_corrected(sliced, correction),
+        notes=tuple(notes),
+        correction=correction,
+        confidence=confidence,
+        all_runs=_compare_all(runs, lines, confidence) if others else {},
+    )
 
 
-def _all_runs(runs: Mapping[str, Run], lines: Sequence[Line], level: float) -> dict[str, ManyComparison]:
-    """All runs at once, for those scorers that every run has."""
-    found: dict[str, ManyComparison] = {}
-    for title, of_scorer in itertools.groupby(sorted(lines, key=lambda line: line.title), key=lambda line: line.title):
-        compared = list(of_scorer)
-        if len(compared) != len(runs) - 1:
-            continue
-        info = compared[0].info
-        values = {name: scored(run, run[title].info.signature) for name, run in runs.items()}
-        common = [sample for sample in values["A"][0] if all(sample in scores for scores, _ in values.values())]
-        columns = {name: [scores[sample] for sample in common] for name, (scores, _) in values.items()}
-        named = {name: group for _, groups in reversed(values.values()) for name, group in groups.items()}
-        groups = grouped(common, named)
-        result = compare_many(
-            columns, scale=info.scale, confidence=level, groups=groups, lower_is_better=info.lower_is_better
-        )
-        if result is not None:
-            found[title] = result
-    return found
+def _compare_scorer(pair: PairedScores, letter: str, confidence: float) -> list[ScorerComparison]:
+    from evalstone.stats.comparison import biggest_changes, compare_pairs  # noqa: PLC0415 - numpy
 
-
-def _letter(number: int) -> str:
-    return chr(ord("A") + number) if number < 26 else f"R{number + 1}"
-
-
-def _compared(one: Paired, name: str, level: float) -> list[Line]:
-    info = one.info
+    info = pair.info
     result = compare_pairs(
-        one.a, one.b, scale=info.scale, confidence=level, groups=one.groups, lower_is_better=info.lower_is_better
+        pair.a,
+        pair.b,
+        scale=info.scale,
+        confidence=confidence,
+        groups=pair.groups,
+        lower_is_better=info.lower_is_better,
     )
     if result is None:
         return []
-    changed = biggest_changes(one.a, one.b, MOST_CHANGES)
-    changes = tuple(Change(one.samples[place], one.a[place], one.b[place]) for place in changed)
-    return [Line(one.title, info, "A", name, result, result.p_value, one.one_sided, changes=changes)]
-
-
-def _sliced(one: Paired, name: str, level: float, field: str, keys: Mapping[str, str]) -> list[Line]:
-    places: dict[str, list[int]] = {}
-    for place, sample in enumerate(one.samples):
-        places.setdefault(keys.get(sample, ABSENT), []).append(place)
-    lines: list[Line] = []
-    for key, chosen in sorted(places.items(), key=lambda item: in_order(item[0])):
-        part = dataclasses.replace(
-            one,
-            samples=tuple(one.samples[place] for place in chosen),
-            a=[one.a[place] for place in chosen],
-            b=[one.b[place] for place in chosen],
-            groups=None if one.groups is None else tuple(one.groups[place] for place in chosen),
-            one_sided=0,
+    changed = biggest_changes(pair.a, pair.b, MAX_CHANGES)
+    changes = tuple(Change(pair.samples[index], pair.a[index], pair.b[index]) for index in changed)
+    return [
+        ScorerComparison(
+            pair.title, info, "A", letter, result, result.p_value, confidence, pair.unpaired, changes=changes
         )
-        lines += [dataclasses.replace(line, field=field, key=key) for line in _compared(part, name, level)]
+    ]
+
+
+def _compare_slices(
+    pair: PairedScores, letter: str, confidence: float, field: str, keys: Mapping[str, str]
+) -> list[ScorerComparison]:
+    members: dict[str, list[int]] = {}
+    for index, sample in enumerate(pair.samples):
+        members.setdefault(keys.get(sample, ABSENT), []).append(index)
+    lines: list[ScorerComparison] = []
+    for key, indexes in sorted(members.items(), key=lambda item: slice_order(item[0])):
+        part = dataclasses.replace(
+            pair,
+            samples=tuple(pair.samples[index] for index in indexes),
+            a=[pair.a[index] for index in indexes],
+            b=[pair.b[index] for index in indexes],
+            groups=None if pair.groups is None else tuple(pair.groups[index] for index in indexes),
+            unpaired=0,
+        )
+        lines += [dataclasses.replace(line, field=field, key=key) for line in _compare_scorer(part, letter, confidence)]
     return lines
 
 
-def _adjusted(lines: Sequence[Line], adjust: Callable[[Sequence[float]], tuple[float, ...]]) -> tuple[Line, ...]:
-    p_values = adjust([line.p_value for line in lines]) if lines else ()
-    return tuple(dataclasses.replace(line, p_value=p) for line, p in zip(lines, p_values, strict=True))
+def _corrected(lines: Sequence[ScorerComparison], correction: Correction) -> tuple[ScorerComparison, ...]:
+    p_values = _CORRECTIONS[correction]([line.result.p_value for line in lines]) if lines else ()
+    return tuple(dataclasses.replace(line, adjusted_p_value=p) for line, p in zip(lines, p_values, strict=True))
+
+
+def _compare_all(
+    runs: Mapping[str, Run], lines: Sequence[ScorerComparison], confidence: float
+) -> dict[str, stats.ManyComparison]:
+    """All runs at once, for the scorers that every run has."""
+    from evalstone.stats.comparison import compare_many  # noqa: PLC0415 - numpy
+
+    results: dict[str, stats.ManyComparison] = {}
+    counts = itertools.groupby(sorted(lines, key=lambda line: line.title), key=lambda line: line.title)
+    for title, group in counts:
+        compared = list(group)
+        if len(compared) != len(runs) - 1:
+            continue
+        info = compared[0].info
+        scores = {letter: scores_by_sample(run, run[title].info.signature) for letter, run in runs.items()}
+        common = [sample for sample in scores["A"][0] if all(sample in values for values, _ in scores.values())]
+        columns = {letter: [values[sample] for sample in common] for letter, (values, _) in scores.items()}
+        named = {sample: name for _, groups in reversed(scores.values()) for sample, name in groups.items()}
+        groups = group_labels(common, named)
+        result = compare_many(
+            columns, scale=info.scale, confidence=confidence, groups=groups, lower_is_better=info.lower_is_better
+        )
+        if result is not None:
+            results[title] = result
+    return results
+
+
+@dataclass(frozen=True)
+class PairedScores:
+    """One scorer's values in two runs, sample by sample, in the order of the first run."""
+
+    title: str
+    """The scorer's title in the first run."""
+    info: ScorerInfo
+    """The scorer in the first run."""
+    samples: tuple[str, ...]
+    """The ids of the samples with a score in both runs."""
+    a: Sequence[float]
+    """The values in the first run."""
+    b: Sequence[float]
+    """The values in the second run."""
+    groups: tuple[str, ...] | None
+    """The samples' groups, the first run's where both name one; None where neither does."""
+    unpaired: int
+    """Samples with a score in only one of the runs."""
+
+
+def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[PairedScores], tuple[str, ...]]:
+    """The paired scores of each scorer that both runs have, and how the runs differ otherwise.
+
+    Raises:
+        ConfigError: the runs have no scorer or no scored sample in common; or, unless `allow_mismatch`, their judges,
+            scorer signatures or cases differ.
+    """
+    scorers = _common_scorers(a, b)
+    mismatches, notes = _differences(a, b, scorers)
+    if mismatches and not allow_mismatch:
+        raise ConfigError(
+            f"these runs are not comparable: {'; '.join(mismatches)}. To compare them anyway, use --allow-mismatch "
+            "(allow_mismatch=True)"
+        )
+    pairs = [pair for ours, theirs in scorers if (pair := _pair(a, b, ours, theirs)).samples]
+    if not pairs:
+        raise ConfigError(
+            "no sample was scored in both runs. Samples are matched by id; a sample without an id gets one from its "
+            "content, so give ids to compare different outputs"
+        )
+    return pairs, (*mismatches, *notes)
+
+
+def _common_scorers(a: Run, b: Run) -> list[tuple[ScorerInfo, ScorerInfo]]:
+    """The scorers of both runs, matched by signature, else by title."""
+    by_signature = {info.signature: info for info in b.scorers}
+    by_title = {b.titles[info.signature]: info for info in b.scorers}
+    common = [
+        (info, other)
+        for info in a.scorers
+        if (other := by_signature.get(info.signature) or by_title.get(a.titles[info.signature])) is not None
+    ]
+    if not common:
+        ours, theirs = (", ".join(run.titles.values()) for run in (a, b))
+        raise ConfigError(f"the runs have no scorer in common: {ours} in the first, {theirs} in the second")
+    return common
+
+
+def _differences(a: Run, b: Run, scorers: Iterable[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[str], list[str]]:
+    """What makes the runs incomparable, and what only needs a note."""
+    mismatches: list[str] = []
+    notes: list[str] = []
+    if a.judge != b.judge:
+        mismatches.append(f"the judges differ ({a.judge}, {b.judge})")
+    for ours, theirs in scorers:
+        if ours.signature != theirs.signature:
+            mismatches.append(f"{ours.name} differs ({ours.signature}, {theirs.signature})")
+        if ours.scale != theirs.scale or ours.lower_is_better != theirs.lower_is_better:
+            raise ConfigError(f"{ours.name} has a different scale or direction in the two runs")
+    if a.version != b.version:
+        _case_differences(a, b, mismatches, notes)
+    if a.id == b.id:
+        notes.append("they are the same run")
+    for run, name in ((a, "first"), (b, "second")):
+        if run.stop_reason:
+            notes.append(f"the {name} run stopped early ({run.stop_reason})")
+    if single := sorted(set(a.titles.values()) ^ set(b.titles.values())):
+        notes.append(f"only in one of the runs: {', '.join(single)}")
+    return mismatches, notes
+
+
+def _case_differences(a: Run, b: Run, mismatches: list[str], notes: list[str]) -> None:
+    """How the datasets differ: in their cases, or only in what is under test."""
+    if a.dataset is None or b.dataset is None:
+        mismatches.append(f"the dataset versions differ ({a.version}, {b.version}) and the texts are not available")
+        return
+    ours, theirs = _hashes(a.dataset), _hashes(b.dataset)
+    common = ours.keys() & theirs.keys()
+    if cases := sum(ours[name][0] != theirs[name][0] for name in common):
+        mismatches.append(
+            f"{cases} of {count(len(common), 'sample')} with a different input, reference or instructions"
+        )
+    if ours.keys() != theirs.keys():
+        first, second = len(ours) - len(common), len(theirs) - len(common)
+        mismatches.append(f"the samples differ: {first} only in the first run, {second} only in the second")
+    if tested := sum(ours[name][1] != theirs[name][1] for name in common):
+        notes.append(f"{tested} of {count(len(common), 'sample')} with a different output, context or conversation")
+
+
+def _hashes(samples: Iterable[Sample]) -> Mapping[str, tuple[str, str]]:
+    """By sample id: the hashes of the case and of what is under test."""
+    return {
+        sample.id: (
+            content_hash([getattr(sample, name) for name in CASE_FIELDS]),
+            content_hash([getattr(sample, name) for name in TESTED_FIELDS]),
+        )
+        for sample in samples
+    }
+
+
+def _pair(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo) -> PairedScores:
+    first, groups = scores_by_sample(a, ours.signature)
+    second, more_groups = scores_by_sample(b, theirs.signature)
+    samples = tuple(name for name in first if name in second)
+    return PairedScores(
+        title=a.titles[ours.signature],
+        info=ours,
+        samples=samples,
+        a=array("d", (first[name] for name in samples)),
+        b=array("d", (second[name] for name in samples)),
+        groups=group_labels(samples, {**more_groups, **groups}),
+        unpaired=len(first) + len(second) - 2 * len(samples),
+    )

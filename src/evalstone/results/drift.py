@@ -1,44 +1,100 @@
-"""Drift of a judge: the same outputs, judged then and now.
+"""Judge drift: the same samples, judged earlier and now.
 
-Pin a data set of anchors, judge it, keep the results, and judge it again whenever the judge may have changed: a model
-behind a name, a prompt, a version. The outputs are the same, so whatever moves is the judge.
+Pin a dataset of anchors, judge it and keep the results; judge it again whenever the judge may have changed (a model
+behind a name, a prompt, a version). The outputs are identical, so any change comes from the judge.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
-from evalstone.results.pairing import paired
-from evalstone.results.run import Run
+from evalstone.results.compare import pair_runs
+from evalstone.results.run import Run, find_scorer
 from evalstone.results.summary import ScorerInfo
-from evalstone.stats.comparison import Drift, drift
+
+if TYPE_CHECKING:
+    from evalstone.stats.comparison import Drift
+
+DRIFT_FORMAT = 1
 
 
 @dataclass(frozen=True)
 class ScorerDrift:
-    """One scorer's drift between two runs over the same anchors."""
+    """One scorer's drift between two runs over the same samples."""
 
     title: str
+    """The scorer's title in the earlier run."""
     info: ScorerInfo
+    """The scorer in the earlier run."""
     drift: Drift
-    one_sided: int
+    """The verdict with the change of the mean."""
+    unpaired: int
+    """Samples with a score in only one of the runs; they are left out."""
 
 
-def judge_drift(
-    before: Run, now: Run, *, level: float = 0.95, tolerance: float | None = None
-) -> tuple[ScorerDrift, ...]:
-    """For each scorer, whether the judge's scores of the same anchors moved.
+@dataclass(frozen=True)
+class DriftResult:
+    """Whether a judge's scores of the same samples changed: a sequence with one entry per scorer."""
 
-    tolerance: a mean change within it counts as none; None is a fiftieth of the scale. Judges and signatures may
-    differ, for that is what may have drifted. Raises ConfigError when the anchors are not the same to the letter.
+    before: Run
+    """The earlier run."""
+    now: Run
+    """The later run."""
+    scorers: tuple[ScorerDrift, ...]
+    """One entry per scorer."""
+
+    @property
+    def drifted(self) -> bool:
+        """Whether any scorer drifted."""
+        return any(scorer.drift.verdict == "drifted" for scorer in self.scorers)
+
+    def __getitem__(self, scorer: str) -> ScorerDrift:
+        """A scorer's drift, by title, signature or name.
+
+        Raises:
+            ConfigError: the scorer is unknown, ambiguous, or has no pair of scores.
+        """
+        return find_scorer(self.scorers, self.before, scorer)
+
+    def __iter__(self) -> Iterator[ScorerDrift]:
+        return iter(self.scorers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data, as `evalstone drift --json` prints it."""
+        return {
+            "format": DRIFT_FORMAT,
+            "before": self.before.id,
+            "now": self.now.id,
+            "scorers": to_jsonable(self.scorers),
+        }
+
+
+def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: float | None = None) -> DriftResult:
+    """Whether a judge scores the same samples differently than before.
+
+    Args:
+        before: the earlier run.
+        now: the later run; its judge and signatures may differ, since those may have drifted.
+        confidence: of the intervals and verdicts.
+        tolerance: a change of the mean within it counts as none; by default 2 % of the scale.
+
+    Raises:
+        ConfigError: the samples are not identical.
     """
+    from evalstone.stats.comparison import drift  # noqa: PLC0415 - numpy
+
     if before.version != now.version:
-        told = f"{before.dataset_name} at version {before.version}, {now.dataset_name} at version {now.version}"
-        raise ConfigError(f"anchors must be the same samples with the same answers, to the letter: {told}")
-    made: list[ScorerDrift] = []
-    for one in paired(before, now, anyway=True).scorers:
-        found = drift(one.a, one.b, scale=one.info.scale, confidence=level, tolerance=tolerance)
-        if found is not None:
-            made.append(ScorerDrift(one.title, one.info, found, one.one_sided))
-    return tuple(made)
+        raise ConfigError(
+            "anchors must be the same samples with the same outputs: the earlier run has "
+            f"{before.dataset_name} version {before.version}, the later {now.dataset_name} version {now.version}"
+        )
+    scorers: list[ScorerDrift] = []
+    for pair in pair_runs(before, now, allow_mismatch=True)[0]:
+        result = drift(pair.a, pair.b, scale=pair.info.scale, confidence=confidence, tolerance=tolerance)
+        if result is not None:
+            scorers.append(ScorerDrift(pair.title, pair.info, result, pair.unpaired))
+    return DriftResult(before, now, tuple(scorers))

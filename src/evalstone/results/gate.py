@@ -1,7 +1,7 @@
-"""Gates: does a run meet its criteria? Each ends "pass", "fail" or "inconclusive", with errors under control.
+"""Gates: does a run meet its criteria? Each check passes, fails, or is inconclusive.
 
-The chance that any criterion that is not met passes, and the chance that any that is met fails, are each at most
-`error` over all criteria together. Skips and failures are in no mean; what they could change is told.
+The probability that any unmet criterion passes, and that any met criterion fails, is at most `alpha` each, over all
+criteria together. Skipped and failed samples are in no mean; what they could change is in the notes.
 """
 
 from __future__ import annotations
@@ -9,71 +9,71 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
-from evalstone.results.pairing import paired
-from evalstone.results.run import Run
-from evalstone.results.scores import values_of
-from evalstone.results.summary import ScorerSummary
-from evalstone.stats.gates import (
-    AtLeast,
-    AtMost,
-    Criterion,
-    Decision,
-    MaxRegression,
-    PassRate,
-    Verdict,
-    decide,
-    overall,
-)
+from evalstone.results.compare import pair_runs
+from evalstone.results.run import Run, scores_in_order
+from evalstone.results.summary import count
+
+if TYPE_CHECKING:
+    from evalstone.stats.gates import Criterion, Decision, Verdict
 
 GATE_FORMAT = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateCriteria:
-    """What a run must meet, by the scorers' names.
-
-    minimum: the mean is at least so much; for scorers where higher is better. maximum: at most so much; where lower is
-    better. no_worse: the mean is worse than the baseline's by at most so much, over the same samples. pass_rate: a
-    score and a share: at least this share of the samples reaches this score (at most it, where lower is better).
-    """
+    """What a run must meet, by scorer."""
 
     minimum: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Scorer to lowest acceptable mean; for scorers where higher is better."""
     maximum: Mapping[str, float] = field(default_factory=dict[str, float])
-    no_worse: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Scorer to highest acceptable mean; for scorers where lower is better."""
+    max_regression: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Scorer to how much worse than the baseline's the mean may be, over the same samples (non-inferiority)."""
     pass_rate: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, "tuple[float, float]"])
+    """Scorer to (score, share): at least this share of the samples must reach the score (for scorers where lower is
+    better: must not exceed it)."""
 
-    def __bool__(self) -> bool:
-        return bool(self.minimum or self.maximum or self.no_worse or self.pass_rate)
+    @property
+    def scorers(self) -> tuple[str, ...]:
+        """The scorers with a criterion."""
+        return tuple(dict.fromkeys((*self.minimum, *self.maximum, *self.max_regression, *self.pass_rate)))
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A run held against criteria. decisions: one a criterion. told: what a reader must know besides."""
+    """A run checked against criteria."""
 
     run: Run
+    """The run."""
     baseline: Run | None
+    """The run that regressions are measured against."""
     decisions: tuple[Decision, ...]
-    error: float
-    told: tuple[str, ...]
+    """One decision per criterion."""
+    alpha: float
+    """The probability of a wrong pass, and of a wrong fail, over all criteria together."""
+    notes: tuple[str, ...]
+    """What to know besides: samples without a score, differences from the baseline."""
 
     @property
     def verdict(self) -> Verdict:
         """ "fail" if any criterion fails, else "inconclusive" if any is, else "pass"."""
+        from evalstone.stats.gates import overall  # noqa: PLC0415 - numpy
+
         return overall(self.decisions)
 
     def to_dict(self) -> dict[str, Any]:
-        """The gate as plain data, as `evalstone gate --json` writes it."""
+        """The gate as plain data, as `evalstone gate --json` prints it."""
         return {
             "format": GATE_FORMAT,
             "verdict": self.verdict,
-            "error": self.error,
+            "alpha": self.alpha,
             "run": self.run.id,
             "baseline": None if self.baseline is None else self.baseline.id,
-            "told": list(self.told),
+            "notes": list(self.notes),
             "criteria": [to_jsonable(decision) for decision in self.decisions],
         }
 
@@ -83,74 +83,94 @@ def gate(
     criteria: GateCriteria,
     *,
     baseline: Run | None = None,
-    error: float = 0.05,
-    anyway: bool = False,
+    alpha: float = 0.05,
+    allow_mismatch: bool = False,
 ) -> Gate:
-    """Hold a run against criteria.
+    """Check a run against criteria.
 
-    baseline: the run that `no_worse` is measured against. error: the chance of a wrong pass, and of a wrong fail, over
-    all criteria together. anyway: compare with a baseline whose judge, scorers or cases differ. Raises ConfigError for
-    no criterion, an unknown scorer, a threshold outside its range, a minimum where lower is better, a maximum where
-    higher is, and the like.
+    Args:
+        run: the run.
+        criteria: at least one criterion.
+        baseline: the run that `max_regression` is measured against.
+        alpha: the probability of a wrong pass, and of a wrong fail, over all criteria together.
+        allow_mismatch: compare with a baseline whose judge, scorers or cases differ.
+
+    Raises:
+        ConfigError: there is no criterion, a scorer is unknown, or a threshold does not fit its scorer.
     """
-    if not criteria:
-        raise ConfigError("a gate needs a criterion: --min, --max, --no-worse or --pass-rate")
-    if criteria.no_worse and baseline is None:
-        raise ConfigError("--no-worse needs a --baseline to be measured against")
-    told: dict[str, None] = dict.fromkeys(_missing(run, criteria))
-    if baseline is not None and not criteria.no_worse:
-        told["nothing is held against the baseline: that takes --no-worse"] = None
-    listed = [*_bars(run, criteria), *_rates(run, criteria)]
-    if baseline is not None and criteria.no_worse:
-        pairing = paired(baseline, run, anyway=anyway)
-        told.update(dict.fromkeys(f"baseline and run: {text}" for text in pairing.told))
-        by_signature = {one.info.signature: one for one in pairing.scorers}
-        for name, margin in criteria.no_worse.items():
-            info = baseline[name].info
-            one = by_signature.get(info.signature)
-            if one is None:
-                raise ConfigError(f"--no-worse {name}: no sample was scored by it in both runs")
-            if one.one_sided:
-                told[f"{name}: {one.one_sided} with a score in one run only are left out of --no-worse"] = None
-            listed.append(MaxRegression(name, one.b, one.a, margin, info.scale, info.lower_is_better, one.groups))
-    return Gate(run, baseline, decide(listed, alpha=error), error, tuple(told))
+    from evalstone.stats.gates import decide  # noqa: PLC0415 - numpy
+
+    if not criteria.scorers:
+        raise ConfigError("a gate needs a criterion: minimum, maximum, max_regression or pass_rate")
+    notes = dict.fromkeys(_missing_scores(run, criteria))
+    checks = [*_mean_checks(run, criteria), *_pass_rate_checks(run, criteria)]
+    if criteria.max_regression:
+        if baseline is None:
+            raise ConfigError("max_regression needs a baseline")
+        checks += _regression_checks(run, baseline, criteria, allow_mismatch, notes)
+    elif baseline is not None:
+        notes["the baseline is not used: no max_regression was set"] = None
+    return Gate(run, baseline, decide(checks, alpha=alpha), alpha, tuple(notes))
 
 
-def _bars(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
-    for name, least in criteria.minimum.items():
-        line = run[name]
-        if line.info.lower_is_better:
-            raise ConfigError(f"--min {name}: a lower {line.info.name} is better; ask for --max {name}={least:g}")
-        values, groups = values_of(run, line.info.signature)
-        yield AtLeast(name, values, least, line.info.scale, groups)
-    for name, most in criteria.maximum.items():
-        line = run[name]
-        if not line.info.lower_is_better:
-            raise ConfigError(f"--max {name}: a higher {line.info.name} is better; ask for --min {name}={most:g}")
-        values, groups = values_of(run, line.info.signature)
-        yield AtMost(name, values, most, line.info.scale, groups)
+def _mean_checks(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
+    from evalstone.stats.gates import AtLeast, AtMost  # noqa: PLC0415 - numpy
 
-
-def _rates(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
-    for name, (bar, share) in criteria.pass_rate.items():
+    for name, threshold in criteria.minimum.items():
         info = run[name].info
-        if not (math.isfinite(bar) and 0 <= bar <= info.scale):
-            raise ConfigError(f"--pass-rate {name}: the score must lie in [0, {info.scale:g}], not {bar:g}")
-        values, groups = values_of(run, info.signature)
+        if info.lower_is_better:
+            raise ConfigError(f"minimum for {name}: lower is better for {info.name}; set a maximum of {threshold:g}")
+        values, groups = scores_in_order(run, info.signature)
+        yield AtLeast(name, values, threshold, info.scale, groups)
+    for name, threshold in criteria.maximum.items():
+        info = run[name].info
+        if not info.lower_is_better:
+            raise ConfigError(f"maximum for {name}: higher is better for {info.name}; set a minimum of {threshold:g}")
+        values, groups = scores_in_order(run, info.signature)
+        yield AtMost(name, values, threshold, info.scale, groups)
+
+
+def _pass_rate_checks(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
+    from evalstone.stats.gates import PassRate  # noqa: PLC0415 - numpy
+
+    for name, (threshold, share) in criteria.pass_rate.items():
+        info = run[name].info
+        if not (math.isfinite(threshold) and 0 <= threshold <= info.scale):
+            raise ConfigError(f"pass rate of {name}: the score must lie in [0, {info.scale:g}], not {threshold:g}")
+        values, groups = scores_in_order(run, info.signature)
         if groups is not None:
-            raise ConfigError(f"--pass-rate {name}: not for samples in groups, whose passes are not independent")
-        passed = sum(value <= bar if info.lower_is_better else value >= bar for value in values)
-        yield PassRate(f"{name} {'<=' if info.lower_is_better else '>='} {bar:g}", passed, len(values), share)
+            raise ConfigError(f"pass rate of {name}: not supported for clustered samples, which are not independent")
+        passed = sum(value <= threshold if info.lower_is_better else value >= threshold for value in values)
+        yield PassRate(f"{name} {'<=' if info.lower_is_better else '>='} {threshold:g}", passed, len(values), share)
 
 
-def _missing(run: Run, criteria: GateCriteria) -> Iterator[str]:
-    """What a reader must know of outcomes that are in no mean."""
+def _regression_checks(
+    run: Run, baseline: Run, criteria: GateCriteria, allow_mismatch: bool, notes: dict[str, None]
+) -> Iterator[Criterion]:
+    from evalstone.stats.gates import MaxRegression  # noqa: PLC0415 - numpy
+
+    pairs, differences = pair_runs(baseline, run, allow_mismatch=allow_mismatch)
+    notes.update(dict.fromkeys(f"baseline and run: {text}" for text in differences))
+    by_signature = {pair.info.signature: pair for pair in pairs}
+    for name, margin in criteria.max_regression.items():
+        info = baseline[name].info
+        pair = by_signature.get(info.signature)
+        if pair is None:
+            raise ConfigError(f"max_regression of {name}: no sample has a score in both runs")
+        if pair.unpaired:
+            left_out = count(pair.unpaired, "sample")
+            notes[f"{name}: max_regression leaves out {left_out} with a score in only one run"] = None
+        yield MaxRegression(name, pair.b, pair.a, margin, info.scale, info.lower_is_better, pair.groups)
+
+
+def _missing_scores(run: Run, criteria: GateCriteria) -> Iterator[str]:
+    """Notes on outcomes that are in no mean."""
     if run.stop_reason:
-        yield f"the run ended before its end ({run.stop_reason})"
-    named = (*criteria.minimum, *criteria.maximum, *criteria.no_worse, *criteria.pass_rate)
-    for name in dict.fromkeys(named):
-        line: ScorerSummary = run[name]
+        yield f"the run stopped early ({run.stop_reason})"
+    for name in criteria.scorers:
+        line = run[name]
         if line.bounds is not None:
             low, high = line.bounds
-            missing = line.skipped + line.failed
-            yield f"{name}: {missing} without a score are left out; with them the mean lies in [{low:.3f}, {high:.3f}]"
+            total = line.skipped + line.failed
+            missing, them = count(total, "sample"), "it" if total == 1 else "them"
+            yield f"{name}: {missing} without a score; with {them} the mean would be in [{low:.3f}, {high:.3f}]"

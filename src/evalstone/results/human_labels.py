@@ -1,75 +1,115 @@
-"""Human labels of a run: its mean corrected for the judge's errors, and which samples to label next.
+"""Human labels of a run: its mean and pass rate corrected for the judge's errors, and which samples to label next.
 
-Samples are put into strata by the judge's score. Labels are taken to be a random choice within each stratum, as
-`select_for_labeling` makes it; a random choice from all samples is one too. A label is the score that a person gives, on the
-scorer's scale; words such as yes, no, supported or wrong are understood as `evalstone calibrate` understands them.
+Two estimators: PPI++ uses labels of samples of this run, Rogan-Gladen the sensitivity and specificity of a calibration.
+For PPI++ samples are stratified by the judge's score. Labels must be a random selection within each stratum, as
+`select_for_labeling` makes it; a random selection from all samples qualifies too. A label is the score a person gives
+on the scorer's scale; words such as yes, no, supported or wrong are read as in `evalstone calibrate`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstone.errors import ConfigError
-from evalstone.results.calibration.labels import read_labels
-from evalstone.results.calibration.wording import LabelReader
-from evalstone.results.run import Run
-from evalstone.results.scores import grouped, scored
-from evalstone.results.summary import ScorerInfo
-from evalstone.stats.ppi import PPIEstimate, ppi_mean
-from evalstone.stats.stratified_sampling import score_strata
-from evalstone.stats.stratified_sampling import select_for_labeling as choose
+from evalstone.results.calibration import Calibration
+from evalstone.results.labels import LabelReader, read_labels
+from evalstone.results.run import Run, group_labels, scores_by_sample
+from evalstone.results.summary import ScorerInfo, count
 from evalstone.types import Sample
+
+if TYPE_CHECKING:
+    from evalstone.stats.ppi import PPIEstimate
+    from evalstone.stats.rogan_gladen import RoganGladenEstimate
 
 
 @dataclass(frozen=True)
 class PPIResult:
-    """A scorer's mean as people would give it, beside the judge's. told: what a reader must know of the labels."""
+    """A scorer's mean corrected by human labels (prediction-powered inference), beside the judge's own."""
 
     title: str
+    """The scorer's title in the run."""
     info: ScorerInfo
+    """The scorer."""
     result: PPIEstimate
-    told: tuple[str, ...]
+    """The corrected mean with its confidence interval."""
+    notes: tuple[str, ...]
+    """What to know about the labels."""
+
+
+@dataclass(frozen=True)
+class RoganGladenResult:
+    """A pass rate corrected for the judge's sensitivity and specificity (Rogan and Gladen), beside the judge's own."""
+
+    title: str
+    """The scorer's title in the run."""
+    info: ScorerInfo
+    """The scorer."""
+    threshold: float
+    """The score from which a sample passes."""
+    result: RoganGladenEstimate
+    """The corrected share of samples that pass, with its confidence interval."""
+    notes: tuple[str, ...]
+    """What to know about the calibration."""
 
 
 def load_labels(run: Run, scorer: str, source: Any) -> Mapping[str, float]:
-    """The human score of each labelled sample of a run, by sample id; the mean where several people gave one.
+    """The human score of each labeled sample of a run, by sample id; the mean where several people labeled it.
 
-    source: rows with an id and a label: a CSV or JSON Lines file, a list of objects, a mapping from id to label. Raises
-    DataError that names file, line and column of what cannot be read, and for an id that no sample of the run has.
+    Args:
+        run: the run.
+        scorer: title, signature or name of the scorer.
+        source: rows with an id and a label: a CSV or JSON Lines file, a list of objects, a mapping from id to label.
+
+    Raises:
+        DataError: a label cannot be read (names file, line and column), or no sample of the run has the id.
     """
     info = run[scorer].info
     samples = [Sample(id=name) for name in dict.fromkeys(record.sample for record in run.records)]
-    found = read_labels(source, LabelReader(info.scale, info.lower_is_better), data=samples)
+    labeled = read_labels(source, LabelReader(info.scale, info.lower_is_better), data=samples)
     means: dict[str, float] = {}
-    for name, given in found.labels.items():
-        numbers = [label for label in given if label is not None]
+    for name, labels in labeled.labels.items():
+        numbers = [label for label in labels if label is not None]
         means[name] = sum(numbers) / len(numbers)
     return means
 
 
-def corrected(run: Run, scorer: str, labels: Mapping[str, float], *, level: float = 0.95) -> PPIResult:
+def corrected(run: Run, scorer: str, labels: Mapping[str, float], *, confidence: float = 0.95) -> PPIResult:
     """A scorer's mean over a run, corrected for the judge's errors by human labels of some samples (PPI++).
 
-    labels: sample id to human score in [0, scale], as `load_labels` reads them. Labelled samples without a score of the
-    judge are left out. Raises ConfigError when no labelled sample has a score.
+    Args:
+        run: the run.
+        scorer: title, signature or name of the scorer.
+        labels: sample id to human score in [0, scale], as `load_labels` returns them.
+        confidence: of the interval.
+
+    Raises:
+        ConfigError: no labeled sample has a score.
     """
-    line = run[scorer]
-    values, groups = scored(run, line.info.signature)
+    from evalstone.stats.ppi import ppi_mean  # noqa: PLC0415 - numpy
+    from evalstone.stats.stratified_sampling import score_strata  # noqa: PLC0415 - numpy
+
+    info = run[scorer].info
+    values, groups = scores_by_sample(run, info.signature)
     human = [labels.get(name) for name in values]
-    count = sum(label is not None for label in human)
-    if not count:
-        raise ConfigError(f"none of the {len(labels)} labelled samples has a score of {line.info.name}")
-    told = [f"{len(labels) - count} labelled samples have no score and are left out"] if count < len(labels) else []
+    scored = sum(label is not None for label in human)
+    if not scored:
+        raise ConfigError(f"no labeled sample has a score of {info.name}: {count(len(labels), 'label')}")
+    unscored = len(labels) - scored
+    notes = [f"left out: {count(unscored, 'labeled sample')} without a score"] if unscored else []
     judged = list(values.values())
-    strata = score_strata(judged)
     result = ppi_mean(
-        judged, human, scale=line.info.scale, confidence=level, strata=strata, groups=grouped(values, groups)
+        judged,
+        human,
+        scale=info.scale,
+        confidence=confidence,
+        strata=score_strata(judged),
+        groups=group_labels(values, groups),
     )
     if result is None:
-        raise ConfigError(f"{line.info.name} has no score to correct")
-    return PPIResult(run.titles[line.info.signature], line.info, result, tuple(told))
+        raise ConfigError(f"{info.name} has no score to correct")
+    return PPIResult(run.titles[info.signature], info, result, tuple(notes))
 
 
 def select_for_labeling(
@@ -77,13 +117,61 @@ def select_for_labeling(
 ) -> tuple[str, ...]:
     """The ids of the samples to label next, in random order: where labels narrow the corrected mean most.
 
-    labels: those given so far. The same arguments give the same choice. Raises ConfigError for an unknown scorer or a
-    negative count.
+    Args:
+        run: the run.
+        scorer: title, signature or name of the scorer.
+        labels: the labels so far, as `load_labels` returns them.
+        count: how many samples to select.
+        seed: the same arguments and seed give the same selection.
+
+    Raises:
+        ConfigError: the scorer is unknown, or the count is negative.
     """
-    line = run[scorer]
-    values, _ = scored(run, line.info.signature)
+    from evalstone.stats.stratified_sampling import select_for_labeling as choose  # noqa: PLC0415 - numpy
+
+    info = run[scorer].info
+    values, _ = scores_by_sample(run, info.signature)
     names = list(values)
-    places = {name: place for place, name in enumerate(names)}
-    labelled = {places[name]: label for name, label in labels.items() if name in places}
-    chosen = choose(list(values.values()), labeled=labelled, n=count, scale=line.info.scale, seed=seed)
-    return tuple(names[place] for place in chosen.indexes)
+    indexes = {name: index for index, name in enumerate(names)}
+    labeled = {indexes[name]: label for name, label in labels.items() if name in indexes}
+    selected = choose(list(values.values()), labeled=labeled, n=count, scale=info.scale, seed=seed)
+    return tuple(names[index] for index in selected.indexes)
+
+
+def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confidence: float = 0.95) -> RoganGladenResult:
+    """A run's pass rate at the scorer's default threshold, corrected by Rogan and Gladen's estimator.
+
+    The calibration's labels give the judge's sensitivity and specificity. The default threshold is used because one
+    fitted to those labels would flatter the judge.
+
+    Args:
+        run: the run.
+        scorer: title, signature or name of the scorer.
+        calibration: of the run's judge and this scorer.
+        confidence: of the interval.
+
+    Raises:
+        ConfigError: the calibration is of another judge or scorer, or no sample has a score.
+    """
+    from evalstone.stats.rogan_gladen import count_correct, rogan_gladen  # noqa: PLC0415 - numpy
+
+    info = run[scorer].info
+    if (calibration.judge, calibration.scorer) != (run.judge, info.signature):
+        raise ConfigError(
+            f"the calibration is of {calibration.scorer} by {calibration.judge}, the run's scores are of "
+            f"{info.signature} by {run.judge}"
+        )
+    values, groups = scores_by_sample(run, info.signature)
+    threshold = calibration.default_threshold
+    judged = [value >= threshold / calibration.scale for value, _ in calibration.decided]
+    sensitivity, specificity = count_correct(judged, [truth for _, truth in calibration.decided])
+    passed = sum(value >= threshold for value in values.values())
+    result = rogan_gladen(passed, len(values), sensitivity=sensitivity, specificity=specificity, confidence=confidence)
+    if result is None:
+        raise ConfigError(f"{info.name} has no score to correct")
+    notes: list[str] = []
+    if shared := sum(pair.sample in values for pair in calibration.pairs):
+        notes.append(f"this run contains {count(shared, 'labeled sample')}: --labels needs fewer assumptions")
+    if groups:
+        notes.append("the samples are clustered, which these intervals do not account for")
+    return RoganGladenResult(run.titles[info.signature], info, threshold, result, tuple(notes))

@@ -1,4 +1,4 @@
-"""What a run's judges of judges did: how much was escalated and what that saved, how far they agreed, who was mute."""
+"""Statistics of a run's composite judges: escalations and what they saved, agreement of members, missing answers."""
 
 from __future__ import annotations
 
@@ -9,79 +9,81 @@ from typing import Any
 from evalstone.types import JudgeCall, Record
 
 
-class Judging:
-    """Counts over a run's records, each question of each judge once, however many scorers asked it."""
+class JudgeStats:
+    """Counts over a run's records; each question of each judge counts once, however many scorers asked it."""
 
     def __init__(self) -> None:
         self._judges: dict[str, _Cascade | _Vote] = {}
         self._seen: set[int] = set()
 
     def add(self, record: Record) -> None:
-        """Count a record's steps, and those of their members."""
+        """Count a record's judge calls, and those of their members."""
         for step in record.steps:
-            self._count(step)
+            self._add_call(step)
 
-    def _count(self, step: JudgeCall) -> None:
-        kind = (step.detail or {}).get("kind")
-        if kind is not None:
-            key = hash((step.judge, step.fingerprint, step.number))
+    def _add_call(self, call: JudgeCall) -> None:
+        detail = call.detail or {}
+        if (kind := detail.get("kind")) is not None:
+            key = hash((call.judge, call.fingerprint, call.repeat_index))
             if key not in self._seen:
                 self._seen.add(key)
-                made = _Cascade if kind == "cascade" else _Vote
-                self._judges.setdefault(step.judge, made(str(kind))).add(step, step.detail or {})
-        for member in step.members:
-            self._count(member)
+                if call.judge not in self._judges:
+                    self._judges[call.judge] = _Cascade() if kind == "cascade" else _Vote(str(kind))
+                self._judges[call.judge].add(call, detail)
+        for member in call.members:
+            self._add_call(member)
 
-    def told(self) -> dict[str, dict[str, Any]]:
-        """The counts by judge, as they stand in `summary.json`."""
-        return {judge: counts.told() for judge, counts in self._judges.items()}
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """The statistics by judge, as stored in `summary.json`."""
+        return {judge: stats.to_dict() for judge, stats in self._judges.items()}
 
 
 class _Cascade:
-    """The questions of one cascade."""
+    """One cascade's questions: how many escalated to the fallback judge."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.then = ""
+    def __init__(self) -> None:
+        self.fallback = ""
         self.questions: Counter[str] = Counter()
-        self.kept: Counter[str] = Counter()
+        self.not_escalated: Counter[str] = Counter()
         self.escalated = 0.0
-        self.costs: dict[str, list[float | None]] = defaultdict(list)
+        self.fallback_costs: dict[str, list[float | None]] = defaultdict(list)
 
-    def add(self, step: JudgeCall, detail: Mapping[str, Any]) -> None:
-        self.then = str(detail["then"])
-        self.questions[step.question] += 1
+    def add(self, call: JudgeCall, detail: Mapping[str, Any]) -> None:
+        self.fallback = str(detail["then"])
+        self.questions[call.question] += 1
         self.escalated += float(detail["escalated"])
-        self.kept[step.question] += not detail["escalated"]
-        paid = [member.cost for member in step.members if member.judge == self.then and not member.cached]
-        self.costs[step.question] += paid
+        self.not_escalated[call.question] += not detail["escalated"]
+        costs = [member.cost for member in call.members if member.judge == self.fallback and not member.cached]
+        self.fallback_costs[call.question] += costs
 
-    def told(self) -> dict[str, Any]:
-        """saved_cost: what the questions that were kept would have cost, at the mean cost of those of their kind that
-        were escalated and paid for in this run; None where there was none, or its price is unknown."""
+    def to_dict(self) -> dict[str, Any]:
         count = self.questions.total()
         return {
-            "kind": self.kind,
+            "kind": "cascade",
             "questions": count,
             "escalated": self.escalated,
             "share": self.escalated / count,
-            "then": self.then,
-            "saved_calls": self.kept.total(),
-            "saved_cost": self._saved(),
+            "then": self.fallback,
+            "saved_calls": self.not_escalated.total(),
+            "saved_cost": self._saved_cost(),
         }
 
-    def _saved(self) -> float | None:
+    def _saved_cost(self) -> float | None:
+        """What the questions that did not escalate would have cost, at the mean cost of the escalated ones of their
+        kind in this run; None where none was escalated, or a price is unknown."""
         total = 0.0
-        for kind, count in self.kept.items():
-            known = [cost for cost in self.costs[kind] if cost is not None]
-            if count and (not known or len(known) < len(self.costs[kind])):
+        for kind, count in self.not_escalated.items():
+            if not count:
+                continue
+            known = [cost for cost in self.fallback_costs[kind] if cost is not None]
+            if not known or len(known) < len(self.fallback_costs[kind]):
                 return None
-            total += count * sum(known) / len(known) if count else 0.0
+            total += count * sum(known) / len(known)
         return total
 
 
 class _Vote:
-    """The questions of one panel, or of one judge that is asked repeatedly."""
+    """The questions of one panel, or of one judge asked repeatedly."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -90,9 +92,9 @@ class _Vote:
         self.numbers = 0
         self.agreement = 0.0
         self.entropy = 0.0
-        self.silent: Counter[str] = Counter()
+        self.no_answer: Counter[str] = Counter()
 
-    def add(self, step: JudgeCall, detail: Mapping[str, Any]) -> None:
+    def add(self, _: JudgeCall, detail: Mapping[str, Any]) -> None:
         self.questions += 1
         for vote in detail.get("verdicts", ()):
             if vote.get("agreement") is None:
@@ -101,20 +103,20 @@ class _Vote:
             self.verdicts += 1
             self.agreement += vote["agreement"]
             self.entropy += vote["entropy"]
-        self.silent.update(name.partition(" #")[0] for name in detail.get("silent", {}))
+        self.no_answer.update(name.partition(" #")[0] for name in detail.get("silent", {}))
 
-    def told(self) -> dict[str, Any]:
-        """agreement, entropy: the means over the verdicts. flip_rate: 1 - agreement, for repeated asking."""
+    def to_dict(self) -> dict[str, Any]:
+        """agreement and entropy are means over the verdicts; flip_rate is 1 - agreement, for repeated asking."""
         agreement = self.agreement / self.verdicts if self.verdicts else None
-        told: dict[str, Any] = {
+        stats: dict[str, Any] = {
             "kind": self.kind,
             "questions": self.questions,
             "verdicts": self.verdicts,
             "numbers": self.numbers,
             "agreement": agreement,
             "entropy": self.entropy / self.verdicts if self.verdicts else None,
-            "silent": dict(self.silent),
+            "silent": dict(self.no_answer),
         }
         if self.kind == "self_consistency":
-            told["flip_rate"] = None if agreement is None else 1 - agreement
-        return told
+            stats["flip_rate"] = None if agreement is None else 1 - agreement
+        return stats

@@ -1,73 +1,107 @@
-"""A run: what was evaluated, by whom, and every record of it."""
+"""A run: what was evaluated, by which judge, and every record."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import html
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from evalstone.errors import ConfigError, MissingDependency, unknown
-from evalstone.results.summary import ScorerInfo, ScorerSummary, summarize
-from evalstone.types import Record, Sample, total_cost
+from evalstone.results.summary import ScorerInfo, ScorerSummary, count, summarize
+from evalstone.types import Record, Sample, Score, total_cost
 
 if TYPE_CHECKING:
-    from evalstone.results.slices import ScorerSlices
-    from evalstone.results.slicing import By
+    from evalstone.results.slices import ScorerSlices, SliceBy
 
 SUMMARY_FORMAT = 1
+TEXTS = ("input", "output", "reference", "context")
+HEADER = ("scorer", "mean", "95 % CI", "scored", "skipped", "failed")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """The result of an evaluation: prints as a table, is a sequence of records, and keeps every step behind a number.
+    """The result of an evaluation: a sequence of records, with a summary for each scorer.
 
-    records: one for each sample and scorer, samples in the order of the data set; very many are read back from a file.
-    summary: one line a scorer, with mean, interval and the three counts. resumed: how many of them were
-    already there from an earlier, unfinished run of the same plan. stop_reason: why the run ended before its end, if it
-    did. warnings: the trouble that it met on its way, and how often. dataset: the samples, where they are at hand; they may be
-    read from a file each time. batches: those that it waits for, by the provider's names. judge_stats: what each judge
-    made of judges did: what it escalated and saved, how far its members agreed.
+    Printing it shows the summary table. `run["faithfulness"].mean` is a scorer's mean, `run[0]` the first record.
     """
 
     id: str
+    """The run's identifier."""
     dataset_name: str
+    """The name of the dataset."""
     version: str
+    """The version of the dataset: a hash of its samples."""
     samples: int
+    """How many samples the dataset has."""
     judge: str
+    """The judge's identity; "none" when no scorer needs a judge."""
     judge_note: str
+    """What to know about the judge, or ""."""
     scorers: tuple[ScorerInfo, ...]
+    """The scorers, in table order."""
     records: Sequence[Record]
+    """One record for each sample and scorer, in the order of the dataset; read from a temporary file when many."""
     summary: tuple[ScorerSummary, ...]
+    """One summary per scorer: mean, confidence interval, counts, cost."""
     started: str
+    """When the run started, in UTC (ISO 8601)."""
     seconds: float
+    """Duration."""
     resumed: int = 0
+    """How many records come from an interrupted run of the same plan."""
     stop_reason: str = ""
+    """Why the run stopped early; "" when it completed."""
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Problems during the run, such as rate limiting, with their counts."""
     dataset: Iterable[Sample] | None = field(default=None, compare=False)
+    """The samples, where available; may be read from a file on each iteration."""
     batches: tuple[str, ...] = ()
+    """Provider batches the run is waiting for."""
     judge_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """For each composite judge: escalations, savings, agreement of its members."""
+    name: str = ""
+    """The run's name, or ""."""
+    tags: tuple[str, ...] = ()
+    """The run's tags."""
 
     @property
     def complete(self) -> bool:
-        """Whether every sample was scored by every scorer."""
+        """Whether every sample was processed by every scorer."""
         return not self.stop_reason
 
-    def __getitem__(self, scorer: str) -> ScorerSummary:
-        """The summary of a scorer, by its title, signature or name. Raises ConfigError for one that did not run."""
-        by_name = [line for line in self.summary if line.info.name == scorer]
+    @overload
+    def __getitem__(self, key: str) -> ScorerSummary: ...
+    @overload
+    def __getitem__(self, key: int) -> Record: ...
+    @overload
+    def __getitem__(self, key: slice) -> Sequence[Record]: ...
+    def __getitem__(self, key: str | int | slice) -> ScorerSummary | Record | Sequence[Record]:
+        """A scorer's summary, by title, signature or name; or records, by position.
+
+        Raises:
+            ConfigError: no scorer has this name, or several do.
+        """
+        if not isinstance(key, str):
+            return self.records[key]
         for line in self.summary:
-            if scorer in (self.titles[line.info.signature], line.info.signature):
+            if key in (self.titles[line.info.signature], line.info.signature):
                 return line
-        if by_name:
-            return by_name[0]
-        raise ConfigError(unknown("scorer", scorer, self.titles.values()))
+        same_name = [line for line in self.summary if line.info.name == key]
+        if len(same_name) > 1:
+            candidates = ", ".join(self.titles[line.info.signature] for line in same_name)
+            raise ConfigError(f"{len(same_name)} scorers are named {key}: {candidates}")
+        if same_name:
+            return same_name[0]
+        raise ConfigError(unknown("scorer", key, self.titles.values()))
 
     @functools.cached_property
     def titles(self) -> Mapping[str, str]:
-        """What each signature is called in tables: the scorer's name, with its parameters where two have one name."""
+        """By signature, the scorer's short title: its name, with parameters where several scorers share the name."""
         names = Counter(info.name for info in self.scorers)
         return {info.signature: info.name if names[info.name] == 1 else info.parameters for info in self.scorers}
 
@@ -87,21 +121,27 @@ class Run:
         """How many outcomes failed."""
         return sum(line.failed for line in self.summary)
 
-    def slices(self, by: By | Iterable[By], *, level: float = 0.95) -> tuple[ScorerSlices, ...]:
-        """The means of slices, and which are worse than the rest, for each scorer; see `evalstone.results.slices`.
+    def slices(self, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.95) -> tuple[ScorerSlices, ...]:
+        """The mean of each slice, and the slices that are worse than the other samples.
 
-        by: a field of the samples' metadata, a function of a sample, or several. Raises ConfigError for a field that no
-        sample has, and when the samples are not at hand.
+        Args:
+            by: a metadata field, a function of a sample, or several of them.
+            confidence: of the intervals and findings.
+
+        Raises:
+            ConfigError: no sample has the field, or the samples are not available.
         """
         from evalstone.results.slices import slices  # noqa: PLC0415 - numpy, which only slices need
 
-        return slices(self, by, level=level)
+        return slices(self, by, confidence=confidence)
 
     def metadata(self) -> dict[str, Any]:
-        """What was run, without its results: data set, judge, scorers."""
+        """What was run, without its results: dataset, judge, scorers."""
         return {
             "format": SUMMARY_FORMAT,
             "run": self.id,
+            "name": self.name,
+            "tags": list(self.tags),
             "dataset": {"name": self.dataset_name, "version": self.version, "samples": self.samples},
             "judge": {"identity": self.judge, "note": self.judge_note},
             "started": self.started,
@@ -114,20 +154,26 @@ class Run:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The run as it stands in `summary.json`."""
+        """The run as stored in `summary.json`."""
         return {**self.metadata(), "cost": self.cost, "scorers": [line.to_dict() for line in self.summary]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], records: Sequence[Record]) -> Run:
-        """A run read back from `summary.json` and its records. Raises ConfigError for another format."""
+        """A run from its `summary.json` and its records; summaries are computed again from the records.
+
+        Raises:
+            ConfigError: the data has another format.
+        """
         if data.get("format") != SUMMARY_FORMAT:
             raise ConfigError(f"summary format {data.get('format')!r} is not {SUMMARY_FORMAT}")
-        scorers = tuple(ScorerInfo(*(s[k] for k in _CARD)) for s in data["scorers"])
+        names = [item.name for item in dataclasses.fields(ScorerInfo)]
+        scorers = tuple(ScorerInfo(*(entry[name] for name in names)) for entry in data["scorers"])
+        samples = data["dataset"]["samples"]
         return cls(
             id=data["run"],
             dataset_name=data["dataset"]["name"],
             version=data["dataset"]["version"],
-            samples=data["dataset"]["samples"],
+            samples=samples,
             judge=data["judge"]["identity"],
             judge_note=data["judge"]["note"],
             scorers=scorers,
@@ -136,49 +182,90 @@ class Run:
             started=data["started"],
             seconds=data["seconds"],
             resumed=data["resumed"],
-            stop_reason=data.get("ended", ""),
+            stop_reason=data.get("ended", "") or ("" if len(records) == samples * len(scorers) else "unfinished"),
             warnings=data.get("met", {}),
             judge_stats=data.get("judging", {}),
+            name=data.get("name", ""),
+            tags=tuple(data.get("tags", ())),
         )
 
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """The records as dictionaries, as in `records.jsonl`."""
-        return [record.to_dict() for record in self.records]
+    def to_dicts(self, *, wide: bool = False) -> list[dict[str, Any]]:
+        """The records as dictionaries, as in `records.jsonl`.
 
-    def to_pandas(self) -> Any:
-        """The records as a pandas DataFrame. Raises MissingDependency when pandas is not installed."""
+        Args:
+            wide: one row per sample instead: its id, its texts where available, and a column with each scorer's
+                value (None where it has no score).
+        """
+        if not wide:
+            return [record.to_dict() for record in self.records]
+        texts = {sample.id: {name: getattr(sample, name) for name in TEXTS} for sample in self.dataset or ()}
+        rows: dict[str, dict[str, Any]] = {}
+        columns = {signature: title if title not in TEXTS else signature for signature, title in self.titles.items()}
+        for record in self.records:
+            row = rows.get(record.sample)
+            if row is None:
+                row = rows[record.sample] = {"sample": record.sample, **texts.get(record.sample, {})}
+                row.update(dict.fromkeys(columns.values()))
+            row[columns[record.scorer]] = record.value
+        return list(rows.values())
+
+    def to_pandas(self, *, wide: bool = False) -> Any:
+        """The records as a pandas DataFrame; `wide` as for `to_dicts`.
+
+        Raises:
+            MissingDependency: pandas is not installed.
+        """
         try:
             import pandas  # noqa: PLC0415 # pyright: ignore
         except ImportError:
             raise MissingDependency("pandas", "pandas") from None
-        table: Any = pandas
-        return table.DataFrame(self.to_dicts())
+        library: Any = pandas
+        return library.DataFrame(self.to_dicts(wide=wide))
 
-    def to_polars(self) -> Any:
-        """The records as a polars DataFrame. Raises MissingDependency when polars is not installed."""
+    def to_polars(self, *, wide: bool = False) -> Any:
+        """The records as a polars DataFrame, without judge calls and evidence; `wide` as for `to_dicts`.
+
+        Raises:
+            MissingDependency: polars is not installed.
+        """
         try:
             import polars  # noqa: PLC0415 # pyright: ignore
         except ImportError:
             raise MissingDependency("polars", "polars") from None
-        table: Any = polars
-        rows = [{k: v for k, v in row.items() if k not in ("steps", "evidence", "error")} for row in self.to_dicts()]
-        return table.DataFrame(rows, infer_schema_length=None)
+        library: Any = polars
+        nested = () if wide else ("steps", "evidence", "error")
+        rows = [{name: value for name, value in row.items() if name not in nested} for row in self.to_dicts(wide=wide)]
+        return library.DataFrame(rows, infer_schema_length=None)
+
+    @property
+    def title(self) -> str:
+        """Dataset, number of samples and judge in one line."""
+        judge = "no judge needed" if self.judge == "none" else f"judge {self.judge}"
+        return f"{self.dataset_name}: {count(self.samples, 'sample')} · {judge}"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [(self.titles[line.info.signature], *numbers(line)) for line in self.summary]
 
     def __str__(self) -> str:
-        lines = [f"{self.dataset_name}: {self.samples} samples, judged by {self.judge}", ""]
-        rows = [("scorer", "mean", "95 % interval", "scored", "skipped", "failed")]
-        rows += [(self.titles[line.info.signature], *numbers(line)) for line in self.summary]
-        widths = [max(len(row[column]) for row in rows) for column in range(6)]
+        rows = [HEADER, *self._rows()]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
+        lines = [self.title, ""]
         for row in rows:
             cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
             lines.append("  ".join(cells).rstrip())
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """The summary table for notebooks."""
+
+        def row(tag: str, cells: Iterable[str]) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        body = "".join(row("td", cells) for cells in self._rows())
+        return f"<p>{html.escape(self.title)}</p><table><thead>{row('th', HEADER)}</thead><tbody>{body}</tbody></table>"
+
     def __repr__(self) -> str:
         return f"<Run {self.id}: {len(self.records)} records of {len(self.scorers)} scorers>"
-
-
-_CARD = ("name", "signature", "scale", "lower_is_better")
 
 
 def numbers(line: ScorerSummary) -> tuple[str, str, str, str, str]:
@@ -191,3 +278,47 @@ def numbers(line: ScorerSummary) -> tuple[str, str, str, str, str]:
     else:
         spread = f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
     return mean, spread, str(line.scored), str(line.skipped), str(line.failed)
+
+
+class _OfScorer(Protocol):
+    @property
+    def info(self) -> ScorerInfo: ...
+
+
+_Item = TypeVar("_Item", bound=_OfScorer)
+
+
+def find_scorer(items: Iterable[_Item], run: Run, scorer: str) -> _Item:
+    """The first item about a scorer of the run, by title, signature or name.
+
+    Raises:
+        ConfigError: the run has no such scorer, several, or none of the items is about it.
+    """
+    signature = run[scorer].info.signature
+    for item in items:
+        if item.info.signature == signature:
+            return item
+    raise ConfigError(f"there is no result for {scorer}: too few samples have a score")
+
+
+def scores_by_sample(run: Run, signature: str) -> tuple[Mapping[str, float], Mapping[str, str]]:
+    """A scorer's values by sample id, and the groups of the samples that have one."""
+    values: dict[str, float] = {}
+    groups: dict[str, str] = {}
+    for record in run.records:
+        if record.scorer == signature and isinstance(record.outcome, Score):
+            values[record.sample] = record.outcome.value
+            if record.group is not None:
+                groups[record.sample] = record.group
+    return values, groups
+
+
+def group_labels(samples: Mapping[str, object] | Sequence[str], groups: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The group of each sample, a unique one where it has none; None where no sample has one."""
+    return tuple(groups.get(name, f"\0{name}") for name in samples) if groups else None
+
+
+def scores_in_order(run: Run, signature: str) -> tuple[Sequence[float], tuple[str, ...] | None]:
+    """A scorer's values in the order of the run, with their groups (None where no sample has one)."""
+    values, groups = scores_by_sample(run, signature)
+    return array("d", values.values()), group_labels(values, groups)

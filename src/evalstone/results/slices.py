@@ -1,64 +1,148 @@
-"""The means of a run's slices, and the slices that are worse than the rest after correction for looking at many."""
+"""Slices: the means of a run's samples by metadata field, and the slices that are worse than the other samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from evalstone.errors import ConfigError
-from evalstone.results.run import Run
-from evalstone.results.scores import grouped, scored
-from evalstone.results.slicing import ABSENT, By, field_name, in_order, several, slice_keys
+from evalstone._core.json import to_jsonable
+from evalstone.errors import ConfigError, unknown
+from evalstone.results.run import Run, group_labels, scores_by_sample
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.intervals import Interval
-from evalstone.stats.slices import SliceFinding, slice_by, worst_slices
+from evalstone.types import Sample
+
+if TYPE_CHECKING:
+    from evalstone.stats.slices import SliceFinding
+
+SliceBy: TypeAlias = str | Callable[[Sample], Any]
+"""A metadata field (`a.b` is entry b of the object in a), or a function of a sample."""
+
+ABSENT = "(absent)"
 
 
 @dataclass(frozen=True)
 class SliceMean:
-    """The samples that share a value of a field, and their mean."""
+    """The mean over the samples that share a value of a field."""
 
     field: str
+    """The metadata field, or the name of the function."""
     key: str
+    """The value the samples share; "(absent)" for samples without the field."""
     interval: Interval
+    """The mean with its confidence interval."""
 
 
 @dataclass(frozen=True)
 class ScorerSlices:
-    """One scorer's slices. means: every slice, by field and key. findings: those with at least five samples inside and
-    outside against all other samples, the most certainly worse first; p-values are adjusted over all of them."""
+    """The slices of one scorer."""
 
     title: str
+    """The scorer's title in the run."""
     info: ScorerInfo
+    """The scorer."""
     means: tuple[SliceMean, ...]
+    """Every slice, sorted by field and key."""
     findings: tuple[SliceFinding, ...]
+    """Slices with at least five samples inside and outside, compared with all other samples, the strongest evidence of
+    being worse first. p-values are corrected over all slices of the scorer."""
 
 
-def slices(run: Run, by: By | Iterable[By], *, level: float = 0.95) -> tuple[ScorerSlices, ...]:
-    """The slices of a run by fields of the metadata, or functions of a sample; one entry a scorer with scores.
+def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.95) -> tuple[ScorerSlices, ...]:
+    """The slices of a run, for each scorer with scores.
 
-    Raises ConfigError for no field at all, a field that no sample has, and when the samples are not at hand.
+    Args:
+        run: the run; its samples must be available.
+        by: a metadata field, a function of a sample, or several of them.
+        confidence: of the intervals and findings.
+
+    Raises:
+        ConfigError: no field is given, no sample has the field, or the samples are not available.
     """
-    ways = several(by)
-    if not ways:
-        raise ConfigError("slices need a field of the metadata, or a function of a sample")
-    keys = {field_name(way): slice_keys(run, way) for way in ways}
-    made: list[ScorerSlices] = []
+    from evalstone.stats.slices import slice_by, worst_slices  # noqa: PLC0415 - numpy, which only slices need
+
+    fields = slice_fields(by)
+    if not fields:
+        raise ConfigError("slices need a metadata field, or a function of a sample")
+    keys = {field_name(field): slice_keys(run, field) for field in fields}
+    results: list[ScorerSlices] = []
     for info in run.scorers:
-        values, named = scored(run, info.signature)
-        if not values:
+        by_sample, sample_groups = scores_by_sample(run, info.signature)
+        if not by_sample:
             continue
-        found = list(values.values())
-        groups = grouped(values, named)
-        fields = {field: [by_sample.get(name, ABSENT) for name in values] for field, by_sample in keys.items()}
+        values, groups = list(by_sample.values()), group_labels(by_sample, sample_groups)
+        columns = {field: [key_of.get(sample, ABSENT) for sample in by_sample] for field, key_of in keys.items()}
         means = [
             SliceMean(field, str(part.key), part.interval)
-            for field, column in fields.items()
-            for part in slice_by(found, column, scale=info.scale, confidence=level, groups=groups)
+            for field, column in columns.items()
+            for part in slice_by(values, column, scale=info.scale, confidence=confidence, groups=groups)
         ]
-        worst = worst_slices(
-            found, fields, scale=info.scale, confidence=level, lower_is_better=info.lower_is_better, groups=groups
+        findings = worst_slices(
+            values,
+            columns,
+            scale=info.scale,
+            confidence=confidence,
+            lower_is_better=info.lower_is_better,
+            groups=groups,
         )
-        ordered = sorted(means, key=lambda part: (part.field, *in_order(part.key)))
-        made.append(ScorerSlices(run.titles[info.signature], info, tuple(ordered), worst))
-    return tuple(made)
+        means.sort(key=lambda part: (part.field, *slice_order(part.key)))
+        results.append(ScorerSlices(run.titles[info.signature], info, tuple(means), findings))
+    return tuple(results)
+
+
+def slice_fields(by: SliceBy | Iterable[SliceBy] | None) -> Sequence[SliceBy]:
+    """The fields as a list, whether one or several are given."""
+    if by is None:
+        return []
+    return [by] if isinstance(by, str) or callable(by) else list(by)
+
+
+def field_name(field: SliceBy) -> str:
+    """The name of a field or function in reports."""
+    return field if isinstance(field, str) else getattr(field, "__name__", "slice").strip("<>") or "slice"
+
+
+def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
+    """The slice of every sample, by sample id; "(absent)" for a sample without the field.
+
+    Raises:
+        ConfigError: the samples are not available, or no sample has the field.
+    """
+    if run.dataset is None:
+        raise ConfigError(
+            f"the samples of run {run.id} are not available, and slices need their metadata: read the run from a "
+            "results folder (--out), or name the dataset (--data)"
+        )
+    names: dict[str, None] = {}
+    keys: dict[str, str] = {}
+    for sample in run.dataset:
+        value = _field_value(sample, field) if isinstance(field, str) else field(sample)
+        keys[sample.id] = ABSENT if value is None else str(to_jsonable(value))
+        names.update(dict.fromkeys(map(str, sample.metadata)))
+    if isinstance(field, str) and set(keys.values()) == {ABSENT}:
+        raise ConfigError(
+            unknown("metadata field", field, names) if names else f"no sample has metadata, so none has {field!r}"
+        )
+    return keys
+
+
+def _field_value(sample: Sample, path: str) -> Any:
+    if path in sample.metadata:
+        return sample.metadata[path]
+    value: Any = sample.metadata
+    for name in path.split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            return None
+        value = cast("Mapping[str, Any]", value)[name]
+    return value
+
+
+def slice_order(key: str) -> tuple[bool, float, str]:
+    """Sort key of a slice: numbers by size and before words."""
+    try:
+        value = float(key)
+    except ValueError:
+        return True, 0.0, key
+    return (False, value, key) if math.isfinite(value) else (True, 0.0, key)

@@ -1,4 +1,4 @@
-"""What a run's records come to, a line a scorer."""
+"""Summaries of a run's records, one per scorer: mean, confidence interval, counts, cost."""
 
 from __future__ import annotations
 
@@ -9,62 +9,73 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evalstone.scorers import Scorer
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
 from evalstone.types import Failed, Outcome, Record, Score, Skipped, total_cost
 
 _FINGERPRINTS = re.compile(r"(; |\()[0-9a-f]{8}(?:, [0-9a-f]{8})*\)@\d+\Z|@\d+\Z")
-MOST_REASONS = 1000
-SHOWN_REASONS = 5
+MAX_REASONS = 1000
+TOP_REASONS = 5
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun: 1 sample, 2 samples."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True)
 class ScorerInfo:
-    """What a report needs to know of a scorer: its name, signature, scale and direction."""
+    """What results need to know about a scorer."""
 
     name: str
+    """The scorer's name, such as `faithfulness`."""
     signature: str
+    """Name, non-default parameters, prompt fingerprints and version; identifies the scorer in records."""
     scale: float
+    """Scores lie in [0, scale]."""
     lower_is_better: bool
-
-    @classmethod
-    def of(cls, scorer: Scorer) -> ScorerInfo:
-        """The info of a scorer."""
-        return cls(scorer.name, scorer.signature, scorer.scale, scorer.lower_is_better)
+    """Whether a lower score is better."""
 
     @property
     def parameters(self) -> str:
-        """The name with the changed parameters: the signature without fingerprints and version."""
-        return _FINGERPRINTS.sub(lambda found: ")" if found[1] == "; " else "", self.signature)
+        """The name with its non-default parameters: the signature without fingerprints and version."""
+        return _FINGERPRINTS.sub(lambda match: ")" if match[1] == "; " else "", self.signature)
 
 
 @dataclass(frozen=True)
 class ScorerSummary:
-    """One scorer over a run: the mean over scored samples with its interval, and what became of the others.
-
-    bounds: the lowest and the highest that the mean could be, were the missing scored too; None when none is missing.
-    """
+    """One scorer's results over a run."""
 
     info: ScorerInfo
+    """The scorer."""
     interval: Interval | None
+    """The mean over scored samples with its confidence interval; None when no sample was scored."""
     scored: int
+    """Samples with a score."""
     skipped: int
+    """Samples for which the score is undefined."""
     failed: int
+    """Samples that could not be scored because of an error."""
     questions: int
+    """Judge calls, cached ones included."""
     cached: int
+    """Judge calls answered from the ledger or shared with another scorer."""
     cost: float | None
+    """US dollars paid; None when a price is unknown."""
     reasons: tuple[tuple[str, int], ...]
+    """The most frequent reasons for skipping or failing, with their counts."""
     corrections: int = 0
+    """Repeated requests after malformed replies."""
     bounds: tuple[float, float] | None = None
+    """The lowest and highest possible mean if skipped and failed samples had scores; None when there are none."""
 
     @property
     def mean(self) -> float | None:
-        """The mean over scored samples, in [0, scale]; None when none was scored."""
+        """The mean over scored samples, in [0, scale]; None when no sample was scored."""
         return self.interval.mean if self.interval else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The summary as it stands in `summary.json`."""
+        """The summary as stored in `summary.json`."""
         interval = self.interval
         return {
             "name": self.info.name,
@@ -88,20 +99,20 @@ class ScorerSummary:
 
 def summarize(scorers: Sequence[ScorerInfo], records: Iterable[Record]) -> tuple[ScorerSummary, ...]:
     """A summary for each scorer, in the order of the scorers, in one pass over the records."""
-    tallies = {info.signature: SummaryBuilder(info) for info in scorers}
+    builders = {info.signature: SummaryBuilder(info) for info in scorers}
     for record in records:
-        tallies[record.scorer].add(record)
-    return tuple(tally.summary() for tally in tallies.values())
+        builders[record.scorer].add(record)
+    return tuple(builder.summary() for builder in builders.values())
 
 
 class SummaryBuilder:
-    """What one scorer's records come to so far; nothing of them is kept but values and counts."""
+    """Accumulates one scorer's records into a summary; keeps values and counts, not the records."""
 
     def __init__(self, info: ScorerInfo) -> None:
         self.info = info
         self.values = array("d")
         self.groups = array("q")
-        self._numbers: dict[str, int] = {}
+        self._group_numbers: dict[str, int] = {}
         self.counts: Counter[type[Outcome]] = Counter()
         self.reasons: Counter[str] = Counter()
         self.questions = 0
@@ -110,38 +121,39 @@ class SummaryBuilder:
         self.cost: float | None = 0.0
 
     def add(self, record: Record) -> None:
-        """Count a record."""
+        """Add a record of this scorer."""
         outcome = record.outcome
         self.counts[type(outcome)] += 1
         if isinstance(outcome, Score):
-            self._group(record.group)
+            self._add_group(record.group)
             self.values.append(outcome.value)
         else:
-            told = outcome.reason if isinstance(outcome, Skipped) else outcome.error
-            if told in self.reasons or len(self.reasons) < MOST_REASONS:
-                self.reasons[told] += 1
+            reason = outcome.reason if isinstance(outcome, Skipped) else outcome.error
+            if reason in self.reasons or len(self.reasons) < MAX_REASONS:
+                self.reasons[reason] += 1
         steps = [leaf for step in record.steps for leaf in step.leaves()]
         self.questions += sum(step.answer is not None or step.usage.requests > 0 for step in steps)
         self.cached += sum(step.cached for step in steps)
         self.corrections += sum(max(0, step.usage.requests - 1) for step in steps)
         self.cost = total_cost((self.cost, record.cost))
 
-    def _group(self, name: str | None) -> None:
-        """Note the group of the next value, by number; a sample without one is a group of its own, below zero.
+    def _add_group(self, name: str | None) -> None:
+        """Record the group of the next value as a number; a sample without a group gets a negative one of its own.
 
-        Nothing is kept while no sample names a group."""
-        if name is not None and not self._numbers:
+        Nothing is stored until the first sample names a group.
+        """
+        if name is not None and not self._group_numbers:
             self.groups.extend(range(-len(self.values), 0))
         if name is not None:
-            self.groups.append(self._numbers.setdefault(name, len(self._numbers)))
-        elif self._numbers:
+            self.groups.append(self._group_numbers.setdefault(name, len(self._group_numbers)))
+        elif self._group_numbers:
             self.groups.append(-len(self.values) - 1)
 
     def summary(self) -> ScorerSummary:
         """The summary of the records so far."""
         scale, missing = self.info.scale, self.counts[Skipped] + self.counts[Failed]
-        groups = self.groups if self._numbers else None
-        reach = missing_bounds(self.values, missing, 0.0, scale) if missing else None
+        groups = self.groups if self._group_numbers else None
+        limits = missing_bounds(self.values, missing, 0.0, scale) if missing else None
         return ScorerSummary(
             info=self.info,
             interval=mean_interval(self.values, low=0.0, high=scale, groups=groups),
@@ -151,7 +163,7 @@ class SummaryBuilder:
             questions=self.questions,
             cached=self.cached,
             cost=self.cost,
-            reasons=tuple(self.reasons.most_common(SHOWN_REASONS)),
+            reasons=tuple(self.reasons.most_common(TOP_REASONS)),
             corrections=self.corrections,
-            bounds=None if reach is None else (reach.low, reach.high),
+            bounds=None if limits is None else (limits.low, limits.high),
         )

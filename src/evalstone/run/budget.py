@@ -1,4 +1,4 @@
-"""What may end a run before its end: a request to stop, a budget that is spent."""
+"""What may end a run early: a stop signal, and a budget in US dollars."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from evalstone.ledger.rows import StoredAnswer
 from evalstone.questions.base import BYTES_A_TOKEN, Question
 from evalstone.types import Record, Usage
 
-LONGER_OUTPUT = 3
+OUTPUT_MARGIN = 3
+"""A reservation assumes a reply so many times as long as the example."""
 
 
-class Stop:
-    """A request, from any thread, that a run start nothing more and end when what is under way is done.
+class StopSignal:
+    """A request, from any thread, that a run start nothing new and end when the calls in flight are done.
 
-    shuffled: samples are to be taken in a random order, so that those that were judged by then are a fair part.
+    Args:
+        shuffled: Process the samples in random order, so that those scored by then are a fair part of the dataset.
     """
 
     def __init__(self, *, shuffled: bool = False) -> None:
@@ -28,82 +30,94 @@ class Stop:
         self.reason = ""
 
     def request(self, reason: str) -> None:
-        """Ask for the end; the first reason counts."""
+        """Ask the run to stop. The first reason is kept."""
         if not self._event.is_set():
             self.reason = reason
             self._event.set()
 
     @property
     def requested(self) -> bool:
-        """Whether the end was asked for."""
+        """Whether the run was asked to stop."""
         return self._event.is_set()
 
 
 class Budget:
     """A ceiling in US dollars on what a run pays.
 
-    Before a question is asked its cost is reserved, estimated from its length and from an answer three times as long as
-    usual; when it is answered the reservation gives way to the cost. A judge of judges needs the price of each of its
-    members. Raises ConfigError for a limit below 0, and for a judge whose price is unknown.
+    Before a call its cost is reserved, estimated from the length of the prompt and from a reply three times as long as
+    usual. When the answer arrives, the reservation is replaced by the real cost.
+
+    Args:
+        limit: US dollars, 0 or more.
+        judge: The judge of the run; the price of every model in it must be known.
+
+    Raises:
+        ConfigError: For a limit below 0, and for a judge without a known price.
     """
 
     def __init__(self, limit: float, judge: Judge) -> None:
         if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"the budget must be 0 or more US dollars, not {limit!r}")
+        for leaf in leaves(judge):
+            if leaf.price(Usage(1, 1)) is None:
+                raise ConfigError(
+                    f"a budget needs a price, and the price of {leaf.identity} is unknown; "
+                    "set it on the judge as prices = [input, output]"
+                )
         self.limit = limit
         self.spent = 0.0
         self.reserved = 0.0
-        self._judge = judge
-        self._since = math.inf
+        self._started = math.inf
         self._counted: set[tuple[str, str]] = set()
-        _check_prices(judge)
 
-    def reserve(self, question: Question[Any], judge: Judge | None = None) -> float | None:
-        """Reserve the cost of a question to the run's judge or to one of its members; None when it does not fit."""
-        asked = self._judge if judge is None else judge
-        amount = 0.0
-        if asked.costly:
-            size = size_of(question)
-            amount = asked.price_of(Usage(size.input, size.output * LONGER_OUTPUT)) or 0.0
+    def reserve(self, question: Question[Any], judge: Judge) -> float | None:
+        """Reserve the cost of a call; None when it does not fit into what is left."""
+        amount = call_price(question, judge) or 0.0
         if self.spent + self.reserved + amount > self.limit:
             return None
         self.reserved += amount
         return amount
 
-    def goes_on(self, since: float) -> None:
-        """The run began earlier, at this time in seconds since 1970; what it paid by then is told by the next two."""
-        self._since = since
-
-    def recorded(self, record: Record) -> None:
-        """Count what an outcome took that the run had before it was stopped."""
-        self.settle(0.0, record.cost)
-        steps = (leaf for step in record.steps for leaf in step.leaves())
-        self._counted.update((step.fingerprint, step.judge) for step in steps if not step.cached)
-
-    def cached(self, answer: StoredAnswer) -> None:
-        """Count what a stored answer took, if it came since the run began and is behind none of its outcomes: the run
-        was stopped after it was paid for. So is, at worst, one that another run paid for in the meantime."""
-        name = (answer.question, answer.judge)
-        if answer.written >= self._since and name not in self._counted:
-            self._counted.add(name)
-            self.settle(0.0, answer.cost)
-
     def settle(self, reserved: float, paid: float | None) -> None:
-        """Put what was paid in the place of a reservation; the reservation stands where the price is not known."""
+        """Replace a reservation by what was paid; the reservation stands where the price is unknown."""
         self.reserved -= reserved
         self.spent += reserved if paid is None else paid
 
+    def resume(self, started: float) -> None:
+        """Continue the budget of a run that began at this time, in seconds since 1970.
 
-def _check_prices(judge: Judge) -> None:
-    for leaf in leaves(judge):
-        if leaf.price_of(Usage(1, 1)) is None:
-            told = f"a budget needs a price, and that of {leaf.identity} is unknown"
-            raise ConfigError(f"{told}; give it to the judge as price = [input, output]")
+        What it had paid by then is restored from its records and from the answers that belong to none of them.
+        """
+        self._started = started
+
+    def restore_record(self, record: Record) -> None:
+        """Count the cost of a record written before the run was interrupted."""
+        self.settle(0.0, record.cost)
+        calls = (leaf for call in record.steps for leaf in call.leaves())
+        self._counted.update((call.fingerprint, call.judge) for call in calls if not call.cached)
+
+    def restore_answer(self, answer: StoredAnswer) -> None:
+        """Count the cost of a stored answer that was paid for since the run began and belongs to none of its records.
+
+        At worst this counts an answer that another run paid for in the meantime.
+        """
+        key = (answer.question, answer.judge)
+        if answer.written >= self._started and key not in self._counted:
+            self._counted.add(key)
+            self.settle(0.0, answer.cost)
 
 
-def size_of(question: Question[Any]) -> Usage:
-    """About how many tokens a question takes, and an answer of usual length to it: four bytes to a token."""
+def call_price(question: Question[Any], judge: Judge) -> float | None:
+    """The most that a call is expected to cost, in US dollars; None when the price is unknown."""
+    if not judge.cacheable:
+        return 0.0
+    usage = estimated_usage(question)
+    return judge.price(Usage(usage.input, usage.output * OUTPUT_MARGIN))
+
+
+def estimated_usage(question: Question[Any]) -> Usage:
+    """The tokens of a question and of a reply of usual length, estimated at four bytes a token."""
     system, user = question.render()
-    schema = json.dumps(question.wanted or {})
-    asked = len(system.encode()) + len(user.encode()) + len(schema)
-    return Usage(asked // BYTES_A_TOKEN, len(json.dumps(question.example())) // BYTES_A_TOKEN, 0, 1)
+    schema = json.dumps(question.json_schema or {})
+    prompt = len(system.encode()) + len(user.encode()) + len(schema)
+    return Usage(prompt // BYTES_A_TOKEN, len(json.dumps(question.example())) // BYTES_A_TOKEN, 0, 1)

@@ -1,29 +1,31 @@
-"""What a run would ask and cost, worked out without asking.
+"""Dry run: what a run would ask and cost, worked out without asking.
 
-The scorers run for real; a stand-in answers. Where the lexical judge can answer a question its answer is taken, else
-an example of typical length. Tokens are estimated from bytes, four to a token.
+The scorers run for real, with stand-in answers: the lexical judge's where it can answer a question, otherwise an example
+of usual length. Tokens are estimated at four bytes each.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evalstone.errors import JudgeDeclined
-from evalstone.judges.base import Judge, NumberedFrom, leaves
+from evalstone.errors import JudgeDeclined, JudgeError
+from evalstone.judges.base import Judge, leaves
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.logging import Wrapped
 from evalstone.ledger.location import is_there
 from evalstone.ledger.rows import Key
 from evalstone.questions.base import Answer, Question
-from evalstone.run.budget import size_of
+from evalstone.run.budget import estimated_usage
 from evalstone.run.plan import Plan
-from evalstone.run.session import read_stored
+from evalstone.run.runner import score_sample
+from evalstone.run.session import Flight, Session, read_stored
 from evalstone.types import Failed, Sample, Skipped, Usage, total_cost
 
 if TYPE_CHECKING:
@@ -31,35 +33,41 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
-SECONDS_A_CALL = 2.0
+SECONDS_PER_CALL = 2.0
 
 
 @dataclass
 class ScorerEstimate:
-    """What one scorer would ask: calls, those of them that the ledger or another scorer already answers, tokens."""
+    """What one scorer would ask."""
 
     name: str
     calls: int = 0
+    """Judge calls that would be made."""
     answered: int = 0
+    """Questions that the ledger answers."""
     shared: int = 0
+    """Questions that another scorer or sample asks as well."""
     skipped: int = 0
     failed: int = 0
     usage: Usage = field(default_factory=Usage)
+    """Tokens of the calls."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run would ask. cost: US dollars; None when the model's price is unknown, 0 when the judge is free."""
+    """What a run would ask and cost."""
 
     judge: str
     samples: int
     scorers: tuple[ScorerEstimate, ...]
     cost: float | None
+    """US dollars; None when a price is unknown, 0 when the judge is free."""
     kinds: Mapping[str, int]
+    """Calls by kind of question."""
 
     def seconds(self, concurrency: int) -> float:
-        """About how long the calls would take, at SECONDS_A_CALL each and so many at once."""
-        return self.calls * SECONDS_A_CALL / concurrency
+        """How long the calls would take, at SECONDS_PER_CALL each."""
+        return self.calls * SECONDS_PER_CALL / concurrency
 
     @property
     def calls(self) -> int:
@@ -68,121 +76,105 @@ class Estimate:
 
     @property
     def usage(self) -> Usage:
-        """Tokens that the calls would take."""
-        return _total(self.scorers)
+        """Tokens of the calls."""
+        return sum((scorer.usage for scorer in self.scorers), Usage())
 
 
 async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
-    """Estimate a plan. The ledger is only read, and only where it exists."""
+    """Estimate a plan. The ledger is only read, and only when it exists.
+
+    Raises:
+        ConfigError: For a plan that cannot run.
+    """
     plan.check(asking=False)
     from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy, which only a run with a ledger needs
 
-    book = Ledger(ledger) if ledger is not None and is_there(ledger) else None
+    store = Ledger(ledger) if ledger is not None and is_there(ledger) else None
     try:
-        guesses = _Guesses(plan, book)
-        lines: list[ScorerEstimate] = [ScorerEstimate(scorer.name) for scorer in plan.scorers]
+        session = _DryRunSession(plan.judge, store)
+        lines = tuple(ScorerEstimate(scorer.name) for scorer in plan.scorers)
         for sample in plan.dataset:
             for scorer, line in zip(plan.scorers, lines, strict=True):
-                await guesses.run(scorer, sample, line)
+                await session.score(scorer, sample, line)
             await asyncio.sleep(0)
     finally:
-        if book is not None:
-            book.close()
-    return Estimate(plan.judge.identity, len(plan.dataset), tuple(lines), guesses.cost(), guesses.kinds)
+        if store is not None:
+            store.close()
+    return Estimate(plan.judge.identity, len(plan.dataset), lines, session.cost(), session.kinds)
 
 
-def _total(lines: Iterable[ScorerEstimate]) -> Usage:
-    return sum((line.usage for line in lines), Usage())
+class _DryRunSession(Session):
+    """A session whose calls are counted and answered by a stand-in.
 
-
-class _Guesses:
-    """Stand-in answers, and the count of what they stand for.
-
-    A judge of judges works for real over members that are stood in for: a panel asks each of them, and a cascade asks
-    the second wherever the first one's confidence is not known beforehand, so that its figure is the most it can be.
+    A panel asks each of its members, and a cascade asks its fallback wherever the confidence of the primary is not
+    known beforehand, so that its figure is an upper bound.
     """
 
-    def __init__(self, plan: Plan, book: Ledger | None) -> None:
-        self.judge = plan.judge
-        self.book = book
-        self.lexical = LexicalJudge()
-        self.seen: dict[Key, Any] = {}
+    remembered = math.inf
+
+    def __init__(self, judge: Judge, store: Ledger | None) -> None:
+        super().__init__(judge)
         self.kinds: Counter[str] = Counter()
-        self.spent: float | None = 0.0
+        self._store = store
+        self._line = ScorerEstimate("")
+        self._cost: float | None = 0.0
 
     def cost(self) -> float | None:
-        """US dollars for all that would be asked; None when a price is unknown."""
-        prices = [judge.price_of(Usage(1, 1)) for judge in leaves(self.judge) if judge.costly]
-        return None if None in prices else self.spent
+        """US dollars for everything that would be asked; None when a price is unknown."""
+        prices = [leaf.price(Usage(1, 1)) for leaf in leaves(self.judge) if leaf.cacheable]
+        return None if None in prices else self._cost
 
-    async def run(self, scorer: Any, sample: Sample, line: ScorerEstimate) -> None:
-        try:
-            outcome = await scorer.run(_Asking(self, line), sample)
-        except JudgeDeclined as error:
-            outcome = Skipped(str(error))
-        except Exception as error:  # noqa: BLE001 - a scorer that breaks on a stand-in is counted, and tried for real later
-            outcome = Failed(str(error))
+    async def score(self, scorer: Any, sample: Sample, line: ScorerEstimate) -> None:
+        """Run one scorer on one sample, counting its calls on a line."""
+        self._line = line
+        outcome = (await score_sample(scorer, sample, self)).outcome
         line.skipped += isinstance(outcome, Skipped)
         line.failed += isinstance(outcome, Failed)
 
-    async def answer(self, question: Question[A], line: ScorerEstimate) -> A:
-        """A stand-in answer, counted to a scorer's line."""
-        if (key := Key(question.fingerprint, self.judge.identity)) in self.seen:
-            line.shared += 1
-            return self.seen[key].value
+    def known(self, key: Key) -> Answer[Any] | JudgeError | None:
+        found = super().known(key)
+        self._line.shared += found is not None and key.judge == self.identity
+        return found
 
-        return (await self._put(self.judge, question, 0, line)).value
+    async def _combine(self, flight: Flight, judge: Judge) -> Answer[Any]:
+        answer = await super()._combine(flight, _unwrapped(judge))
+        # Stand-ins always agree, which says nothing about the confidence of their judges.
+        return replace(answer, confidence=None, detail=None) if judge.cacheable else answer
 
-    async def _put(self, judge: Judge, question: Question[Any], number: int, line: ScorerEstimate) -> Answer[Any]:
-        key = Key(question.fingerprint, judge.identity, number)
-        if key not in self.seen:
-            self.seen[key] = await self._new(judge, question, number, line)
-        return self.seen[key]
-
-    async def _new(self, judge: Judge, question: Question[Any], number: int, line: ScorerEstimate) -> Answer[Any]:
-        while isinstance(judge, Wrapped):
-            judge = judge.judge  # what is only guessed is neither logged nor held back
-        if judge.members:
-
-            async def put(member: Judge, question: Question[A], number: int = 0) -> Answer[A]:
-                return await self._put(member, question, number, line)
-
-            answer = await judge.answer_through(question, NumberedFrom(number, put))
-            # Stand-ins always agree, which says nothing of how sure their judges will be.
-            return replace(answer, confidence=None, detail=None) if judge.costly else answer
-        if judge.costly and (stored := self._stored(judge, question, number)) is not None:
+    async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
+        question, line, judge = flight.question, self._line, _unwrapped(judge)
+        if judge.cacheable and (stored := self._stored(flight)) is not None:
             line.answered += 1
             return stored
-        if judge.costly or not self.judge.costly:
+        if judge.cacheable or not self.judge.cacheable:
             line.calls += 1
             self.kinds[question.kind] += 1
-        if not judge.costly:
+        if not judge.cacheable:
             return await judge.answer(question)
-        size = size_of(question)
-        line.usage += size
-        # Each by itself: some prices rise with the length of a call.
-        self.spent = total_cost((self.spent, judge.price_of(size)))
-        return Answer(value=await self._guess(question), judge=judge.identity)
+        usage = estimated_usage(question)
+        line.usage += usage
+        # Each call by itself: some prices rise with the length of a call.
+        self._cost = total_cost((self._cost, judge.price(usage)))
+        return Answer(value=await stand_in(question), judge=flight.key.judge)
 
-    def _stored(self, judge: Judge, question: Question[A], number: int) -> Answer[A] | None:
-        if self.book is None:
+    def _stored(self, flight: Flight) -> Answer[Any] | None:
+        if self._store is None:
             return None
-        found = self.book.answers(judge.identity, [question.fingerprint], number=number).get(question.fingerprint)
-        return None if found is None else read_stored(question, found)
-
-    async def _guess(self, question: Question[A]) -> A:
-        try:
-            return (await self.lexical.answer(question)).value
-        except JudgeDeclined:
-            return question.read(json.dumps(question.example()))
+        question, judge, repeat = flight.key
+        found = self._store.answers(judge, [question], repeat_index=repeat).get(question)
+        return None if found is None else read_stored(flight.question, found)
 
 
-class _Asking:
-    """The `ask` of one scorer in a dry run."""
+def _unwrapped(judge: Judge) -> Judge:
+    """The judge without its log and limits: stand-in answers are neither logged nor limited."""
+    while isinstance(judge, Wrapped):
+        judge = judge.judge
+    return judge
 
-    def __init__(self, guesses: _Guesses, line: ScorerEstimate) -> None:
-        self._guesses, self._line = guesses, line
-        self.room = guesses.judge.room
 
-    async def __call__(self, question: Question[A]) -> A:
-        return await self._guesses.answer(question, self._line)
+async def stand_in(question: Question[A]) -> A:
+    """An answer for a question that is not asked: the lexical judge's, or an example."""
+    try:
+        return (await LexicalJudge().answer(question)).value
+    except JudgeDeclined:
+        return question.parse(json.dumps(question.example()))

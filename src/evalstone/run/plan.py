@@ -5,34 +5,14 @@ from __future__ import annotations
 import functools
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
 
 from evalstone._core.json import content_hash
-from evalstone.compat.spring import (
-    AnswerCorrectness,
-    AnswerFaithfulness,
-    AnswerRelevanceGrade,
-    FactCheck,
-    RelevancyCheck,
-)
 from evalstone.datasets import Dataset
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
+from evalstone.results.summary import ScorerInfo
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
-from evalstone.scorers.checks import CHECKS
-from evalstone.scorers.parse import scorer_from
-
-ALL_SCORERS: Mapping[str, type[Scorer]] = {
-    **SCORERS,
-    AnswerCorrectness.name: AnswerCorrectness,
-    AnswerFaithfulness.name: AnswerFaithfulness,
-    AnswerRelevanceGrade.name: AnswerRelevanceGrade,
-    FactCheck.name: FactCheck,
-    RelevancyCheck.name: RelevancyCheck,
-    **CHECKS,
-}
 
 
 @dataclass(frozen=True)
@@ -65,11 +45,11 @@ class Plan:
         if not len(self.dataset):
             raise ConfigError(f"{self.dataset.name} holds no samples")
         if not self.scorers:
-            raise ConfigError(f"no scorer was named; known: {', '.join(ALL_SCORERS)}")
+            raise ConfigError(f"no scorer was named; known: {', '.join(SCORERS)}")
         counts = Counter(scorer.signature for scorer in self.scorers)
         if twice := [signature for signature, count in counts.items() if count > 1]:
             raise ConfigError(f"the scorer {twice[0]} is named twice")
-        if asking and any(scorer.asks for scorer in self.scorers):
+        if asking and any(scorer.questions for scorer in self.scorers):
             self.judge.check()
         absent = [self._absent(scorer) for scorer in self.scorers]
         if all(absent):
@@ -84,13 +64,17 @@ class Plan:
         lacking: Counter[str] = Counter()
         for sample in self.dataset:
             values = scorer.values(sample)
-            here = [name for name in scorer.needs if values[name] is None or (name == "messages" and not values[name])]
+            here = [
+                name
+                for name in scorer.required_fields
+                if values[name] is None or (name == "messages" and not values[name])
+            ]
             if not here:
                 return ""
             lacking.update(here)
-        nowhere = [name for name in scorer.needs if lacking[name] == len(self.dataset)]
+        nowhere = [name for name in scorer.required_fields if lacking[name] == len(self.dataset)]
         told = f"{' and '.join(nowhere)} is absent" if nowhere else "no sample has all of it"
-        return f"{scorer.name} needs {' and '.join(scorer.needs)}; {told}"
+        return f"{scorer.name} needs {' and '.join(scorer.required_fields)}; {told}"
 
     def _columns(self) -> str:
         if not self.dataset.ignored:
@@ -99,20 +83,6 @@ class Plan:
         return f". Columns that were not understood: {shown}; map one with --map FIELD=COLUMN"
 
 
-def scorers_from(specs: object) -> tuple[Scorer, ...]:
-    """Scorers from names, tables, scorer classes, scorers and evaluators, mixed as you like."""
-    alone = isinstance(specs, str | Mapping | Scorer | type) or not isinstance(specs, Iterable)
-    listed = [cast(object, specs)] if alone else list(cast("Iterable[object]", specs))
-    return tuple(_scorer(spec) for spec in listed)
-
-
-def _scorer(spec: Any) -> Scorer:
-    if isinstance(spec, Scorer):
-        return spec
-    if isinstance(spec, str | Mapping):
-        return scorer_from(cast("str | Mapping[str, Any]", spec), ALL_SCORERS)
-    if isinstance(spec, type) and issubclass(cast("type[Any]", spec), Scorer):
-        return cast("type[Scorer]", spec)()
-    if callable(make := getattr(spec, "as_scorer", None)):
-        return _scorer(make())
-    raise ConfigError(f"a scorer is a name, a Scorer or an Evaluator, not {type(cast(object, spec)).__name__}")
+def scorer_info(scorer: Scorer) -> ScorerInfo:
+    """What results keep of a scorer."""
+    return ScorerInfo(scorer.name, scorer.signature, scorer.scale, scorer.lower_is_better)

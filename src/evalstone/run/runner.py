@@ -1,4 +1,4 @@
-"""The local engine: works the table of samples and scorers off on one event loop."""
+"""The runner: works off the table of samples and scorers, concurrently, and keeps every record durable."""
 
 from __future__ import annotations
 
@@ -13,23 +13,30 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstone.errors import AnswerPending, BudgetExceeded, ConfigError
+from evalstone.errors import (
+    AnswerPending,
+    BudgetExceeded,
+    ConfigError,
+    EvalstoneError,
+    JudgeDeclined,
+    JudgeError,
+    LedgerError,
+    RunAborted,
+)
 from evalstone.ledger import AsyncLedger, RunRow
-from evalstone.results.judge_stats import Judging
+from evalstone.results.judge_stats import JudgeStats
 from evalstone.results.records import SpillingRecords
 from evalstone.results.run import Run
-from evalstone.results.summary import ScorerInfo, SummaryBuilder
-from evalstone.run.apply import apply
-from evalstone.run.batch.options import Batch
-from evalstone.run.budget import Budget, Stop
-from evalstone.run.plan import Plan
-from evalstone.run.session import Asker
+from evalstone.results.summary import SummaryBuilder
+from evalstone.run.batch.options import BatchOptions
+from evalstone.run.budget import Budget, StopSignal
+from evalstone.run.plan import Plan, scorer_info
+from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
-from evalstone.types import Failed, Record, Sample
+from evalstone.types import Failed, Outcome, Record, Sample, Skipped
 
 if TYPE_CHECKING:
-    from evalstone.judges.providers.batch import BatchApi
-    from evalstone.run.batch.rounds import Rounds
+    from evalstone.run.batch.runner import BatchRunner
 
 Cell = tuple[int, Sample, Scorer]
 OnRecord = Callable[[Record], None]
@@ -40,147 +47,151 @@ async def execute(
     *,
     ledger: str | Path | None = None,
     concurrency: int = 32,
-    fresh: bool = False,
+    use_cache: bool = True,
     budget: float | None = None,
-    batch: bool | Batch = False,
-    stop: Stop | None = None,
+    batch: bool | BatchOptions = False,
+    stop: StopSignal | None = None,
     on_record: OnRecord | None = None,
+    name: str = "",
+    tags: tuple[str, ...] = (),
 ) -> Run:
-    """Work a plan off and return the run.
+    """Run a plan and return its results.
 
-    ledger: where answers and records are kept; None keeps nothing. An unfinished run of the same plan is taken up: its
-    scores and skips stand, its failures are tried again. concurrency: judge calls under way at once, at most. fresh:
-    ask again what the ledger has. budget: US dollars that the run may pay, those included that it paid before it was
-    stopped; when the next question does not fit, the run ends with what it has, and samples are taken in a
-    random order so that this is a fair part of them. batch: ask through the provider's batch API; the run ends where it
-    would have to wait, unless it is told to. stop: ends the run from outside. on_record: called with each record once
-    it is durable. Raises ConfigError, LedgerError, JudgeUnavailable and BatchError; what was recorded by then stays in the
-    ledger.
+    Args:
+        plan: What to run.
+        ledger: Where answers and records are kept; None keeps nothing. An interrupted run of the same plan is resumed:
+            its scores and skips stand, its failures are tried again.
+        concurrency: The most judge calls in flight at a time.
+        use_cache: Whether answers in the ledger are used.
+        budget: US dollars that the run may cost, including what it paid before it was interrupted. When the next call
+            does not fit, the run ends with what it has. Samples are processed in random order, so that this is a fair
+            part of the dataset.
+        batch: Ask through the provider's batch API. The run ends when it would have to wait, unless told to wait.
+        stop: Ends the run from outside.
+        on_record: Called with each record once it is durable.
+        name: Of the run.
+        tags: Of the run.
+
+    Raises:
+        ConfigError: Before anything is asked, for whatever the caller can fix.
+        LedgerError, JudgeUnavailable, BatchError: The run cannot continue; its records so far stay in the ledger.
     """
     _check(concurrency, ledger, batch)
-    api = _batch_api(plan, ledger=ledger, fresh=fresh) if batch else None
-    plan.check(asking=api is None)
     async with contextlib.AsyncExitStack() as stack:
+        batches = _batches(plan, ledger=ledger, use_cache=use_cache, budget=budget, batch=batch) if batch else None
+        plan.check(asking=batches is None)
         book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
         await stack.enter_async_context(plan.judge.opened())
-        purse = None if budget is None else Budget(budget, plan.judge)
-        rounds = None
-        if api is not None and book is not None:
-            await stack.enter_async_context(api.opened())
-            rounds = _rounds(api, book, batch, budget)
-            asker: Asker = rounds.asker
+        limit = None if budget is None else Budget(budget, plan.judge)
+        if batches is not None and book is not None:
+            await batches.open(stack, book)
+            session: Session = batches.session
         else:
-            asker = Asker(plan.judge, ledger=book, concurrency=concurrency, fresh=fresh, budget=purse)
-        stack.push_async_callback(asker.close)
-        execution = _Execution(plan, asker, book, stop or Stop(), on_record)
-        execution.rounds, execution.purse = rounds, purse
+            session = Session(plan.judge, ledger=book, concurrency=concurrency, use_cache=use_cache, budget=limit)
+        stack.push_async_callback(session.close)
+        runner = _Runner(plan, session, book, stop or StopSignal(), on_record)
+        runner.batches, runner.budget = batches, limit
+        runner.name, runner.tags = name, tags
         shuffled = budget is not None or (stop is not None and stop.shuffled)
-        return await execution.run(workers=2 * concurrency, fresh=fresh, shuffled=shuffled)
+        return await runner.run(workers=2 * concurrency, resume=use_cache, shuffled=shuffled)
 
 
 def _check(concurrency: object, ledger: object, batch: object) -> None:
-    """Raise ConfigError for an argument that is not what it should be."""
+    """Raise ConfigError for an argument of the wrong type or out of range."""
     if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
         raise ConfigError(f"concurrency must be a whole number, 1 or more, not {concurrency!r}")
     if ledger is not None and not isinstance(ledger, str | Path):
         raise ConfigError(f"a ledger is a path, a URL or None, not {type(ledger).__name__}: {ledger!r}")
-    if not isinstance(batch, bool | Batch):
-        raise ConfigError(f"batch is true, false or a Batch, not {type(batch).__name__}: {batch!r}")
+    if not isinstance(batch, bool | BatchOptions):
+        raise ConfigError(f"batch is true, false or BatchOptions, not {type(batch).__name__}: {batch!r}")
 
 
-def _batch_api(plan: Plan, *, ledger: str | Path | None, fresh: bool) -> BatchApi:
-    from evalstone.run.batch.rounds import batch_api_for  # noqa: PLC0415 - SQLAlchemy and aiohttp, for batches alone
+def _batches(
+    plan: Plan, *, ledger: str | Path | None, use_cache: bool, budget: float | None, batch: bool | BatchOptions
+) -> BatchRunner:
+    from evalstone.run.batch.runner import BatchRunner  # noqa: PLC0415 - SQLAlchemy and aiohttp, for batches alone
 
-    return batch_api_for(plan.judge, ledger=ledger, fresh=fresh)
-
-
-def _rounds(api: BatchApi, book: AsyncLedger, batch: bool | Batch, budget: float | None) -> Rounds:
-    from evalstone.run.batch.collecting import BatchAsker  # noqa: PLC0415
-    from evalstone.run.batch.rounds import Rounds  # noqa: PLC0415
-
-    settings = batch if isinstance(batch, Batch) else Batch()
-    return Rounds(BatchAsker(api, book, budget=budget), settings)
+    if ledger is None:
+        raise ConfigError("batch needs a ledger: it is where a batch is remembered until its answers come")
+    if not use_cache:
+        raise ConfigError("batch reads its answers from the ledger; it cannot be combined with no_cache")
+    return BatchRunner(plan.judge, batch if isinstance(batch, BatchOptions) else BatchOptions(), budget)
 
 
-class _Execution:
-    """One execution of a plan, under way."""
+class _Runner:
+    """A plan being run."""
 
     def __init__(
         self,
         plan: Plan,
-        asker: Asker,
-        book: AsyncLedger | None,
-        stop: Stop,
+        session: Session,
+        ledger: AsyncLedger | None,
+        stop: StopSignal,
         on_record: OnRecord | None,
     ) -> None:
-        self.plan, self.asker, self.book, self.stop, self.on_record = plan, asker, book, stop, on_record
-        self.done = SpillingRecords(plan.size)
-        self.rounds: Rounds | None = None
-        self.purse: Budget | None = None
-        self.tallies = {s.signature: SummaryBuilder(ScorerInfo.of(s)) for s in plan.scorers}
-        self.judging = Judging() if plan.judge.members else None
+        self.plan, self.session, self.ledger, self.stop, self.on_record = plan, session, ledger, stop, on_record
+        self.records = SpillingRecords(plan.size)
+        self.batches: BatchRunner | None = None
+        self.budget: Budget | None = None
+        self.scorers = tuple(scorer_info(scorer) for scorer in plan.scorers)
+        self.summaries = {info.signature: SummaryBuilder(info) for info in self.scorers}
+        self.judge_stats = JudgeStats() if plan.judge.members else None
+        self.name, self.tags = "", tuple[str, ...]()
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
-    async def run(self, *, workers: int, fresh: bool, shuffled: bool) -> Run:
-        """Work off what is open. There are more workers than calls at once: one that waits for another's answer does
-        not leave a call's place empty."""
+    async def run(self, *, workers: int, resume: bool, shuffled: bool) -> Run:
+        """Process the open cells. There are more workers than calls in flight, so that a worker that waits for
+        another's answer leaves no slot empty."""
         began = time.perf_counter()
-        resumed = await self._take_up(fresh)
-        before = Counter(self.plan.judge.met())
+        resumed = await self._resume() if resume else await self._start()
+        warnings = Counter(self.plan.judge.warnings())
         count = min(workers, self.plan.size)
-        if self.rounds is not None:
-            await self.rounds.begin(self.id, self.done)
+        if self.batches is not None:
+            await self.batches.begin(self.id, self.records)
         again = True
         while again:
             cells = self._open_cells(shuffled)
-            if self.rounds is not None:
-                cells = await self.rounds.begun(cells)
-            await self._all([asyncio.ensure_future(self._worker(cells)) for _ in range(count)])
-            again = self.rounds is not None and await self.rounds.proceed(self.stop)
-        if self.rounds is not None:
-            await self.rounds.end(self.stop, complete=self.done.complete)
-        run = self._result(time.perf_counter() - began, resumed, Counter(self.plan.judge.met()) - before)
-        if self.book is not None and run.complete:
-            await self.book.finish_run(self.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict())
+            if self.batches is not None:
+                cells = await self.batches.affordable(cells)
+            await _all([asyncio.ensure_future(self._work(cells)) for _ in range(count)])
+            again = self.batches is not None and await self.batches.proceed(self.stop)
+        if self.batches is not None:
+            await self.batches.end(self.stop, complete=self.records.complete)
+        run = self._result(time.perf_counter() - began, resumed, Counter(self.plan.judge.warnings()) - warnings)
+        if self.ledger is not None and run.complete:
+            await self.ledger.finish_run(self.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict())
         return run
 
-    async def _all(self, workers: list[asyncio.Future[None]]) -> None:
-        """Wait for all workers; the first error, or being cancelled, ends them all and is raised as it is."""
-        try:
-            await asyncio.gather(*workers)
-        except BaseException:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-            raise
+    async def _start(self) -> int:
+        """Enter a new run into the ledger."""
+        if self.ledger is not None:
+            metadata = self._result(0.0, 0, {}).metadata()
+            await self.ledger.start_run(RunRow(self.id, self.plan.fingerprint, self.started, None, metadata))
+        return 0
 
-    async def _take_up(self, fresh: bool) -> int:
-        """Find the unfinished run of this plan, or enter a new one; the number of records that stand."""
-        if self.book is None:
-            return 0
-        row = None if fresh else await self.book.take_up(self.plan.fingerprint)
-        if row is None:
-            about = self._result(0.0, 0, {}).metadata()
-            await self.book.start_run(RunRow(self.id, self.plan.fingerprint, self.started, None, about))
-            return 0
+    async def _resume(self) -> int:
+        """Continue the interrupted run of this plan, if there is one; how many of its records stand."""
+        row = None if self.ledger is None else await self.ledger.resume(self.plan.fingerprint)
+        if self.ledger is None or row is None:
+            return await self._start()
         self.id, self.started = row.id, row.started
-        if self.purse is not None:
-            self.purse.goes_on(datetime.fromisoformat(row.started).timestamp())
-        # A hash for each cell, for samples may have long ids and there may be a million of them.
+        if self.budget is not None:
+            self.budget.resume(datetime.fromisoformat(row.started).timestamp())
+        # A hash for each cell: ids may be long, and there may be a million of them.
         places = {hash((sample.id, scorer.signature)): index for index, sample, scorer in self._cells()}
-        async for record in self.book.records(row.id):
-            self.asker.went_before(record)
+        async for record in self.ledger.records(row.id):
+            self.session.restore(record)
             index = places.get(hash((record.sample, record.scorer)))
             if index is not None and not isinstance(record.outcome, Failed):
-                self._note(index, record)
-        return len(self.done)
+                self._add(index, record)
+        return len(self.records)
 
-    def _note(self, index: int, record: Record) -> None:
-        self.done.put(index, record)
-        self.tallies[record.scorer].add(record)
-        if self.judging is not None:
-            self.judging.add(record)
+    def _add(self, index: int, record: Record) -> None:
+        self.records.put(index, record)
+        self.summaries[record.scorer].add(record)
+        if self.judge_stats is not None:
+            self.judge_stats.add(record)
         if self.on_record is not None:
             self.on_record(record)
 
@@ -192,52 +203,122 @@ class _Execution:
                 index += 1
 
     def _open_cells(self, shuffled: bool) -> Iterator[Cell]:
-        cells = (cell for cell in self._cells() if not self.done.has(cell[0]))
-        if not shuffled:
-            return cells
-        by_sample = [list(group) for _, group in itertools.groupby(self._cells(), key=lambda cell: cell[1])]
-        shuffled_cells = itertools.chain.from_iterable(by_sample[place] for place in self.plan.random_order())
-        return (cell for cell in shuffled_cells if not self.done.has(cell[0]))
+        cells = self._cells()
+        if shuffled:
+            by_sample = [list(group) for _, group in itertools.groupby(cells, key=lambda cell: cell[1])]
+            cells = itertools.chain.from_iterable(by_sample[place] for place in self.plan.random_order())
+        return (cell for cell in cells if not self.records.has(cell[0]))
 
-    async def _worker(self, cells: Iterator[Cell]) -> None:
+    async def _work(self, cells: Iterator[Cell]) -> None:
         for index, sample, scorer in cells:
             if self.stop.requested:
                 return
             try:
-                record = await apply(scorer, sample, self.asker)
+                record = await score_sample(scorer, sample, self.session)
             except AnswerPending:
                 continue
             except BudgetExceeded as error:
                 self.stop.request(str(error))
                 return
-            if self.rounds is not None:
-                record = self.rounds.asker.charge(record)
-            if self.book is not None:
-                await self.book.keep_record(self.id, record)
-            self._note(index, record)
-            # Code scorers and the lexical judge never wait; other tasks of the loop must come to their turn.
+            if self.batches is not None:
+                record = self.batches.session.charge(record)
+            if self.ledger is not None:
+                await self.ledger.keep_record(self.id, record)
+            self._add(index, record)
+            # Code scorers and the lexical judge never wait; let other tasks of the loop run.
             await asyncio.sleep(0)
 
-    def _result(self, seconds: float, resumed: int, met: Mapping[str, int]) -> Run:
-        summary = tuple(tally.summary() for tally in self.tallies.values())
+    def _result(self, seconds: float, resumed: int, warnings: Mapping[str, int]) -> Run:
+        summary = tuple(builder.summary() for builder in self.summaries.values())
         if corrections := sum(line.corrections for line in summary):
-            met = {**met, "replies asked for again": corrections}
+            warnings = {**warnings, "malformed replies": corrections}
+        judged = any(scorer.questions for scorer in self.plan.scorers)
         return Run(
             id=self.id,
             dataset_name=self.plan.dataset.name,
             version=self.plan.dataset.version,
             samples=len(self.plan.dataset),
-            judge=self.asker.identity if any(s.asks for s in self.plan.scorers) else "none",
-            judge_note=self.plan.judge.note if any(s.asks for s in self.plan.scorers) else "",
-            scorers=tuple(ScorerInfo.of(scorer) for scorer in self.plan.scorers),
-            records=self.done,
+            judge=self.session.identity if judged else "none",
+            judge_note=self.plan.judge.note if judged else "",
+            scorers=self.scorers,
+            records=self.records,
             summary=summary,
             started=self.started,
             seconds=seconds,
             resumed=resumed,
-            stop_reason="" if self.done.complete else self.stop.reason,
-            warnings=met,
-            judge_stats={} if self.judging is None else self.judging.told(),
+            stop_reason="" if self.records.complete else self.stop.reason,
+            warnings=warnings,
+            judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
             dataset=self.plan.dataset.samples,
-            batches=() if self.rounds is None else self.rounds.open,
+            batches=() if self.batches is None else self.batches.open_names,
+            name=self.name,
+            tags=self.tags,
         )
+
+
+async def _all(workers: list[asyncio.Future[None]]) -> None:
+    """Wait for all workers; the first error, or being cancelled, ends them all and is raised as it is."""
+    try:
+        await asyncio.gather(*workers)
+    except BaseException:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        raise
+
+
+_OF_THE_RUN = (ConfigError, LedgerError, RunAborted)
+
+
+async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Record:
+    """The record of one sample and scorer.
+
+    A question that the judge declines makes the outcome Skipped, every other error Failed. An error inside an
+    ExceptionGroup counts like the error itself.
+
+    Raises:
+        ConfigError, LedgerError, RunAborted: They concern the run and not the sample.
+    """
+    recording = Recording(session)
+    started = time.perf_counter()
+    try:
+        outcome: Outcome = await scorer.run(recording, sample)
+    except _OF_THE_RUN:
+        await recording.close()
+        raise
+    except Exception as error:  # noqa: BLE001 - a scorer's own code may raise anything, and must not end the run
+        outcome = _outcome(error)
+    await recording.close()
+    if recording.aborted is not None:
+        # The scorer's own code caught it.
+        raise recording.aborted
+    return Record(
+        sample=sample.id,
+        scorer=scorer.signature,
+        outcome=outcome,
+        steps=tuple(recording.calls),
+        seconds=time.perf_counter() - started,
+        group=sample.group,
+    )
+
+
+def _outcome(error: Exception) -> Outcome:
+    """What an error means for the sample. Raises the first one in a group that concerns the run."""
+    errors = list(_flat(error))
+    for each in errors:
+        if isinstance(each, _OF_THE_RUN):
+            raise each
+    if all(isinstance(each, JudgeDeclined) for each in errors):
+        return Skipped(str(errors[0]))
+    first = next(each for each in errors if not isinstance(each, JudgeDeclined))
+    if isinstance(first, JudgeError):
+        return Failed(str(first), first.reply)
+    return Failed(str(first) if isinstance(first, EvalstoneError) else f"{type(first).__name__}: {first}")
+
+
+def _flat(error: Exception) -> Iterator[Exception]:
+    if isinstance(error, ExceptionGroup):
+        for each in error.exceptions:  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            yield from _flat(each)  # pyright: ignore[reportUnknownArgumentType]
+    else:
+        yield error

@@ -1,7 +1,7 @@
-"""A gate that is looked at while a run goes, and ends it as soon as the answer is clear.
+"""A gate that watches a run and stops it as soon as the verdict is clear.
 
-Samples are judged in a random order, and are looked at in that order whichever is done first: one that takes long may
-not be passed over, for what takes long may well score differently. The error rates hold whenever the run stops.
+Samples are scored in random order and looked at in that order, whichever finishes first: a slow sample may not be passed
+over, because what takes long may well score differently. The error rates hold whenever the run stops.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evalstone.errors import ConfigError
-from evalstone.run.budget import Stop
+from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
 from evalstone.stats.gates import Decision, Verdict, overall
 from evalstone.stats.sequential import SequentialGate, Target
@@ -19,30 +19,35 @@ DECIDED = "the gate is decided"
 
 
 class RunGate:
-    """Watches a run: each scorer's mean is to be at least so much, at most so much where lower is better.
+    """Watches a run: the mean of each scorer must be at least its threshold, at most where lower is better.
 
-    plan: of the run. bars: scorer name to mean. stop: is requested once every bar is decided, or one has failed.
-    error: the chance of a wrong pass, and of a wrong fail, over all bars. Raises ConfigError for an impossible bar or
-    error, and for samples in groups.
+    Args:
+        plan: The plan of the run.
+        thresholds: Scorer name to mean.
+        stop: Requested once every threshold is decided, or one has failed.
+        alpha: The chance of a wrong pass, and of a wrong fail, over all thresholds.
+
+    Raises:
+        ConfigError: For an impossible threshold or alpha, and for clustered samples.
     """
 
-    def __init__(self, plan: Plan, bars: Mapping[str, float], stop: Stop, *, error: float = 0.05) -> None:
-        watched = [scorer for scorer in plan.scorers if scorer.name in bars]
+    def __init__(self, plan: Plan, thresholds: Mapping[str, float], stop: StopSignal, *, alpha: float = 0.05) -> None:
+        watched = [scorer for scorer in plan.scorers if scorer.name in thresholds]
         self._names = {scorer.signature: scorer.name for scorer in watched}
         self._gate = SequentialGate(
             [
-                Target(s.name, bars[s.name], "at_most" if s.lower_is_better else "at_least", 0.0, s.scale)
+                Target(s.name, thresholds[s.name], "at_most" if s.lower_is_better else "at_least", 0.0, s.scale)
                 for s in watched
             ],
-            alpha=error,
+            alpha=alpha,
         )
         self._stop = stop
         ids: list[str] = []
         for sample in plan.dataset:
             if sample.group is not None:
                 raise ConfigError(
-                    f"sample {sample.id!r} is in group {sample.group!r}: samples that hang together cannot be gated "
-                    "one by one; let the run end and gate it then"
+                    f"sample {sample.id!r} is in group {sample.group!r}: clustered samples cannot be gated one by one; "
+                    "gate the finished run instead"
                 )
             ids.append(sample.id)
         self._order = [ids[place] for place in plan.random_order()]
@@ -50,7 +55,7 @@ class RunGate:
         self._waiting: dict[str, dict[str, float | None]] = {}
 
     def add(self, record: Record) -> None:
-        """One more record of the run, in whatever order they come."""
+        """Add a record of the run; they may come in any order."""
         name = self._names.get(record.scorer)
         if name is None:
             return
@@ -67,10 +72,10 @@ class RunGate:
         return len(self._waiting.get(sample, ())) == len(self._names)
 
     def decisions(self) -> tuple[Decision, ...]:
-        """Where each bar stands."""
+        """The decision on each threshold so far."""
         return self._gate.decisions()
 
     @property
     def verdict(self) -> Verdict:
-        """ "fail" if any bar fails, else "inconclusive" if any is, else "pass"."""
+        """ "fail" if any threshold fails, else "inconclusive" if any is, else "pass"."""
         return overall(self.decisions())

@@ -1,4 +1,9 @@
-"""Putting a run's questions to its judge: once each, at most so many at a time, durable before they count."""
+"""The session: the only road from a scorer, a composite judge or a calibration to a judge.
+
+A call goes through, in this order: answers of this session, calls in flight, the ledger, the concurrency limit, the
+budget, the circuit breaker, the judge, the ledger. Batches and dry runs are sessions that get an answer elsewhere:
+they override `Session._obtain`.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +12,45 @@ import copy
 from collections import OrderedDict
 from typing import Any, TypeVar
 
-from evalstone.errors import EvalstoneError, JudgeError, RunAborted
-from evalstone.judges.base import Judge, NumberedFrom
+from evalstone.errors import (
+    BudgetExceeded,
+    EvalstoneError,
+    JudgeDeclined,
+    JudgeError,
+    JudgeUnavailable,
+    ProviderTimeout,
+    RunAborted,
+)
+from evalstone.judges.base import AskJudge, Judge
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.rows import Key
-from evalstone.questions.base import Answer, ContextLimits, Question, failed_step, step_of, unpaid, unpaid_step
+from evalstone.questions.base import Answer, ContextLimits, Question, cached_call, failed_call, judge_call
 from evalstone.run.budget import Budget
-from evalstone.run.calling import Caller
 from evalstone.types import NO_USAGE, JudgeCall, Record
 
 A = TypeVar("A")
 
 REMEMBERED = 4096
+FAILURE_LIMIT = 10
 
 
-class Asker:
-    """One run's way to its judge.
+class Session:
+    """One run's access to its judges: every question is asked once, and its answer is durable before it counts.
 
-    Equal questions that are asked at the same time are one call; a recent answer is given again; with a ledger, so is
-    every answer that this judge ever gave there, unless `fresh`. concurrency: calls under way at once, at most.
-    budget: what the calls may cost. A judge of judges is not called: its members are, each in this same way, and what
-    it makes of their answers is not stored, for it is made again from theirs at no cost.
+    Equal questions asked at the same time are one call, and share its failure too. A composite judge is not called
+    itself: its members are, each as an own call of the session; what it makes of their answers is not stored, because
+    it can be computed again at no cost.
+
+    Args:
+        judge: The judge that answers unless a call names another.
+        ledger: Where answers are kept and looked up.
+        concurrency: The most calls in flight at a time.
+        use_cache: Whether answers in the ledger are used.
+        budget: What the calls may cost.
     """
+
+    remembered: float = REMEMBERED
+    """How many answers and failures are remembered, beside those in the ledger."""
 
     def __init__(
         self,
@@ -36,189 +58,358 @@ class Asker:
         *,
         ledger: AsyncLedger | None = None,
         concurrency: int = 32,
-        fresh: bool = False,
+        use_cache: bool = True,
         budget: Budget | None = None,
     ) -> None:
-        self._judge = judge
-        self._budget = budget
-        self._proved: set[str] = set()
-        self._seats: dict[int, _Seat] = {}
+        self.judge = judge
         self.identity = judge.identity
-        self._ledger = ledger
-        self._fresh = fresh
-        self._gate = asyncio.Semaphore(concurrency)
-        self._flights: dict[Key, asyncio.Task[tuple[Answer[Any], bool]]] = {}
-        self._recent: OrderedDict[Key, Answer[Any]] = OrderedDict()
+        self.ledger = ledger
+        self._budget = budget
+        self._use_cache = use_cache
+        self._slots = asyncio.Semaphore(concurrency)
+        self._identities: dict[int, tuple[Judge, str]] = {}
+        self._breakers: dict[str, CircuitBreaker] = {}
+        self._known_working: set[str] = set()
+        self._inflight: dict[Key, Flight] = {}
+        self._recent: OrderedDict[Key, Answer[Any] | JudgeError] = OrderedDict()
 
     @property
-    def room(self) -> ContextLimits:
-        """What one question to the judge may hold."""
-        return self._judge.room
+    def context_limits(self) -> ContextLimits:
+        """How much one question to the judge may hold."""
+        return self.judge.context_limits
 
-    def went_before(self, record: Record) -> None:
-        """Take note of a record of the run that was made before it was stopped: what was paid is out of the budget, and
-        who answered can answer."""
+    async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> Answer[A]:
+        """The judge's answer; `cached` when this call cost nothing.
+
+        Args:
+            question: What to ask.
+            judge: Who is asked; the session's judge by default.
+            repeat: Which of several answers to the same question is wanted, from 0.
+
+        Raises:
+            JudgeError: When the judge gives no usable answer.
+            RunAborted: When the budget is spent or the judge no longer answers.
+            ConfigError: When the provider refuses the key or the model.
+            LedgerError: When the answer cannot be stored.
+        """
+        return await Recording(self).ask(question, judge, repeat)
+
+    def restore(self, record: Record) -> None:
+        """Take over a record written before the run was interrupted: its cost counts against the budget, and the
+        judges that answered are known to work."""
         if self._budget is not None:
-            self._budget.recorded(record)
-        self._proved.update(leaf.judge for step in record.steps for leaf in step.leaves() if leaf.answer is not None)
-
-    async def put(self, question: Question[A]) -> tuple[Answer[A], bool]:
-        """The answer, and whether it cost nothing because it was there already or another asked at the same time."""
-        return await self._put(self._seat(self._judge), question, 0)
-
-    async def through(self, member: Judge, question: Question[A], number: int = 0) -> Answer[A]:
-        """How the run's judge puts a question to a member: see `Put`. What cost nothing says so."""
-        answer, cached = await self._put(self._seat(member), question, number)
-        return unpaid(answer) if cached else answer
-
-    def _seat(self, judge: Judge) -> _Seat:
-        seat = self._seats.get(id(judge))
-        if seat is None:
-            caller = Caller(judge, self._budget, self._proved)
-            seat = self._seats[id(judge)] = _Seat(judge, judge.identity, self._ledger, caller)
-        return seat
-
-    async def _put(self, seat: _Seat, question: Question[A], number: int) -> tuple[Answer[A], bool]:
-        key = Key(question.fingerprint, seat.identity, number)
-        if (known := self._recent.get(key)) is not None:
-            self._recent.move_to_end(key)
-            return known, True
-        flight = self._flights.get(key)
-        if flight is not None:
-            return await _joined(flight)
-        flight = asyncio.get_running_loop().create_task(self._fly(seat, question, key))
-        flight.add_done_callback(_noted)
-        if not flight.done():  # it may be, where the loop's tasks start eagerly
-            self._flights[key] = flight
-        return await asyncio.shield(flight)
-
-    async def close(self) -> None:
-        """Give up what is under way."""
-        flights = list(self._flights.values())
-        for flight in flights:
-            flight.cancel()
-        await asyncio.gather(*flights, return_exceptions=True)
-
-    async def _fly(self, seat: _Seat, question: Question[A], key: Key) -> tuple[Answer[A], bool]:
-        try:
-            if seat.judge.members:
-                # It takes no place at the gate: its members do, and would wait for it.
-                answer = await seat.judge.answer_through(question, NumberedFrom(key.number, self.through))
-                cached = answer.cached
-            else:
-                answer, cached = await self._answer(seat, question, key)
-            self._recent[key] = answer
-            if len(self._recent) > REMEMBERED:
-                self._recent.popitem(last=False)
-            return answer, cached
-        finally:
-            self._flights.pop(key, None)
-
-    async def _answer(self, seat: _Seat, question: Question[A], key: Key) -> tuple[Answer[A], bool]:
-        if seat.ledger is None or self._fresh:
-            return await self._ask(seat, question, key)
-        found = await seat.ledger.answer_or_claim(*key)
-        if isinstance(found, StoredAnswer) and (read := read_stored(question, found)) is not None:
-            self._proved.add(key.judge)
-            if self._budget is not None:
-                self._budget.cached(found)
-            return read, True
-        try:
-            return await self._ask(seat, question, key)
-        finally:
-            seat.ledger.release(*key)
-
-    async def _ask(self, seat: _Seat, question: Question[A], key: Key) -> tuple[Answer[A], bool]:
-        # The place is kept until the answer is durable: what a kill can lose is what is under way, and no more.
-        async with self._gate:
-            if seat.ledger is not None:
-                seat.ledger.check()
-            answer = await seat.caller.call(question, key.number)
-            await self._keep(seat, question, key, answer)
-        return answer, False
-
-    async def _keep(self, seat: _Seat, question: Question[Any], key: Key, answer: Answer[Any]) -> None:
-        if seat.ledger is None or answer.reply is None:
-            return
-        await seat.ledger.keep_answer(
-            StoredAnswer(
-                question=key.question,
-                judge=key.judge,
-                number=key.number,
-                kind=question.kind,
-                reply=answer.reply,
-                usage=answer.usage,
-                cost=answer.cost,
-                seconds=answer.seconds,
-                confidence=answer.confidence,
-                alternatives=answer.alternatives,
-            )
+            self._budget.restore_record(record)
+        self._known_working.update(
+            leaf.judge for call in record.steps for leaf in call.leaves() if leaf.answer is not None
         )
 
+    async def close(self) -> None:
+        """Cancel the calls in flight."""
+        tasks = [flight.task for flight in self._inflight.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-class _Seat:
-    """One judge in a run: who it is, how it is called, and where its answers are kept, if they are worth it."""
+    def identity_of(self, judge: Judge) -> str:
+        """The judge's identity, computed once."""
+        known = self._identities.get(id(judge))
+        if known is None:
+            known = self._identities[id(judge)] = (judge, judge.identity)
+        return known[1]
 
-    def __init__(self, judge: Judge, identity: str, ledger: AsyncLedger | None, caller: Caller) -> None:
-        self.judge = judge
-        self.identity = identity
-        self.caller = caller
-        self.ledger = ledger if judge.costly else None
+    def known(self, key: Key) -> Answer[Any] | JudgeError | None:
+        """The answer or the failure that this session remembers."""
+        if (known := self._recent.get(key)) is not None:
+            self._recent.move_to_end(key)
+        return known
+
+    def flight(self, key: Key, judge: Judge, question: Question[Any]) -> tuple[Flight, bool]:
+        """The call in flight for this key, and whether it starts here."""
+        flight = self._inflight.get(key)
+        if flight is not None:
+            return flight, False
+        flight = Flight(question, key)
+        flight.task = asyncio.get_running_loop().create_task(self._fly(flight, judge))
+        flight.task.add_done_callback(_retrieve)
+        if not flight.task.done():  # it may be, where the loop starts tasks eagerly
+            self._inflight[key] = flight
+        return flight, True
+
+    async def _fly(self, flight: Flight, judge: Judge) -> Answer[Any]:
+        key = flight.key
+        try:
+            if judge.members:
+                # It takes no slot: its members do, and would wait for it.
+                answer = await self._combine(flight, judge)
+            else:
+                answer = await self._obtain(flight, judge)
+            self._remember(key, answer)
+            return answer
+        except JudgeError as error:
+            self._remember(key, error)
+            raise
+        finally:
+            self._inflight.pop(key, None)
+
+    def _remember(self, key: Key, outcome: Answer[Any] | JudgeError) -> None:
+        self._recent[key] = outcome
+        if len(self._recent) > self.remembered:
+            self._recent.popitem(last=False)
+
+    async def _combine(self, flight: Flight, judge: Judge) -> Answer[Any]:
+        """The answer of a composite judge, whose members are asked in this session."""
+        flight.sent = True
+        recording = Recording(self)
+        try:
+            return await judge.combine(flight.question, AskJudge(recording.ask_member, flight.key.repeat_index))
+        finally:
+            await recording.close()
+
+    async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
+        """The answer of a judge that answers by itself: from the ledger, or by calling it."""
+        ledger = self.ledger if judge.cacheable else None
+        if ledger is None:
+            return await self._call(flight, judge, None)
+        if not self._use_cache:
+            return await self._call(flight, judge, ledger)
+        found = await ledger.answer_or_claim(*flight.key)
+        if isinstance(found, StoredAnswer) and (answer := read_stored(flight.question, found)) is not None:
+            self._known_working.add(flight.key.judge)
+            if self._budget is not None:
+                self._budget.restore_answer(found)
+            return answer
+        try:
+            return await self._call(flight, judge, ledger)
+        finally:
+            ledger.release(*flight.key)
+
+    async def _call(self, flight: Flight, judge: Judge, ledger: AsyncLedger | None) -> Answer[Any]:
+        # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
+        async with self._slots:
+            if ledger is not None:
+                ledger.check()
+            breaker = self._breaker(flight.key.judge)
+            breaker.check()
+            reserved = self._reserve(flight.question, judge)
+            paid: float | None = None
+            flight.sent = True
+            try:
+                answer = await judge.answer(flight.question, flight.key.repeat_index)
+                paid = answer.cost
+            except JudgeError as error:
+                paid = error.cost
+                breaker.failed(error)
+                raise
+            finally:
+                if self._budget is not None:
+                    self._budget.settle(reserved, paid)
+            breaker.answered()
+            if ledger is not None and answer.reply is not None:
+                await ledger.keep_answer(stored(flight, answer))
+        return answer
+
+    def _breaker(self, judge: str) -> CircuitBreaker:
+        breaker = self._breakers.get(judge)
+        if breaker is None:
+            breaker = self._breakers[judge] = CircuitBreaker(judge, self._known_working)
+        return breaker
+
+    def _reserve(self, question: Question[Any], judge: Judge) -> float:
+        if self._budget is None:
+            return 0.0
+        reserved = self._budget.reserve(question, judge)
+        if reserved is None:
+            raise BudgetExceeded(f"the budget of ${self._budget.limit:g} is spent")
+        return reserved
 
 
-def _noted(flight: asyncio.Task[Any]) -> None:
-    # All who waited for it may have been stopped before it failed; nobody is left to whom its error is news.
-    if not flight.cancelled():
-        flight.exception()
+class Flight:
+    """A call in flight. `sent`: the judge has been asked, so that the answer will be paid for."""
+
+    __slots__ = ("key", "others", "question", "sent", "task")
+
+    def __init__(self, question: Question[Any], key: Key) -> None:
+        self.question = question
+        self.key = key
+        self.sent = False
+        self.others = 0
+        self.task: asyncio.Task[Answer[Any]]
 
 
-async def _joined(flight: asyncio.Task[tuple[Answer[Any], bool]]) -> tuple[Answer[Any], bool]:
-    """What another's question came to; its error without what it took, which is the other's."""
+class Recording:
+    """The `ask` of one scorer on one sample: it keeps every call.
+
+    Calls are structured: `close` cancels those that have not been sent, waits for those that have, and counts their
+    cost, so that no call outlives its record.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.calls: list[JudgeCall] = []
+        self.aborted: EvalstoneError | None = None
+        self._session = session
+        self._own: set[Flight] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def context_limits(self) -> ContextLimits:
+        """How much one question to the judge may hold."""
+        return self._session.context_limits
+
+    async def __call__(self, question: Question[A]) -> A:
+        return (await self.ask(question)).value
+
+    async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> Answer[A]:
+        """The answer, its call kept. Raises what `Session.ask` raises."""
+        session = self._session
+        judge = session.judge if judge is None else judge
+        key = Key(question.fingerprint, session.identity_of(judge), repeat)
+        known = session.known(key)
+        if known is not None:
+            return self._keep(question, key, known, cached=True)
+        flight, own = session.flight(key, judge, question)
+        if own:
+            self._own.add(flight)
+        else:
+            flight.others += 1
+        task = asyncio.current_task()
+        if task is not None:
+            self._tasks.add(task)
+        outcome: Answer[A] | JudgeError
+        try:
+            outcome = await asyncio.shield(flight.task)
+        except JudgeError as error:
+            outcome = error
+        except RunAborted as error:
+            self.aborted = error
+            raise
+        finally:
+            if task is not None:
+                self._tasks.discard(task)
+            if not own:
+                flight.others -= 1
+            elif flight.task.done():
+                self._own.discard(flight)
+        return self._keep(question, key, outcome, cached=not own)
+
+    async def ask_member(self, judge: Judge, question: Question[A], repeat: int) -> Answer[A]:
+        """The answer of a composite judge's member."""
+        return await self.ask(question, judge, repeat)
+
+    def _keep(self, question: Question[A], key: Key, outcome: Answer[A] | JudgeError, *, cached: bool) -> Answer[A]:
+        if isinstance(outcome, JudgeError):
+            error = unpaid_error(outcome) if cached else outcome
+            self.calls.append(failed_call(question, error, key.judge, key.repeat_index))
+            raise error
+        answer = outcome.as_cached() if cached else outcome
+        self.calls.append(judge_call(question, answer, key.repeat_index))
+        return answer
+
+    async def close(self) -> None:
+        """End what the calls' owner has left behind. Nothing is raised: only their cost is of interest."""
+        here = asyncio.current_task()
+        for task in self._tasks:
+            if task is not here:
+                task.cancel()
+        flights = {flight for flight in self._own if not flight.task.done()}
+        for flight in flights:
+            if not flight.sent and not flight.others:
+                flight.task.cancel()
+        if flights:
+            await asyncio.wait({flight.task for flight in flights})
+        for flight in self._own:
+            if flight.task.cancelled():
+                continue
+            error = flight.task.exception()
+            if error is None:
+                self.calls.append(judge_call(flight.question, flight.task.result(), flight.key.repeat_index))
+            elif isinstance(error, JudgeError):
+                self.calls.append(failed_call(flight.question, error, flight.key.judge, flight.key.repeat_index))
+        self._own.clear()
+
+
+class CircuitBreaker:
+    """Ends a run whose judge is of no use: when each of the first ten calls failed and none succeeded, or when the
+    last ten got no answer from the endpoint.
+
+    Args:
+        judge: The judge's identity.
+        known_working: Judges whose earlier answers the run uses. What is left for them may be just what they fail on,
+            so that for them only an endpoint that does not answer counts.
+    """
+
+    def __init__(self, judge: str, known_working: set[str]) -> None:
+        self._judge = judge
+        self._known_working = known_working
+        self._answered = False
+        self._failed = 0
+        self._timeouts = 0
+        self._open = ""
+
+    def check(self) -> None:
+        """Raise JudgeUnavailable once the breaker has tripped."""
+        if self._open:
+            raise JudgeUnavailable(self._open)
+
+    def answered(self) -> None:
+        """Count an answer."""
+        self._answered = True
+        self._timeouts = 0
+
+    def failed(self, error: JudgeError) -> None:
+        """Count a failure. Raises JudgeUnavailable when it is one too many."""
+        if isinstance(error, JudgeDeclined):
+            return
+        self._failed += 1
+        self._timeouts = self._timeouts + 1 if isinstance(error, ProviderTimeout) else 0
+        if self._failed >= FAILURE_LIMIT and not self._answered and self._judge not in self._known_working:
+            self._open = f"{self._judge} failed on each of the first {self._failed} questions; the last error: {error}"
+        elif self._timeouts >= FAILURE_LIMIT:
+            self._open = f"{self._judge} did not answer the last {self._timeouts} questions; the last error: {error}"
+        if self._open:
+            raise JudgeUnavailable(self._open) from error
+
+
+def stored(flight: Flight, answer: Answer[Any]) -> StoredAnswer:
+    """An answer as the ledger keeps it."""
+    return StoredAnswer(
+        question=flight.key.question,
+        judge=flight.key.judge,
+        repeat_index=flight.key.repeat_index,
+        kind=flight.question.kind,
+        reply=answer.reply or "",
+        usage=answer.usage,
+        cost=answer.cost,
+        seconds=answer.seconds,
+        confidence=answer.confidence,
+        alternatives=answer.alternatives,
+    )
+
+
+def read_stored(question: Question[A], answer: StoredAnswer) -> Answer[A] | None:
+    """A stored reply as an answer that costs nothing; None when it no longer parses, so that it is asked again."""
     try:
-        return (await asyncio.shield(flight))[0], True
-    except JudgeError as error:
-        told = copy.copy(error)
-        told.usage, told.cost, told.seconds = NO_USAGE, 0.0, 0.0
-        told.members = tuple(map(unpaid_step, error.members))
-        raise told from None
-
-
-def read_stored(question: Question[A], stored: StoredAnswer) -> Answer[A] | None:
-    """The stored reply as an answer; None when it no longer reads as one, so that it is asked again."""
-    try:
-        value = question.parse_with_probabilities(stored.reply, stored.alternatives)
+        value = question.parse_with_probabilities(answer.reply, answer.alternatives)
     except EvalstoneError:
         return None
     return Answer(
         value=value,
-        judge=stored.judge,
-        reply=stored.reply,
-        confidence=stored.confidence,
-        alternatives=stored.alternatives,
+        judge=answer.judge,
+        reply=answer.reply,
+        confidence=answer.confidence,
+        alternatives=answer.alternatives,
+        cached=True,
     )
 
 
-class Transcript:
-    """The `ask` that one scorer gets for one sample; it notes every step."""
+def unpaid_error(error: JudgeError) -> JudgeError:
+    """The failure of a call that another paid for."""
+    shared = copy.copy(error)
+    shared.usage, shared.cost, shared.seconds = NO_USAGE, 0.0, 0.0
+    shared.members = tuple(map(cached_call, error.members))
+    return shared
 
-    def __init__(self, asker: Asker) -> None:
-        self._asker = asker
-        self.steps: list[JudgeCall] = []
-        self.ended: RunAborted | None = None
 
-    @property
-    def room(self) -> ContextLimits:
-        """What one question to the run's judge may hold."""
-        return self._asker.room
-
-    async def __call__(self, question: Question[A]) -> A:
-        try:
-            answer, cached = await self._asker.put(question)
-        except JudgeError as error:
-            self.steps.append(failed_step(question, error, self._asker.identity))
-            raise
-        except RunAborted as error:
-            self.ended = error
-            raise
-        self.steps.append(step_of(question, unpaid(answer) if cached else answer))
-        return answer.value
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    # Everyone who waited may have been cancelled before it failed; then its error is news to nobody.
+    if not task.cancelled():
+        task.exception()

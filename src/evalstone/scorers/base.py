@@ -1,65 +1,101 @@
-"""What a scorer is: a frozen value with one method, whose keyword parameters name the sample fields it needs."""
+"""What a scorer is: a frozen value with one method, whose keyword parameters are the sample fields that it needs."""
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import itertools
 import json
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, ClassVar, cast
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.prompts import Prompt
 from evalstone.agents import messages
 from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
-from evalstone.questions.claims import ClaimVerdict
 from evalstone.questions.explanation import Explain
-from evalstone.questions.relevance import PassageVerdict
 from evalstone.types import SAMPLE_FIELDS, Outcome, Sample, Score, Skipped, passages
 
-FIELDS = SAMPLE_FIELDS
+T = TypeVar("T")
+
+_MARKER = re.compile(r"\A\s*(?:•|(?:[-*]|\d+[.)])(?:\s|$))\s*")
 
 
-class Described:
-    """What a scorer tells of itself: class attributes where the class is one scorer, fields where scorers are data.
+class Derived(Generic[T]):
+    """An attribute computed from the class or the instance that it is read on; a value assigned there replaces it."""
 
-    This is no dataclass, so that what is declared here is no field by itself. asks: the kinds of question. bands: from
-    which score on to read it how. definitions: by the name of each system whose formula can be taken, that formula.
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute = compute
+
+    def __get__(self, instance: object, owner: type) -> T:
+        return self.compute(owner if instance is None else instance)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A formula, as another system computes a score of the same name from the same judge answers.
+
+    Attributes:
+        formula: In words.
+        compute: As a function of the verdicts.
+        undefined: What that system returns where its formula is undefined; empty when it has no rule of its own.
     """
 
-    name: str
-    version: int = 1
-    lower_is_better: bool = False
-    asks: tuple[type[Question[Any]], ...] = ()
-    bands: tuple[tuple[float, str], ...] = ()
-    advice: str = ""
-    definitions: ClassVar[Mapping[str, str]] = {}
+    formula: str
+    compute: Callable[..., float]
+    undefined: str = ""
+
+    def __str__(self) -> str:
+        return self.formula + f" (where it is undefined: {self.undefined} there, skipped here)" * bool(self.undefined)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scorer(Described, ABC):
+class Scorer(ABC):
     """Scores one sample: asks a judge typed questions, and does plain arithmetic on the answers.
 
     A subclass is a frozen dataclass with a `name` and one method `score`, written `def` or `async def`. The keyword
-    parameters of `score` are the sample fields it needs (a default makes one optional); a first parameter `ask` is
-    given where questions are asked. A sample that lacks a needed field is Skipped before anything is asked.
+    parameters of `score` are the sample fields it needs (a default makes one optional). A first parameter `ask` is
+    passed if it is declared. A sample that lacks a needed field is Skipped before anything is asked.
 
-    scale: the score of a perfect answer; values lie in [0, scale]. explain: have the judge write the reason, in one
-    more call; otherwise it is built from the evidence. Raises ConfigError for a scale that is no positive number.
+    Attributes:
+        scale: The score of a perfect answer; scores lie in [0, scale].
+        explain: Have the judge write the reason, in one more call. Otherwise it is built from the evidence.
+
+    Raises:
+        ConfigError: For a scale that is not a positive number.
     """
 
-    unsigned: ClassVar[tuple[str, ...]] = ("name", "version")
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    """Raise it with every change that can change a score."""
+    lower_is_better: ClassVar[bool] = False
+    interpretation: ClassVar[tuple[tuple[float, str], ...]] = ()
+    """How to read a score: lower bounds on a scale of 1, highest first, and what a score from there on means."""
+    advice: ClassVar[str] = ""
+    """What to do about a bad score."""
+    definitions: ClassVar[Mapping[str, Definition]] = {}
+    """Formulas to choose from with `definition`, by the name of the system that uses each."""
+    excluded_from_signature: ClassVar[tuple[str, ...]] = ("name", "version")
+    """Parameters that the signature shows elsewhere."""
+
+    required_fields = Derived[tuple[str, ...]](lambda scorer: _required(_class_of(scorer)))
+    """The sample fields without which there is no score."""
+    questions = Derived[tuple[type[Question[Any]], ...]](lambda scorer: _questions(_class_of(scorer)))
+    """The kinds of question that `score` asks, read from its code."""
 
     scale: float = 1.0
     explain: bool = False
 
     @abstractmethod
     def score(self, *args: Any, **fields: Any) -> Score | Skipped | Awaitable[Score | Skipped]:
-        """The score of one sample, or why it has none."""
+        """Return the score of one sample, or why it has none."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -67,21 +103,10 @@ class Scorer(Described, ABC):
             _parameters(cls)
 
     def __post_init__(self) -> None:
-        scale = cast(object, self.scale)
-        if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= sys.float_info.max:
-            raise ConfigError(f"{self.name}: scale must be a positive number, not {shortened(repr(scale), 40)}")
-        if not isinstance(self.explain, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name}: explain must be True or False, not {self.explain!r}")
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The sample fields without which there is no score."""
-        return self.required()
-
-    @classmethod
-    def required(cls) -> tuple[str, ...]:
-        """The sample fields that the class's `score` needs."""
-        return tuple(name for name, optional in _parameters(cls).items() if not optional)
+        require_number(self, "scale", exclude_low=True)
+        for field in fields(self):
+            if isinstance(field.default, bool) and not isinstance(value := getattr(self, field.name), bool):
+                raise ConfigError(f"{self.name}: {field.name} must be True or False, not {value!r}")
 
     @functools.cached_property
     def signature(self) -> str:
@@ -89,30 +114,37 @@ class Scorer(Described, ABC):
 
         Two scores may be compared when their signatures are equal.
         """
-        changed = [f"{name}={brief(value)}" for name, value in self.changed()]
-        asked = [prompt.fingerprint for prompt in self._prompts()]
-        parts = [", ".join(changed)] * bool(changed) + [", ".join(asked)] * bool(asked)
-        return f"{self.name}({'; '.join(parts)})@{self.version}" if parts else f"{self.name}@{self.version}"
+        changed = ", ".join(f"{name}={brief(value)}" for name, value in self.changed_parameters())
+        fingerprints = ", ".join(prompt.fingerprint for prompt in self.prompts())
+        content = "; ".join(filter(None, (changed, fingerprints)))
+        return f"{self.name}({content})@{self.version}" if content else f"{self.name}@{self.version}"
 
-    def changed(self) -> Iterator[tuple[str, Any]]:
-        """The parameters that have another value than their default, but those in `unsigned`, which show elsewhere."""
-        yield from changed_fields(self, self.unsigned)
+    def changed_parameters(self) -> Iterator[tuple[str, Any]]:
+        """Yield each parameter that differs from its default, and is in the signature, with its value."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            default = field.default_factory() if field.default_factory is not MISSING else field.default
+            if field.name not in self.excluded_from_signature and value != default:
+                yield field.name, value
 
-    def _prompts(self) -> list[Any]:
-        kinds = (*self.asks, Explain) if self.explain else self.asks
-        return [next(f.default for f in fields(kind) if f.name == "prompt") for kind in kinds]
+    def prompts(self) -> tuple[Prompt, ...]:
+        """Return the prompts that this scorer asks with; their fingerprints are in the signature."""
+        kinds = (*self.questions, Explain) if self.explain else self.questions
+        prompts = (getattr(kind, "prompt", None) for kind in kinds)
+        return tuple(prompt for prompt in prompts if isinstance(prompt, Prompt))
 
     def values(self, sample: Sample) -> dict[str, Any]:
-        """What `score` is called with, from the sample."""
+        """Return what `score` is called with for this sample; None for an absent field."""
         return {name: getattr(sample, name) for name in _parameters(type(self))}
 
     async def run(self, ask: Ask, sample: Sample) -> Outcome:
-        """Score one sample. Errors of the judge, and of a scorer's own code, are raised."""
+        """Score one sample. Errors of the judge, and of the scorer's own code, are raised."""
         values = self.values(sample)
-        if absent := [n for n in self.needs if values[n] is None or _empty_messages(n, values[n])]:
+        absent = [n for n in self.required_fields if values[n] is None or (n == "messages" and not values[n])]
+        if absent:
             return Skipped(f"{self.name} needs {' and '.join(absent)}")
-        given = {name: value for name, value in values.items() if value is not None}
-        result = self.score(ask, **given) if _takes_ask(type(self)) else self.score(**given)
+        present = {name: value for name, value in values.items() if value is not None}
+        result = self.score(ask, **present) if _takes_ask(type(self)) else self.score(**present)
         outcome = await result if inspect.isawaitable(result) else result
         if not isinstance(outcome, Score | Skipped):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OutcomeError(f"{self.name} must return a Score or Skipped, not {type(outcome).__name__}")
@@ -120,14 +152,14 @@ class Scorer(Described, ABC):
             return replace(outcome, reason=await ask(self._explanation(outcome)))
         return outcome
 
-    def meaning(self) -> str:
-        """What is measured, in a sentence."""
+    def description(self) -> str:
+        """Say in a sentence what is measured."""
         return summary(type(self))
 
     def _explanation(self, score: Score) -> Explain:
         direction = "lower is better" if self.lower_is_better else "higher is better"
         return Explain(
-            measure=f"{self.name}: {score.value:.4g} out of {score.scale:g} ({direction}).\n{self.meaning()}",
+            measure=f"{self.name}: {score.value:.4g} out of {score.scale:g} ({direction}).\n{self.description()}",
             evidence=score.reason + "\n" + json.dumps(to_jsonable(score.evidence), ensure_ascii=False),
         )
 
@@ -137,23 +169,38 @@ def summary(kind: type[Scorer]) -> str:
     return (inspect.getdoc(kind) or "").partition("\n")[0]
 
 
+def documentation(kind: type[Scorer]) -> str:
+    """The definition of a scorer: the docstring of its module if that has its name, else of its class."""
+    module = sys.modules[kind.__module__]
+    own = module.__name__.rpartition(".")[2] == getattr(kind, "name", None)
+    return inspect.getdoc(module if own else kind) or ""
+
+
+def _class_of(scorer: Any) -> type[Scorer]:
+    return scorer if isinstance(scorer, type) else type(scorer)
+
+
+@functools.cache
+def _required(kind: type[Scorer]) -> tuple[str, ...]:
+    return tuple(name for name, optional in _parameters(kind).items() if not optional)
+
+
 @functools.cache
 def _parameters(kind: type[Scorer]) -> Mapping[str, bool]:
     """The sample fields that `score` takes, and whether each is optional. Raises ConfigError for any other name.
 
-    None are read from the signature of a class whose scorers each have their own `needs`.
+    A `score` with `**fields` takes the `required_fields` that its scorers declare.
     """
-    found: dict[str, bool] = {}
-    if kind.needs is not Scorer.needs:
-        return found
-    for position, parameter in enumerate(inspect.signature(kind.score).parameters.values()):
-        if position == 0 or (position == 1 and parameter.name == "ask"):
-            continue
-        if parameter.name not in FIELDS or parameter.kind is not parameter.KEYWORD_ONLY:
-            told = unknown("sample field", parameter.name, FIELDS)
-            raise ConfigError(f"{kind.__name__}.score: {told} (fields are keyword-only parameters)")
-        found[parameter.name] = parameter.default is not parameter.empty
-    return found
+    parameters = list(inspect.signature(kind.score).parameters.values())[1:]
+    if parameters and parameters[0].name == "ask":
+        del parameters[0]
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return {}
+    for parameter in parameters:
+        if parameter.name not in SAMPLE_FIELDS or parameter.kind is not parameter.KEYWORD_ONLY:
+            message = unknown("sample field", parameter.name, SAMPLE_FIELDS)
+            raise ConfigError(f"{kind.__name__}.score: {message} (fields are keyword-only parameters)")
+    return {parameter.name: parameter.default is not parameter.empty for parameter in parameters}
 
 
 @functools.cache
@@ -161,23 +208,59 @@ def _takes_ask(kind: type[Scorer]) -> bool:
     return "ask" in inspect.signature(kind.score).parameters
 
 
-def _empty_messages(name: str, value: object) -> bool:
-    return name == "messages" and not value
+@functools.cache
+def _questions(kind: type[Scorer]) -> tuple[type[Question[Any]], ...]:
+    return tuple(_named_questions(cast(FunctionType, kind.score), kind, ()))
 
 
-def changed_fields(owner: Any, unsigned: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """The fields of a dataclass that have another value than their default, but for those in `unsigned`."""
-    for field in fields(owner):
-        value = getattr(owner, field.name)
-        default = field.default_factory() if field.default_factory is not MISSING else field.default
-        if field.name not in unsigned and value != default:
-            yield field.name, value
+def _named_questions(
+    function: FunctionType, owner: type[Scorer], callers: tuple[FunctionType, ...]
+) -> Iterator[type[Question[Any]]]:
+    """The kinds of question that a function's code names, in order; those of a function that it calls, once each.
+
+    Calls to the scorer's methods, to functions of the same module and to functions that take `ask` are followed.
+    """
+    callers = (*callers, function)
+    scope = {**function.__globals__, **dict(_closure(function))}
+    value: object = None
+    for instruction in _instructions(function.__code__):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_DEREF"):
+            value = scope.get(instruction.argval)
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            read = getattr if isinstance(value, ModuleType) else inspect.getattr_static
+            value = read(value if isinstance(value, ModuleType) else owner, instruction.argval, None)
+        else:
+            continue
+        if isinstance(value, type) and issubclass(value, Question):
+            yield cast("type[Question[Any]]", value)
+        elif isinstance(value, FunctionType) and value not in callers and _is_followed(value, function):
+            yield from dict.fromkeys(_named_questions(value, owner, callers))
+
+
+def _is_followed(function: FunctionType, caller: FunctionType) -> bool:
+    return function.__module__ == caller.__module__ or "ask" in inspect.signature(function).parameters
+
+
+def _instructions(code: CodeType) -> Iterator[dis.Instruction]:
+    for instruction in dis.get_instructions(code):
+        if isinstance(instruction.argval, CodeType):
+            yield from _instructions(instruction.argval)
+        else:
+            yield instruction
+
+
+def _closure(function: FunctionType) -> Iterator[tuple[str, object]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # the cell is empty: the variable has no value yet
+            continue
 
 
 def brief(value: Any) -> str:
-    """A parameter's value as it stands in a signature: itself if it is short, else the hash of its content."""
+    """A parameter's value as it stands in a signature: itself if it is short, else a hash of its content."""
     if callable(value):
-        return _function(value)
+        return _function_name(value)
     if isinstance(value, float):
         return text if float(text := f"{value:g}") == value else repr(value)
     if isinstance(value, bool | int | str):
@@ -185,15 +268,15 @@ def brief(value: Any) -> str:
     return content_hash(value)[:8]
 
 
-def _function(function: Any) -> str:
-    """A function's full name; with the hash of its code where the name alone is shared, as lambdas share theirs."""
+def _function_name(function: Any) -> str:
+    """A function's full name, with a hash of its code where the name alone is ambiguous, as lambdas' names are."""
     if isinstance(function, functools.partial):
-        given = content_hash([to_jsonable(function.args), to_jsonable(function.keywords)])[:8]
-        return f"{_function(cast(Any, function).func)}#{given}"
-    kind = cast(Any, function if hasattr(function, "__qualname__") else type(function))
-    name = f"{getattr(kind, '__module__', 'builtins')}.{kind.__qualname__}"
+        arguments = content_hash([to_jsonable(function.args), to_jsonable(function.keywords)])[:8]
+        return f"{_function_name(cast(Any, function).func)}#{arguments}"
+    named = cast(Any, function if hasattr(function, "__qualname__") else type(function))
+    name = f"{getattr(named, '__module__', 'builtins')}.{named.__qualname__}"
     code = getattr(function, "__code__", None)
-    if code is None or "<" not in kind.__qualname__:
+    if code is None or "<" not in named.__qualname__:
         return name
     return f"{name}#{content_hash([code.co_code.hex(), repr(code.co_consts), code.co_names])[:8]}"
 
@@ -202,8 +285,11 @@ def _function(function: Any) -> str:
 class ContextScorer(Scorer):
     """A scorer that looks at passages.
 
-    They come from `context_from(sample)` if given, else from `context`, else from the sample, else from the results of
-    the tool calls in the sample's messages, in order.
+    Attributes:
+        context: The passages for every sample, in place of the sample's own.
+        context_from: A function of the sample that returns its passages; wins over `context`.
+
+    Without either they are the sample's `context`, else the results of the tool calls in its messages, in order.
     """
 
     context: Sequence[str] | None = None
@@ -219,48 +305,49 @@ class ContextScorer(Scorer):
         return {**super().values(sample), "context": self.passages_for(sample)}
 
     def passages_for(self, sample: Sample) -> tuple[str, ...] | None:
-        """The passages that this sample is judged by; None when there are none to be found."""
+        """Return the passages that this sample is judged by; None when it has none."""
         if self.context_from is not None:
             return passages(self.context_from(sample))
-        for given in (self.context, sample.context):
-            if given is not None:
-                return tuple(given)
-        return tool_results(sample) or None
+        for context in (self.context, sample.context):
+            if context is not None:
+                return tuple(context)
+        results = [returned.result for returned in messages.tool_results(sample.messages)]
+        return (
+            tuple(r if isinstance(r, str) else json.dumps(to_jsonable(r), ensure_ascii=False) for r in results) or None
+        )
 
 
-def tool_results(sample: Sample) -> tuple[str, ...]:
-    """What the sample's tool calls returned, in order; anything but text as JSON."""
-    results = [returned.result for returned in messages.tool_results(sample.messages)]
-    return tuple(r if isinstance(r, str) else json.dumps(to_jsonable(r), ensure_ascii=False) for r in results)
+def require_number(
+    owner: Any, *names: str, low: float = 0.0, high: float = sys.float_info.max, exclude_low: bool = False
+) -> None:
+    """Raise ConfigError for a field of a scorer, or of a dataclass in it, that is not a number from low to high."""
+    for name in names:
+        value = cast(object, getattr(owner, name))
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not low <= value <= high or (exclude_low and value == low):
+            if high == sys.float_info.max:
+                allowed = f"above {low:g}" if exclude_low else f"of at least {low:g}"
+            else:
+                allowed = f"in {'(' if exclude_low else '['}{low:g}, {high:g}]"
+            label = getattr(owner, "name", type(owner).__name__)
+            raise ConfigError(f"{label}: {name} must be a number {allowed}, not {shortened(repr(value), 40)}")
 
 
-def require_passages(scorer: ContextScorer) -> None:
-    """Raise ConfigError when a scorer that divides by the number of passages is given an empty list of them."""
-    if scorer.context is not None and not scorer.context:
-        raise ConfigError(f"{scorer.name}: context is an empty list; leave it out to take the sample's passages")
+def require_choice(scorer: Scorer, name: str, allowed: Sequence[object]) -> None:
+    """Raise ConfigError for a field whose value is not one of those allowed."""
+    value = cast(object, getattr(scorer, name))
+    if value not in allowed:
+        raise ConfigError(f"{scorer.name}: {name} must be {' or '.join(map(repr, allowed))}, not {value!r}")
 
 
-def useful_passages(verdicts: Sequence[PassageVerdict]) -> str:
-    """Which passages were useful and which were not."""
-    useful = [str(v.passage) for v in verdicts if v.useful]
-    rest = [str(v.passage) for v in verdicts if not v.useful]
-    told = f"useful: passage {', '.join(useful)}" if useful else "no passage was useful"
-    return told + (f"; not useful: {', '.join(rest)}." if useful and rest else ".")
-
-
-def fallen_claims(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Which claims fell, and on which passages; empty when none did."""
-    told = ""
-    if wrong := [v for v in verdicts if v.verdict == "contradicted"]:
-        cited = [f" (by passage {', '.join(map(str, v.passages))})" if v.passages else "" for v in wrong]
-        told += f"; contradicted: {listed([v.claim for v in wrong], notes=cited)}"
-    if absent := [v.claim for v in verdicts if v.verdict == "not_mentioned"]:
-        told += f"; in no passage: {listed(absent)}"
-    return told
+def lines_of(text: str) -> tuple[str, ...]:
+    """The lines of a checklist without their markers (`-`, `*`, `•`, `1.`, `1)`); blank lines are left out."""
+    lines = (_MARKER.sub("", line, count=1).strip() for line in text.splitlines())
+    return tuple(line for line in lines if line)
 
 
 def listed(texts: Sequence[str], limit: int = 3, *, notes: Sequence[str] = ()) -> str:
-    """Texts for a reason: quoted, the first few of them, each with its note, and how many there are beside."""
+    """Texts for a reason: the first few in quotes, each with its note, and how many more there are."""
     first = itertools.zip_longest(texts[:limit], notes[:limit], fillvalue="")
     shown = "; ".join(f"“{shortened(text)}”{note}" for text, note in first)
     return f"{shown}; and {len(texts) - limit} more" if len(texts) > limit else shown

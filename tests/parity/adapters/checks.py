@@ -8,7 +8,7 @@ from typing import Any
 
 from evalstone import checks
 from evalstone.scorers import Scorer
-from evalstone.scorers.text.units import units
+from evalstone.scorers.text import units
 from evalstone.types import Message, Sample, ToolCall
 from tests.parity.adapters.common import Adapted, Adapter, Case, sample_of
 from tests.parity.adapters.javascript import python_pattern
@@ -58,20 +58,20 @@ def matches(case: Case) -> Adapted:
     output: str = case.get("output") or ""
     if "u" not in flags:
         pattern, output = units(pattern), units(output)
-    scorer = checks.matches(pattern, ignore_case="i" in flags)
+    scorer = checks.regex(pattern, ignore_case="i" in flags)
     return scorer, sample_of(case, output=output, messages=()), []
 
 
 CHECKS: Mapping[str, Adapter] = {
-    "check-calledTool": check(checks.called_tool),
-    "check-didNotCall": check(checks.did_not_call),
-    "check-equals": check(checks.equals),
-    "check-excludes": check(checks.excludes),
-    "check-includes": check(checks.includes),
+    "check-calledTool": check(checks.tool_called),
+    "check-didNotCall": check(checks.tool_not_called),
+    "check-equals": check(checks.exact_match),
+    "check-excludes": check(checks.not_contains),
+    "check-includes": check(checks.contains),
     "check-matches": matches,
     "check-maxToolCalls": check(checks.max_tool_calls),
     "check-noToolErrors": check(checks.no_tool_errors),
     "check-similarity": check(checks.similarity),
     "check-toolOrder": check(checks.tool_order),
-    "check-usedNoTools": check(checks.used_no_tools),
+    "check-usedNoTools": check(checks.no_tool_calls),
 }

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from evalstone.scorers import Scorer
-from evalstone.scorers.text.units import WHITE
+from evalstone.scorers.text import WHITE
 from evalstone.types import Message, Sample, ToolCall
 
 Case: TypeAlias = Mapping[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from evalstone.scorers.text.units import WHITE
+from evalstone.scorers.text import WHITE
 
 LINE_ENDS = r"\n\r\u2028\u2029"
 WORD = "A-Za-z0-9_"

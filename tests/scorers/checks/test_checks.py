@@ -11,42 +11,43 @@ import pytest
 
 from evalstone import checks, evaluate
 from evalstone.errors import ConfigError
-from evalstone.run.plan import ALL_SCORERS, scorers_from
+from evalstone.scorers import SCORERS, parse_scorers
 from evalstone.scorers.base import summary
-from evalstone.scorers.checks import CHECKS, Check
-from evalstone.types import Message, Sample, Score, Skipped, ToolCall
+from evalstone.scorers.checks import Check, TextCheck
+from evalstone.types import Failed, Message, Sample, Score, Skipped, ToolCall
 from tests.fakes import outcome_of
 
 MADE: Mapping[str, tuple[Check, str]] = {
-    "called_tool": (checks.called_tool("search", times=2), "called_tool(tool='search', times=2)"),
-    "did_not_call": (checks.did_not_call("delete"), "did_not_call(tool='delete')"),
-    "equals": (checks.equals("Paris", ignore_case=False), "equals(expected='Paris', ignore_case=False)"),
-    "excludes": (checks.excludes("sorry"), "excludes(expected='sorry')"),
-    "includes": (checks.includes("Paris"), "includes(expected='Paris')"),
-    "matches": (checks.matches(r"\d+", exact=True), r"matches(pattern='\\d+', exact=True)"),
+    "tool_called": (checks.tool_called("search", times=2), "tool_called(tool='search', times=2)"),
+    "tool_not_called": (checks.tool_not_called("delete"), "tool_not_called(tool='delete')"),
+    "exact_match": (checks.exact_match("Paris", ignore_case=False), "exact_match(expected='Paris', ignore_case=False)"),
+    "not_contains": (checks.not_contains("sorry"), "not_contains(expected='sorry')"),
+    "contains": (checks.contains("Paris"), "contains(expected='Paris')"),
+    "regex": (checks.regex(r"\d+", exact=True), r"regex(pattern='\\d+', exact=True)"),
     "max_tool_calls": (checks.max_tool_calls(3), "max_tool_calls(limit=3)"),
     "no_tool_errors": (checks.no_tool_errors(), "no-tool-errors"),
     "similarity": (checks.similarity("Paris", threshold=0.5), "similarity(expected='Paris', threshold=0.5)"),
     "tool_order": (checks.tool_order(["a", "b"]), "tool_order(tools=['a', 'b'])"),
-    "used_no_tools": (checks.used_no_tools(), "used_no_tools()"),
+    "no_tool_calls": (checks.no_tool_calls(), "no_tool_calls()"),
 }
+CHECKS = {name: SCORERS[name] for name, path in SCORERS.paths.items() if path.startswith("checks.")}
 every = pytest.mark.parametrize(("check", "spelt"), MADE.values(), ids=MADE)
 
 
 def test_all_checks_are_scorers_by_name_and_tried_here():
-    assert set(MADE) == set(CHECKS) <= set(ALL_SCORERS)
+    assert set(MADE) == set(CHECKS)
     assert all(kind.name == name for name, kind in CHECKS.items())
 
 
 @every
 def test_a_check_is_written_on_the_command_line_as_it_is_in_code(check: Check, spelt: str):
-    assert scorers_from(spelt) == (check,)
+    assert parse_scorers(spelt) == (check,)
 
 
 @every
 def test_a_check_is_a_frozen_value_that_can_be_pickled(check: Check, spelt: str):
     assert pickle.loads(pickle.dumps(check)) == check
-    assert hash(check) == hash(scorers_from(spelt)[0])
+    assert hash(check) == hash(parse_scorers(spelt)[0])
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(check, dataclasses.fields(check)[-1].name, 1)
 
@@ -55,15 +56,15 @@ def test_a_check_is_a_frozen_value_that_can_be_pickled(check: Check, spelt: str)
 def test_a_check_says_what_it_is_and_asks_nothing(check: Check, spelt: str):
     assert summary(type(check)).startswith(("Whether ", "How much "))
     assert check.signature.startswith(check.name)
-    assert check.asks == ()
-    assert check.bands
+    assert check.questions == ()
+    assert check.interpretation
     assert check.advice
 
 
 @every
 def test_a_sample_without_what_a_check_needs_is_skipped(check: Check, spelt: str):
-    assert check.needs in (("output",), ("messages",))
-    assert outcome_of(check, Sample(input="x"), []) == Skipped(f"{check.name} needs {check.needs[0]}")
+    assert check.required_fields in (("output",), ("messages",))
+    assert outcome_of(check, Sample(input="x"), []) == Skipped(f"{check.name} needs {check.required_fields[0]}")
 
 
 @every
@@ -79,19 +80,39 @@ def test_a_check_gives_zero_or_its_scale(check: Check, spelt: str):
 
 
 def test_checks_that_differ_in_a_parameter_have_different_signatures():
-    assert checks.includes("a").signature == "includes(expected=a)@1"
-    assert checks.includes("a").signature != checks.includes("b").signature
+    assert checks.contains("a").signature == "contains(expected=a)@1"
+    assert checks.contains("a").signature != checks.contains("b").signature
 
 
 def test_a_check_without_its_parameter_is_refused_by_name():
-    with pytest.raises(ConfigError, match=r"includes needs expected: includes\(expected=…\)"):
-        scorers_from("includes")
+    with pytest.raises(ConfigError, match=r"not_contains needs expected: not_contains\(expected=…\)"):
+        parse_scorers("not_contains")
+
+
+@pytest.mark.parametrize("check", [checks.contains, checks.exact_match, checks.regex, checks.similarity])
+def test_without_a_constant_a_check_compares_with_each_samples_reference(check: type[TextCheck]):
+    scorer = check()
+    assert scorer.required_fields == ("output", "reference")
+    assert scorer.signature == f"{scorer.name}@1"
+    assert outcome_of(scorer, Sample(output="Oslo"), []) == Skipped(f"{scorer.name} needs reference")
+    blank = outcome_of(scorer, Sample(output="Oslo", reference=" "), [])
+    assert blank == Skipped(f"{scorer.name} needs a reference that is not blank")
+    for reference, value in (("Oslo", 1), ("Jukk", 0)):
+        outcome = outcome_of(scorer, Sample(output="Oslo", reference=reference), [])
+        assert isinstance(outcome, Score)
+        assert outcome.value == value
+
+
+def test_a_reference_that_is_not_a_regular_expression_fails_its_sample():
+    outcome = outcome_of(checks.regex(), Sample(output="Oslo", reference="("), [])
+    assert isinstance(outcome, Failed)
+    assert "the reference '(' is not a regular expression: " in outcome.error
 
 
 def test_a_run_takes_checks_beside_each_other():
     samples = [{"output": "Paris."}, {"output": "London."}]
-    run = evaluate(samples, [checks.includes("paris"), "excludes(expected='london')"], ledger=None)
-    assert [run["includes"].mean, run["excludes"].mean] == [0.5, 0.5]
+    run = evaluate(samples, [checks.contains("paris"), "not_contains(expected='london')"], ledger=None)
+    assert [run["contains"].mean, run["not_contains"].mean] == [0.5, 0.5]
 
 
 def refused(kind: str, **parameters: Any) -> str:
@@ -101,18 +122,25 @@ def refused(kind: str, **parameters: Any) -> str:
 
 
 def test_parameters_of_the_wrong_kind_are_refused():
-    assert refused("includes", expected=3) == "includes: expected must be text, not 3"
-    assert refused("equals", expected="a", ignore_case="no") == "equals: ignore_case must be True or False, not 'no'"
+    assert refused("contains", expected=3) == "contains: expected must be text, not 3"
+    assert (
+        refused("exact_match", expected="a", ignore_case="no")
+        == "exact_match: ignore_case must be True or False, not 'no'"
+    )
     assert refused("similarity", expected="a", threshold=2) == "similarity: threshold must be a number in [0, 1], not 2"
     assert "not True" in refused("similarity", expected="a", threshold=True)
     assert "not nan" in refused("similarity", expected="a", threshold=float("nan"))
-    assert refused("matches", pattern="(").startswith("matches: '(' is no regular expression: ")
-    assert refused("matches", pattern=None) == "matches: pattern must be text, not None"
-    assert refused("called_tool", tool=None) == "called_tool: tool must be text, not None"
-    assert refused("called_tool", tool="a", times=-1) == "called_tool: times must be a whole number from 0, not -1"
-    assert refused("did_not_call", tool=["a"]) == "did_not_call: tool must be text, not ['a']"
-    assert refused("max_tool_calls", limit=True) == "max_tool_calls: limit must be a whole number from 0, not True"
-    assert refused("max_tool_calls", limit=1.5) == "max_tool_calls: limit must be a whole number from 0, not 1.5"
+    assert refused("regex", pattern="(").startswith("regex: '(' is not a regular expression: ")
+    assert refused("regex", pattern=3) == "regex: pattern must be text, not 3"
+    assert refused("tool_called", tool=None) == "tool_called: tool must be text, not None"
+    assert (
+        refused("tool_called", tool="a", times=-1) == "tool_called: times must be a whole number of at least 0, not -1"
+    )
+    assert refused("tool_not_called", tool=["a"]) == "tool_not_called: tool must be text, not ['a']"
+    assert (
+        refused("max_tool_calls", limit=True) == "max_tool_calls: limit must be a whole number of at least 0, not True"
+    )
+    assert refused("max_tool_calls", limit=1.5) == "max_tool_calls: limit must be a whole number of at least 0, not 1.5"
     assert refused("tool_order", tools="search") == "tool_order: tools must be a list of names, not 'search'"
     assert refused("tool_order", tools=[1]) == "tool_order: tools must be a list of names, not [1]"
     assert refused("tool_order", tools=None) == "tool_order: tools must be a list of names, not None"

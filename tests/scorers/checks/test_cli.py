@@ -20,17 +20,17 @@ def evalstone(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def test_a_check_is_explained_by_its_own_text_and_shows_how_it_is_written(tmp_path: Path):
-    told = evalstone(tmp_path, "scorers", "includes")
+    told = evalstone(tmp_path, "scorers", "contains")
     assert told.returncode == 0, told.stderr
-    assert told.stdout.startswith("Whether the answer has a text in it.")
-    assert "includes(expected=…)@1" in told.stdout
+    assert told.stdout.startswith("Whether the answer contains a text.")
+    assert "contains@1" in told.stdout
     assert "no judge" in told.stdout
 
 
 def test_all_checks_and_scorers_in_code_are_listed_with_what_they_need(tmp_path: Path):
     lines = evalstone(tmp_path, "scorers").stdout.splitlines()
     needs = {line.split()[0]: line.split("0 to")[0].split()[1:] for line in lines if "0 to scale" in line}
-    assert needs["called_tool"] == ["messages"]
+    assert needs["tool_called"] == ["messages"]
     assert needs["rouge_l"] == ["reference,", "output"]
     assert needs["tone_consistency"] == ["output"]
 
@@ -40,18 +40,18 @@ def test_a_run_takes_checks_by_name(tmp_path: Path):
         json.dumps({"input": "Where?", "output": "In Paris.", "reference": "in Paris"}) + "\n"
     )
     done = evalstone(
-        tmp_path, "run", "data.jsonl", "-s", 'includes(expected="paris")', "-s", "rouge-l", "--out", "res", "--min",
-        "includes=1",
+        tmp_path, "run", "data.jsonl", "-s", "contains(expected=paris)", "-s", "rouge-l", "--out", "res", "--min",
+        "contains=1",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in (tmp_path / "res" / "records.jsonl").read_text().splitlines()]
     assert {record["scorer"]: record["value"] for record in records} == {
-        "includes(expected=paris)@1": 1,
+        "contains(expected=paris)@1": 1,
         "rouge_l@1": 1,
     }
 
 
 def test_a_check_without_its_parameter_says_how_it_is_written(tmp_path: Path):
-    done = evalstone(tmp_path, "score", "--scorer", "includes", "--output", "x")
+    done = evalstone(tmp_path, "score", "--scorer", "not_contains", "--output", "x")
     assert done.returncode != 0
-    assert "includes needs expected: includes(expected=…)" in " ".join(done.stderr.split())
+    assert "not_contains needs expected: not_contains(expected=…)" in " ".join(done.stderr.split())

@@ -14,41 +14,41 @@ def value(check: Check, output: str = ANSWER) -> float:
     return score_of(check, Sample(output=output), []).value
 
 
-def test_includes_looks_anywhere_and_ignores_case_unless_told_otherwise():
-    assert value(checks.includes("PARIS")) == 1
-    assert value(checks.includes("PARIS", ignore_case=False)) == 0
-    assert value(checks.includes("London")) == 0
-    assert value(checks.includes("")) == 1
+def test_contains_looks_anywhere_and_ignores_case_unless_it_counts():
+    assert value(checks.contains("PARIS")) == 1
+    assert value(checks.contains("PARIS", ignore_case=False)) == 0
+    assert value(checks.contains("London")) == 0
+    assert value(checks.contains("")) == 1
 
 
-def test_excludes_is_the_opposite_of_includes():
-    assert value(checks.excludes("paris")) == 0
-    assert value(checks.excludes("PARIS", ignore_case=False)) == 1
-    assert value(checks.excludes("")) == 0
+def test_not_contains_is_the_opposite_of_contains():
+    assert value(checks.not_contains("paris")) == 0
+    assert value(checks.not_contains("PARIS", ignore_case=False)) == 1
+    assert value(checks.not_contains("")) == 0
 
 
-def test_equals_takes_the_whole_answer_white_space_included():
-    assert value(checks.equals(ANSWER.upper())) == 1
-    assert value(checks.equals(ANSWER.upper(), ignore_case=False)) == 0
-    assert value(checks.equals(ANSWER + " ")) == 0
-    assert value(checks.equals(""), "") == 1
+def test_exact_match_takes_the_whole_answer_white_space_included():
+    assert value(checks.exact_match(ANSWER.upper())) == 1
+    assert value(checks.exact_match(ANSWER.upper(), ignore_case=False)) == 0
+    assert value(checks.exact_match(ANSWER + " ")) == 0
+    assert value(checks.exact_match(""), "") == 1
 
 
 @pytest.mark.parametrize(
     ("check", "output", "held"),
     [
-        (checks.matches("[A-Z]aris"), ANSWER, True),
-        (checks.matches("paris"), ANSWER, False),
-        (checks.matches("paris", ignore_case=True), ANSWER, True),
-        (checks.matches("Paris", exact=True), ANSWER, False),
-        (checks.matches(".*Paris.", exact=True), ANSWER, True),
-        (checks.matches("a|b", exact=True), "a", True),
-        (checks.matches("a|b", exact=True), "ac", False),
-        (checks.matches("a", exact=True), "a\n", False),
-        (checks.matches("(?s)a.b"), "a\nb", True),
+        (checks.regex("[A-Z]aris"), ANSWER, True),
+        (checks.regex("paris"), ANSWER, False),
+        (checks.regex("paris", ignore_case=True), ANSWER, True),
+        (checks.regex("Paris", exact=True), ANSWER, False),
+        (checks.regex(".*Paris.", exact=True), ANSWER, True),
+        (checks.regex("a|b", exact=True), "a", True),
+        (checks.regex("a|b", exact=True), "ac", False),
+        (checks.regex("a", exact=True), "a\n", False),
+        (checks.regex("(?s)a.b"), "a\nb", True),
     ],
 )
-def test_matches_looks_anywhere_or_at_the_whole_answer(check: Check, output: str, held: bool):
+def test_regex_looks_anywhere_or_at_the_whole_answer(check: Check, output: str, held: bool):
     assert value(check, output) == held
 
 
@@ -64,12 +64,12 @@ def test_similarity_is_a_share_of_bigrams_or_whether_it_reaches_a_threshold():
 @pytest.mark.parametrize(
     ("check", "told"),
     [
-        (checks.includes("paris"), "The answer has “paris” in it."),
-        (checks.excludes("London"), "The answer has “London” nowhere."),
-        (checks.equals("Paris"), "The answer differs from “Paris”."),
-        (checks.matches(r"\d"), r"No part of the answer matches \d."),
-        (checks.matches("P.*", exact=True), "The answer as a whole does not match P.*."),
-        (checks.similarity("Paris", threshold=0.9), "A similarity of 0.276; at least 0.9 was asked for."),
+        (checks.contains("paris"), "The answer contains “paris”."),
+        (checks.not_contains("London"), "The answer does not contain “London”."),
+        (checks.exact_match("Paris"), "The answer differs from “Paris”."),
+        (checks.regex(r"\d"), r"No part of the answer matches \d."),
+        (checks.regex("P.*", exact=True), "The answer as a whole does not match P.*."),
+        (checks.similarity("Paris", threshold=0.9), "The similarity is 0.276; the threshold is 0.9."),
     ],
 )
 def test_the_reason_says_what_was_found(check: Check, told: str):
@@ -78,8 +78,8 @@ def test_the_reason_says_what_was_found(check: Check, told: str):
 
 @pytest.mark.parametrize("text", ["paris", "PARIS", "London", "", "."])
 @pytest.mark.parametrize("ignore_case", [True, False])
-def test_of_includes_and_excludes_one_holds_and_both_say_the_same(text: str, ignore_case: bool):
-    one = score_of(checks.includes(text, ignore_case=ignore_case), Sample(output=ANSWER), [])
-    other = score_of(checks.excludes(text, ignore_case=ignore_case), Sample(output=ANSWER), [])
+def test_of_contains_and_not_contains_one_holds_and_both_say_the_same(text: str, ignore_case: bool):
+    one = score_of(checks.contains(text, ignore_case=ignore_case), Sample(output=ANSWER), [])
+    other = score_of(checks.not_contains(text, ignore_case=ignore_case), Sample(output=ANSWER), [])
     assert one.value + other.value == 1
     assert one.reason == other.reason

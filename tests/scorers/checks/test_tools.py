@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evalstone import checks
-from evalstone.scorers.checks.base import ToolCheck
-from evalstone.scorers.checks.tools import follows
+from evalstone.scorers.checks import ToolCheck, is_subsequence
 from evalstone.types import Message, Sample, ToolCall
 from tests.fakes import score_of
 
@@ -25,16 +24,16 @@ def value(check: ToolCheck, sample: Sample = SAMPLE) -> float:
 
 
 def test_calls_are_counted_whatever_became_of_them():
-    assert value(checks.called_tool("search")) == 1
-    assert value(checks.called_tool("search", times=2)) == 1
-    assert value(checks.called_tool("search", times=3)) == 0
-    assert value(checks.called_tool("write")) == 0
-    assert value(checks.called_tool("write", times=0)) == 1
+    assert value(checks.tool_called("search")) == 1
+    assert value(checks.tool_called("search", times=2)) == 1
+    assert value(checks.tool_called("search", times=3)) == 0
+    assert value(checks.tool_called("write")) == 0
+    assert value(checks.tool_called("write", times=0)) == 1
 
 
 def test_only_the_calls_of_the_assistant_count():
-    assert value(checks.did_not_call("delete")) == 1
-    assert value(checks.did_not_call("read")) == 0
+    assert value(checks.tool_not_called("delete")) == 1
+    assert value(checks.tool_not_called("read")) == 0
     assert value(checks.max_tool_calls(3)) == 1
     assert value(checks.max_tool_calls(2)) == 0
 
@@ -52,13 +51,13 @@ def test_only_the_calls_of_the_assistant_count():
 )
 def test_an_order_holds_with_other_calls_between(order: list[str], held: bool):
     assert value(checks.tool_order(order)) == held
-    assert follows(order, [call.name for call in CALLS]) is held
+    assert is_subsequence(order, [call.name for call in CALLS]) is held
 
 
 def test_no_tools_means_no_call_at_all():
-    assert value(checks.used_no_tools()) == 0
-    assert value(checks.used_no_tools(), QUIET) == 1
-    assert value(checks.did_not_call("search"), QUIET) == 1
+    assert value(checks.no_tool_calls()) == 0
+    assert value(checks.no_tool_calls(), QUIET) == 1
+    assert value(checks.tool_not_called("search"), QUIET) == 1
 
 
 @pytest.mark.parametrize(
@@ -80,27 +79,27 @@ def test_a_call_is_in_error_when_it_failed_never_returned_or_says_so(call: ToolC
 def test_the_reason_names_the_calls():
     assert score_of(checks.no_tool_errors(), SAMPLE, []).reason == "3 tool calls; failed: read, search."
     assert score_of(checks.tool_order(["write"]), SAMPLE, []).reason == (
-        "Called: search, read, search. Asked for: write."
+        "Called: search, read, search. Expected: write."
     )
-    assert score_of(checks.called_tool("search"), SAMPLE, []).reason == (
-        "'search' was called 2 times; at least 1 was asked for."
+    assert score_of(checks.tool_called("search"), SAMPLE, []).reason == (
+        "'search' was called 2 times; expected at least 1."
     )
     many = Sample(messages=[Message(role="assistant", tool_calls=[ToolCall(name=f"t{n}") for n in range(10)])])
-    assert score_of(checks.used_no_tools(), many, []).reason == ("Called: t0, t1, t2, t3, t4, t5, t6, t7 and 2 more.")
+    assert score_of(checks.no_tool_calls(), many, []).reason == ("Called: t0, t1, t2, t3, t4, t5, t6, t7 and 2 more.")
 
 
-def test_a_call_that_was_still_being_written_was_not_made():
+def test_a_call_that_was_still_being_written_does_not_count():
     half = ToolCall(name="search", state="partial")
     sample = Sample(messages=[Message(role="assistant", tool_calls=[half, ToolCall(name="read")])])
-    assert value(checks.called_tool("search"), sample) == 0
-    assert value(checks.did_not_call("search"), sample) == 1
+    assert value(checks.tool_called("search"), sample) == 0
+    assert value(checks.tool_not_called("search"), sample) == 1
     assert value(checks.tool_order(["search", "read"]), sample) == 0
     assert value(checks.max_tool_calls(1), sample) == 1
-    assert value(checks.used_no_tools(), Sample(messages=[Message(role="assistant", tool_calls=[half])])) == 1
+    assert value(checks.no_tool_calls(), Sample(messages=[Message(role="assistant", tool_calls=[half])])) == 1
 
 
 @pytest.mark.parametrize(("result", "held"), [(None, True), ({"error": "boom"}, False)])
-def test_a_half_made_call_is_an_error_only_when_its_result_says_so(result: object, held: bool):
+def test_a_partial_call_is_an_error_only_when_its_result_says_so(result: object, held: bool):
     half = ToolCall(name="search", state="partial", result=result)
     sample = Sample(messages=[Message(role="assistant", tool_calls=[half])])
     assert value(checks.no_tool_errors(), sample) == held

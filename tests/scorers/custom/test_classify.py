@@ -50,7 +50,7 @@ def test_a_reply_that_is_no_choice_fails(reply: Any) -> None:
 
 def test_the_schema_has_the_reason_first_and_the_choices() -> None:
     _, judge = record_of(TONE, SAMPLE, said("rude"))
-    schema: Any = judge.asked[0].schema()
+    schema: Any = judge.asked[0].json_schema
     assert list(schema["properties"]) == ["reason", "verdict"]
     assert schema["properties"]["verdict"]["enum"] == ["polite", "curt", "rude", "unclear"]
 
@@ -74,13 +74,13 @@ def test_material_goes_in_behind_fences_where_the_holes_are() -> None:
 
 def test_needs_follow_from_the_holes() -> None:
     scorer = LLMClassifier("{{context}} {{reference}} {{output}} {{context}}?")
-    assert scorer.needs == ("context", "reference", "output")
+    assert scorer.required_fields == ("context", "reference", "output")
     assert outcome_of(scorer, Sample(output="x"), []) == Skipped(f"{scorer.name} needs context and reference")
 
 
 def test_a_question_without_holes_shows_input_and_output_or_the_fields_that_are_named() -> None:
-    assert LLMClassifier("Polite?").needs == ("input", "output")
-    assert LLMClassifier("Polite?", fields=["reference", "output"]).needs == ("reference", "output")
+    assert LLMClassifier("Polite?").required_fields == ("input", "output")
+    assert LLMClassifier("Polite?", fields=["reference", "output"]).required_fields == ("reference", "output")
     assert (
         LLMClassifier("Is {{output}} polite?", fields=["context"]).prompt.template
         == "{{context}}\n\nIs {{output}} polite?"
@@ -106,8 +106,8 @@ def test_passages_are_found_in_tool_results_too() -> None:
     assert "It left." in judge.asked[0].render()[1]
 
 
-def test_an_unknown_hole_is_refused_when_the_scorer_is_built() -> None:
-    with pytest.raises(PromptError, match="unknown hole 'outptu'; did you mean output"):
+def test_an_unknown_placeholder_is_refused_when_the_scorer_is_built() -> None:
+    with pytest.raises(PromptError, match="unknown placeholder 'outptu'; did you mean output"):
         LLMClassifier("Is {{outptu}} polite?")
 
 
@@ -135,7 +135,7 @@ def test_single_braces_are_refused(question: str) -> None:
         ({"fields": ["answer"]}, "unknown sample field 'answer'"),
         ({"name": "my scorer"}, "letters, digits and underscores"),
         ({"name": "my-scorer"}, "letters, digits and underscores"),
-        ({"scale": 0}, "scale must be a positive number"),
+        ({"scale": 0}, "scale must be a number above 0"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], told: str) -> None:
@@ -173,7 +173,7 @@ def test_a_choice_among_words_needs_two_different_ones(choices: Any) -> None:
 def test_a_choice_is_read_whatever_the_white_space_around_it() -> None:
     question = Choose((("output", "x"),), Prompt("", "{{output}}?"), (" good ", "bad"))
     assert question.choices == ("good", "bad")
-    assert question.read('{"reason": "r", "verdict": " GOOD "}').choice == "good"
+    assert question.parse('{"reason": "r", "verdict": " GOOD "}').choice == "good"
 
 
 def test_it_is_a_value() -> None:

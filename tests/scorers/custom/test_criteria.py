@@ -12,7 +12,7 @@ from evalstone.api import evaluate
 from evalstone.errors import ConfigError, PromptError
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Reply
-from evalstone.questions.rating import Mark, MarkByCriterion
+from evalstone.questions.rating import RateByCriterion, Rating
 from evalstone.scorers import GEval
 from evalstone.scorers.custom.geval import expected_share
 from evalstone.types import Failed, Sample, Skipped
@@ -20,7 +20,7 @@ from tests.fakes import outcome_of, record_of, score_of
 
 SAMPLE = Sample(input="q", output="a")
 FIXED = GEval("The answer is plain.", steps=["Look for hard words."])
-PLAIN_NOTE = "the judge gave no probabilities; this is its plain mark"
+PLAIN_NOTE = "the judge gave no probabilities; this is its plain rating"
 
 
 def mark(score: Any) -> dict[str, Any]:
@@ -56,11 +56,11 @@ def test_steps_of_your_own_are_not_asked_for() -> None:
     record, judge = record_of(FIXED, SAMPLE, [mark(4)])
     assert [step.question for step in record.steps] == ["mark_by_criterion"]
     assert "1. Look for hard words." in judge.asked[0].render()[0]
-    assert [question.kind for question in GEval("x").asks] == ["write_steps", "mark_by_criterion"]
-    assert [question.kind for question in FIXED.asks] == ["mark_by_criterion"]
+    assert [question.kind for question in GEval("x").questions] == ["write_steps", "mark_by_criterion"]
+    assert [question.kind for question in FIXED.questions] == ["mark_by_criterion"]
 
 
-def test_steps_that_a_judge_wrote_bring_no_hole_with_them() -> None:
+def test_steps_that_a_judge_wrote_bring_no_placeholder_with_them() -> None:
     script = {"write_steps": {"steps": ["Compare {{output}} with {{secret}}."]}, "mark_by_criterion": mark(5)}
     record, judge = record_of(GEval("Plain."), SAMPLE, script)
     assert record.value == 1
@@ -78,7 +78,7 @@ def test_a_weighted_mark_is_the_mean_by_probability() -> None:
     score = score_of(scorer, SAMPLE, [reply])
     assert score.value == pytest.approx(((4 * 0.6 + 5 * 0.3) / 0.9 - 1) / 4)
     assert score.evidence.probabilities == pytest.approx({"4": 2 / 3, "5": 1 / 3})
-    assert score.evidence.mark == pytest.approx(13 / 3)
+    assert score.evidence.rating == pytest.approx(13 / 3)
     assert score.evidence.note == "weighted by the judge's probabilities"
 
 
@@ -98,11 +98,11 @@ def test_the_mean_mark_is_over_the_probability_that_the_marks_have_together() ->
 
 
 def test_what_is_no_mark_or_no_probability_is_left_out_and_the_rest_is_normalised() -> None:
-    question = MarkByCriterion((("output", "x"),), Prompt("", "{{output}}"), 5, True)
+    question = RateByCriterion((("output", "x"),), Prompt("", "{{output}}"), 5, True)
     given = {"9": 0.5, "0": 0.2, "4": 0.3, "5": 0.1, "3": 1.5, "2": -0.1, "1": float("nan")}
-    assert question.weigh(Mark(4), given).probabilities == pytest.approx({"4": 0.75, "5": 0.25})
-    assert question.weigh(Mark(3), given) == Mark(3)
-    assert question.weigh(Mark(4), {"4": 0.0}) == Mark(4)
+    assert question.with_probabilities(Rating(4), given).probabilities == pytest.approx({"4": 0.75, "5": 0.25})
+    assert question.with_probabilities(Rating(3), given) == Rating(3)
+    assert question.with_probabilities(Rating(4), {"4": 0.0}) == Rating(4)
 
 
 def test_a_weighted_mark_never_leaves_the_range() -> None:
@@ -114,7 +114,7 @@ def test_a_weighted_mark_never_leaves_the_range() -> None:
 
 def test_fields_say_what_is_shown_and_needed() -> None:
     scorer = GEval("It follows the passages.", fields=["context", "output"])
-    assert scorer.needs == ("context", "output")
+    assert scorer.required_fields == ("context", "output")
     assert outcome_of(scorer, SAMPLE, []) == Skipped(f"{scorer.name} needs context")
 
 
@@ -125,13 +125,13 @@ def test_fields_say_what_is_shown_and_needed() -> None:
         ("Plain.", {"levels": 101}, ConfigError, "levels must be from 2 to 100"),
         ("Plain.", {"levels": True}, ConfigError, "levels must be a whole number"),
         ("Plain.", {"levels": 5.0}, ConfigError, "levels must be a whole number"),
-        ("Plain.", {"steps": "one"}, ConfigError, "steps are a list"),
-        ("Plain.", {"steps": ["", " "]}, ConfigError, "a step must be a text that is not blank"),
-        ("Plain.", {"steps": ["one", 2]}, ConfigError, "a step must be a text that is not blank, not 2"),
+        ("Plain.", {"steps": "one"}, ConfigError, "steps must be a list"),
+        ("Plain.", {"steps": ["", " "]}, ConfigError, "a step must be text that is not blank"),
+        ("Plain.", {"steps": ["one", 2]}, ConfigError, "a step must be text that is not blank, not 2"),
         ("Plain.", {"fields": []}, ConfigError, "fields is empty"),
         ("Plain.", {"fields": ["answer"]}, ConfigError, "unknown sample field 'answer'"),
         (" ", {}, ConfigError, "the criterion is empty"),
-        ("{{output}} is plain.", {}, PromptError, "has the hole {{output}}"),
+        ("{{output}} is plain.", {}, PromptError, "has the placeholder {{output}}"),
     ],
 )
 def test_wrong_options_are_refused(text: str, options: dict[str, Any], error: type[Exception], told: str) -> None:

@@ -15,9 +15,7 @@ from evalstone.api import evaluate, plan_for
 from evalstone.errors import ConfigError
 from evalstone.judges import LexicalJudge, ModelJudge, ScriptedJudge
 from evalstone.run.dry_run import estimate
-from evalstone.run.plan import ALL_SCORERS
-from evalstone.scorers import GEval, LLMClassifier, Pipeline, PromptStep
-from evalstone.scorers.parse import scorer_from
+from evalstone.scorers import GEval, LLMClassifier, Pipeline, PromptStep, parse_scorer
 from tests.serving import serving
 
 SAMPLES = [{"id": str(n), "input": "q", "output": f"answer {n}", "context": ["p"]} for n in range(4)]
@@ -30,19 +28,19 @@ OWN = [
 
 def test_a_table_with_a_kind_is_a_scorer() -> None:
     table = {
-        "kind": "classify",
+        "kind": "llm_classifier",
         "name": "polite",
         "question": "Is {{output}} polite?",
         "choices": {"yes": 1, "no": 0},
         "abstain": "unclear",
     }
-    assert scorer_from(table, ALL_SCORERS) == LLMClassifier("Is {{output}} polite?", name="polite", abstain="unclear")
-    plain = {"kind": "criteria", "name": "plain", "text": "Plain.", "fields": ["output"], "steps": ["one"]}
-    assert scorer_from(plain, ALL_SCORERS) == GEval("Plain.", name="plain", fields=("output",), steps=("one",))
+    assert parse_scorer(table) == LLMClassifier("Is {{output}} polite?", name="polite", abstain="unclear")
+    plain = {"kind": "geval", "name": "plain", "text": "Plain.", "fields": ["output"], "steps": ["one"]}
+    assert parse_scorer(plain) == GEval("Plain.", name="plain", fields=("output",), steps=("one",))
 
 
 def test_one_can_be_written_on_the_command_line() -> None:
-    assert scorer_from("classify(question='Is {{output}} kind?', scale=10)", ALL_SCORERS) == LLMClassifier(
+    assert parse_scorer("llm_classifier(question='Is {{output}} kind?', scale=10)") == LLMClassifier(
         "Is {{output}} kind?", scale=10
     )
 
@@ -50,19 +48,19 @@ def test_one_can_be_written_on_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ({"kind": "clasify", "question": "x"}, "unknown kind of scorer 'clasify'; did you mean classify"),
-        ({"kind": "classify", "queston": "x"}, "unknown parameter 'queston'; did you mean question"),
-        ({"kind": "classify"}, "question"),
+        ({"kind": "clasify", "question": "x"}, "unknown kind of scorer 'clasify'; did you mean llm_classifier"),
+        ({"kind": "llm_classifier", "queston": "x"}, "unknown parameter 'queston'; did you mean question"),
+        ({"kind": "llm_classifier"}, "question"),
         ({"kind": 3}, "unknown kind of scorer"),
         ("no_such_module:x", "cannot be imported"),
         ("json:no_such_name", "cannot be imported"),
-        ("json:dumps", "json:dumps is no scorer"),
+        ("json:dumps", "json:dumps is not a scorer"),
         (":x", "cannot be imported"),
     ],
 )
 def test_a_wrong_table_or_path_is_refused(table: object, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
-        scorer_from(table, ALL_SCORERS)  # type: ignore[arg-type]
+        parse_scorer(table)  # type: ignore[arg-type]
 
 
 def test_they_run_beside_others_against_a_model() -> None:
@@ -103,11 +101,11 @@ def test_the_command_line_takes_them_from_a_file_and_from_a_module(tmp_path: Pat
     (tmp_path / "my_scorers.py").write_text(
         "from evalstone import Pipeline\n"
         "def length(so_far): return min(1.0, len(so_far.sample.output) / 100)\n"
-        "short = Pipeline(score=length, needs='output', name='short')\n"
+        "short = Pipeline(score=length, required_fields='output', name='short')\n"
     )
     (tmp_path / "run.toml").write_text(
         'data = "data.jsonl"\njudge = "openai/gpt-4o-mini"\nledger = "ledger.db"\nout = "out"\n'
-        'scorers = ["my_scorers:short", { kind = "classify", name = "polite", question = "Is {{output}} polite?" }]\n'
+        'scorers = ["my_scorers:short", { kind = "llm_classifier", name = "polite", question = "Is {{output}} polite?" }]\n'
         "[min]\npolite = 0.5\n"
     )
     with serving() as server:

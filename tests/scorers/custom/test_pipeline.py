@@ -90,7 +90,13 @@ def test_a_function_may_be_asynchronous(preprocess: Any) -> None:
 def test_only_the_score_step_is_needed() -> None:
     scorer = Pipeline(score=quarter)
     score = score_of(scorer, SAMPLE, [])
-    assert (score.value, score.reason, scorer.name, scorer.asks, scorer.needs) == (0.25, "", "quarter", (), ())
+    assert (score.value, score.reason, scorer.name, scorer.questions, scorer.required_fields) == (
+        0.25,
+        "",
+        "quarter",
+        (),
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +120,7 @@ def test_an_answer_is_a_value_of_its_type(answer: Any, reply: Any, value: Any) -
     assert record.value == 1.0
     assert seen == [value]
     json.dumps(record.to_dict())
-    assert judge.asked[0].read(json.dumps(judge.asked[0].example())) is not None
+    assert judge.asked[0].parse(json.dumps(judge.asked[0].example())) is not None
 
 
 def test_a_pydantic_answer_is_plain_data_in_the_record() -> None:
@@ -140,7 +146,7 @@ def test_a_prompt_as_score_step_gives_a_number_with_its_reason() -> None:
     scorer = Pipeline(score=PromptStep("Rate {{output}}."), scale=10)
     record, judge = record_of(scorer, SAMPLE, [{"reason": "good", "score": 7}])
     assert (record.value, record.outcome) == (7, Score(7, 10, "good", record.outcome.evidence))  # type: ignore[union-attr]
-    schema: Any = judge.asked[0].schema()
+    schema: Any = judge.asked[0].json_schema
     assert schema["properties"]["score"] == {"type": "number", "minimum": 0, "maximum": 10}
     assert list(schema["properties"]) == ["reason", "score"]
 
@@ -199,15 +205,15 @@ def test_a_reason_that_is_no_text_fails() -> None:
 @pytest.mark.parametrize(
     ("steps", "told"),
     [
-        ({"preprocess": PromptStep("{{analyze}}?"), "score": quarter}, "unknown hole 'analyze'"),
-        ({"analyze": PromptStep("{{preprocess}}?"), "score": quarter}, "unknown hole 'preprocess'"),
-        ({"score": PromptStep("{{score}}?")}, "unknown hole 'score'"),
-        ({"score": PromptStep("{{answer}}?")}, "unknown hole 'answer'"),
+        ({"preprocess": PromptStep("{{analyze}}?"), "score": quarter}, "unknown placeholder 'analyze'"),
+        ({"analyze": PromptStep("{{preprocess}}?"), "score": quarter}, "unknown placeholder 'preprocess'"),
+        ({"score": PromptStep("{{score}}?")}, "unknown placeholder 'score'"),
+        ({"score": PromptStep("{{answer}}?")}, "unknown placeholder 'answer'"),
         ({"score": PromptStep("{output}?")}, "single braces"),
         ({"score": PromptStep("")}, "empty"),
     ],
 )
-def test_a_hole_that_nothing_fills_is_refused_when_the_pipeline_is_built(steps: dict[str, Any], told: str) -> None:
+def test_a_placeholder_without_a_value_is_refused_when_the_pipeline_is_built(steps: dict[str, Any], told: str) -> None:
     with pytest.raises(PromptError, match=told):
         Pipeline(**steps)
 
@@ -220,8 +226,8 @@ def test_a_hole_that_nothing_fills_is_refused_when_the_pipeline_is_built(steps: 
         ({"score": "half"}, "the step score must be a function or a PromptStep, not str"),
         ({"score": PromptStep("{{output}}?", bool)}, "the answer of the step score is a number"),
         ({"score": quarter, "reason": PromptStep("{{output}}?", bool)}, "the answer of the step reason is text"),
-        ({"score": quarter, "needs": ["answer"]}, "unknown sample field 'answer'"),
-        ({"score": quarter, "scale": 0}, "scale must be a positive number"),
+        ({"score": quarter, "required_fields": ["answer"]}, "unknown sample field 'answer'"),
+        ({"score": quarter, "scale": 0}, "scale must be a number above 0"),
     ],
 )
 def test_wrong_steps_are_refused(steps: dict[str, Any], told: str) -> None:
@@ -230,15 +236,17 @@ def test_wrong_steps_are_refused(steps: dict[str, Any], told: str) -> None:
 
 
 def test_needs_are_those_named_and_those_of_the_templates() -> None:
-    scorer = Pipeline(analyze=PromptStep("{{context}} {{output}}?"), score=quarter, needs=("metadata", "output"))
-    assert scorer.needs == ("metadata", "output", "context")
+    scorer = Pipeline(
+        analyze=PromptStep("{{context}} {{output}}?"), score=quarter, required_fields=("metadata", "output")
+    )
+    assert scorer.required_fields == ("metadata", "output", "context")
     assert outcome_of(scorer, Sample(output="x"), []) == Skipped("quarter needs context")
 
 
 def test_a_function_sees_the_passages_that_were_found() -> None:
     messages = (Message(role="assistant", tool_calls=[ToolCall(name="search", result="It left.")]),)
     seen: list[Any] = []
-    scorer = Pipeline(score=lambda s: seen.append(s.sample.context) or 1.0, needs="context")
+    scorer = Pipeline(score=lambda s: seen.append(s.sample.context) or 1.0, required_fields="context")
     assert score_of(scorer, Sample(messages=messages), []).value == 1
     assert seen == [("It left.",)]
 

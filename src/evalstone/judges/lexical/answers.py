@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalstone._core.text import numbers, sentences, tokens, words
-from evalstone.judges.lexical.claim_features import read
 from evalstone.judges.lexical.claim_splitter import is_refusal
+from evalstone.judges.lexical.features import read
 from evalstone.judges.lexical.model import Model
 from evalstone.judges.lexical.passages import prepared
 from evalstone.judges.lexical.tokens import Lexicon, content, denied, is_negated, stems_of
@@ -36,9 +36,10 @@ _DECISION = re.compile(r"\W*(?:yes|no|both|neither|not)\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Comparison:
-    """An answer beside a reference: how sure it is that the answer says what the reference says, in [0, 1], and why."""
+    """An answer compared with a reference."""
 
     support: float
+    """How sure it is that the answer says what the reference says, in [0, 1]."""
     reason: str
 
 
@@ -63,9 +64,9 @@ def judge_statements(question: str, statements: Sequence[str], model: Model) -> 
             support, why = PARTLY, "it shares no word with the question or the rest of the answer"
         elif (kind := _gives(question, statement)) and support < ADDRESSES:
             support, why = ADDRESSES, f"a brief {kind}, the kind of thing that is asked for"
-        told: Addressed = "yes" if support >= ADDRESSES else "partly" if support >= PARTLY else "no"
-        confidence = support if told == "yes" else 1 - support if told == "no" else 0.5
-        verdicts.append(StatementVerdict(statement, told, why, confidence))
+        label: Addressed = "yes" if support >= ADDRESSES else "partly" if support >= PARTLY else "no"
+        confidence = support if label == "yes" else 1 - support if label == "no" else 0.5
+        verdicts.append(StatementVerdict(statement, label, why, confidence))
     return tuple(verdicts)
 
 
@@ -89,22 +90,22 @@ def compare(question: str, answer: str, reference: str, model: Model) -> Compari
     The share of the reference's content words, by weight, that the answer has, those of the question left out where
     others remain. A figure of the reference that the answer lacks, or a negation more or less, makes it no.
     """
-    wanted, said = read(reference), prepared((answer,), model.lexicon)
+    expected, said = read(reference), prepared((answer,), model.lexicon)
     asked = content(stems_of(words(question)))
-    stems = wanted.content - asked or wanted.content or frozenset(wanted.stems)
+    stems = expected.content - asked or expected.content or frozenset(expected.stems)
     have = frozenset(item for piece in said.pieces for item in piece.stems)
     share = _share(stems, have, model.lexicon)
-    lost = [figure for figure in wanted.figures if figure not in said.numbers and figure not in numbers(question)]
+    lost = [figure for figure in expected.figures if figure not in said.numbers and figure not in numbers(question)]
     missing = sorted(item for item in stems if item not in have)
     if lost:
         return Comparison(min(share, 0.1), f"the reference has {', '.join(lost[:6])}, the answer does not")
     low = tuple(word.lower() for word in tokens(answer))
-    if is_negated(low) != is_negated(wanted.low) and _turned(low, wanted.low, stems):
+    if is_negated(low) != is_negated(expected.low) and _turned(low, expected.low, stems):
         return Comparison(min(share, 0.2), "answer and reference differ in a negation")
     if not share and is_refusal(answer):
         return Comparison(0.0, "the answer says that it cannot answer")
-    told = f"the answer has {share:.0%} of what the reference says beyond the question"
-    return Comparison(share, told + (f"; it lacks {', '.join(missing[:6])}" if missing else ""))
+    reason = f"the answer has {share:.0%} of what the reference says beyond the question"
+    return Comparison(share, reason + (f"; it lacks {', '.join(missing[:6])}" if missing else ""))
 
 
 def _turned(low: Sequence[str], other: Sequence[str], stems: frozenset[str]) -> bool:

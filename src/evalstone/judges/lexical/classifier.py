@@ -6,17 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evalstone._core.prompts import clean, one_line
-from evalstone._core.text import tokens
+from evalstone._core.text import STOPWORDS, tokens
 from evalstone.judges.lexical.claim_splitter import list_claims
 from evalstone.judges.lexical.features import Evidence, evidence
-from evalstone.judges.lexical.language_check import outside_training
 from evalstone.judges.lexical.model import SHORT, Model, logistic
 from evalstone.judges.lexical.passages import Passages
 from evalstone.questions.claims import ClaimVerdict
 
 LONGEST_QUOTE = 160
 MOST_NAMED = 6
-# Outside of what it was trained on the judge keeps half of its log odds, by judgement: nothing was measured there.
+# The log odds are halved outside the training data. Not fitted: nothing was measured there.
 KEPT_OUTSIDE = 0.5
 # Four of five responses with another figure or a negation more or less were not supported, whatever their z.
 CONFLICTED = 0.2
@@ -54,9 +53,9 @@ def verify(claims: Sequence[str], passages: Passages, model: Model) -> tuple[Fin
 def _finding(claim: str, found: Evidence, passages: Passages, model: Model, outside: str) -> Finding:
     support = model.claim_support(model.z([found.values]), fields=passages.structured)
     verdict, cited = "not_mentioned", ()
-    if found.otherwise:
+    if found.contradicting:
         verdict, support = "contradicted", min(support, _CONFLICTING)
-        said = f'the source has "{quote(found.otherwise[0])}"'
+        said = f'the source has "{quote(found.contradicting[0])}"'
     elif found.best is None:
         said = "no passage has any of its words" if passages.pieces else "there is no text to check it against"
         support = min(support, _CONFLICTING)
@@ -85,22 +84,22 @@ def check_response(text: str, passages: Passages, model: Model) -> ResponseFindi
     support = logistic(logit * KEPT_OUTSIDE if outside else logit)
     if any(conflict(one) for one in found):
         support = min(support, CONFLICTED)
-    told = [f"{support:.2f} that the passages support all of it"]
+    reasons = [f"{support:.2f} that the passages support all of it"]
     if not claims:
-        told.append("it makes no claim to look for")
+        reasons.append("it makes no claim to look for")
     elif not passages.pieces:
-        told.append("there is no text to check it against")
+        reasons.append("there is no text to check it against")
     else:
         least = min(range(len(found)), key=lambda place: model.z([found[place].values]))
-        told.append(f'supported least: "{quote(claims[least])}": {_why(found[least])}')
+        reasons.append(f'supported least: "{quote(claims[least])}": {_why(found[least])}')
     if outside:
-        told.append(f"less sure than usual: {outside}")
-    return ResponseFinding(support, "; ".join(told))
+        reasons.append(f"less sure than usual: {outside}")
+    return ResponseFinding(support, "; ".join(reasons))
 
 
 def _why(found: Evidence) -> str:
-    if found.otherwise:
-        return f'the source has "{quote(found.otherwise[0])}"'
+    if found.contradicting:
+        return f'the source has "{quote(found.contradicting[0])}"'
     if found.best is None:
         return "no passage has any of its words"
     where, quoted = found.best.passage, f'"{quote(found.best.text)}"'
@@ -143,3 +142,34 @@ def _listed(items: Iterable[str]) -> str:
     every = list(items)
     named = ", ".join(clean(item)[:40] for item in every[:MOST_NAMED])
     return f"{named} and {len(every) - MOST_NAMED} more" if len(every) > MOST_NAMED else named
+
+
+FEWEST_WORDS = 8
+FEWEST_COMMON = 0.08
+MOST_FOREIGN = 0.3
+LONGEST_READ = 4000
+
+
+def outside_training(text: str) -> str:
+    """What sets a text apart from the English that the judge was trained on; empty when nothing does."""
+    words = tokens(text[:LONGEST_READ])
+    if not words:
+        return ""
+    if _foreign_script(words) > MOST_FOREIGN:
+        return "it was trained on English, and this is in another script"
+    common = sum(word.lower() in STOPWORDS for word in words)
+    if len(words) >= FEWEST_WORDS and common < FEWEST_COMMON * len(words) and not _is_list(text):
+        return "it was trained on English sentences, and this does not look like one"
+    return ""
+
+
+def _foreign_script(words: Sequence[str]) -> float:
+    return sum(not word.isascii() and not _is_latin(word) for word in words) / len(words)
+
+
+def _is_latin(word: str) -> bool:
+    return all(char < "ɐ" or "Ḁ" <= char <= "ỿ" for char in word)
+
+
+def _is_list(text: str) -> bool:
+    return text.count(",") * 4 >= len(text.split())

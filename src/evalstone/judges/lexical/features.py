@@ -1,4 +1,4 @@
-"""What can be counted about one claim and some passages: 26 numbers, each higher the better the passages bear it out.
+"""What can be counted about one claim and some passages: 25 numbers, each higher the better the passages bear it out.
 
 Shares are in [0, 1]; what counts something lacking is in [-1, 0]. The order is that of `NAMES`, and the weights of the
 model are for this order. Words are compared by stem, and count by rarity unless a name ends in `plain` or `count`.
@@ -7,15 +7,14 @@ model are for this order. Words are compared by stem, and count by rarity unless
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from evalstone.judges.lexical.boolean_fields import told_otherwise
-from evalstone.judges.lexical.claim_features import Claim, read
-from evalstone.judges.lexical.opening_hours import told_other_times
-from evalstone.judges.lexical.passages import Passages, Piece, grams_of
-from evalstone.judges.lexical.tokens import denied, is_negated, numerals, quantified
-from evalstone.judges.lexical.windows import Window, meet, met_pairs, windows
+from evalstone._core.text import STOPWORDS, tokens
+from evalstone.judges.lexical.normalization import evened
+from evalstone.judges.lexical.passages import Passages, Piece, Window, grams_of, meet, met_pairs, windows
+from evalstone.judges.lexical.tokens import content, denied, figures, is_negated, numerals, quantified, stems_of
 
 LONGEST_COMPARED = 1000
 
@@ -30,8 +29,9 @@ NAMES = (
     "figures_lost", "figures_near", "names_lost", "names_share",
     # content words that no passage has: their weight, how many, the three rarest, the longest row of them
     "lost_weight", "lost_count", "lost_rarest", "lost_row",
-    # a denied word that the best sentence states, quantities ("all", "up") that the window lacks, fields told otherwise
-    "denial", "quantities", "otherwise",
+    # a denied word that the best sentence states, quantities ("all", "up") that the window lacks, fields that are false
+    # in a structured source and that the claim states
+    "denial", "quantities", "false_fields",
     # pairs of the claim's rarest words that stand in one sentence: of ten and of five; the best sentence, 0 where a
     # figure is lost
     "together", "together_rare", "best_match",
@@ -39,39 +39,79 @@ NAMES = (
 
 # What a text that claims nothing is given: nothing is lacking.
 IDEAL = tuple(
-    0.0 if name.startswith(("lost", "denial", "quant", "other")) or name.endswith(("_lost", "_near")) else 1.0
+    0.0 if name.startswith(("lost", "denial", "quant", "false")) or name.endswith(("_lost", "_near")) else 1.0
     for name in NAMES
 )
 
 
+_REFERENCE = re.compile(
+    r"\b(?:passage|document|source|step|figure|table)s? \d{1,3}(?:(?:,|,? and|,? or) \d{1,3}){0,20}(?!\w)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim, tokenized."""
+
+    low: tuple[str, ...]
+    """Its words in lower case."""
+    stems: tuple[str, ...]
+    content: frozenset[str]
+    """The stems that carry content."""
+    figures: tuple[str, ...]
+    """Its numbers."""
+    names: tuple[tuple[str, str], ...]
+    """The capitalized words after the first, each with its stem."""
+    plain: str
+    """Its words in one line."""
+
+
+def read(text: str) -> Claim:
+    """Read a claim; the numbers of passages in it ("passage 2") are left out."""
+    even = evened(_REFERENCE.sub(" ", text))
+    written = tokens(even)
+    low = tuple(token.lower() for token in written)
+    stems = stems_of(low)
+    carrying = content(stems)
+    names = tuple(
+        (token, item)
+        for token, word, item in zip(written[1:], low[1:], stems[1:], strict=True)
+        if token[0].isupper() and word not in STOPWORDS and item in carrying
+    )
+    return Claim(low, stems, carrying, figures(even, low), names, " ".join(low))
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the passages have of one claim.
-
-    values: as `NAMES`. figures: the claim's numbers. lost_words, lost_figures, lost_names: what no passage has.
-    otherwise: the fields of a structured source that the claim tells otherwise. denial: whether the claim and its best
-    sentence differ in a negation. best: the sentence with most of the claim. aside: the share of the claim's content
-    words in it, figures left out. cover: the share of that sentence that the claim has. passages: the numbers
-    of those that have about as much.
-    """
+    """What the passages have of one claim."""
 
     values: tuple[float, ...]
+    """The measures, in the order of `NAMES`."""
     figures: tuple[str, ...]
+    """The claim's numbers."""
     lost_words: tuple[str, ...]
+    """The claim's content words that no passage has."""
     lost_figures: tuple[str, ...]
     lost_names: tuple[str, ...]
-    otherwise: tuple[str, ...]
+    contradicting: tuple[str, ...]
+    """Fields that are false in a structured source and that the claim states, as lines."""
     denial: bool
+    """Whether the claim and its best sentence differ in a negation."""
     best: Piece | None
+    """The sentence with the largest share of the claim."""
     aside: float
+    """The share of the claim's content words in that sentence, figures excluded."""
     cover: float
+    """The share of that sentence's content words in the claim."""
     passages: tuple[int, ...]
+    """The numbers of the passages with about as large a share as the best."""
 
 
 def evidence(text: str, passages: Passages) -> Evidence:
     """Count what the passages have of a claim."""
     claim = read(text)
-    lacking = _lacking(text, claim, passages)
+    lacking = _lacking(claim, passages)
     lost, lost_figures = lacking.words, lacking.figures
     found = windows(claim.content - lost, passages)
     best = found[0] if found else None
@@ -89,14 +129,14 @@ def evidence(text: str, passages: Passages) -> Evidence:
             *_lacks(claim, lost, passages),
             -float(denies),
             -min(len(quantified(claim.low) - (best.quantities if best else frozenset())), 3) / 3,
-            -min(len(lacking.otherwise), 3) / 3,
+            -min(len(lacking.contradicting), 3) / 3,
             *_company(claim, found, passages, whole=not lost_figures),
         ),
         figures=claim.figures,
         lost_words=tuple(dict.fromkeys(w for w, item in zip(claim.low, claim.stems, strict=True) if item in lost)),
         lost_figures=lost_figures,
         lost_names=tuple(dict.fromkeys(name for name, item in claim.names if item in lost)),
-        otherwise=lacking.otherwise,
+        contradicting=lacking.contradicting,
         denial=denies,
         best=best.piece if best else None,
         aside=aside,
@@ -107,27 +147,23 @@ def evidence(text: str, passages: Passages) -> Evidence:
 
 @dataclass(frozen=True, slots=True)
 class _Lacking:
-    """The content stems and figures of a claim that no passage has, and the fields that it tells otherwise."""
+    """The content stems and figures of a claim that no passage has, and the lines of false fields that it states."""
 
     words: frozenset[str]
     figures: tuple[str, ...]
-    otherwise: tuple[str, ...]
+    contradicting: tuple[str, ...]
 
 
-def _lacking(text: str, claim: Claim, passages: Passages) -> _Lacking:
-    against = told_otherwise(text, frozenset(claim.stems), passages.flags)
-    other_times = told_other_times(text, passages.hours)
+def _lacking(claim: Claim, passages: Passages) -> _Lacking:
     lost = frozenset(item for item in claim.content if item not in passages.postings)
-    for one in against:
-        # What a field says is not so is in no passage, though its name is.
-        lost |= claim.content & (one.stems | {one.joined})
+    # A claim with any negation is left alone: which of its words are denied takes more than word comparison.
+    stated = [] if is_negated(claim.low) else [one for one in passages.false_fields if one.stems <= claim.content]
+    lost = lost.union(*(one.stems for one in stated))
     figures = tuple(figure for figure in claim.figures if figure not in passages.numbers)
     if not figures:
         # "Two million" stands where the passage has 2,000,000.
         lost -= numerals(lost, claim.low)
-    if other_times:
-        lost |= {item for item in claim.content if item[0].isdigit()}
-    return _Lacking(lost, figures, (*(one.line for one in against), *other_times))
+    return _Lacking(lost, figures, tuple(one.line for one in stated))
 
 
 def _overlap(claim: Claim, best: Window | None, passages: Passages) -> tuple[float, float]:

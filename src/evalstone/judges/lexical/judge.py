@@ -1,4 +1,4 @@
-"""The judge that asks nobody: it answers by comparing words and numbers."""
+"""`LexicalJudge`: answers offline by comparing words and numbers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from evalstone.judges.base import Judge
 from evalstone.questions.base import Answer, ContextLimits, Question
 
 if TYPE_CHECKING:
-    from evalstone.judges.lexical.model_card import Card
+    from evalstone.judges.lexical.model import Card
 
 A = TypeVar("A")
 
-# Nothing is too long for it, and a response is weighed as a whole.
+# No text is too long, and a response is judged as a whole.
 _ROOM = ContextLimits(tokens=10**9, items=10**9, whole=True)
 
 
@@ -29,7 +29,7 @@ class LexicalJudge(Judge):
     accuracy, and docs/lexical-judge.md what it cannot see.
     """
 
-    costly = False
+    cacheable = False
     note = (
         "the lexical judge compares words and numbers, not meaning: it cannot see swapped relations, paraphrase in "
         "other words, or small edits that keep the words"
@@ -37,25 +37,25 @@ class LexicalJudge(Judge):
 
     @property
     def identity(self) -> str:
-        return "lexical@2"
+        return "lexical@3"
 
     @property
-    def room(self) -> ContextLimits:
+    def context_limits(self) -> ContextLimits:
         return _ROOM
 
     @property
     def card(self) -> Card:
-        """What was measured of this judge, by data set."""
-        from evalstone.judges.lexical.model_card import card  # noqa: PLC0415 - only who wants it
+        """The measured accuracy of this judge, by dataset."""
+        from evalstone.judges.lexical.model import card  # noqa: PLC0415 - loaded on demand
 
         return card()
 
-    async def answer(self, question: Question[A]) -> Answer[A]:
-        from evalstone.judges.lexical.dispatch import answer_to  # noqa: PLC0415 - dear to import, for runs without it
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+        from evalstone.judges.lexical.dispatch import answer_to  # noqa: PLC0415 - slow to import, for runs without it
 
         started = time.perf_counter()
         value, confidence, alternatives = answer_to(question)
-        weighed = question.weigh(value, alternatives) if alternatives else value
+        weighed = question.with_probabilities(value, alternatives) if alternatives else value
         return Answer(
             value=weighed,
             judge=self.identity,

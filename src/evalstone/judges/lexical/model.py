@@ -1,4 +1,4 @@
-"""The trained part of the judge: what each stem counts, what each measure counts, and from sums to probabilities.
+"""The trained part of the judge: weights of stems and measures, curves to probabilities, and the measured accuracy.
 
     z = intercept + Σ weight · (mean - standard deviation of the measure over the claims of a response)
     P(the passages support the whole response) = 1 / (1 + exp(-(slope · z + offset for the form of the texts)))
@@ -23,6 +23,7 @@ from evalstone.judges.lexical.features import IDEAL, NAMES
 from evalstone.judges.lexical.tokens import STEMMER, Lexicon
 
 FILE = "model.json.gz"
+CARD_FILE = "measured.json"
 FORMAT = 2
 SHORT = 30
 
@@ -45,22 +46,23 @@ class Curve:
 
 @dataclass(frozen=True)
 class Model:
-    """What training found.
-
-    weights, intercept: of z. response: the curve of a whole response, over z, z where the passages are fields, whether
-    they are, and whether the response is short. claim, field_claim: those of one claim, over its z, where supported and
-    unsupported ones are equally frequent. passage: relevance of a passage, over recall, BM25 and the best sentence.
-    statement: relevance of a statement, over what it and the whole answer have of the question.
-    """
+    """The fitted parameters."""
 
     lexicon: Lexicon
     weights: tuple[float, ...]
+    """The weights in z, one for each measure."""
     intercept: float
     response: Curve
+    """P(a whole response is supported), over z, z where the passages are fields, whether they are, and whether the
+    response is short."""
     claim: Curve
+    """P(one claim is supported), over its z, if half of all claims are."""
     field_claim: Curve
+    """The same where the passages are fields."""
     passage: Curve
+    """P(a passage is relevant), over recall, BM25 and its best sentence."""
     statement: Curve
+    """P(a statement is relevant), over the shares of the question in the statement and in the whole answer."""
 
     def z(self, claims: Sequence[Sequence[float]]) -> float:
         """The weighted sum for a response with these claims, each as its measures."""
@@ -76,8 +78,8 @@ class Model:
 
 
 def pooled(claims: Sequence[Sequence[float]]) -> list[float]:
-    """For each measure its mean over the claims less its standard deviation: one claim without support weighs more
-    than the mean alone would let it. A response without claims lacks nothing."""
+    """For each measure, its mean over the claims minus its standard deviation. One unsupported claim then counts more
+    than in the mean alone. A response without claims lacks nothing."""
     if len(claims) < 2:
         return list(claims[0] if claims else IDEAL)
     count = len(claims)
@@ -119,3 +121,98 @@ def from_data(data: Mapping[str, Any]) -> Model:
         data["intercept"],
         **{name: curves[name] for name in ("response", "claim", "field_claim", "passage", "statement")},
     )
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Accuracy on the responses of some datasets, scored by the probability that the passages support them."""
+
+    auroc: float
+    """The probability that a supported response scores higher than one that is not, in [0, 1]."""
+    balanced_accuracy: float
+    """The mean of sensitivity and specificity at a threshold of 0.5, in [0, 1]."""
+    f1: float
+    """F1 of "not supported" at a threshold of 0.5, in [0, 1]."""
+    calibration_error: float
+    """Expected calibration error over ten bins, in [0, 1]; lower is better."""
+
+
+@dataclass(frozen=True)
+class DataSetFigures:
+    """Accuracy on one dataset."""
+
+    name: str
+    rows: int
+    positive: int
+    """Responses that are not supported."""
+    sources: int
+    by_source: Figures
+    """Trained on other sources of all datasets."""
+    left_out: Figures
+    """Trained on other datasets only."""
+    auroc_interval: tuple[float, float]
+    """The 95 % interval of `by_source.auroc`, from a bootstrap over sources."""
+    word_overlap_auroc: float
+    """The AUROC of the share of the response's words that the context has."""
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """AUROC on one dataset with and without a rule, trained on other sources and on other datasets."""
+
+    rule: str
+    name: str
+    responses: int
+    """The responses in which the rule applies to a claim."""
+    auroc: float
+    auroc_without: float
+    left_out: float
+    left_out_without: float
+
+
+@dataclass(frozen=True)
+class Card:
+    """The measured accuracy of the judge."""
+
+    judge: str
+    model: str
+    """The first 16 hexadecimal digits of the model file's SHA-256."""
+    data_sets: tuple[DataSetFigures, ...]
+    pooled: Mapping[str, Figures]
+    """Several datasets together, trained on other sources."""
+    ablation: tuple[Ablation, ...]
+
+
+@functools.cache
+def card() -> Card:
+    """The figures of the shipped model.
+
+    Raises:
+        DataError: `measured.json` lacks a figure.
+    """
+    data = json.loads(resources.files("evalstone.judges.lexical").joinpath(CARD_FILE).read_text(encoding="utf-8"))
+    try:
+        sets = tuple(_data_set(name, figures) for name, figures in data["data_sets"].items())
+        pooled = {name: _figures(figures) for name, figures in data["pooled"].items()}
+        ablation = tuple(Ablation(**line) for line in data["ablation"])
+        return Card(data["judge"], data["model"], sets, pooled, ablation)
+    except KeyError as error:
+        raise DataError(f"{CARD_FILE}: {error} is missing; run `make train-lexical`") from None
+
+
+def _data_set(name: str, given: Mapping[str, Any]) -> DataSetFigures:
+    low, high = given["auroc_interval"]
+    return DataSetFigures(
+        name=name,
+        rows=given["rows"],
+        positive=given["positive"],
+        sources=given["sources"],
+        by_source=_figures(given),
+        left_out=_figures(given["left_out"]),
+        auroc_interval=(low, high),
+        word_overlap_auroc=given["word_overlap_auroc"],
+    )
+
+
+def _figures(given: Mapping[str, float]) -> Figures:
+    return Figures(given["auroc"], given["balanced_accuracy"], given["f1"], given["calibration_error"])

@@ -12,6 +12,7 @@ from evalstone._core.text import sentences
 
 LONGEST_PIECE = 600
 STRUCTURED = 0.5
+LONGEST_FALSE = 10
 _FEWEST_LINES = 3
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-z])_(?=[a-z])")
@@ -25,7 +26,7 @@ _LINE = re.compile(r"[^\S\n]*[\"']?[^\W_][\w &/().'\"-]{0,60}?[\"']? ?[:=] ?\S")
 _BRACKETS = re.compile(r"\s*[\[{]")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
 _NOISE = re.compile(r"[\"'“”]")
-_FALSE = frozenset({"no", "false", "none", "null", "n/a", "nan", "closed", "never", ""})
+_FALSE = frozenset({"no", "false", "none", "null", "n/a", "nan", ""})
 
 
 def evened(text: str) -> str:
@@ -138,12 +139,7 @@ def _bare(token: str) -> str:
     return token
 
 
-def flag(line: str) -> tuple[str, bool] | None:
-    """The key of a field that is true or false, and which; None for any other line."""
+def false_key(line: str) -> str | None:
+    """The key of a field whose value is false, missing or "no"; None for any other line."""
     key, colon, value = line.rpartition(":")
-    value = _NOISE.sub("", value).strip().lower()
-    if not colon or len(value) > 5:
-        return None
-    if value in ("yes", "true"):
-        return key, True
-    return (key, False) if value in _FALSE else None
+    return key if colon and len(value) < LONGEST_FALSE and _NOISE.sub("", value).strip().lower() in _FALSE else None

@@ -4,59 +4,71 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalstone._core.text import tokens
-from evalstone.judges.lexical.boolean_fields import Flag, flags_of
-from evalstone.judges.lexical.normalization import evened, is_structured, parts, pieces
-from evalstone.judges.lexical.opening_hours import Hours, hours_of
+from evalstone.judges.lexical.normalization import evened, false_key, is_structured, parts, pieces
 from evalstone.judges.lexical.tokens import Lexicon, content, denied, figures, is_negated, quantified, stems_of
 
 GRAM = 4
+CANDIDATES = 6
+MOST_LOOKUPS = 1000
+MOST_PLACES = 50
+MOST_FALSE_FIELDS = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One sentence of a passage, one field of a structured one, or a stretch of what never ends.
-
-    passage: its number from 1. stems: all of them in order. content: those that carry content. numbers: its figures.
-    negated: whether it says not in any way. denied: the stems that it says are not. quantities: "all", "some", "none"
-    and the like.
-    """
+    """One sentence of a passage, one field of a structured passage, or a stretch of a sentence that never ends."""
 
     passage: int
+    """The number of the passage, from 1."""
     section: int
+    """The number of the part between blank lines. Only pieces of one section are neighbors."""
     text: str
     plain: str
+    """Its words in one line, in lower case."""
     stems: tuple[str, ...]
     content: frozenset[str]
+    """The stems that carry content."""
     numbers: frozenset[str]
     negated: bool
+    """Whether it contains any negation."""
     denied: frozenset[str]
+    """The stems that it denies."""
     quantities: frozenset[str]
+    """Quantities such as "all", "some" and "none"."""
+
+
+@dataclass(frozen=True, slots=True)
+class FalseField:
+    """A field of a structured source that is false, such as `outdoor_seating: no`: its line, and the stems of its key
+    that stand in no other line."""
+
+    line: str
+    stems: frozenset[str]
 
 
 @dataclass(frozen=True)
 class Passages:
-    """Passages, prepared. Everything that is known of them and asked of a claim is a look-up here.
-
-    postings: the pieces that have a content stem, in order. quads: the stems that stand side by side in a piece, four
-    at a time. prefixes: the first five letters of the content stems. grams: the sequences of four characters. flags,
-    hours: the fields of structured sources that are true or false, and those that give times for days. structured:
-    whether most passages begin with fields and values.
-    """
+    """Passages prepared for lookups."""
 
     lexicon: Lexicon
     pieces: tuple[Piece, ...]
     postings: Mapping[str, Sequence[int]]
+    """The pieces that contain a content stem, in order."""
     quads: frozenset[tuple[str, str, str, str]]
+    """Every four adjacent stems of a piece."""
     prefixes: frozenset[str]
+    """The first five letters of the content stems."""
     grams: frozenset[str]
+    """The sequences of four characters."""
     numbers: frozenset[str]
-    flags: tuple[Flag, ...]
-    hours: Hours
+    false_fields: tuple[FalseField, ...]
     structured: bool
+    """Whether most passages start with fields and values."""
 
     def weight(self, found: Iterable[str]) -> float:
         """What some stems count together."""
@@ -72,7 +84,7 @@ def kept(context: tuple[str, ...], lexicon: Lexicon) -> Passages:
 def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:
     """Read passages."""
     found: list[Piece] = []
-    lines: list[str] = []
+    structured_lines: set[str] = set()
     tables = section = 0
     for number, passage in enumerate(context, start=1):
         for first, part in enumerate(parts(passage)):
@@ -81,7 +93,7 @@ def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:
             for text in pieces(part, structured=structured):
                 found.append(_piece(number, section, text))
                 if structured:
-                    lines.append(text)
+                    structured_lines.add(text)
             section += 1
     # One text for all: a sequence across two pieces is one that a claim can hardly have.
     grams = frozenset(grams_of("\n".join([piece.plain for piece in found])))
@@ -98,10 +110,22 @@ def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:
         frozenset(item[:5] for item in postings),
         grams,
         frozenset(itertools.chain.from_iterable(piece.numbers for piece in found)),
-        flags_of(lines),
-        hours_of(lines),
+        _false_fields(found, structured_lines),
         2 * tables > len(context),
     )
+
+
+def _false_fields(found: Sequence[Piece], lines: Collection[str]) -> tuple[FalseField, ...]:
+    """The false fields among some lines. A stem that another piece has as well doesn't tell one field from another."""
+    fields: list[tuple[str, frozenset[str]]] = []
+    stated: set[str] = set()
+    for piece in found:
+        key = false_key(piece.text) if piece.text in lines else None
+        if key is None:
+            stated |= piece.content
+        elif len(fields) < MOST_FALSE_FIELDS:
+            fields.append((piece.text, content(stems_of(token.lower() for token in tokens(evened(key))))))
+    return tuple(FalseField(line, stems - stated) for line, stems in fields if stems - stated)
 
 
 def _piece(number: int, section: int, text: str) -> Piece:
@@ -125,3 +149,87 @@ def _piece(number: int, section: int, text: str) -> Piece:
 def grams_of(text: str) -> list[str]:
     """The sequences of four characters of a text."""
     return [text[at : at + GRAM] for at in range(len(text) - GRAM + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A sentence with its neighbours. one, two, three: what it has of the claim alone, with one neighbour, and both."""
+
+    one: float
+    two: float
+    three: float
+    piece: Piece
+    near: tuple[Piece, ...]
+
+    @property
+    def plain(self) -> str:
+        """The words of all three in one line."""
+        return " ".join(piece.plain for piece in self.near)
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """The figures of all three."""
+        return frozenset[str]().union(*(piece.numbers for piece in self.near))
+
+    @property
+    def quantities(self) -> frozenset[str]:
+        """The quantities of all three."""
+        return frozenset[str]().union(*(piece.quantities for piece in self.near))
+
+
+def windows(wanted: frozenset[str], passages: Passages) -> list[Window]:
+    """The sentences that share most with the wanted stems, best first, each with its neighbours in the same section."""
+    found: list[Window] = []
+    every, weight = passages.pieces, passages.weight
+    for place in _candidates(wanted, passages):
+        here = every[place]
+        own = here.content & wanted
+        before = every[place - 1] if place and every[place - 1].section == here.section else None
+        after = every[place + 1] if place + 1 < len(every) and every[place + 1].section == here.section else None
+        left = own | (before.content & wanted) if before else own
+        right = own | (after.content & wanted) if after else own
+        near = tuple(piece for piece in (before, here, after) if piece is not None)
+        found.append(Window(weight(own), max(weight(left), weight(right)), weight(left | right), here, near))
+    found.sort(key=lambda window: (-window.one, -window.three))
+    return found
+
+
+def _candidates(wanted: frozenset[str], passages: Passages) -> list[int]:
+    """The pieces that share most with the wanted stems, rare ones looked up first; the look-ups are bounded."""
+    shares: defaultdict[int, float] = defaultdict(float)
+    get, unseen = passages.lexicon.weights.get, passages.lexicon.unseen
+    left = MOST_LOOKUPS
+    for weight, item in sorted((-get(item, unseen), item) for item in wanted if item in passages.postings):
+        places = passages.postings[item]
+        for place in itertools.islice(places, left):
+            shares[place] -= weight
+        left -= len(places)
+        if left <= 0:
+            break
+    return sorted(shares, key=lambda place: (-shares[place], place))[:CANDIDATES]
+
+
+def meet(one: str, other: str, passages: Passages) -> bool:
+    """Whether some sentence has both stems."""
+    first, second = passages.postings.get(one), passages.postings.get(other)
+    if not first or not second:
+        return False
+    fewer, wanted = (first, other) if len(first) <= len(second) else (second, one)
+    pieces = passages.pieces
+    return any(wanted in pieces[place].content for place in fewer[:MOST_PLACES])
+
+
+def met_pairs(wanted: frozenset[str], passages: Passages) -> tuple[float, float]:
+    """The share of the pairs of stems that meet in some sentence: among the ten rarest, and among the five rarest."""
+    get, unseen = passages.lexicon.weights.get, passages.lexicon.unseen
+    ranked = [item for _, item in sorted((-get(item, unseen), item) for item in wanted)[:10]]
+    if len(ranked) < 2:
+        one = float(all(item in passages.postings for item in ranked))
+        return one, one
+    met = [(late < 5, meet(ranked[a], ranked[late], passages)) for a, late in _pairs(len(ranked))]
+    rare = [is_met for is_rare, is_met in met if is_rare]
+    return sum(is_met for _, is_met in met) / len(met), sum(rare) / len(rare)
+
+
+def _pairs(count: int) -> list[tuple[int, int]]:
+    return list(itertools.combinations(range(count), 2))

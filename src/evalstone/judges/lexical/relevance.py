@@ -32,19 +32,18 @@ _K1, _B, _USUAL_LENGTH = 1.2, 0.75, 100
 
 @dataclass(frozen=True)
 class Reading:
-    """One passage beside a question and an answer.
-
-    recall: the share of the question's content words, by weight, that the passage has. relevance: the probability
-    above, in [0, 1]. taken: the share of the content words of one sentence of the answer that the passage has, for the
-    sentence where it is highest. used: some sentence has most of its words from this passage, and about as many as
-    from any other. best: the sentence of the passage that has most of the words of question and answer.
-    """
+    """One passage compared with a question and an answer."""
 
     recall: float
+    """The share of the question's content words, by weight, that the passage has, in [0, 1]."""
     relevance: float
+    """The probability above, in [0, 1]."""
     taken: float
+    """The highest share of one sentence of the answer that the passage has."""
     used: bool
+    """Whether a sentence has most of its words from this passage, and about as many as from any other."""
     best: Piece | None
+    """The sentence of the passage with most words of question and answer."""
 
     @property
     def level(self) -> Level:

@@ -30,7 +30,7 @@ class ModelCapabilities:
 
     def response_format(self, question: Question[Any]) -> Mapping[str, Any] | None:
         """The strictest form that is left in which a reply can be asked for; None for the prompt alone."""
-        schema = question.wanted
+        schema = question.json_schema
         return None if schema is None else _form(self._forms[question.kind], question.kind, schema)
 
     def learn(self, question: Question[Any], payload: Mapping[str, Any], told: str) -> bool:

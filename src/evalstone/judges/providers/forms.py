@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ReplyError
-from evalstone.judges.verdicts import Scale
 from evalstone.judges.voting import VerdictVote, VoteConfig, VoteResult, decided
 from evalstone.questions.custom import AnswerAs
+from evalstone.questions.reply import LabelOrder
 
-_CHOICE = Scale(ordered=False)
+_CHOICE = LabelOrder(ordered=False)
 
 
 def settle_form(question: AnswerAs, values: Sequence[Any], ballot: VoteConfig) -> VoteResult[Any]:
@@ -22,13 +22,13 @@ def settle_form(question: AnswerAs, values: Sequence[Any], ballot: VoteConfig) -
     (a model may have rules across its members), that answer is taken whole.
     """
     data = [to_jsonable(value) for value in values]
-    schema = question.schema()
+    schema = question.json_schema
     within = isinstance(data[0], dict) and set(cast("dict[str, Any]", data[0])) == set(schema["properties"])
     node = schema if within else schema["properties"]["answer"]
     found = _Along(schema.get("$defs", {}), ballot).settle(data, node, "")
     speaker = values[found.agreeing.index(max(found.agreeing))]
     try:
-        value = question.interpret(found.value if within else {"reason": "", "answer": found.value})
+        value = question.from_json(found.value if within else {"reason": "", "answer": found.value})
     except ReplyError:
         value = speaker
     return VoteResult(value, found.verdicts, found.agreeing)
@@ -50,7 +50,7 @@ class _Along:
         if "enum" in node or node.get("type") == "boolean":
             return decided(data, _CHOICE, self.ballot, at, self.ballot.sure)
         if node.get("type") in ("integer", "number"):
-            scale = Scale(number=True, whole=node["type"] == "integer", ordered=False)
+            scale = LabelOrder(number=True, whole=node["type"] == "integer", ordered=False)
             return decided(data, scale, self.ballot, at, self.ballot.sure)
         return VoteResult(data[0], (), tuple(0.0 for _ in data))
 

@@ -34,7 +34,7 @@ def confidence_of(question: Question[Any], tokens: Sequence[Token]) -> float | N
     if not tokens:
         return None
     spelt = [_bytes(token) for token in tokens]
-    places = verdict_places(b"".join(spelt), question.wanted)
+    places = verdict_places(b"".join(spelt), question.json_schema)
     found = [_probability(tokens, spelt, start, end) for start, end in places]
     return min(found, default=None) if found else geometric_mean(tokens)
 
@@ -91,7 +91,7 @@ def _probability(tokens: Sequence[Token], spelt: Sequence[bytes], start: int, en
     return math.exp(min(0.0, total))
 
 
-def alternatives(tokens: Sequence[Token], weighed: LabelProbabilities) -> Mapping[str, float] | None:
+def alternatives(tokens: Sequence[Token], labels: LabelProbabilities) -> Mapping[str, float] | None:
     """The probability of each wanted word at the place where the reply's member has its value.
 
     A token counts for a word only when it is the whole word, so that the first half of "10" is never taken for a 1.
@@ -99,7 +99,7 @@ def alternatives(tokens: Sequence[Token], weighed: LabelProbabilities) -> Mappin
     split the words (some word begins another, and no token seen is longer than one character).
     """
     spelt = [_bytes(token) for token in tokens]
-    place = _place(b"".join(spelt), weighed)
+    place = _place(b"".join(spelt), labels)
     if place is None:
         return None
     start, end = place
@@ -107,16 +107,16 @@ def alternatives(tokens: Sequence[Token], weighed: LabelProbabilities) -> Mappin
     for token, text in zip(tokens, spelt, strict=True):
         after = before + len(text)
         if before <= start < after:
-            whole = after >= end and _word(text) in weighed.words
-            return _probabilities(token, weighed.words) if whole else None
+            whole = after >= end and _word(text) in labels.labels
+            return _probabilities(token, labels.labels) if whole else None
         before = after
     return None
 
 
-def _place(reply: bytes, weighed: LabelProbabilities) -> tuple[int, int] | None:
+def _place(reply: bytes, labels: LabelProbabilities) -> tuple[int, int] | None:
     """Where the value of the member stands: its last mention, for the object that is read comes after any thought."""
-    key = re.escape(json.dumps(weighed.member).encode())
-    words = b"|".join(re.escape(word.encode()) for word in sorted(weighed.words, key=len, reverse=True))
+    key = re.escape(json.dumps(labels.key).encode())
+    words = b"|".join(re.escape(word.encode()) for word in sorted(labels.labels, key=len, reverse=True))
     found = list(re.finditer(rb"(?<!\\)" + key + rb'\s*:\s*"?(' + words + rb")(?![\w.])", reply))
     return found[-1].span(1) if found else None
 

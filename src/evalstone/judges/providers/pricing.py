@@ -13,13 +13,13 @@ BATCH_PRICE = 0.5
 """What a batch costs, as a share of the price of the same requests sent one by one; OpenAI and Anthropic say so."""
 
 
-def cost_of(usage: Usage, *, provider: str, model: str, price: tuple[float, float] | None = None) -> float | None:
+def cost_of(usage: Usage, *, provider: str, model: str, prices: tuple[float, float] | None = None) -> float | None:
     """US dollars for one reply; None when the price of the model is not known.
 
-    price: dollars for a million input and a million output tokens, where you know better.
+    prices: US dollars for a million input and output tokens, in place of the listed ones.
     """
-    if price is not None:
-        return (usage.input * price[0] + usage.output * price[1]) * PER_TOKEN
+    if prices is not None:
+        return (usage.input * prices[0] + usage.output * prices[1]) * PER_TOKEN
     if usage.input < SMALLEST_TIER:
         rates = _rates(provider, model)
         if rates is None:

@@ -66,7 +66,7 @@ def _reply(judge: ModelJudge, response: ModelResponse) -> Reply:
         requests=1,
     )
     provider, name = split_model(judge.model)
-    cost = cost_of(usage, provider=provider, model=name, price=judge.price)
+    cost = cost_of(usage, provider=provider, model=name, prices=judge.prices)
     if response.finish_reason == "content_filter":
         told = "the model declined: a content filter stopped the reply"
         raise JudgeDeclined(told, reply=response.text, usage=usage, cost=cost)
@@ -101,7 +101,7 @@ def _parameters(question: Question[Any], model: Model) -> ModelRequestParameters
     from pydantic_ai.models import ModelRequestParameters  # noqa: PLC0415
     from pydantic_ai.output import OutputObjectDefinition  # noqa: PLC0415
 
-    schema = question.wanted
+    schema = question.json_schema
     if schema is None or not model.profile.get("supports_json_schema_output"):
         return ModelRequestParameters()
     wanted = OutputObjectDefinition(json_schema=dict(schema), name=question.kind, strict=True)

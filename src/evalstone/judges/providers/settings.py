@@ -65,8 +65,8 @@ SECRET: Final = frozenset({"api_key", "headers"})
 
 def check_setting(name: str, value: Any) -> None:
     """Raise ConfigError for a setting that is not what the table, or the two settings of several parts, allow."""
-    if name == "price":
-        if not _is_price(value):
+    if name == "prices":
+        if not _are_prices(value):
             raise _refused(
                 name, value, "None or two numbers of 0 or more, dollars for a million input and output tokens"
             )
@@ -83,7 +83,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
-def _is_price(value: Any) -> bool:
+def _are_prices(value: Any) -> bool:
     if value is None:
         return True
     if not isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What a run is told about its provider's batch API."""
+"""How a run uses its provider's batch API."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 WAITING = "waiting for "
-"""How the reason begins for which a run ended that has to wait for batches; a budget's may stand before it."""
+"""How the stop reason begins of a run that has to wait for batches; a spent budget may stand before it."""
 
 
 @dataclass(frozen=True)
-class Batch:
-    """How a run uses its provider's batch API.
-
-    wait: stay until the batches are done, and go on; else the run ends when everything is submitted, and the same call
-    later goes on. on_state: called, while waiting, with what the batches have come to, whenever that changes.
-    """
+class BatchOptions:
+    """How a run uses its provider's batch API."""
 
     wait: bool = False
+    """Wait until the batches are done, and continue. Otherwise the run ends when everything is submitted, and the same
+    call continues it later."""
     on_state: Callable[[str], None] | None = None
+    """Called while waiting with the state of the batches, whenever it changes."""

@@ -2,7 +2,7 @@
 
     multi turn judge = 1 if the criterion is met, else 0          range [0, scale], higher is better
 
-The judge sees the assistant's turns alone, in order; blank ones are left out. In doubt the criterion is not met. It is
+The judge sees only the assistant's turns, in order, without blank ones. In doubt the criterion is not met. It is
 the scorer's, or else `criterion` in the sample's metadata. Undefined for a sample without messages or without a
 criterion. One judge call. Source: @mastra/evals.
 """
@@ -15,8 +15,8 @@ from typing import Any
 
 from evalstone.agents.messages import texts
 from evalstone.errors import ConfigError, OutcomeError
+from evalstone.questions.alignment import CheckConversation, CriterionVerdict
 from evalstone.questions.base import Ask
-from evalstone.questions.checklist import CheckConversation, CriterionVerdict
 from evalstone.scorers.base import Scorer
 from evalstone.types import Message, Score, Skipped
 
@@ -31,8 +31,7 @@ class MultiTurnJudge(Scorer):
     """Whether the assistant meets a criterion over the whole conversation."""
 
     name = "multi_turn_judge"
-    asks = (CheckConversation,)
-    bands = ((1.0, "the criterion is met"), (0.0, "the criterion is not met, or it is in doubt"))
+    interpretation = ((1.0, "the criterion is met"), (0.0, "the criterion is not met, or it is in doubt"))
     advice = (
         "Read the turns that the reason names. A criterion that asks for two things is better judged as two scorers."
     )
@@ -42,7 +41,7 @@ class MultiTurnJudge(Scorer):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.criterion is not None and (not isinstance(self.criterion, str) or not self.criterion.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name}: criterion must be a text that is not blank, not {self.criterion!r}")
+            raise ConfigError(f"{self.name}: criterion must be text that is not blank, not {self.criterion!r}")
 
     async def score(
         self, ask: Ask, *, messages: Sequence[Message], metadata: Mapping[str, Any] | None = None
@@ -51,11 +50,10 @@ class MultiTurnJudge(Scorer):
         if criterion is None:
             return Skipped(f"{self.name} needs a criterion, its own or in metadata")
         if not isinstance(criterion, str) or not criterion.strip():
-            raise OutcomeError(f"{self.name}: the criterion in metadata is blank or no text")
+            raise OutcomeError(f"{self.name}: the criterion in metadata is blank or not text")
         turns = tuple(turn.strip() for turn in texts(messages, "assistant"))
         verdict = await ask(CheckConversation(criterion=criterion, turns=turns))
-        told = "met" if verdict.met else "not met"
-        reason = f"Over {len(turns)} turns it is {told}: {criterion}" + (
-            f" ({verdict.reason})" if verdict.reason else ""
-        )
+        result = "met" if verdict.met else "not met"
+        reason = f"Over {len(turns)} turns it is {result}: {criterion}"
+        reason += f" ({verdict.reason})" if verdict.reason else ""
         return Score(verdict_value(verdict) * self.scale, self.scale, reason, verdict)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from evalstone.agents.messages import called_tools
 from evalstone.errors import ConfigError
-from evalstone.scorers.agents.messages import require_both_sides
+from evalstone.scorers.agents import require_both_sides
 from evalstone.scorers.base import Scorer
 from evalstone.types import TOOL_STEPS, Message, Score, Skipped, TrajectoryExpectation
 
@@ -47,7 +47,7 @@ class ToolCallAccuracy(Scorer):
     """Whether the agent called the tools that it should have called."""
 
     name = "tool_call_accuracy"
-    bands = (
+    interpretation = (
         (1.0, "the expected tools were called"),
         (0.0, "the expected tools were not called, or not in their order"),
     )
@@ -68,8 +68,6 @@ class ToolCallAccuracy(Scorer):
             raise ConfigError(f"{self.name}: order must be a list of tool names, not {self.order!r}")
         if self.order is not None:
             object.__setattr__(self, "order", tuple(self.order))
-        if not isinstance(self.strict, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name}: strict must be True or False, not {self.strict!r}")
 
     def score(
         self,
@@ -86,13 +84,13 @@ class ToolCallAccuracy(Scorer):
         require_both_sides(self, messages, input)
         called = called_tools(messages)
         if order:
-            wanted = " → ".join(order)
+            expected = " → ".join(order)
             right = bool(called) and in_order(called, order, strict=self.strict)
         else:
-            wanted = self.tool or "nothing that could be named"
+            expected = self.tool or "no tool"
             right = bool(called) and one_called(called, self.tool, strict=self.strict)
         exactly = "exactly " if self.strict else ""
-        reason = f"Expected {exactly}{wanted}; called: {' → '.join(called) or 'nothing'}."
+        reason = f"Expected {exactly}{expected}; called: {' → '.join(called) or 'nothing'}."
         return Score(self.scale if right else 0.0, self.scale, reason, called)
 
 

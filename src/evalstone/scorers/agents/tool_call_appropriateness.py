@@ -21,7 +21,7 @@ from evalstone.agents.messages import last_assistant_text, last_user_text, tool_
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeToolCalls, ToolCallVerdicts
-from evalstone.scorers.agents.messages import call_line, require_both_sides
+from evalstone.scorers.agents import call_line, require_both_sides
 from evalstone.scorers.base import Scorer, listed
 from evalstone.types import Message, Score
 
@@ -38,8 +38,7 @@ class ToolCallAppropriateness(Scorer):
     """How many of the agent's tool calls the request called for."""
 
     name = "tool_call_appropriateness"
-    asks = (JudgeToolCalls,)
-    bands = (
+    interpretation = (
         (0.9, "the calls are those that the request needs"),
         (0.6, "some calls were not needed"),
         (0.3, "most calls were not needed"),
@@ -83,11 +82,11 @@ class ToolCallAppropriateness(Scorer):
 
 def _reason(verdicts: ToolCallVerdicts) -> str:
     needless = [v for v in verdicts.calls if not v.appropriate]
-    told = f"{len(verdicts.calls) - len(needless)} of {len(verdicts.calls)} calls are appropriate"
+    reason = f"{len(verdicts.calls) - len(needless)} of {len(verdicts.calls)} calls are appropriate"
     if not verdicts.calls:
-        told = "No tool was called"
+        reason = "No tool was called"
     if needless:
-        told += f"; not: {listed([v.call for v in needless])}"
+        reason += f"; not: {listed([v.call for v in needless])}"
     if verdicts.missing:
-        told += f"; missing: {listed(verdicts.missing)}"
-    return f"{told}."
+        reason += f"; missing: {listed(verdicts.missing)}"
+    return f"{reason}."

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from evalstone.agents.trajectory_comparison import TrajectoryComparison, compare_trajectories
-from evalstone.errors import ConfigError
-from evalstone.scorers.agents.messages import TrajectoryScorer, expectation_of
-from evalstone.scorers.base import listed
+from evalstone.scorers.agents import TrajectoryScorer, expectation_of
+from evalstone.scorers.base import listed, require_choice
 from evalstone.types import Ordering, Score, Skipped, Trajectory, TrajectoryExpectation
 
 
@@ -31,7 +30,7 @@ class TrajectoryAccuracy(TrajectoryScorer):
     """How many of the expected steps were taken, in the expected order."""
 
     name = "trajectory_accuracy"
-    bands = (
+    interpretation = (
         (1.0, "the expected steps were taken"),
         (0.7, "most expected steps were taken"),
         (0.3, "many expected steps are missing or out of order"),
@@ -49,19 +48,15 @@ class TrajectoryAccuracy(TrajectoryScorer):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "expected", expectation_of(self, "expected"))
-        if self.ordering not in get_args(Ordering):
-            raise ConfigError(f"{self.name}: ordering must be strict, relaxed or unordered, not {self.ordering!r}")
-        if not isinstance(self.allow_repeated_steps, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            told = f"allow_repeated_steps must be True or False, not {self.allow_repeated_steps!r}"
-            raise ConfigError(f"{self.name}: {told}")
+        require_choice(self, "ordering", get_args(Ordering))
 
     def score(
         self, *, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None
     ) -> Score | Skipped:
         own = cast("TrajectoryExpectation | None", self.expected) or TrajectoryExpectation()
         defaults = TrajectoryExpectation(ordering=self.ordering, allow_repeated_steps=self.allow_repeated_steps)
-        said = (expected_trajectory or TrajectoryExpectation()).over(own.over(defaults))
-        steps = own.steps if own.steps is not None else said.steps
+        expectation = (expected_trajectory or TrajectoryExpectation()).over(own.over(defaults))
+        steps = own.steps if own.steps is not None else expectation.steps
         if steps is None:
             if self.without_expectation is None:
                 return Skipped("no steps are expected")
@@ -69,19 +64,19 @@ class TrajectoryAccuracy(TrajectoryScorer):
         compared = compare_trajectories(
             trajectory,
             steps,
-            ordering=said.ordering or self.ordering,
-            allow_repeated_steps=said.allow_repeated_steps is not False,
+            ordering=expectation.ordering or self.ordering,
+            allow_repeated_steps=expectation.allow_repeated_steps is not False,
         )
         return Score(compared.value * self.scale, self.scale, _reason(compared), compared)
 
 
 def _reason(compared: TrajectoryComparison) -> str:
-    told = f"{compared.matched} of {compared.expected} expected steps were taken"
+    reason = f"{compared.matched} of {compared.expected} expected steps were taken"
     for what, names in (
         ("missing", compared.missing),
         ("in another place", compared.out_of_order),
         ("not expected", compared.extra),
         ("repeated", compared.repeated),
     ):
-        told += f"; {what}: {listed(names)}" if names else ""
-    return f"{told}."
+        reason += f"; {what}: {listed(names)}" if names else ""
+    return f"{reason}."

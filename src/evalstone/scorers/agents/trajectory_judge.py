@@ -18,11 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeSteps, StepVerdicts
-from evalstone.scorers.agents.messages import TrajectorySource, expectation_of, expected_line, step_line
-from evalstone.scorers.base import listed
+from evalstone.scorers.agents import TrajectorySource, expectation_of, expected_line, step_line
+from evalstone.scorers.base import listed, require_number
 from evalstone.types import Score, Trajectory, TrajectoryExpectation
 
 
@@ -42,8 +41,7 @@ class TrajectoryJudge(TrajectorySource):
     """Whether the steps taken were needed and in order, as a judge sees it."""
 
     name = "trajectory_judge"
-    asks = (JudgeSteps,)
-    bands = (
+    interpretation = (
         (0.85, "the steps are those that the task needs"),
         (0.6, "some steps were not needed, or come at the wrong time"),
         (0.3, "many steps were not needed"),
@@ -62,9 +60,7 @@ class TrajectoryJudge(TrajectorySource):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "expected", expectation_of(self, "expected"))
-        for weight in ("necessary", "in_order", "missing"):
-            if not 0 <= getattr(self, weight) <= 1:
-                raise ConfigError(f"{self.name}: the weight {weight} must be in [0, 1], not {getattr(self, weight)}")
+        require_number(self, "necessary", "in_order", "missing", high=1)
 
     async def score(
         self,
@@ -74,12 +70,12 @@ class TrajectoryJudge(TrajectorySource):
         trajectory: Trajectory,
         expected_trajectory: TrajectoryExpectation | None = None,
     ) -> Score:
-        said = cast("TrajectoryExpectation | None", self.expected) or expected_trajectory
-        wanted = (said.steps if said is not None else None) or ()
+        expectation = cast("TrajectoryExpectation | None", self.expected) or expected_trajectory
+        expected = (expectation.steps if expectation is not None else None) or ()
         question = JudgeSteps(
             task=input,
             steps=tuple(map(step_line, trajectory.steps)),
-            expected=tuple(map(expected_line, wanted)),
+            expected=tuple(map(expected_line, expected)),
         )
         verdicts = await ask(question)
         value = judged_value(verdicts, necessary=self.necessary, in_order=self.in_order, missing=self.missing)
@@ -90,12 +86,12 @@ def _reason(verdicts: StepVerdicts) -> str:
     n = len(verdicts.steps)
     needless = [v.step for v in verdicts.steps if not v.necessary]
     late = [v.step for v in verdicts.steps if not v.in_order]
-    told = f"{n - len(needless)} of {n} steps were needed, {n - len(late)} in order" if n else "No step was taken"
+    reason = f"{n - len(needless)} of {n} steps were needed, {n - len(late)} in order" if n else "No step was taken"
     for what, steps in (
         ("not needed", needless),
         ("out of order", late),
         ("missing", verdicts.missing),
         ("too many", verdicts.extra),
     ):
-        told += f"; {what}: {listed(steps)}" if steps else ""
-    return f"{told}."
+        reason += f"; {what}: {listed(steps)}" if steps else ""
+    return f"{reason}."

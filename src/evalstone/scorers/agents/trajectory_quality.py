@@ -28,8 +28,8 @@ from typing import Any, cast
 
 from evalstone.agents.trajectory_comparison import blacklisted, check_efficiency, compare_trajectories, tool_failures
 from evalstone.errors import ConfigError
-from evalstone.scorers.agents.messages import TrajectoryScorer, expectation_of
-from evalstone.scorers.base import listed
+from evalstone.scorers.agents import TrajectoryScorer, expectation_of
+from evalstone.scorers.base import listed, require_number
 from evalstone.types import ExpectedStep, Score, Skipped, Trajectory, TrajectoryExpectation, TrajectoryStep
 
 INSIDE = 0.3
@@ -46,17 +46,19 @@ class TrajectoryWeights:
     blacklist: float = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("accuracy", "efficiency", "tool_failures", "blacklist"):
-            value: object = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise ConfigError(f"the weight {name} must be a number, not {value!r}")
+        require_number(self, "accuracy", "efficiency", "tool_failures", "blacklist", low=-sys.float_info.max)
 
 
 @dataclass(frozen=True)
 class Level:
-    """What came out at one level. path: the steps that lead to it. value: with the levels inside it counted in.
+    """The result at one level.
 
-    parts: those that counted. missing: expected steps that were not taken. hits: what was blacklisted and done.
+    Attributes:
+        path: The steps that lead to it.
+        value: With the levels inside it included.
+        parts: Those that counted.
+        missing: Expected steps that were not taken.
+        hits: What was blacklisted and done.
     """
 
     path: tuple[str, ...]
@@ -74,7 +76,7 @@ class Level:
 
 
 def parts_of(actual: Trajectory, expected: TrajectoryExpectation) -> dict[str, float]:
-    """The parts that count at one level, by name, each rounded; the blacklist is looked at apart."""
+    """The parts that count at one level, by name, each rounded; the blacklist is checked separately."""
     parts: dict[str, float] = {}
     if expected.steps is not None:
         compared = compare_trajectories(
@@ -101,11 +103,11 @@ def parts_of(actual: Trajectory, expected: TrajectoryExpectation) -> dict[str, f
     return parts
 
 
-def weighed(parts: Mapping[str, float], weights: TrajectoryWeights) -> float:
+def weighted_mean(parts: Mapping[str, float], weights: TrajectoryWeights) -> float:
     """The weighted mean of the parts; 1 when there is none, or none has a weight."""
-    given = {name: max(0.0, getattr(weights, name)) for name in parts}
-    total = sum(given.values())
-    return sum(given[name] * value for name, value in parts.items()) / total if total else 1.0
+    shares = {name: max(0.0, getattr(weights, name)) for name in parts}
+    total = sum(shares.values())
+    return sum(shares[name] * value for name, value in parts.items()) / total if total else 1.0
 
 
 def review(
@@ -118,24 +120,24 @@ def review(
     if tools or sequences:
         parts["blacklist"] = 0.0 if hits else 1.0
     pairs = inner_pairs(actual.steps, expected.steps or ())
-    inside = tuple(_inside(wanted, children, taken, weights, path) for wanted, children, taken in pairs)
-    value = 0.0 if hits else weighed(parts, weights)
+    inside = tuple(_inside(expected_step, children, taken, weights, path) for expected_step, children, taken in pairs)
+    value = 0.0 if hits else weighted_mean(parts, weights)
     if inside:
         value = (1 - INSIDE) * value + INSIDE * (sum(level.value for level in inside) / len(inside))
     if hits or any(below.hits for level in inside for below in level.walk()):
         value = 0.0
-    missing = tuple(wanted.name for wanted, _, taken in pairs if taken is None)
+    missing = tuple(expected_step.name for expected_step, _, taken in pairs if taken is None)
     return Level(path, math.floor(value * 100 + 0.5) / 100, parts, missing, hits, inside)
 
 
 def _inside(
-    wanted: ExpectedStep,
+    expected_step: ExpectedStep,
     children: TrajectoryExpectation,
     taken: TrajectoryStep | None,
     weights: TrajectoryWeights,
     path: tuple[str, ...],
 ) -> Level:
-    below = (*path, wanted.name)
+    below = (*path, expected_step.name)
     if taken is None:
         return Level(below, 0.0, {})
     return review(Trajectory(steps=taken.children, total_duration_ms=taken.duration_ms), children, weights, below)
@@ -147,12 +149,12 @@ def inner_pairs(
     """Each expected step that is looked at inside, with the first step of its name (and type) that is still free."""
     free = list(steps)
     pairs: list[tuple[ExpectedStep, TrajectoryExpectation, TrajectoryStep | None]] = []
-    for wanted in expected:
-        if wanted.children is None:
+    for expected_step in expected:
+        if expected_step.children is None:
             continue
-        alike = (s for s in free if s.name == wanted.name and wanted.step_type in (None, s.step_type))
+        alike = (s for s in free if s.name == expected_step.name and expected_step.step_type in (None, s.step_type))
         taken = next(alike, None)
-        pairs.append((wanted, wanted.children, taken))
+        pairs.append((expected_step, expected_step.children, taken))
         free = [step for step in free if step is not taken]
     return pairs
 
@@ -165,8 +167,8 @@ def _rounded(value: float) -> float:
 def expects_something(expected: TrajectoryExpectation) -> bool:
     """Whether there is anything by which a trajectory could fail."""
     limits = (expected.max_steps, expected.max_total_tokens, expected.max_total_duration_ms)
-    said = (expected.steps, expected.no_redundant_calls, expected.max_retries_per_tool, *limits)
-    return any(entry is not None for entry in said) or bool(
+    entries = (expected.steps, expected.no_redundant_calls, expected.max_retries_per_tool, *limits)
+    return any(entry is not None for entry in entries) or bool(
         expected.blacklisted_tools or expected.blacklisted_sequences
     )
 
@@ -176,15 +178,15 @@ class TrajectoryQuality(TrajectoryScorer):
     """The steps taken against everything that is expected of them, also inside steps."""
 
     name = "trajectory_quality"
-    bands = (
+    interpretation = (
         (0.95, "as expected"),
         (0.7, "mostly as expected: read which part fell short"),
         (0.3, "much is missing, or far beyond its budget"),
-        (0.0, "the agent went another way, or did what it must not"),
+        (0.0, "the agent went another way, or did something forbidden"),
     )
     advice = (
         "Read the parts. Accuracy: see which steps are missing. Efficiency: limit steps, shorten prompts, keep results "
-        "instead of asking again. Tool failures: mend the tool, or tell the agent what its error means."
+        "instead of asking again. Tool failures: fix the tool, or tell the agent what its error means."
     )
 
     defaults: TrajectoryExpectation | Mapping[str, Any] | Sequence[Any] | None = None
@@ -213,7 +215,7 @@ class TrajectoryQuality(TrajectoryScorer):
 
 
 def _reason(level: Level) -> str:
-    told: list[str] = []
+    lines: list[str] = []
     for below in level.walk():
         parts = [f"{name.replace('_', ' ')} {value:.2f}" for name, value in below.parts.items()]
         if below.missing:
@@ -221,5 +223,5 @@ def _reason(level: Level) -> str:
         if below.hits:
             parts.append(f"blacklisted: {listed(below.hits)}")
         if parts:
-            told.append(f"{' > '.join(below.path)}: {', '.join(parts)}" if below.path else ", ".join(parts))
-    return "; ".join(told) + "." if told else "Nothing that is expected could be checked here, and nothing went wrong."
+            lines.append(f"{' > '.join(below.path)}: {', '.join(parts)}" if below.path else ", ".join(parts))
+    return "; ".join(lines) + "." if lines else "Nothing that is expected could be checked, and nothing went wrong."

@@ -1,20 +1,114 @@
-"""Scorers that are made of data and functions, without a class of their own."""
+"""Scorers made of data and functions instead of a class, and what they share: a name, and fields from placeholders."""
 
-from evalstone.scorers.custom.base import CustomScorer
-from evalstone.scorers.custom.geval import GEval, Marked
-from evalstone.scorers.custom.llm_classifier import LLMClassifier
-from evalstone.scorers.custom.pipeline import Pipeline
-from evalstone.scorers.custom.steps import NotScorable, PromptStep, SoFar, StepResult, not_scorable
+from __future__ import annotations
 
-__all__ = [
-    "CustomScorer",
-    "GEval",
-    "LLMClassifier",
-    "Marked",
-    "NotScorable",
-    "Pipeline",
-    "PromptStep",
-    "SoFar",
-    "StepResult",
-    "not_scorable",
-]
+import json
+import re
+from abc import ABC
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from evalstone._core.json import to_jsonable
+from evalstone._core.prompts import Material, Prompt
+from evalstone.errors import ConfigError, PromptError, unknown
+from evalstone.scorers.base import ContextScorer
+from evalstone.types import Message, Sample
+
+PLACEHOLDERS = ("input", "output", "context", "reference", "messages", "instructions")
+DEFAULT_FIELDS = ("input", "output")
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_SINGLE = re.compile(r"(?<![\\{])\{\s*(" + "|".join(PLACEHOLDERS) + r")\s*\}(?!\})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CustomScorer(ContextScorer, ABC):
+    """A scorer that is made of data, not written as a class. Its `required_fields` are set on the instance.
+
+    Attributes:
+        name: Letters, digits and underscores; by default the first words of what it asks.
+        version: Raise it when something changes that the signature does not show, such as a function that a step calls.
+        lower_is_better: The direction.
+    """
+
+    name: str = ""  # pyright: ignore[reportIncompatibleVariableOverride] - a field where scorers are data
+    version: int = 1  # pyright: ignore[reportIncompatibleVariableOverride]
+    lower_is_better: bool = False  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", name_from(self.description()))
+        elif not isinstance(cast(object, self.name), str) or not _NAME.fullmatch(self.name):
+            raise ConfigError(f"a scorer's name has letters, digits and underscores only; it was {self.name!r}")
+        super().__post_init__()
+
+    def values(self, sample: Sample) -> dict[str, Any]:
+        values = {name: getattr(sample, name) for name in self.required_fields}
+        if "context" in values:
+            values["context"] = self.passages_for(sample)
+        return values
+
+
+def name_from(text: str) -> str:
+    """A name made of a text's first words."""
+    words = re.findall(r"[^\W_]+", re.sub(r"\{\{.*?\}\}", " ", text).lower())
+    name = "_".join(words[:6])
+    return name if _NAME.fullmatch(name) else f"scorer_{name}".rstrip("_")
+
+
+def template_prompt(template: str, instructions: str, *, placeholders: Iterable[str] = PLACEHOLDERS) -> Prompt:
+    """A prompt from a user's template. Raises PromptError for an unknown placeholder, and for single braces."""
+    if not template.strip():
+        raise PromptError("the template is empty")
+    known = tuple(placeholders)
+    prompt = Prompt(instructions, template)
+    for hole in prompt.placeholders:
+        if hole not in known:
+            raise PromptError(f"the template has a hole that nothing fills: {unknown('hole', hole, known)}")
+    if single := _SINGLE.search(template):
+        raise PromptError(f"{single[0]} has single braces; a hole has two: {{{{{single[1]}}}}}")
+    prompt.check(prompt.placeholders)
+    return prompt
+
+
+def with_fields(text: str, fields: Sequence[str] | None) -> str:
+    """A template that shows the fields before the text, except those that already have a placeholder in it.
+
+    Without fields: input and output, if the text has no placeholder at all.
+    """
+    present = Prompt("", text).placeholders
+    names = (DEFAULT_FIELDS if not present else ()) if fields is None else fields
+    for name in names:
+        if name not in PLACEHOLDERS:
+            raise ConfigError(unknown("sample field", str(name), PLACEHOLDERS))
+    shown = [f"{{{{{name}}}}}" for name in names if name not in present]
+    return "\n\n".join([*shown, text])
+
+
+def inputs(values: Mapping[str, Any]) -> dict[str, Material]:
+    """What fills the placeholders of sample fields."""
+    return {name: as_material(value) for name, value in values.items() if name in PLACEHOLDERS}
+
+
+def as_material(value: Any) -> Material:
+    """Any value as text for a prompt: texts and lists of texts as they are, messages a line each, the rest as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Sequence):
+        items = cast("Sequence[Any]", value)
+        if all(isinstance(item, str) for item in items):
+            return tuple(items)
+        if all(isinstance(item, Message) for item in items):
+            return tuple(line for message in items for line in _lines(message))
+    return json.dumps(to_jsonable(value), ensure_ascii=False, indent=1)
+
+
+def _lines(message: Message) -> list[str]:
+    lines = [f"{message.role}: {message.content}"] if message.content.strip() or not message.tool_calls else []
+    for call in message.tool_calls:
+        arguments = json.dumps(to_jsonable(call.arguments), ensure_ascii=False)
+        result = call.error if call.error is not None else json.dumps(to_jsonable(call.result), ensure_ascii=False)
+        result = "no result" if call.state == "call" else result
+        lines.append(f"{message.role} called {call.name}({arguments}): {result}")
+    return lines

@@ -1,12 +1,12 @@
-"""GEval: how well a sample meets a criterion in words, on a scale of whole numbers, in the manner of G-Eval.
+"""GEval: how well a sample meets a criterion in words, on a scale of whole numbers, after G-Eval.
 
-    criteria = (mark - 1) / (levels - 1)          mark from 1 to levels; range [0, scale]
-    weighted:  the mark is Σ p(i) · i / Σ p(i) over the marks i whose probabilities the judge gave
+    geval = (rating - 1) / (levels - 1)          rating from 1 to levels; range [0, scale]
+    weighted:  the rating is Σ p(i) · i / Σ p(i) over the ratings i whose probabilities the judge gave
 
-Higher is better, unless lower_is_better is set. The judge takes evaluation steps: yours, or steps that it writes once
+Higher is better, unless lower_is_better is set. The judge follows evaluation steps: yours, or steps that it writes once
 from the criterion, in a question that names no sample, so that all samples share it. Where a judge gives no
-probabilities, a weighted score is the plain one, and its evidence says so. One judge call, and one more in a run for
-the steps. Source: Liu et al. 2023 (G-Eval).
+probabilities, a weighted score is the plain one, and its evidence says so. One judge call, and one more per run for the
+steps. Source: Liu et al. 2023 (G-Eval).
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from evalstone.errors import ConfigError, PromptError
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import filled
 from evalstone.questions.explanation import EXPLAIN
-from evalstone.questions.rating import WRITE_STEPS, MarkByCriterion, WriteSteps, mark_prompt
-from evalstone.scorers.custom.base import SHOWN, CustomScorer, inputs, own_prompt, with_fields
+from evalstone.questions.rating import WRITE_STEPS, RateByCriterion, WriteSteps, rating_prompt
+from evalstone.scorers.custom import DEFAULT_FIELDS, CustomScorer, inputs, template_prompt, with_fields
 from evalstone.types import Score
 
-MOST_LEVELS = 100
+MAX_LEVELS = 100
 
 
-def share(mark: int, levels: int) -> float:
-    """How far up a mark stands between 1 and `levels`, from 0 to 1."""
-    return (mark - 1) / (levels - 1)
+def share(rating: int, levels: int) -> float:
+    """(rating - 1) / (levels - 1), in [0, 1]."""
+    return (rating - 1) / (levels - 1)
 
 
 def expected_share(probabilities: Mapping[str, float], levels: int) -> float:
-    """The mean of the marks' shares, each weighted by its part of the probability that the marks have together.
+    """The mean of the ratings' shares, weighted by their probabilities.
 
-    As no share exceeds 1, the mean of shares cannot either, where that of the marks may miss by the last digit.
+    No share exceeds 1, so their mean cannot either; the mean of ratings may miss it by the last digit.
     """
-    weighed = math.fsum(probability * share(int(mark), levels) for mark, probability in probabilities.items())
-    return weighed / math.fsum(probabilities.values())
+    total = math.fsum(probability * share(int(rating), levels) for rating, probability in probabilities.items())
+    return total / math.fsum(probabilities.values())
 
 
 @dataclass(frozen=True)
-class Marked:
-    """What a criterion's score came of. note: how the mark was taken, where a weighted one was asked for."""
+class Rated:
+    """The evidence of a G-Eval score. note: how the rating was computed, where a weighted one was requested."""
 
-    mark: float
+    rating: float
     steps: tuple[str, ...]
     probabilities: Mapping[str, float] | None = None
     note: str = ""
@@ -57,73 +57,78 @@ class Marked:
 class GEval(CustomScorer):
     """How well a sample meets a criterion in words.
 
-    text: the criterion. steps: how to judge by it; None has the judge write them, an empty list does without. levels:
-    how many marks there are, from 2 to 100. weighted: weigh the marks by the judge's probabilities. fields: what is
-    shown of a sample: input, output, context, reference, messages, instructions.
+    Attributes:
+        text: The criterion.
+        steps: How to judge by it. None lets the judge write them; an empty list does without.
+        levels: The highest rating, from 2 to 100.
+        weighted: Weigh the ratings by the judge's probabilities.
+        fields: What the judge sees of a sample: input, output, context, reference, messages, instructions.
     """
 
-    unsigned: ClassVar[tuple[str, ...]] = (*CustomScorer.unsigned, "text", "fields", "steps")
+    excluded_from_signature: ClassVar[tuple[str, ...]] = (
+        *CustomScorer.excluded_from_signature,
+        "text",
+        "fields",
+        "steps",
+    )
 
     text: str
     _: KW_ONLY
     steps: Sequence[str] | None = None
     levels: int = 5
     weighted: bool = False
-    fields: Sequence[str] = SHOWN
+    fields: Sequence[str] = DEFAULT_FIELDS
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.levels, bool) or not isinstance(cast(object, self.levels), int):
             raise ConfigError(f"{self.name}: levels must be a whole number, not {self.levels!r}")
-        if not 2 <= self.levels <= MOST_LEVELS:
-            raise ConfigError(f"{self.name}: levels must be from 2 to {MOST_LEVELS}, not {self.levels}")
+        if not 2 <= self.levels <= MAX_LEVELS:
+            raise ConfigError(f"{self.name}: levels must be from 2 to {MAX_LEVELS}, not {self.levels}")
         if not self.text.strip():
             raise ConfigError(f"{self.name}: the criterion is empty")
         if isinstance(self.steps, str):
-            raise ConfigError(f"{self.name}: steps are a list of texts, not one text")
+            raise ConfigError(f"{self.name}: steps must be a list of texts, not one text")
         object.__setattr__(self, "fields", tuple(self.fields))
         if not self.fields:
-            raise ConfigError(f"{self.name}: fields is empty; the judge must be shown something")
+            raise ConfigError(f"{self.name}: fields is empty; the judge must see something")
         if self.steps is not None:
             object.__setattr__(self, "steps", tuple(self.steps))
             for step in cast("Sequence[object]", self.steps):
                 if not isinstance(step, str) or not step.strip():
-                    raise ConfigError(f"{self.name}: a step must be a text that is not blank, not {step!r}")
-        object.__setattr__(self, "asks", (WriteSteps,) * (self.steps is None) + (MarkByCriterion,))
-        if holes := Prompt("", self.text).holes:
-            told = f"the criterion has the hole {{{{{holes[0]}}}}}; name the fields that are shown in fields=(…)"
-            raise PromptError(f"{self.name}: {told}")
-        self.prompt.check(self.prompt.holes)
+                    raise ConfigError(f"{self.name}: a step must be text that is not blank, not {step!r}")
+        if placeholders := Prompt("", self.text).placeholders:
+            message = f"the criterion has the placeholder {{{{{placeholders[0]}}}}}; name the fields that are shown in fields=(…)"
+            raise PromptError(f"{self.name}: {message}")
+        self.prompt.check(self.prompt.placeholders)
+        object.__setattr__(self, "questions", (WriteSteps,) * (self.steps is None) + (RateByCriterion,))
+        object.__setattr__(self, "required_fields", self.prompt.placeholders)
 
     @functools.cached_property
     def prompt(self) -> Prompt:
-        """The prompt that marks are asked with, but for steps that the judge has yet to write."""
+        """The prompt that asks for ratings, without steps that the judge has yet to write."""
         return self._prompt(self.steps or ())
 
     def _prompt(self, steps: Sequence[str]) -> Prompt:
         template = with_fields("Score this case by the criterion.", self.fields)
-        own_prompt(template, "")
-        return mark_prompt(self.text.strip(), steps, self.levels, template)
+        template_prompt(template, "")
+        return rating_prompt(self.text.strip(), steps, self.levels, template)
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return self.prompt.holes
-
-    def meaning(self) -> str:
+    def description(self) -> str:
         return self.text
 
-    def _prompts(self) -> list[Any]:
-        return [*([WRITE_STEPS] if self.steps is None else []), self.prompt, *([EXPLAIN] if self.explain else [])]
+    def prompts(self) -> tuple[Prompt, ...]:
+        return (*((WRITE_STEPS,) * (self.steps is None)), self.prompt, *((EXPLAIN,) * self.explain))
 
-    async def score(self, ask: Ask, **given: Any) -> Score:
-        written = self.steps if self.steps is not None else await ask(WriteSteps(self.text.strip(), tuple(self.fields)))
-        prompt = self._prompt(written)
-        mark = await ask(MarkByCriterion(filled(prompt, inputs(given)), prompt, self.levels, self.weighted))
-        value, taken, note = share(mark.score, self.levels), float(mark.score), ""
-        if self.weighted and mark.probabilities:
-            value = expected_share(mark.probabilities, self.levels)
-            taken, note = 1 + value * (self.levels - 1), "weighted by the judge's probabilities"
+    async def score(self, ask: Ask, **fields: Any) -> Score:
+        steps = self.steps if self.steps is not None else await ask(WriteSteps(self.text.strip(), tuple(self.fields)))
+        prompt = self._prompt(steps)
+        answer = await ask(RateByCriterion(filled(prompt, inputs(fields)), prompt, self.levels, self.weighted))
+        value, rating, note = share(answer.score, self.levels), float(answer.score), ""
+        if self.weighted and answer.probabilities:
+            value = expected_share(answer.probabilities, self.levels)
+            rating, note = 1 + value * (self.levels - 1), "weighted by the judge's probabilities"
         elif self.weighted:
-            note = "the judge gave no probabilities; this is its plain mark"
-        evidence = Marked(taken, tuple(written), mark.probabilities, note)
-        return Score(value * self.scale, self.scale, mark.reason, evidence)
+            note = "the judge gave no probabilities; this is its plain rating"
+        evidence = Rated(rating, tuple(steps), answer.probabilities, note)
+        return Score(value * self.scale, self.scale, answer.reason, evidence)

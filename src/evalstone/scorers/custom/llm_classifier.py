@@ -1,6 +1,6 @@
-"""LLMClassifier: a judge as data. One question, some words to answer it with, and what each word is worth.
+"""LLMClassifier: a judge as data: one question, the words to answer it with, and what each word is worth.
 
-    classify = the value of the word that the judge chose          range [0, scale]
+    llm classifier = the value of the word that the judge chose          range [0, scale]
 
 Higher is better, unless lower_is_better is set. Undefined when the judge chooses a word that stands for abstaining. One
 judge call.
@@ -18,7 +18,7 @@ from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import Choose, choice_form, distinct_words, filled
 from evalstone.questions.explanation import EXPLAIN
-from evalstone.scorers.custom.base import CustomScorer, inputs, own_prompt, with_fields
+from evalstone.scorers.custom import CustomScorer, inputs, template_prompt, with_fields
 from evalstone.types import Score, Skipped
 
 YES_NO: Mapping[str, float | None] = {"yes": 1.0, "no": 0.0}
@@ -29,16 +29,27 @@ ABSTAINING = "the material does not let you tell"
 class LLMClassifier(CustomScorer):
     """What a judge's choice among some words is worth.
 
-    question: what is asked; its holes, such as {{output}}, are filled with the sample's fields: input, output, context,
-    reference, messages, instructions. fields: shown in front of the question where it has no holes for them; input and
-    output if it has no hole at all. choices: each word and its value in [0, 1]; None stands for abstaining, and the
-    sample is Skipped. abstain: a word for that, where choices come from a file that has no None. meanings: what a word
-    means, and a boundary case. instructions: what else the judge is told. Raises ConfigError for choices that are no
-    choice, and PromptError for a hole that nothing fills.
+    Attributes:
+        question: What is asked. Its placeholders, such as {{output}}, are filled with the sample's fields: input,
+            output, context, reference, messages, instructions.
+        fields: Shown before the question where it has no placeholders for them; input and output if it has none at all.
+        choices: Each word and its value in [0, 1]; None stands for abstaining, and the sample is Skipped.
+        abstain: A word for abstaining, where choices come from a file that has no None.
+        meanings: What a word means, and a borderline case.
+        instructions: Further instructions to the judge.
+
+    Raises:
+        ConfigError: For choices of which none can be chosen.
+        PromptError: For an unknown placeholder.
     """
 
-    asks = (Choose,)
-    unsigned: ClassVar[tuple[str, ...]] = (*CustomScorer.unsigned, "question", "fields", "meanings", "instructions")
+    excluded_from_signature: ClassVar[tuple[str, ...]] = (
+        *CustomScorer.excluded_from_signature,
+        "question",
+        "fields",
+        "meanings",
+        "instructions",
+    )
 
     question: str
     _: KW_ONLY
@@ -57,22 +68,23 @@ class LLMClassifier(CustomScorer):
         object.__setattr__(self, "choices", self._checked_choices())
         object.__setattr__(self, "fields", None if self.fields is None else tuple(self.fields))
         meanings = {word.strip(): meaning for word, meaning in self.meanings.items()}
-        if strange := sorted(set(meanings) - set(self.choices)):
-            raise ConfigError(f"{self.name}: meanings has {strange[0]!r}, which is not among the choices")
+        if unexpected := sorted(set(meanings) - set(self.choices)):
+            raise ConfigError(f"{self.name}: meanings has {unexpected[0]!r}, which is not among the choices")
         object.__setattr__(self, "meanings", meanings)
-        self.prompt.check(self.prompt.holes)
+        self.prompt.check(self.prompt.placeholders)
+        object.__setattr__(self, "required_fields", self.prompt.placeholders)
 
     def _checked_choices(self) -> dict[str, float | None]:
         if not isinstance(cast(object, self.choices), Mapping):
             raise ConfigError(f"{self.name}: choices map words to values, such as {YES_NO}; they were {self.choices!r}")
-        given = list(self.choices.items())
+        pairs = list(self.choices.items())
         if self.abstain is not None and self.abstain not in (str(word).strip() for word in self.choices):
-            given.append((self.abstain, None))
+            pairs.append((self.abstain, None))
         try:
-            words = distinct_words([word for word, _ in given])
+            words = distinct_words([word for word, _ in pairs])
         except ConfigError as error:
             raise ConfigError(f"{self.name}: {error}") from None
-        choices = {word: value for word, (_, value) in zip(words, given, strict=True)}
+        choices = {word: value for word, (_, value) in zip(words, pairs, strict=True)}
         for word, value in choices.items():
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if value is not None and not (is_number and 0 <= value <= 1):
@@ -87,21 +99,17 @@ class LLMClassifier(CustomScorer):
         meanings = {
             word: self.meanings.get(word, "" if v is not None else ABSTAINING) for word, v in self.choices.items()
         }
-        told = "\n\n".join(part for part in (self.instructions.strip(), choice_form(meanings)) if part)
-        return own_prompt(with_fields(self.question, self.fields), told)
+        instructions = "\n\n".join(part for part in (self.instructions.strip(), choice_form(meanings)) if part)
+        return template_prompt(with_fields(self.question, self.fields), instructions)
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return self.prompt.holes
-
-    def meaning(self) -> str:
+    def description(self) -> str:
         return self.question
 
-    def _prompts(self) -> list[Any]:
-        return [self.prompt, *([EXPLAIN] if self.explain else [])]
+    def prompts(self) -> tuple[Prompt, ...]:
+        return (self.prompt, *((EXPLAIN,) * self.explain))
 
-    async def score(self, ask: Ask, **given: Any) -> Score | Skipped:
-        question = Choose(filled(self.prompt, inputs(given)), self.prompt, tuple(self.choices))
+    async def score(self, ask: Ask, **fields: Any) -> Score | Skipped:
+        question = Choose(filled(self.prompt, inputs(fields)), self.prompt, tuple(self.choices))
         chosen = await ask(question)
         value = self.choices[chosen.choice]
         if value is None:

@@ -1,48 +1,100 @@
 """Pipeline: a score in up to four steps, each a function or a prompt: preprocess, analyze, score, reason.
 
-    pipeline = what the score step gives          range [0, scale]; a value outside is an error, never clamped
+    pipeline = what the score step returns          range [0, scale]; a value outside is an error, never clipped
 
-Higher is better, unless lower_is_better is set. Undefined when a step declares the sample not scorable. One judge call
-for each step that is a prompt. Source: @mastra/evals (createScorer); here the score step's value must be in range, and
-the order of the steps is fixed.
+Higher is better, unless lower_is_better is set. Undefined when a step says that the sample is not scorable. One judge
+call for each step that is a prompt. Source: @mastra/evals (createScorer); here the score must be in range, and the
+order of the steps is fixed.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from evalstone._core.prompts import Prompt
-from evalstone.errors import OutcomeError
+from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, unknown
 from evalstone.questions.base import Ask
-from evalstone.questions.custom import AnswerAs, GiveNumber, Number
-from evalstone.scorers.custom.base import HOLES, CustomScorer, check_needs
-from evalstone.scorers.custom.steps import (
-    NotScorable,
-    PromptStep,
-    SoFar,
-    Step,
-    StepResult,
-    Steps,
-    asked,
-    result_of,
-)
-from evalstone.types import Sample, Score, Skipped
+from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, Number, OwnQuestion, filled, number_form
+from evalstone.scorers.custom import PLACEHOLDERS, CustomScorer, as_material, inputs, template_prompt
+from evalstone.types import SAMPLE_FIELDS, Sample, Score, Skipped
+
+STEPS = ("preprocess", "analyze", "score", "reason")
+
+
+class NotScorable(EvalstoneError):
+    """A step cannot score the sample; the outcome is Skipped. Return it or raise it."""
+
+
+def not_scorable(reason: str = "") -> NotScorable:
+    """What a step returns or raises when the sample cannot be scored: `return not_scorable("nothing was refunded")`."""
+    return NotScorable(reason)
+
+
+@dataclass(frozen=True)
+class SoFar:
+    """The argument of a step: the sample with its passages, and the results of the steps before it."""
+
+    sample: Sample
+    preprocess: Any = None
+    analyze: Any = None
+    score: Any = None
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """The result of one step. prompt: what the judge was asked; None for a function."""
+
+    step: str
+    answer: Any
+    prompt: str | None = None
+
+
+@dataclass(frozen=True)
+class PromptStep:
+    """A step that asks the judge.
+
+    Attributes:
+        template: Its placeholders are filled with sample fields and the results of earlier steps: {{output}},
+            {{preprocess}}.
+        answer: The type of the answer: a dataclass, a TypedDict, a pydantic model, a Literal, str, bool, a number, or a
+            list of these. The score step always has a number from 0 to the scale.
+        instructions: What comes first in the system message.
+
+    Raises:
+        ConfigError: For a type whose values have no fixed shape.
+    """
+
+    template: str
+    answer: Any = str
+    instructions: str = ""
+
+    def __post_init__(self) -> None:
+        AnswerForm(self.answer)
+
+
+Step: TypeAlias = Callable[[SoFar], Any] | PromptStep
 
 
 @dataclass(frozen=True, init=False)
 class Pipeline(CustomScorer):
     """A score in up to four steps, each of which sees the results of those before it.
 
-    preprocess, analyze, score, reason: each a function of a `SoFar`, `def` or `async def`, or a `PromptStep`. The score
-    step is needed, and gives a number in [0, scale] or a Score. Any step may return or raise `not_scorable(reason)`.
-    needs: the sample fields without which there is no score, beside those that the templates have holes for. Raises
-    ConfigError without a score step, and PromptError for a hole that nothing fills.
+    Args:
+        preprocess: A function of a `SoFar`, `def` or `async def`, or a `PromptStep`; likewise `analyze`, `score` and
+            `reason`. The score step is required, and returns a number in [0, scale] or a Score. Any step may return or
+            raise `not_scorable(reason)`.
+        required_fields: The sample fields without which there is no score, besides those that the templates name.
+
+    Raises:
+        ConfigError: Without a score step, and for something that is not a step.
+        PromptError: For an unknown placeholder.
     """
 
-    steps: Steps
+    steps: tuple[tuple[str, Step], ...]
     fields: tuple[str, ...]
 
     def __init__(
@@ -53,15 +105,16 @@ class Pipeline(CustomScorer):
         reason: Step | None = None,
         *,
         name: str = "",
-        needs: Sequence[str] = (),
+        required_fields: Sequence[str] = (),
         scale: float = 1.0,
         lower_is_better: bool = False,
         version: int = 1,
         context: Sequence[str] | None = None,
         context_from: Callable[[Sample], Sequence[str]] | None = None,
     ) -> None:
-        given = {
-            "steps": Steps(preprocess, analyze, score, reason),
+        steps = zip(STEPS, (preprocess, analyze, score, reason), strict=True)
+        values = {
+            "steps": tuple((step_name, step) for step_name, step in steps if step is not None),
             "name": name,
             "scale": scale,
             "explain": False,
@@ -70,65 +123,90 @@ class Pipeline(CustomScorer):
             "context": context,
             "context_from": context_from,
         }
-        for field, value in given.items():
+        for field, value in values.items():
             object.__setattr__(self, field, value)
+        _check_steps(self.steps)
         super().__post_init__()
-        holes = [hole for prompt in self.prompts.values() for hole in prompt.holes if hole in HOLES]
-        object.__setattr__(self, "fields", check_needs([*([needs] if isinstance(needs, str) else needs), *holes]))
-        kinds = [GiveNumber if name == "score" else AnswerAs for name in self.prompts]
-        object.__setattr__(self, "asks", tuple(dict.fromkeys(kinds)))
+        placeholders = [
+            name for _, prompt in self.step_prompts.items() for name in prompt.placeholders if name in PLACEHOLDERS
+        ]
+        named = [required_fields] if isinstance(required_fields, str) else required_fields
+        for field in named:
+            if field not in SAMPLE_FIELDS:
+                raise ConfigError(unknown("sample field", field, SAMPLE_FIELDS))
+        object.__setattr__(self, "fields", tuple(dict.fromkeys([*named, *placeholders])))
+        object.__setattr__(self, "required_fields", self.fields)
+        kinds = [GiveNumber if step == "score" else AnswerAs for step in self.step_prompts]
+        object.__setattr__(self, "questions", tuple(dict.fromkeys(kinds)))
 
     @functools.cached_property
-    def prompts(self) -> Mapping[str, Prompt]:
+    def step_prompts(self) -> Mapping[str, Prompt]:
         """The prompts of the steps that have one, by the step's name."""
-        made = {name: self.steps.prompt(name, self.scale) for name, _ in self.steps.taken()}
-        return {name: prompt for name, prompt in made.items() if prompt is not None}
+        prompts: dict[str, Prompt] = {}
+        before: list[str] = []
+        for name, step in self.steps:
+            if isinstance(step, PromptStep):
+                form = number_form(self.scale) if name == "score" else AnswerForm(step.answer).description()
+                instructions = "\n\n".join(part for part in (step.instructions.strip(), form) if part)
+                prompts[name] = template_prompt(step.template, instructions, placeholders=(*PLACEHOLDERS, *before))
+            before.append(name)
+        return prompts
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return self.fields
-
-    def meaning(self) -> str:
-        step = self.steps.score
+    def description(self) -> str:
+        step = dict(self.steps)["score"]
         return step.template if isinstance(step, PromptStep) else getattr(step, "__name__", "pipeline").strip("<>")
 
-    def changed(self) -> Iterator[tuple[str, Any]]:
-        for name, value in super().changed():
+    def changed_parameters(self) -> Iterator[tuple[str, Any]]:
+        for name, value in super().changed_parameters():
             if name not in ("steps", "fields"):
                 yield name, value
-        yield from ((name, step) for name, step in self.steps.taken() if not isinstance(step, PromptStep))
+        yield from ((name, step) for name, step in self.steps if not isinstance(step, PromptStep))
 
-    def _prompts(self) -> list[Any]:
-        return list(self.prompts.values())
+    def prompts(self) -> tuple[Prompt, ...]:
+        return tuple(self.step_prompts.values())
 
     def values(self, sample: Sample) -> dict[str, Any]:
-        found = super().values(sample)
-        context = found.get("context")
-        whole = sample if context is None or context == sample.context else replace(sample, context=context)
-        return {**found, "sample": whole}
+        values = super().values(sample)
+        context = values.get("context")
+        complete = sample if context is None or context == sample.context else replace(sample, context=context)
+        return {**values, "sample": complete}
 
-    async def score(self, ask: Ask, *, sample: Sample, **given: Any) -> Score | Skipped:
+    async def score(self, ask: Ask, *, sample: Sample, **fields: Any) -> Score | Skipped:
         so_far = SoFar(sample)
-        done: list[StepResult] = []
-        for name, step in self.steps.taken():
+        results: dict[str, StepResult] = {}
+        for name, step in self.steps:
             try:
-                result = await self._take(ask, name, step, given, so_far)
-            except NotScorable as told:
-                return _skipped(name, told)
-            if isinstance(result.answer, NotScorable | Skipped):
-                return _skipped(name, result.answer)
-            done.append(result)
+                result = await self._result(ask, name, step, fields, so_far)
+            except NotScorable as error:
+                return _skipped(name, str(error))
+            if isinstance(result.answer, NotScorable):
+                return _skipped(name, str(result.answer))
+            if isinstance(result.answer, Skipped):
+                return _skipped(name, result.answer.reason)
+            results[name] = result
             if name != "reason":
-                so_far = replace(so_far, **{name: self._value(result.answer) if name == "score" else result.answer})
-        return self._outcome({result.step: result.answer for result in done}, so_far.score, tuple(done))
+                so_far = replace(so_far, **{name: self._number(result.answer) if name == "score" else result.answer})
+        scored = results["score"].answer
+        reason = results["reason"].answer if "reason" in results else getattr(scored, "reason", "")
+        if not isinstance(reason, str):
+            raise OutcomeError(f"{self.name}: the reason step must return text, not {type(reason).__name__}")
+        return Score(so_far.score, self.scale, reason.strip(), tuple(results.values()))
 
-    async def _take(self, ask: Ask, name: str, step: Step, given: Mapping[str, Any], so_far: SoFar) -> StepResult:
-        if isinstance(step, PromptStep):
-            return await asked(ask, name, step, self.prompts[name], given, so_far, self.scale)
-        return StepResult(name, await result_of(step, so_far))
+    async def _result(self, ask: Ask, name: str, step: Step, fields: Mapping[str, Any], so_far: SoFar) -> StepResult:
+        if not isinstance(step, PromptStep):
+            result = step(so_far)
+            return StepResult(name, await result if inspect.isawaitable(result) else result)
+        earlier = {before: as_material(getattr(so_far, before)) for before in STEPS[: STEPS.index(name)]}
+        prompt = self.step_prompts[name]
+        materials = filled(prompt, {**inputs(fields), **earlier})
+        question: OwnQuestion[Any] = AnswerAs(materials, prompt, AnswerForm(step.answer))
+        if name == "score":
+            question = GiveNumber(materials, prompt, self.scale)
+        answer: Any = await ask(question)
+        return StepResult(name, answer, "\n\n".join(part for part in question.render() if part))
 
-    def _value(self, answer: Any) -> float:
-        """The number that a score step came to. Raises OutcomeError for anything but a number in [0, scale]."""
+    def _number(self, answer: Any) -> float:
+        """The number that a score step returned. Raises OutcomeError for anything but a number in [0, scale]."""
         if isinstance(answer, Number):
             return answer.score
         if isinstance(answer, Score) and answer.scale != self.scale:
@@ -137,14 +215,20 @@ class Pipeline(CustomScorer):
             )
         return Score(cast(Any, answer.value if isinstance(answer, Score) else answer), self.scale).value
 
-    def _outcome(self, answers: Mapping[str, Any], value: float, done: tuple[StepResult, ...]) -> Score:
-        scored = answers["score"]
-        reason = answers.get("reason", scored.reason if isinstance(scored, Number | Score) else "")
-        if not isinstance(reason, str):
-            raise OutcomeError(f"{self.name}: the reason step must give text, not {type(reason).__name__}")
-        return Score(value, self.scale, reason.strip(), done)
+
+def _check_steps(steps: Sequence[tuple[str, object]]) -> None:
+    """Raise ConfigError without a score step, and for something that is not a step."""
+    if "score" not in dict(steps):
+        raise ConfigError("a pipeline needs a score step: a function, or a PromptStep")
+    for name, step in steps:
+        if not isinstance(step, PromptStep) and not callable(step):
+            raise ConfigError(f"the step {name} must be a function or a PromptStep, not {type(step).__name__}")
+    for name, types in (("score", (str, int, float)), ("reason", (str,))):
+        step = dict(steps).get(name)
+        if isinstance(step, PromptStep) and step.answer not in types:
+            expected = "a number" if name == "score" else "text"
+            raise ConfigError(f"the answer of the step {name} is {expected}; leave out answer={step.answer!r}")
 
 
-def _skipped(step: str, told: NotScorable | Skipped) -> Skipped:
-    reason = told.reason if isinstance(told, Skipped) else str(told)
+def _skipped(step: str, reason: str) -> Skipped:
     return Skipped(f"not scorable, says the step {step}" + (f": {reason}" if reason else ""))

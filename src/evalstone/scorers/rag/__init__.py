@@ -1,0 +1,71 @@
+"""Scorers of retrieval and of answers written from it, and what several of them share."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalstone.errors import ConfigError, unknown
+from evalstone.questions.claims import ClaimVerdict
+from evalstone.questions.relevance import PassageVerdict
+from evalstone.scorers.base import ContextScorer, Scorer, listed
+
+OURS = "evalstone"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defined(Scorer, ABC):
+    """A scorer that can compute another system's formula from the same judge answers.
+
+    A definition differs in arithmetic only, so comparing several asks no more than one does. What another system asks
+    differently is not offered under its name: see docs/definitions.md. Where a formula is undefined the sample is
+    Skipped.
+    """
+
+    definition: str = OURS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.definition not in tuple(self.definitions):
+            raise ConfigError(f"{self.name}: {unknown('definition', str(self.definition), self.definitions)}")
+
+    def description(self) -> str:
+        ours = super().description()
+        formula = self.definitions[self.definition].formula
+        return ours if self.definition == OURS else f"{ours} As {self.definition} counts: {formula}."
+
+    def compute(self, *args: Any) -> float:
+        """Return what the formula of the chosen definition gives."""
+        return self.definitions[self.definition].compute(*args)
+
+    def undefined(self, reason: str) -> str:
+        """Say why there is no score, and what the system whose definition is used would return."""
+        theirs = self.definitions[self.definition].undefined
+        return f"{reason}; {self.definition} gives {theirs} here" if theirs else reason
+
+
+def require_passages(scorer: ContextScorer) -> None:
+    """Raise ConfigError for an empty `context`, for a scorer that divides by the number of passages."""
+    if scorer.context is not None and not scorer.context:
+        raise ConfigError(f"{scorer.name}: context is an empty list; leave it out to use the sample's passages")
+
+
+def useful_passages(verdicts: Sequence[PassageVerdict]) -> str:
+    """Which passages were useful and which were not, for a reason."""
+    useful = [str(v.passage) for v in verdicts if v.useful]
+    rest = [str(v.passage) for v in verdicts if not v.useful]
+    reason = f"useful: passage {', '.join(useful)}" if useful else "no passage was useful"
+    return reason + (f"; not useful: {', '.join(rest)}." if useful and rest else ".")
+
+
+def unsupported_claims(verdicts: Sequence[ClaimVerdict]) -> str:
+    """Which claims are contradicted, and by which passages, and which are in none; empty when all are supported."""
+    reason = ""
+    if wrong := [v for v in verdicts if v.verdict == "contradicted"]:
+        cited = [f" (by passage {', '.join(map(str, v.passages))})" if v.passages else "" for v in wrong]
+        reason += f"; contradicted: {listed([v.claim for v in wrong], notes=cited)}"
+    if absent := [v.claim for v in verdicts if v.verdict == "not_mentioned"]:
+        reason += f"; in no passage: {listed(absent)}"
+    return reason

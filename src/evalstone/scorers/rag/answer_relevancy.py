@@ -2,8 +2,8 @@
 
     answer relevancy = (addressing + w · partly addressing) / statements,   w = 0.3          range [0, scale]
 
-Higher is better. Relevancy is not correctness: a wrong answer to the question addresses it. `definition` takes another
-system's formula over the same answers. Undefined for an answer without statements. Two judge calls.
+Higher is better. Relevancy is not correctness: a wrong answer to the question addresses it. `definition` applies
+another system's formula to the same answers. Undefined for an answer without statements. Two judge calls.
 Source: @mastra/evals. ragas has another measure of this name, by embeddings.
 """
 
@@ -16,8 +16,8 @@ from typing import ClassVar
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.statements import JudgeStatements, ListStatements, StatementVerdict
-from evalstone.scorers.base import listed
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.base import Definition, listed, require_number
+from evalstone.scorers.rag import Defined
 from evalstone.types import Score, Skipped
 
 DEFAULT_WEIGHT = 0.3
@@ -30,7 +30,7 @@ def addressing_share(verdicts: Sequence[StatementVerdict], weight: float) -> flo
     return (full + weight * partly) / len(verdicts)
 
 
-def not_beside_share(verdicts: Sequence[StatementVerdict], _: float) -> float:
+def not_off_topic_share(verdicts: Sequence[StatementVerdict], _: float) -> float:
     """(yes + partly) / all, for at least one verdict."""
     return addressing_share(verdicts, 1.0)
 
@@ -40,17 +40,16 @@ class AnswerRelevancy(Defined):
     """How much of the answer addresses the question."""
 
     name = "answer_relevancy"
-    asks = (ListStatements, JudgeStatements)
-    bands = (
-        (0.9, "the answer keeps to the question"),
-        (0.6, "some of it is beside the question"),
-        (0.3, "much of it is beside the question"),
-        (0.0, "the question is not addressed"),
+    interpretation = (
+        (0.9, "the answer stays on the question"),
+        (0.6, "some of it is off topic"),
+        (0.3, "much of it is off topic"),
+        (0.0, "the answer does not address the question"),
     )
     advice = "Ask the model to answer first and keep background short; check that the question reaches it unchanged."
-    defined: ClassVar[Mapping[str, Definition]] = {
+    definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("(addressing + w · partly) / statements, w = 0.3", addressing_share),
-        "deepeval": Definition("(addressing + partly) / statements", not_beside_share, "1"),
+        "deepeval": Definition("(addressing + partly) / statements", not_off_topic_share, "1"),
         "mastra": Definition("(addressing + w · partly) / statements, w = 0.3", addressing_share, "0"),
     }
 
@@ -58,23 +57,22 @@ class AnswerRelevancy(Defined):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.uncertainty_weight <= 1:
-            raise ConfigError(f"{self.name}: uncertainty_weight must be in [0, 1], not {self.uncertainty_weight}")
+        require_number(self, "uncertainty_weight", high=1)
         if self.definition == "deepeval" and self.uncertainty_weight != DEFAULT_WEIGHT:
-            raise ConfigError(f"{self.name}: the definition of deepeval has no uncertainty_weight; leave it out")
+            raise ConfigError(f"{self.name}: the deepeval definition has no uncertainty_weight; leave it out")
 
     async def score(self, ask: Ask, *, input: str, output: str) -> Score | Skipped:
         statements = await ask(ListStatements(answer=output))
         if not statements:
             return Skipped(self.undefined("the answer makes no statement"))
         verdicts = await ask(JudgeStatements(question=input, statements=statements))
-        value = self.formula.value(verdicts, self.uncertainty_weight) * self.scale
+        value = self.compute(verdicts, self.uncertainty_weight) * self.scale
         return Score(value, self.scale, _reason(verdicts), verdicts)
 
 
 def _reason(verdicts: Sequence[StatementVerdict]) -> str:
-    beside = [v.statement for v in verdicts if v.addresses == "no"]
+    off_topic = [v.statement for v in verdicts if v.addresses == "no"]
     partly = sum(v.addresses == "partly" for v in verdicts)
-    full = len(verdicts) - len(beside) - partly
-    told = f"{full} of {len(verdicts)} statements address the question, {partly} partly"
-    return told + (f"; beside it: {listed(beside)}." if beside else ".")
+    full = len(verdicts) - len(off_topic) - partly
+    reason = f"{full} of {len(verdicts)} statements address the question, {partly} partly"
+    return reason + (f"; off topic: {listed(off_topic)}." if off_topic else ".")

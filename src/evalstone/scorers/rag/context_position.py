@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import FindUsefulPassages
-from evalstone.scorers.base import ContextScorer, useful_passages
+from evalstone.scorers.base import ContextScorer
+from evalstone.scorers.rag import useful_passages
 from evalstone.types import Score, Skipped
 
 
@@ -28,8 +29,7 @@ class ContextPosition(ContextScorer):
     """How much of the weight of early ranks the useful passages hold."""
 
     name = "context_position"
-    asks = (FindUsefulPassages,)
-    bands = (
+    interpretation = (
         (0.8, "the useful passages stand at the front"),
         (0.5, "useful and useless passages are mixed"),
         (0.0, "the front ranks are wasted"),

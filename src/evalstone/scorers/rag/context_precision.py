@@ -4,7 +4,7 @@
 
 Average precision over the passages in retrieval order; range [0, scale], higher is better; 0 when no passage is useful.
 The divisor is the useful passages retrieved, not those that exist: it says nothing on what was missed (see
-context_recall). `definition` takes another system's formula over the same answers. Undefined without passages. One
+context_recall). `definition` applies another system's formula to the same answers. Undefined without passages. One
 judge call, shared with context_position. Source: Es et al. 2023 (RAGAS); deepeval and @mastra/evals count the same way.
 """
 
@@ -17,25 +17,25 @@ from typing import ClassVar
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import FindUsefulPassages
-from evalstone.scorers.base import ContextScorer, require_passages, useful_passages
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.base import ContextScorer, Definition
+from evalstone.scorers.rag import Defined, require_passages, useful_passages
 from evalstone.types import Sample, Score, Skipped
 
 
 def average_precision(useful: Sequence[bool]) -> float:
     """The mean, over the ranks of useful passages, of the share of useful passages up to that rank; 0 if none is."""
-    found, total = 0, 0.0
+    count, total = 0, 0.0
     for rank, is_useful in enumerate(useful, start=1):
         if is_useful:
-            found += 1
-            total += found / rank
-    return total / found if found else 0.0
+            count += 1
+            total += count / rank
+    return total / count if count else 0.0
 
 
 def padded_average_precision(useful: Sequence[bool]) -> float:
     """Average precision with 1e-10 added to the divisor, which stands for a division by zero."""
-    found = sum(useful)
-    return average_precision(useful) * found / (found + 1e-10)
+    count = sum(useful)
+    return average_precision(useful) * count / (count + 1e-10)
 
 
 def useful_share(useful: Sequence[bool]) -> float:
@@ -48,15 +48,14 @@ class ContextPrecision(Defined, ContextScorer):
     """How well the useful passages are ranked before the useless ones."""
 
     name = "context_precision"
-    asks = (FindUsefulPassages,)
-    bands = (
+    interpretation = (
         (0.9, "the useful passages come first"),
-        (0.6, "useless passages stand among the first"),
+        (0.6, "some of the first passages are useless"),
         (0.3, "the useful passages come late"),
         (0.0, "hardly any passage is useful"),
     )
     advice = "Re-rank the passages, filter by metadata, or retrieve fewer; check the embedding model on your subject."
-    defined: ClassVar[Mapping[str, Definition]] = {
+    definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("average precision", average_precision),
         "ragas": Definition("average precision, with 1e-10 added to the divisor", padded_average_precision, "0"),
         "deepeval": Definition("average precision", average_precision, "0"),
@@ -69,14 +68,14 @@ class ContextPrecision(Defined, ContextScorer):
         require_passages(self)
 
     def passages_for(self, sample: Sample) -> tuple[str, ...] | None:
-        found = super().passages_for(sample)
-        if self.context_from is not None and not found:
-            raise OutcomeError(f"{self.name}: context_from gave no passages for sample {sample.id!r}")
-        return found
+        passages = super().passages_for(sample)
+        if self.context_from is not None and not passages:
+            raise OutcomeError(f"{self.name}: context_from returned no passages for sample {sample.id!r}")
+        return passages
 
     async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:
             return Skipped(self.undefined("there are no passages"))
         verdicts = await ask(FindUsefulPassages(question=input, answer=output, context=tuple(context)))
-        value = self.formula.value([v.useful for v in verdicts]) * self.scale
+        value = self.compute([v.useful for v in verdicts]) * self.scale
         return Score(value, self.scale, useful_passages(verdicts), verdicts)

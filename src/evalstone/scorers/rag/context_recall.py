@@ -3,8 +3,8 @@
     context recall = supported reference claims / reference claims          range [0, scale], higher is better
 
 It measures the retriever: could the right answer have been written from what was retrieved? `definition` names another
-system's formula, which is the same number here: they differ in what is counted (sentences, claims) and where the score
-is undefined. Undefined when the reference makes no claim. Two judge calls. Source: Es et al. 2023 (RAGAS), over
+system's formula, which gives the same number here: they differ in what is counted (sentences, claims) and where the
+score is undefined. Undefined when the reference makes no claim. Two judge calls. Source: Es et al. 2023 (RAGAS), over
 sentences; @mastra/evals counts claims, as here.
 """
 
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evalstone.questions.base import Ask
-from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims, verified
-from evalstone.scorers.base import ContextScorer, listed, require_passages
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.questions.claims import ClaimVerdict, ListClaims, verified
+from evalstone.scorers.base import ContextScorer, Definition, listed
+from evalstone.scorers.rag import Defined, require_passages
 from evalstone.types import Score, Skipped
 
 
@@ -31,8 +31,7 @@ class ContextRecall(Defined, ContextScorer):
     """How much of the reference answer the passages support."""
 
     name = "context_recall"
-    asks = (ListClaims, VerifyClaims)
-    bands = (
+    interpretation = (
         (0.9, "the passages hold what the right answer needs"),
         (0.6, "a part of the right answer was not retrieved"),
         (0.0, "most of the right answer was not retrieved"),
@@ -41,7 +40,7 @@ class ContextRecall(Defined, ContextScorer):
         "Look at the claims that no passage supports: is the document in the index at all? If it is, retrieve more "
         "passages, rewrite the query, or cut documents into larger pieces."
     )
-    defined: ClassVar[Mapping[str, Definition]] = {
+    definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("supported / reference claims", attributed_share),
         "ragas": Definition("supported / reference claims; ragas takes sentences", attributed_share, "NaN"),
         "deepeval": Definition("supported / reference claims; deepeval takes sentences", attributed_share, "0"),
@@ -61,4 +60,4 @@ class ContextRecall(Defined, ContextScorer):
         absent = [v.claim for v in verdicts if v.verdict != "supported"]
         reason = f"the passages support {len(verdicts) - len(absent)} of {len(verdicts)} claims of the reference"
         reason += f"; not retrieved: {listed(absent)}." if absent else "."
-        return Score(self.formula.value(verdicts) * self.scale, self.scale, reason, verdicts)
+        return Score(self.compute(verdicts) * self.scale, self.scale, reason, verdicts)

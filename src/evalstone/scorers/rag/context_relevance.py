@@ -1,12 +1,13 @@
-"""Context relevance: how relevant the passages are to the question, less what was left unused and what is missing.
+"""Context relevance: how relevant the passages are to the question, minus penalties for unused and missing information.
 
     base    = mean over passages of: high 1, medium 0.7, low 0.3, none 0
     unused  = 0.1 for each passage of level high that the answer did not use
     missing = 0.15 for each piece of information that no passage has, at most 0.5
     context relevance = max(0, base - unused - missing)          range [0, scale], higher is better
 
-All weights and penalties can be set. With an empty list of passages there is nothing irrelevant in it: the score is the
-full scale, and the reason says so. Undefined when the judge rates no passage. One judge call. Source: @mastra/evals.
+All weights and penalties are parameters. With an empty list of passages nothing irrelevant was retrieved: the score
+is the full scale, and the reason says so. Undefined when the judge rates no passage. One judge call. Source:
+@mastra/evals.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from dataclasses import dataclass, field
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import LEVELS, Level, PassageRatings, RatePassages
-from evalstone.scorers.base import ContextScorer, listed, require_passages
+from evalstone.scorers.base import ContextScorer, listed, require_number
+from evalstone.scorers.rag import require_passages
 from evalstone.types import Score, Skipped
 
 WEIGHTS: Mapping[Level, float] = {"high": 1.0, "medium": 0.7, "low": 0.3, "none": 0.0}
@@ -25,16 +27,14 @@ WEIGHTS: Mapping[Level, float] = {"high": 1.0, "medium": 0.7, "low": 0.3, "none"
 
 @dataclass(frozen=True, kw_only=True)
 class Penalties:
-    """What is taken off: per unused passage of level high, per missing piece of information, and the latter's limit."""
+    """What each unused passage of level high and each missing piece of information costs, and the latter's limit."""
 
     unused: float = 0.1
     missing: float = 0.15
     missing_limit: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("unused", "missing", "missing_limit"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ConfigError(f"penalty {name} must be a number from 0, not {getattr(self, name)}")
+        require_number(self, "unused", "missing", "missing_limit")
 
 
 def relevance(ratings: PassageRatings, weights: Mapping[Level, float], penalties: Penalties) -> float:
@@ -47,14 +47,13 @@ def relevance(ratings: PassageRatings, weights: Mapping[Level, float], penalties
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRelevance(ContextScorer):
-    """How relevant the passages are to the question, less what was left unused and what is missing."""
+    """How relevant the passages are to the question, minus penalties for unused and missing information."""
 
     name = "context_relevance"
-    asks = (RatePassages,)
-    bands = (
+    interpretation = (
         (0.8, "the passages fit the question"),
         (0.5, "useful passages among others, or something is missing"),
-        (0.2, "mostly beside the question"),
+        (0.2, "mostly off topic"),
         (0.0, "the passages do not help with the question"),
     )
     advice = (
@@ -73,9 +72,7 @@ class ContextRelevance(ContextScorer):
         require_passages(self)
         if not isinstance(self.penalties, Penalties):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"{self.name}: penalties must be Penalties or a table of them, not {self.penalties!r}")
-        for level in LEVELS:
-            if not 0 <= getattr(self, level) <= 1:
-                raise ConfigError(f"the weight of level {level} must be in [0, 1], not {getattr(self, level)}")
+        require_number(self, *LEVELS, high=1)
 
     async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:
@@ -86,16 +83,16 @@ class ContextRelevance(ContextScorer):
         return Score(value, self.scale, self._reason(ratings), ratings)
 
     def _reason(self, ratings: PassageRatings) -> str:
-        told = [
+        parts = [
             f"{level}: passage {', '.join(str(r.passage) for r in ratings.passages if r.level == level)}"
             for level in LEVELS
             if any(r.level == level for r in ratings.passages)
         ]
         used = [str(r.passage) for r in ratings.passages if r.used]
-        told.append(f"used: {', '.join(used)}" if used else "none was used")
+        parts.append(f"used: {', '.join(used)}" if used else "none was used")
         if unused := [str(r.passage) for r in ratings.passages if r.level == "high" and not r.used]:
-            told.append(f"-{len(unused) * self.penalties.unused:.2g} for high but unused: {', '.join(unused)}")
+            parts.append(f"-{len(unused) * self.penalties.unused:.2g} for high but unused: {', '.join(unused)}")
         if ratings.missing:
-            taken = min(len(ratings.missing) * self.penalties.missing, self.penalties.missing_limit)
-            told.append(f"-{taken:.2g} for missing: {listed(ratings.missing)}")
-        return "; ".join(told) + "."
+            cost = min(len(ratings.missing) * self.penalties.missing, self.penalties.missing_limit)
+            parts.append(f"-{cost:.2g} for missing: {listed(ratings.missing)}")
+        return "; ".join(parts) + "."

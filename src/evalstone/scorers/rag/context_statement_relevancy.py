@@ -2,7 +2,7 @@
 
     context statement relevancy = statements that bear on it / statements          range [0, scale], higher is better
 
-It sees what context_relevance, which rates whole passages, does not: how much of a good passage is ballast. Undefined
+context_relevance rates whole passages; this also sees how much of a good passage is off topic. Undefined
 without passages, or when the judge finds no statement in them. One judge call.
 Source: @mastra/evals 0.13 (ContextRelevancy), after deepeval's contextual relevancy.
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalstone.questions.base import Ask
-from evalstone.questions.context_statements import JudgePassageStatements, PassageStatement
+from evalstone.questions.relevance import JudgePassageStatements, PassageStatement
 from evalstone.scorers.base import ContextScorer, listed
 from evalstone.types import Score, Skipped
 
@@ -28,13 +28,12 @@ class ContextStatementRelevancy(ContextScorer):
     """How much of what the passages say bears on the question."""
 
     name = "context_statement_relevancy"
-    asks = (JudgePassageStatements,)
-    bands = (
-        (0.7, "the passages keep to the question"),
-        (0.4, "about as much ballast as matter"),
-        (0.0, "mostly ballast"),
+    interpretation = (
+        (0.7, "the passages stay on the question"),
+        (0.4, "about half is off topic"),
+        (0.0, "mostly off topic"),
     )
-    advice = "Cut documents into smaller pieces, so that a passage carries less beside the point; then re-rank."
+    advice = "Cut documents into smaller pieces, so that each passage holds less that is off topic; then re-rank."
 
     async def score(self, ask: Ask, *, input: str, context: Sequence[str]) -> Score | Skipped:
         if not context:
@@ -42,7 +41,7 @@ class ContextStatementRelevancy(ContextScorer):
         statements = await ask(JudgePassageStatements(question=input, context=tuple(context)))
         if not statements:
             return Skipped("the judge found no statement in the passages")
-        beside = [s.statement for s in statements if not s.relevant]
-        reason = f"{len(statements) - len(beside)} of {len(statements)} statements bear on the question"
-        reason += f"; beside it: {listed(beside)}." if beside else "."
+        off_topic = [s.statement for s in statements if not s.relevant]
+        reason = f"{len(statements) - len(off_topic)} of {len(statements)} statements bear on the question"
+        reason += f"; off topic: {listed(off_topic)}." if off_topic else "."
         return Score(relevant_share(statements) * self.scale, self.scale, reason, statements)

@@ -28,8 +28,7 @@ class ContextUsage(ContextScorer):
     """How many of the passages the answer made use of."""
 
     name = "context_usage"
-    asks = (RatePassages,)
-    bands = (
+    interpretation = (
         (0.8, "nearly every passage was used"),
         (0.4, "some passages were not used"),
         (0.0, "most passages were not used"),

@@ -13,21 +13,19 @@ precision, recall, F1); ragas' FactualCorrectness counts the same way, its Answe
 from __future__ import annotations
 
 import asyncio
-import math
 from dataclasses import dataclass
 
-from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
-from evalstone.questions.claims import ListClaims, VerifyClaims, verified
-from evalstone.scorers.base import Scorer, listed
+from evalstone.questions.claims import ListClaims, verified
+from evalstone.scorers.base import Scorer, listed, require_number
 from evalstone.types import Score, Skipped
 
 
 def f_measure(precision: float, recall: float, beta: float) -> float:
     """The weighted harmonic mean of precision and recall; 0 when both are 0."""
     weight = beta * beta
-    below = weight * precision + recall
-    return (1 + weight) * precision * recall / below if below else 0.0
+    total = weight * precision + recall
+    return (1 + weight) * precision * recall / total if total else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +33,7 @@ class FactualCorrectness(Scorer):
     """How far the answer claims what the reference claims, no more and no less."""
 
     name = "factual_correctness"
-    asks = (ListClaims, ListClaims, VerifyClaims, VerifyClaims)
-    bands = (
+    interpretation = (
         (0.8, "the answer says what the reference says"),
         (0.5, "it says a part of it, or more than that"),
         (0.0, "it says other things"),
@@ -50,19 +47,18 @@ class FactualCorrectness(Scorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.beta, bool) or not (math.isfinite(self.beta) and self.beta > 0):
-            raise ConfigError(f"{self.name}: beta must be a positive number, not {self.beta}")
+        require_number(self, "beta", exclude_low=True)
 
     async def score(self, ask: Ask, *, output: str, reference: str) -> Score | Skipped:
-        said, wanted = await asyncio.gather(ask(ListClaims(text=output)), ask(ListClaims(text=reference)))
-        if not said or not wanted:
-            return Skipped(f"the {'reference' if said else 'answer'} makes no claim")
-        right, covered = await asyncio.gather(verified(ask, said, (reference,)), verified(ask, wanted, (output,)))
+        answer, expected = await asyncio.gather(ask(ListClaims(text=output)), ask(ListClaims(text=reference)))
+        if not answer or not expected:
+            return Skipped(f"the {'reference' if answer else 'answer'} makes no claim")
+        right, covered = await asyncio.gather(verified(ask, answer, (reference,)), verified(ask, expected, (output,)))
         extra = [v.claim for v in right if v.verdict != "supported"]
         missing = [v.claim for v in covered if v.verdict != "supported"]
         precision, recall = 1 - len(extra) / len(right), 1 - len(missing) / len(covered)
-        told = f"precision {precision:.2f}, recall {recall:.2f}"
-        told += f"; not in the reference: {listed(extra)}" if extra else ""
-        told += f"; left out: {listed(missing)}" if missing else ""
+        reason = f"precision {precision:.2f}, recall {recall:.2f}"
+        reason += f"; not in the reference: {listed(extra)}" if extra else ""
+        reason += f"; left out: {listed(missing)}" if missing else ""
         evidence = {"answer": right, "reference": covered}
-        return Score(f_measure(precision, recall, self.beta) * self.scale, self.scale, told + ".", evidence)
+        return Score(f_measure(precision, recall, self.beta) * self.scale, self.scale, reason + ".", evidence)

@@ -2,9 +2,9 @@
 
     faithfulness = supported claims / claims          range [0, scale], higher is better
 
-A contradicted claim and one that no passage mentions count alike: neither is supported. `definition` takes another
-system's formula over the same answers. Undefined when the answer makes no claim. Two judge calls; the first is shared
-with every scorer that needs the answer's claims, the second with hallucination. Source: Es et al. 2023 (RAGAS);
+A contradicted claim and one that no passage mentions count alike: neither is supported. `definition` applies
+another system's formula to the same answers. Undefined when the answer makes no claim. Two judge calls; the first is
+shared with every scorer that needs the answer's claims, the second with hallucination. Source: Es et al. 2023 (RAGAS);
 @mastra/evals counts the same way.
 """
 
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evalstone.questions.base import Ask
-from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims, verified
-from evalstone.scorers.base import ContextScorer, fallen_claims
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.questions.claims import ClaimVerdict, ListClaims, verified
+from evalstone.scorers.base import ContextScorer, Definition
+from evalstone.scorers.rag import Defined, unsupported_claims
 from evalstone.types import Score, Skipped
 
 
@@ -36,8 +36,7 @@ class Faithfulness(Defined, ContextScorer):
     """How much of the answer the passages support."""
 
     name = "faithfulness"
-    asks = (ListClaims, VerifyClaims)
-    bands = (
+    interpretation = (
         (0.9, "nearly everything is backed by the passages"),
         (0.7, "some claims go beyond the passages: read them"),
         (0.4, "much of the answer is not in the passages"),
@@ -47,7 +46,7 @@ class Faithfulness(Defined, ContextScorer):
         "Read the unsupported claims. If they are true but in no passage, retrieve more or instruct the model to stay "
         "with the passages; if they are wrong, lower the temperature, ask for citations, or try a stronger model."
     )
-    defined: ClassVar[Mapping[str, Definition]] = {
+    definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("supported / claims", supported_share),
         "ragas": Definition("supported / claims", supported_share, "NaN"),
         "deepeval": Definition("(supported + not mentioned) / claims", uncontradicted_share, "1"),
@@ -62,5 +61,5 @@ class Faithfulness(Defined, ContextScorer):
             return Skipped(self.undefined("the answer makes no claim"))
         verdicts = await verified(ask, claims, context)
         supported = sum(v.verdict == "supported" for v in verdicts)
-        reason = f"{supported} of {len(verdicts)} claims are supported{fallen_claims(verdicts)}."
-        return Score(self.formula.value(verdicts) * self.scale, self.scale, reason, verdicts)
+        reason = f"{supported} of {len(verdicts)} claims are supported{unsupported_claims(verdicts)}."
+        return Score(self.compute(verdicts) * self.scale, self.scale, reason, verdicts)

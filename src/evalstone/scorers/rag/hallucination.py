@@ -2,8 +2,8 @@
 
     hallucination = (contradicted + not mentioned) / claims          range [0, scale], lower is better
 
-Undefined when the answer makes no claim. With no passages nothing can support a claim. `definition` takes another
-system's formula over the same answers; deepeval counts passages, not claims. Two judge calls, both shared with
+Undefined when the answer makes no claim. With no passages nothing can support a claim. `definition` applies
+another system's formula to the same answers; deepeval counts passages, not claims. Two judge calls, both shared with
 faithfulness: beside it, none. Source: @mastra/evals.
 """
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evalstone.questions.base import Ask
-from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims, verified
-from evalstone.scorers.base import ContextScorer, fallen_claims
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.questions.claims import ClaimVerdict, ListClaims, verified
+from evalstone.scorers.base import ContextScorer, Definition
+from evalstone.scorers.rag import Defined, unsupported_claims
 from evalstone.types import Score, Skipped
 
 
@@ -37,18 +37,17 @@ class Hallucination(Defined, ContextScorer):
 
     name = "hallucination"
     lower_is_better = True
-    asks = (ListClaims, VerifyClaims)
-    bands = (
-        (0.6, "most of the answer is made up, as far as the passages tell"),
+    interpretation = (
+        (0.6, "the passages do not support most of the answer"),
         (0.3, "a good part of the answer is in no passage"),
         (0.1, "some claims go beyond the passages: read them"),
-        (0.0, "next to nothing is made up"),
+        (0.0, "almost everything is supported"),
     )
     advice = (
-        "Contradicted claims are the worse kind: look at them first, with the passage that contradicts them. Claims in "
-        "no passage call for better retrieval, or for an instruction to say what is not known."
+        "Contradicted claims are the worse kind: read them first, with the passage that contradicts them. Claims in no "
+        "passage call for better retrieval, or for an instruction to say what is unknown."
     )
-    defined: ClassVar[Mapping[str, Definition]] = {
+    definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("(contradicted + not mentioned) / claims", unsupported_share),
         "ragas": Definition("1 - faithfulness = (contradicted + not mentioned) / claims", unsupported_share, "NaN"),
         "mastra": Definition("(contradicted + not mentioned) / claims", unsupported_share, "0"),
@@ -65,8 +64,8 @@ class Hallucination(Defined, ContextScorer):
         if self.definition == "deepeval" and (why := _uncounted(verdicts, context)):
             return Skipped(why)
         unsupported = sum(v.verdict != "supported" for v in verdicts)
-        reason = f"{unsupported} of {len(verdicts)} claims are not supported{fallen_claims(verdicts)}."
-        return Score(self.formula.value(verdicts, len(context)) * self.scale, self.scale, reason, verdicts)
+        reason = f"{unsupported} of {len(verdicts)} claims are not supported{unsupported_claims(verdicts)}."
+        return Score(self.compute(verdicts, len(context)) * self.scale, self.scale, reason, verdicts)
 
 
 def _uncounted(verdicts: Sequence[ClaimVerdict], context: Sequence[str]) -> str:

@@ -1,19 +1,18 @@
 """Noise sensitivity: how well an answer withstands noise in its question.
 
-    claimed  = the judge's own number, held within 0 and 1
+    claimed  = the judge's own number, clipped to [0, 1]
     measured = mean over dimensions of: none 1, minimal 0.85, moderate 0.6, significant 0.3, severe 0.1
     agreed   = claimed, or the lower of both when they differ by more than 0.2
     noise sensitivity = max(0, agreed - min(0.1 · grave issues, 0.3))          range [0, scale], higher is better
 
-1 means that the noise did nothing: despite its name, it measures robustness. All figures can be set. The output is the
-answer to the noisy question, the input is the clean question. Undefined for a sample that lacks the noisy question or
-the baseline; an empty question or answer is an error. One judge call. Source: @mastra/evals; its documentation takes
-the lower of both numbers always, its code beyond the difference, as here.
+1 means that the noise did nothing: despite its name, it measures robustness. All figures are parameters. The output
+is the answer to the noisy question, the input is the clean question. Undefined for a sample that lacks the noisy
+question or the baseline; an empty question or answer is an error. One judge call. Source: @mastra/evals; its
+documentation always takes the lower of both numbers, its code only beyond the difference, as here.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,25 +20,43 @@ from typing import Any
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.robustness import IMPACTS, JudgeRobustness, Robustness
-from evalstone.scorers.base import Scorer, listed
+from evalstone.scorers.base import Scorer, listed, require_number
 from evalstone.types import Score, Skipped
 
 NOISY_QUERY = "noisy_query"
+
+
+def robustness(
+    judged: Robustness, weights: Mapping[str, float], *, discrepancy: float, issue: float, issue_limit: float
+) -> float:
+    """The formula above; without dimensions the judge's own number, minus the penalty for grave issues."""
+    agreed = max(0.0, min(1.0, judged.robustness))
+    if judged.dimensions:
+        total = 0.0
+        for dimension in judged.dimensions:
+            total += weights[dimension.impact]
+        measured = total / len(judged.dimensions)
+        if abs(agreed - measured) > discrepancy:
+            agreed = min(agreed, measured)
+    return max(0.0, agreed - min(len(judged.issues) * issue, issue_limit))
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseSensitivity(Scorer):
     """How well the answer withstands noise in the question.
 
-    baseline: the answer to the clean question; the sample's reference if not given. noisy_query: the question with
-    noise; `noisy_query` in the sample's metadata if not given. noise: its kind, in a word, for the judge. none to
-    severe: the weights. discrepancy: how far both numbers may differ. issue, issue_limit: what each grave issue costs,
-    and all together at most.
+    Attributes:
+        baseline: The answer to the clean question; by default the sample's reference.
+        noisy_query: The question with noise; by default `noisy_query` in the sample's metadata.
+        noise: The kind of noise, in a word, for the judge.
+        none: The weight of a dimension that the noise did not affect; `minimal` to `severe` likewise.
+        discrepancy: How far the judge's number and the measured one may differ.
+        issue: What each grave issue costs.
+        issue_limit: What all grave issues together cost at most.
     """
 
     name = "noise_sensitivity"
-    asks = (JudgeRobustness,)
-    bands = (
+    interpretation = (
         (0.8, "the noise did next to nothing"),
         (0.5, "noticeably worse under noise"),
         (0.2, "the noise took something important"),
@@ -68,14 +85,10 @@ class NoiseSensitivity(Scorer):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
                 raise ConfigError(
-                    f"{self.name}: {name} must be a text that is not empty; leave it out to take the sample's"
+                    f"{self.name}: {name} must be text that is not empty; leave it out to use the sample's"
                 )
-        for impact in IMPACTS:
-            if not 0 <= getattr(self, impact) <= 1:
-                raise ConfigError(f"the weight of impact {impact} must be in [0, 1], not {getattr(self, impact)}")
-        for name in ("discrepancy", "issue", "issue_limit"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ConfigError(f"{self.name}: {name} must be a number from 0, not {getattr(self, name)}")
+        require_number(self, *IMPACTS, high=1)
+        require_number(self, "discrepancy", "issue", "issue_limit")
 
     async def score(
         self,
@@ -92,35 +105,29 @@ class NoiseSensitivity(Scorer):
             absent = ["a baseline (or reference)"] * (baseline is None) + ["noisy_query in metadata"] * (noisy is None)
             return Skipped(f"{self.name} needs {' and '.join(absent)}")
         texts = {"the question": input, "the answer": output, "the baseline": baseline, "the noisy question": noisy}
-        for told, text in texts.items():
+        for label, text in texts.items():
             if not isinstance(text, str) or not text:
-                raise OutcomeError(f"{self.name}: {told} is empty or no text")
-        found = await ask(
+                raise OutcomeError(f"{self.name}: {label} is empty or not text")
+        judged = await ask(
             JudgeRobustness(
                 question=input, baseline=baseline, noisy_question=noisy, answer=output, noise=self.noise or "not named"
             )
         )
-        return Score(robustness(found, self) * self.scale, self.scale, _reason(found), found)
+        value = robustness(
+            judged,
+            {impact: getattr(self, impact) for impact in IMPACTS},
+            discrepancy=self.discrepancy,
+            issue=self.issue,
+            issue_limit=self.issue_limit,
+        )
+        return Score(value * self.scale, self.scale, _reason(judged), judged)
 
 
-def robustness(found: Robustness, figures: NoiseSensitivity) -> float:
-    """The formula above; without dimensions the judge's own number, less the issues."""
-    agreed = max(0.0, min(1.0, found.robustness))
-    if found.dimensions:
-        total = 0.0
-        for impact in found.dimensions:
-            total += getattr(figures, impact.impact)
-        measured = total / len(found.dimensions)
-        if abs(agreed - measured) > figures.discrepancy:
-            agreed = min(agreed, measured)
-    return max(0.0, agreed - min(len(found.issues) * figures.issue, figures.issue_limit))
-
-
-def _reason(found: Robustness) -> str:
-    told = [f"the judge's number is {found.robustness:g}"]
+def _reason(judged: Robustness) -> str:
+    parts = [f"the judge's number is {judged.robustness:g}"]
     for impact in reversed(IMPACTS):
-        if hit := [d.dimension for d in found.dimensions if d.impact == impact]:
-            told.append(f"{impact}: {', '.join(hit)}")
-    if found.issues:
-        told.append(f"grave issues: {listed(found.issues)}")
-    return "; ".join(told) + "."
+        if hit := [d.dimension for d in judged.dimensions if d.impact == impact]:
+            parts.append(f"{impact}: {', '.join(hit)}")
+    if judged.issues:
+        parts.append(f"grave issues: {listed(judged.issues)}")
+    return "; ".join(parts) + "."

@@ -1,0 +1,198 @@
+"""What scorers in code share: scoring whole columns, comparing two texts, and text as JavaScript counts it.
+
+In JavaScript a text is a sequence of UTF-16 code units, so that an emoji counts two, and white space is another set of
+characters than in Python. Scorers whose numbers must equal those of JavaScript packages use the functions here.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from operator import add
+from typing import Any, Literal, TypeAlias, cast
+
+from evalstone.errors import ConfigError
+from evalstone.scorers.base import Derived, Scorer, require_choice
+from evalstone.types import Sample, Score, Skipped
+
+CompareTo: TypeAlias = Literal["input", "reference"]
+COMPARE_TO: tuple[CompareTo, ...] = ("input", "reference")
+
+WHITE = (
+    "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+_SPACE = re.compile(f"[{WHITE}]+")
+_OTHER_SPACE = re.compile(f"[{WHITE.replace(' ', '')}]+")
+_PIECE = re.compile(f"[^{WHITE}]+")
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
+
+TEXT_FIELDS = ("input", "output", "reference", "instructions")
+_ABSENT = ("NAType", "NaTType")  # by name: pandas need not be installed
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeScorer(Scorer, ABC):
+    """A scorer in plain code: its `score` asks no judge."""
+
+    def values(self, sample: Sample) -> dict[str, Any]:
+        return {name: getattr(sample, name) for name in self.required_fields}
+
+    def score_columns(self, **columns: Iterable[Any]) -> list[Score | Skipped]:
+        """Score many samples at once, each field a column: `scorer.score_columns(input=[…], output=[…])`.
+
+        Equal to calling `score` for each sample, without a run around it. None in a column is an absent field, and so
+        are the NaN and NA of data frames.
+
+        Raises:
+            ConfigError: For an unknown or a missing column, different lengths, and a cell of the wrong type.
+        """
+        known = [name for name in inspect.signature(type(self).score).parameters if name != "self"]
+        if foreign := [name for name in columns if name not in known]:
+            raise ConfigError(f"{self.name} takes the columns {', '.join(known)}, not {', '.join(foreign)}")
+        if absent := [name for name in self.required_fields if name not in columns]:
+            raise ConfigError(f"{self.name} needs the column {' and the column '.join(absent)}")
+        try:
+            cells = {name: column_of(name, column) for name, column in columns.items()}
+        except ConfigError as error:
+            raise ConfigError(f"{self.name}: {error}") from None
+        if len({len(column) for column in cells.values()}) > 1:
+            lengths = ", ".join(f"{name} {len(column)}" for name, column in cells.items())
+            raise ConfigError(f"{self.name}: the columns differ in length: {lengths}")
+        names = tuple(cells)
+        return [self._row(dict(zip(names, row, strict=True))) for row in zip(*cells.values(), strict=True)]
+
+    def _row(self, fields: dict[str, Any]) -> Score | Skipped:
+        if None in fields.values():
+            if absent := [name for name in self.required_fields if fields[name] is None]:
+                return Skipped(f"{self.name} needs {' and '.join(absent)}")
+            fields = {name: value for name, value in fields.items() if value is not None}
+        return cast("Score | Skipped", self.score(**fields))
+
+
+def column_of(name: str, column: object) -> Sequence[Any]:
+    """A column's cells as a sample has them in this field, None where a cell is empty.
+
+    Raises ConfigError for something else than a column, and for a cell of the wrong type, with its row from 1.
+    """
+    if isinstance(column, str | bytes | Mapping | Set) or not isinstance(column, Iterable):
+        kind = type(cast(object, column)).__name__
+        raise ConfigError(f"column {name}: a list with a cell for each sample was expected, not {kind}")
+    cells = list(cast("Iterable[Any]", column))
+    if name in TEXT_FIELDS and all(type(cell) is str for cell in cells):
+        return cells
+    return [_cell(name, row, cell) for row, cell in enumerate(cells, start=1)]
+
+
+def _cell(name: str, row: int, cell: object) -> Any:
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)) or type(cell).__name__ in _ABSENT:
+        return None
+    field: dict[str, Any] = {name: cell}
+    try:
+        return getattr(Sample(id="cell", **field), name)
+    except ConfigError as error:
+        raise ConfigError(f"column {name}, row {row}: {error}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairScorer(CodeScorer, ABC):
+    """A scorer in code that compares the answer with another text of its sample. A blank text has no score.
+
+    Attributes:
+        compare_to: The other text: "input" or "reference".
+    """
+
+    required_fields = Derived[tuple[str, ...]](lambda scorer: (scorer.compare_to, "output"))
+
+    compare_to: CompareTo = "input"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice(self, "compare_to", COMPARE_TO)
+
+    @abstractmethod
+    def compare(self, text: str, output: str) -> Score | Skipped:
+        """Return the score of one pair of texts, neither of them blank."""
+
+    def score(self, *, output: str, input: str | None = None, reference: str | None = None) -> Score | Skipped:
+        text = input if self.compare_to == "input" else reference
+        if text is None:
+            return Skipped(f"{self.name} needs {self.compare_to}")
+        if is_blank(text) or is_blank(output):
+            return Skipped(f"the {self.compare_to if is_blank(text) else 'answer'} is blank")
+        return self.compare(text, output)
+
+
+def units(text: str) -> str:
+    """The text with every code unit as its own character: a character beyond U+FFFF becomes its two surrogates."""
+    return text if text.isascii() else _ASTRAL.sub(_surrogates, text)
+
+
+def _surrogates(match: re.Match[str]) -> str:
+    offset = ord(match.group()) - 0x10000
+    return chr(0xD800 + (offset >> 10)) + chr(0xDC00 + (offset & 0x3FF))
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text is empty or white space."""
+    return not text.strip(WHITE)
+
+
+def pieces(text: str) -> list[str]:
+    """The parts of a text between white space, in order."""
+    return text.split() if _has_plain_spaces_only(text) else _PIECE.findall(text)
+
+
+def spaced(text: str) -> str:
+    """The text with all other white space as spaces, one for each run."""
+    return text if _has_plain_spaces_only(text) else _OTHER_SPACE.sub(" ", text)
+
+
+def unspaced(text: str) -> str:
+    """The text without any white space."""
+    return text.replace(" ", "") if _has_plain_spaces_only(text) else _SPACE.sub("", text)
+
+
+def collapsed(text: str) -> str:
+    """The text with one space for each run of white space, and none at its ends."""
+    if _has_plain_spaces_only(text) and "  " not in text:
+        return text.strip(" ")
+    return " ".join(pieces(text))
+
+
+def _has_plain_spaces_only(text: str) -> bool:
+    # Python's fast string methods fit most texts; beyond ASCII its white space differs from JavaScript's.
+    return text.isascii() and text.isprintable()
+
+
+def dice(left: str, right: str) -> float:
+    """2 · common bigrams / bigrams of both texts, white space left out. Equal texts have 1."""
+    left, right = units(unspaced(left)), units(unspaced(right))
+    if left == right:
+        return 1.0
+    if len(left) < 2 or len(right) < 2:
+        return 0.0
+    ours, theirs = Counter(map(add, left, left[1:])), Counter(map(add, right, right[1:]))
+    return 2.0 * (ours & theirs).total() / (len(left) + len(right) - 2)
+
+
+@functools.cache
+def common_length() -> Callable[[Sequence[Hashable], Sequence[Hashable]], int]:
+    """The function for the length of the longest common subsequence of two sequences."""
+    from rapidfuzz.distance import LCSseq  # noqa: PLC0415 - slow to import
+
+    return LCSseq.similarity
+
+
+@functools.cache
+def edit_distance() -> Callable[[Sequence[Hashable], Sequence[Hashable]], int]:
+    """The function for the Levenshtein distance of two sequences."""
+    from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - slow to import
+
+    return Levenshtein.distance

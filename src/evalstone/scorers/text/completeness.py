@@ -1,4 +1,4 @@
-"""Completeness: the share of another text's elements that the answer takes up, in code.
+"""Completeness: the share of another text's elements that the answer covers, in code.
 
     completeness = elements of the input that an element of the answer covers / elements of the input
     range [0, scale], higher is better
@@ -6,9 +6,9 @@
 An element of at most three characters is covered by an equal one; a longer one also by one that contains it or is
 contained in it, if the shorter has over 60 % of the length of the longer: `report` covers `reports`.
 
-What the elements of a text are is for `elements` to say, a function of a text. Without one they are its distinct words
-in lower case, without accents and without English stop words: our own rule. The original takes nouns, verbs, names and
-terms from a part of speech tagger, in effect nearly all words; lists made by it can be given through the function.
+`elements` is a function that returns the elements of a text. By default they are its distinct words in lower case,
+without accents and without English stop words: our own rule. The original takes nouns, verbs, names and terms from a
+part-of-speech tagger, in effect nearly all words; pass its lists through `elements`.
 
 The other text is the input, or the reference with `compare_to`. Undefined when either text is blank, and when the input
 has no element, unless `without_elements` is "compare": then 1 if the answer has none either, else 0. No judge call.
@@ -24,8 +24,8 @@ from typing import Literal, TypeAlias
 
 from evalstone._core.text import STOPWORDS, words
 from evalstone.errors import ConfigError
-from evalstone.scorers.base import listed
-from evalstone.scorers.text.code import PairScorer, one_of
+from evalstone.scorers.base import listed, require_choice
+from evalstone.scorers.text import PairScorer
 from evalstone.types import Score, Skipped
 
 Elements: TypeAlias = Callable[[str], Sequence[str]]
@@ -39,28 +39,28 @@ _LONG = 64
 
 def content_words(text: str) -> tuple[str, ...]:
     """The distinct words of a text in lower case, without accents and English stop words, in order."""
-    found = dict.fromkeys(word for word in words(text) if word not in STOPWORDS)
-    return tuple(dict.fromkeys(_plain(word) for word in found))
+    distinct = dict.fromkeys(word for word in words(text) if word not in STOPWORDS)
+    return tuple(dict.fromkeys(_plain(word) for word in distinct))
 
 
 def _plain(word: str) -> str:
     return word if word.isascii() else unicodedata.normalize("NFD", word).translate(_LATIN_ACCENTS)
 
 
-def covers(given: str, wanted: str) -> bool:
+def covers(element: str, expected: str) -> bool:
     """Whether an element of the answer covers one of the input."""
-    if given == wanted or len(wanted) <= _EXACT:
-        return given == wanted
-    longer, shorter = (wanted, given) if len(wanted) > len(given) else (given, wanted)
+    if element == expected or len(expected) <= _EXACT:
+        return element == expected
+    longer, shorter = (expected, element) if len(expected) > len(element) else (element, expected)
     return len(shorter) / len(longer) > _SHARE and shorter in longer
 
 
-def uncovered(wanted: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
+def uncovered(expected: Sequence[str], present: Sequence[str]) -> tuple[str, ...]:
     """The elements of the input that no element of the answer `covers`, in order.
 
     Long enough parts are looked up, as trying every pair would take quadratic time; only very long elements are tried.
     """
-    whole = set(given)
+    whole = set(present)
     parts = {part for element in whole if len(element) <= _LONG for part in _parts(element)}
     long = [element for element in whole if len(element) > _LONG * _SHARE]
 
@@ -71,7 +71,7 @@ def uncovered(wanted: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
             return True
         return len(element) > _LONG * _SHARE and any(covers(other, element) for other in long)
 
-    return tuple(element for element in wanted if not covered(element))
+    return tuple(element for element in expected if not covered(element))
 
 
 def _parts(element: str) -> Iterator[str]:
@@ -86,7 +86,7 @@ def _parts(element: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The elements of the input, and those of them that the answer does not take up."""
+    """The elements of the input, and those that the answer does not cover."""
 
     elements: tuple[str, ...]
     missing: tuple[str, ...]
@@ -94,14 +94,14 @@ class Coverage:
 
 @dataclass(frozen=True, kw_only=True)
 class Completeness(PairScorer):
-    """The share of the elements of the input, or the reference, that the answer takes up."""
+    """The share of the elements of the input, or the reference, that the answer covers."""
 
     name = "completeness"
-    bands = (
-        (0.9, "nearly everything is taken up"),
-        (0.6, "most of it is taken up"),
+    interpretation = (
+        (0.9, "nearly everything is covered"),
+        (0.6, "most of it is covered"),
         (0.3, "much is left out"),
-        (0.0, "hardly anything is taken up"),
+        (0.0, "hardly anything is covered"),
     )
     advice = "Read the missing elements: what is said in other words counts as missing."
 
@@ -110,22 +110,19 @@ class Completeness(PairScorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self, "without_elements", ("skip", "compare"))
+        require_choice(self, "without_elements", ("skip", "compare"))
         if self.elements is not None and not callable(self.elements):  # pyright: ignore[reportUnnecessaryComparison]
             raise ConfigError(f"{self.name}: elements must be a function of a text, not {self.elements!r}")
 
     def compare(self, text: str, output: str) -> Score | Skipped:
         elements = self.elements or content_words
-        wanted, given = tuple(elements(text)), tuple(elements(output))
-        if not wanted:
-            return self._without(given)
-        missing = uncovered(wanted, given)
-        found = len(wanted) - len(missing)
-        reason = f"{found} of {len(wanted)} elements are taken up{'; missing: ' * bool(missing)}{listed(missing)}."
-        return Score(found / len(wanted) * self.scale, self.scale, reason, Coverage(wanted, missing))
-
-    def _without(self, given: Sequence[str]) -> Score | Skipped:
-        if self.without_elements == "skip":
+        expected, present = tuple(elements(text)), tuple(elements(output))
+        if not expected and self.without_elements == "skip":
             return Skipped(f"the {self.compare_to} has no elements")
-        value = 0.0 if given else self.scale
-        return Score(value, self.scale, f"The {self.compare_to} has no elements; the answer has {len(given)}.")
+        if not expected:
+            value = 0.0 if present else self.scale
+            return Score(value, self.scale, f"The {self.compare_to} has no elements; the answer has {len(present)}.")
+        missing = uncovered(expected, present)
+        covered = len(expected) - len(missing)
+        reason = f"{covered} of {len(expected)} elements are covered{'; missing: ' * bool(missing)}{listed(missing)}."
+        return Score(covered / len(expected) * self.scale, self.scale, reason, Coverage(expected, missing))

@@ -3,12 +3,12 @@
     content similarity = 2 · bigrams in both texts / bigrams of the one and the other          range [0, scale],
                                                                                                 higher is better
 
-A bigram is a pair of neighbouring characters; each counts as often as it occurs, and white space is left out. Equal
+A bigram is a pair of adjacent characters; each counts as often as it occurs, and white space is left out. Equal
 texts have 1; otherwise a text of one character has 0. With `method="edits"` it is instead
 
     1 - insertions, deletions and replacements / characters of the longer text
 
-which minds the order of words, where bigrams hardly do, and is much faster. Letters are compared in lower case and,
+which depends on the order of words, as bigrams hardly do, and is much faster. Letters are compared in lower case and,
 for edits, runs of white space as one space, unless `ignore_case` and `ignore_whitespace` say otherwise. Characters are
 UTF-16 code units. The other text is the input, or the reference with `compare_to`. Undefined when either text is blank.
 No judge call. Source: Dice 1945, Levenshtein 1966; @mastra/evals counts bigrams the same way.
@@ -16,31 +16,18 @@ No judge call. Source: Dice 1945, Levenshtein 1966; @mastra/evals counts bigrams
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from operator import add
 from typing import Literal, TypeAlias
 
-from evalstone.scorers.text.code import PairScorer, one_of, yes_or_no
-from evalstone.scorers.text.units import collapsed, edit_distance, units, unspaced
+from evalstone.scorers.base import require_choice
+from evalstone.scorers.text import PairScorer, collapsed, dice, edit_distance, units
 from evalstone.types import Score
 
 Method: TypeAlias = Literal["bigrams", "edits"]
 
 
-def dice(left: str, right: str) -> float:
-    """The Dice coefficient of the bigrams of two texts, white space left out."""
-    left, right = units(unspaced(left)), units(unspaced(right))
-    if left == right:
-        return 1.0
-    if len(left) < 2 or len(right) < 2:
-        return 0.0
-    here, there = Counter(map(add, left, left[1:])), Counter(map(add, right, right[1:]))
-    return 2.0 * (here & there).total() / (len(left) + len(right) - 2)
-
-
 def edit_similarity(left: str, right: str) -> float:
-    """1 less the edit distance of two texts by the length of the longer; two empty texts are equal."""
+    """1 - edit distance / length of the longer text; two empty texts are equal."""
     left, right = units(left), units(right)
     longer = max(len(left), len(right))
     return 1.0 - edit_distance()(left, right) / longer if longer else 1.0
@@ -51,7 +38,7 @@ class ContentSimilarity(PairScorer):
     """How much of its wording the answer shares with the input or the reference."""
 
     name = "content_similarity"
-    bands = (
+    interpretation = (
         (0.9, "nearly the same wording"),
         (0.6, "much the same wording"),
         (0.3, "some wording in common"),
@@ -65,8 +52,7 @@ class ContentSimilarity(PairScorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self, "method", ("bigrams", "edits"))
-        yes_or_no(self, "ignore_case", "ignore_whitespace")
+        require_choice(self, "method", ("bigrams", "edits"))
 
     def compare(self, text: str, output: str) -> Score:
         if self.ignore_case:

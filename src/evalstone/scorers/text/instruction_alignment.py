@@ -16,8 +16,7 @@ from typing import cast
 from evalstone.errors import ConfigError
 from evalstone.questions.alignment import InstructionVerdict, JudgeInstructions
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import Scorer, listed
-from evalstone.scorers.custom.checklist import lines_of
+from evalstone.scorers.base import Scorer, lines_of, listed, require_number
 from evalstone.types import Score, Skipped
 
 
@@ -31,13 +30,13 @@ def followed_share(verdicts: Sequence[InstructionVerdict]) -> float | None:
 class InstructionAlignment(Scorer):
     """How many of the instructions that apply the answer follows.
 
-    instructions: a list of texts, or a text with one a line. none_applicable: the share where no instruction applies;
-    None leaves such a sample without a score.
+    Attributes:
+        instructions: A list of texts, or a text with one on each line; by default the sample's instructions.
+        none_applicable: The share of the scale where no instruction applies; None skips such a sample.
     """
 
     name = "instruction_alignment"
-    asks = (JudgeInstructions,)
-    bands = (
+    interpretation = (
         (0.9, "the instructions are followed"),
         (0.6, "some instructions are not followed"),
         (0.0, "most instructions are not followed"),
@@ -49,21 +48,21 @@ class InstructionAlignment(Scorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = lines_of(self.instructions) if isinstance(self.instructions, str) else tuple(self.instructions)
-        for text in cast("tuple[object, ...]", given):
+        texts = lines_of(self.instructions) if isinstance(self.instructions, str) else tuple(self.instructions)
+        for text in cast("tuple[object, ...]", texts):
             if not isinstance(text, str) or not text.strip():
-                raise ConfigError(f"{self.name}: an instruction must be a text that is not blank, not {text!r}")
-        object.__setattr__(self, "instructions", given)
-        if self.none_applicable is not None and not 0 <= self.none_applicable <= 1:
-            raise ConfigError(f"{self.name}: none_applicable must be in [0, 1] or None, not {self.none_applicable}")
+                raise ConfigError(f"{self.name}: an instruction must be text that is not blank, not {text!r}")
+        object.__setattr__(self, "instructions", texts)
+        if self.none_applicable is not None:
+            require_number(self, "none_applicable", high=1)
 
     async def score(
         self, ask: Ask, *, output: str, input: str | None = None, instructions: str | None = None
     ) -> Score | Skipped:
-        wanted = tuple(self.instructions) or lines_of(instructions or "")
-        if not wanted:
+        expected = tuple(self.instructions) or lines_of(instructions or "")
+        if not expected:
             return Skipped(f"{self.name} needs instructions")
-        verdicts = await ask(JudgeInstructions(instructions=wanted, request=input or "", answer=output))
+        verdicts = await ask(JudgeInstructions(instructions=expected, request=input or "", answer=output))
         share = followed_share(verdicts)
         if share is None and self.none_applicable is None:
             return Skipped("no instruction applies")
@@ -73,7 +72,7 @@ class InstructionAlignment(Scorer):
 
 def _reason(verdicts: Sequence[InstructionVerdict]) -> str:
     counts = {word: [v.instruction for v in verdicts if v.followed == word] for word in ("yes", "no", "not_applicable")}
-    told = f"{len(counts['yes'])} of {len(counts['yes']) + len(counts['no'])} applicable instructions are followed"
+    reason = f"{len(counts['yes'])} of {len(counts['yes']) + len(counts['no'])} applicable instructions are followed"
     if counts["not_applicable"]:
-        told += f", {len(counts['not_applicable'])} do not apply"
-    return told + (f"; not followed: {listed(counts['no'])}." if counts["no"] else ".")
+        reason += f", {len(counts['not_applicable'])} do not apply"
+    return reason + (f"; not followed: {listed(counts['no'])}." if counts["no"] else ".")

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal, TypeAlias
 
-from evalstone.scorers.base import listed
-from evalstone.scorers.text.code import PairScorer, one_of
-from evalstone.scorers.text.units import pieces, spaced
+from evalstone.scorers.base import listed, require_choice
+from evalstone.scorers.text import PairScorer, pieces, spaced
 from evalstone.types import Score, Skipped
 
 WithoutKeywords: TypeAlias = Literal["skip", "covered", "missed"]
@@ -32,22 +31,22 @@ _ADDRESS = re.compile(r"https?://")
 
 
 @functools.cache
-def _no_keywords() -> frozenset[str]:
+def _stopwords() -> frozenset[str]:
     stopwords = files("evalstone.scorers.text").joinpath("data/keyword_stopwords.json").read_text("utf-8")
     return frozenset([*json.loads(stopwords), "_", "@", "&", "#", ""])
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text in order, keywords or not, and some that are empty where several spaces stand in a row.
+    """The words of a text in order, keywords or not; empty ones where several spaces stand in a row.
 
-    The whole text is taken at once: a step for each of its words takes several times as long.
+    The whole text is processed at once: word by word takes several times as long.
     """
     if "http" not in text:
         return _plain(text)
-    found: list[str] = []
+    words: list[str] = []
     for piece in pieces(text):
-        found.extend([piece] if _ADDRESS.search(piece) else _plain(piece))
-    return found
+        words.extend([piece] if _ADDRESS.search(piece) else _plain(piece))
+    return words
 
 
 def _plain(text: str) -> list[str]:
@@ -71,9 +70,9 @@ def _untagged(text: str) -> str:
 
 def keywords(text: str) -> tuple[str, ...]:
     """The distinct keywords of a text, in order."""
-    none = _no_keywords()
-    found = dict.fromkeys(_words(_untagged(text)))
-    return tuple([word for word in found if word not in none and not (word.isdigit() and word.isascii())])
+    stopwords = _stopwords()
+    distinct = dict.fromkeys(_words(_untagged(text)))
+    return tuple([word for word in distinct if word not in stopwords and not (word.isdigit() and word.isascii())])
 
 
 @dataclass(frozen=True)
@@ -89,11 +88,11 @@ class KeywordCoverage(PairScorer):
     """The share of the keywords of the input, or the reference, that are in the answer."""
 
     name = "keyword_coverage"
-    bands = (
-        (0.9, "nearly every keyword is taken up"),
-        (0.5, "about half is taken up"),
-        (0.2, "a few keywords are taken up"),
-        (0.0, "hardly any keyword is taken up"),
+    interpretation = (
+        (0.9, "nearly every keyword is in the answer"),
+        (0.5, "about half are in the answer"),
+        (0.2, "a few keywords are in the answer"),
+        (0.0, "hardly any keyword is in the answer"),
     )
     advice = "Read the missing keywords: synonyms and other forms of a word count as missing."
 
@@ -101,22 +100,18 @@ class KeywordCoverage(PairScorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self, "without_keywords", ("skip", "covered", "missed"))
+        require_choice(self, "without_keywords", ("skip", "covered", "missed"))
 
     def compare(self, text: str, output: str) -> Score | Skipped:
-        wanted = keywords(text)
-        if not wanted:
-            return self._without()
-        there = set(_words(_untagged(output)))  # its words that are no keywords are not wanted anyway
-        missing = tuple([word for word in wanted if word not in there])
-        found = len(wanted) - len(missing)
-        reason = f"{found} of {len(wanted)} keywords are in the answer{'; missing: ' * bool(missing)}{listed(missing)}."
-        return Score(found / len(wanted) * self.scale, self.scale, reason, Keywords(wanted, missing))
-
-    def _without(self) -> Score | Skipped:
-        if self.without_keywords == "skip":
+        expected = keywords(text)
+        if not expected and self.without_keywords == "skip":
             return Skipped(f"the {self.compare_to} has no keyword")
-        value = self.scale if self.without_keywords == "covered" else 0.0
-        return Score(
-            value, self.scale, f"The {self.compare_to} has no keyword; that counts as {self.without_keywords}."
-        )
+        if not expected:
+            value = self.scale if self.without_keywords == "covered" else 0.0
+            return Score(value, self.scale, f"No keyword in the {self.compare_to}; counted as {self.without_keywords}.")
+        present = set(_words(_untagged(output)))  # words that are not keywords do no harm here
+        missing = tuple([word for word in expected if word not in present])
+        covered = len(expected) - len(missing)
+        reason = f"{covered} of {len(expected)} keywords are in the answer"
+        reason += f"; missing: {listed(missing)}." if missing else "."
+        return Score(covered / len(expected) * self.scale, self.scale, reason, Keywords(expected, missing))

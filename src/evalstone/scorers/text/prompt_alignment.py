@@ -30,24 +30,24 @@ USER: Mapping[str, float] = {"intent": 0.4, "requirements": 0.3, "completeness":
 SYSTEM: Mapping[str, float] = {"intent": 0.35, "requirements": 0.35, "completeness": 0.15, "appropriateness": 0.15}
 
 
-def weighed(found: Alignment, weights: Mapping[str, float]) -> float:
+def weighted_sum(judged: Alignment, weights: Mapping[str, float]) -> float:
     """Σ of weight · number over the four parts, added up in their order."""
     total = 0.0
     for part in PARTS:
-        total += getattr(found, part).score * weights[part]
+        total += getattr(judged, part).score * weights[part]
     return total
 
 
-def aligned(found: Alignment, mode: Mode) -> float:
+def alignment(judged: Alignment, mode: Mode) -> float:
     """The formula above. "both" is added up from its two equal halves, as in the source, for the last binary digit.
 
-    Weights that are no binary fractions add up to a little less than 1: where nothing is lacking, it is 1 all the same.
+    Weights that are not binary fractions add up to a little less than 1; where nothing is missing the result is 1.
     """
-    if all(getattr(found, part).score == 1 for part in PARTS):
+    if all(getattr(judged, part).score == 1 for part in PARTS):
         return 1.0
     if mode == "system":
-        return weighed(found, SYSTEM)
-    user = weighed(found, USER)
+        return weighted_sum(judged, SYSTEM)
+    user = weighted_sum(judged, USER)
     return user if mode == "user" else user * 0.7 + user * 0.3
 
 
@@ -55,14 +55,15 @@ def aligned(found: Alignment, mode: Mode) -> float:
 class PromptAlignment(Scorer):
     """How well the answer does what it was asked to do.
 
-    mode: against the user's request, the system prompt (the sample's instructions), or both. history: so many earlier
-    turns of the sample's messages are shown to the judge. bounded: refuse a part outside 0 to 1, so that the judge is
-    asked again; otherwise such a number counts as it is, and only a score outside [0, scale] is an error.
+    Attributes:
+        mode: Judge by the user's request ("user"), the sample's instructions ("system"), or "both".
+        history: How many earlier turns of the sample's messages the judge sees.
+        bounded: Refuse a part outside 0 to 1 and ask the judge again. Otherwise such a number counts as it is, and only
+            a score outside [0, scale] is an error.
     """
 
     name = "prompt_alignment"
-    asks = (JudgeAlignment,)
-    bands = (
+    interpretation = (
         (0.9, "it does what was asked"),
         (0.7, "small gaps"),
         (0.5, "something that was asked for is not done"),
@@ -105,8 +106,8 @@ class PromptAlignment(Scorer):
             raise OutcomeError(f"{self.name}: the prompt to judge by is empty")
         if not output:
             raise OutcomeError(f"{self.name}: the answer is empty")
-        turns = conversation_history(messages, most=self.history) or ""
-        found = await ask(
+        turns = conversation_history(messages, limit=self.history) or ""
+        judged = await ask(
             JudgeAlignment(
                 system_prompt=system or "",
                 request=request or "",
@@ -115,13 +116,13 @@ class PromptAlignment(Scorer):
                 bounded=self.bounded,
             )
         )
-        return Score(aligned(found, self.mode) * self.scale, self.scale, _reason(found), found)
+        return Score(alignment(judged, self.mode) * self.scale, self.scale, _reason(judged), judged)
 
 
-def _reason(found: Alignment) -> str:
-    told: list[str] = []
+def _reason(judged: Alignment) -> str:
+    parts: list[str] = []
     for name in PARTS:
-        part = getattr(found, name)
+        part = getattr(judged, name)
         lacking = f" (lacking: {listed(part.lacking)})" if part.lacking else ""
-        told.append(f"{name} {part.score:g}{lacking}")
-    return "; ".join(told) + "."
+        parts.append(f"{name} {part.score:g}{lacking}")
+    return "; ".join(parts) + "."

@@ -1,4 +1,4 @@
-"""ROUGE L: how much of the reference the answer has word for word and in the same order, in code.
+"""ROUGE L: how much of the reference the answer repeats word for word and in the same order, in code.
 
     precision = longest common subsequence / words of the answer
     recall    = longest common subsequence / words of the reference
@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalstone._core.text import words
-from evalstone.scorers.text.code import Against, PairScorer
-from evalstone.scorers.text.units import common_length
+from evalstone.scorers.text import CompareTo, PairScorer, common_length
 from evalstone.types import Score, Skipped
 
 
@@ -41,10 +40,10 @@ def overlap(other: Sequence[str], output: Sequence[str]) -> Overlap:
 
 @dataclass(frozen=True, kw_only=True)
 class RougeL(PairScorer):
-    """How much of the reference, or the input, the answer has word for word and in the same order."""
+    """How much of the reference, or the input, the answer repeats word for word and in the same order."""
 
     name = "rouge_l"
-    bands = (
+    interpretation = (
         (0.7, "close to the reference in wording"),
         (0.4, "much of the reference, in other words or order"),
         (0.2, "some phrases in common"),
@@ -52,12 +51,12 @@ class RougeL(PairScorer):
     )
     advice = "Low precision: the answer says more than the reference. Low recall: it leaves out part of it."
 
-    compare_to: Against = "reference"
+    compare_to: CompareTo = "reference"
 
     def compare(self, text: str, output: str) -> Score | Skipped:
         other, own = words(text), words(output)
         if not other or not own:
             return Skipped(f"the {'answer' if other else self.compare_to} has no words")
-        found = overlap(other, own)
-        reason = f"{found.common} words in common, in order, of {found.output_words} and {found.other_words}."
-        return Score(found.f1 * self.scale, self.scale, reason, found)
+        result = overlap(other, own)
+        reason = f"{result.common} words in common, in order, of {result.output_words} and {result.other_words}."
+        return Score(result.f1 * self.scale, self.scale, reason, result)

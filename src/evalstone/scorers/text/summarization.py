@@ -4,7 +4,7 @@
     coverage  = questions on the source that the summary answers / questions, of which the first 10 count
     summarization = min(alignment, coverage)          range [0, scale], higher is better
 
-The source is the sample's input unless the scorer is given another. Undefined when the summary makes no claim or the
+The source is the sample's input unless the scorer has another. Undefined when the summary makes no claim or the
 source gives rise to no question. Four judge calls; the claims of the summary are shared with faithfulness, and their
 verification too where the source is the only passage. Source: @mastra/evals, after deepeval; there the judge lists and
 verifies the claims at once.
@@ -12,16 +12,15 @@ verifies the claims at once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
-from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims, verified
+from evalstone.questions.claims import ClaimVerdict, ListClaims, verified
 from evalstone.questions.coverage import FindAnswers, ListQuestions, QuestionVerdict
-from evalstone.scorers.base import Scorer, listed
+from evalstone.scorers.base import Scorer, listed, require_number
 from evalstone.types import Sample, Score, Skipped
 
 
@@ -38,25 +37,26 @@ def alignment(claims: Sequence[ClaimVerdict]) -> float:
     return sum(claim.verdict == "supported" for claim in claims) / len(claims)
 
 
-def coverage(questions: Sequence[QuestionVerdict], most: float) -> float:
-    """answered among the first `most` / their number, for at least one question.
+def coverage(questions: Sequence[QuestionVerdict], limit: float) -> float:
+    """answered among the first `limit` / their number, for at least one question.
 
-    A `most` that is no whole number divides as it is: of 2.5, two questions are looked at.
+    A fractional limit divides as it is: with 2.5, two questions are looked at.
     """
-    return sum(question.answered for question in questions[: int(most)]) / min(len(questions), most)
+    return sum(question.answered for question in questions[: int(limit)]) / min(len(questions), limit)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summarization(Scorer):
     """How right and how complete a summary is.
 
-    source: the text that was summed up. source_from: it as a function of the sample, which wins. max_questions: how
-    many questions count at most.
+    Attributes:
+        source: The text that was summarized; by default the sample's input.
+        source_from: A function of the sample that returns the source; wins over `source`.
+        max_questions: How many questions count at most.
     """
 
     name = "summarization"
-    asks = (ListQuestions, FindAnswers, ListClaims, VerifyClaims)
-    bands = (
+    interpretation = (
         (0.8, "right, and it covers what matters"),
         (0.5, "something is wrong or something that matters is left out"),
         (0.2, "much is wrong or left out"),
@@ -77,8 +77,7 @@ class Summarization(Scorer):
             raise ConfigError(f"{self.name}: source must be text, not {type(self.source).__name__}")
         if self.source_from is not None and not callable(self.source_from):  # pyright: ignore[reportUnnecessaryComparison]
             raise ConfigError(f"{self.name}: source_from must be a function of a sample, not {self.source_from!r}")
-        if not 1 <= self.max_questions < math.inf:
-            raise ConfigError(f"{self.name}: max_questions must be a number from 1, not {self.max_questions}")
+        require_number(self, "max_questions", low=1)
 
     def values(self, sample: Sample) -> dict[str, Any]:
         values = super().values(sample)
@@ -87,26 +86,25 @@ class Summarization(Scorer):
         return values if self.source is None else {**values, "input": self.source}
 
     async def score(self, ask: Ask, *, input: str, output: str) -> Score | Skipped:
-        # Both shares are worked out even where one is undefined: else a broken reply could hide behind a Skipped.
-        asked = await ask(ListQuestions(text=input, limit=f"{self.max_questions:g}"))
-        questions = await ask(FindAnswers(text=output, questions=asked)) if asked else ()
-        made = await ask(ListClaims(text=output))
-        claims = await verified(ask, made, (input,)) if made else ()
+        # Both shares are computed even where one is undefined: otherwise a Skipped could hide a broken reply.
+        source_questions = await ask(ListQuestions(text=input, limit=f"{self.max_questions:g}"))
+        questions = await ask(FindAnswers(text=output, questions=source_questions)) if source_questions else ()
+        summary_claims = await ask(ListClaims(text=output))
+        claims = await verified(ask, summary_claims, (input,)) if summary_claims else ()
         if not claims:
             return Skipped("the summary makes no claim")
         if not questions:
             return Skipped("the source gives rise to no question")
         shares = alignment(claims), coverage(questions, self.max_questions)
         findings = SummaryFindings(claims, questions)
-        return Score(
-            min(shares) * self.scale, self.scale, _reason(*shares, findings, int(self.max_questions)), findings
-        )
+        reason = _reason(*shares, findings, int(self.max_questions))
+        return Score(min(shares) * self.scale, self.scale, reason, findings)
 
 
-def _reason(aligned: float, covered: float, findings: SummaryFindings, most: int) -> str:
-    told = f"alignment {aligned:.2g}, coverage {covered:.2g}"
+def _reason(aligned: float, covered: float, findings: SummaryFindings, limit: int) -> str:
+    reason = f"alignment {aligned:.2g}, coverage {covered:.2g}"
     if wrong := [claim.claim for claim in findings.claims if claim.verdict != "supported"]:
-        told += f"; not in the source: {listed(wrong)}"
-    if left := [question.question for question in findings.questions[:most] if not question.answered]:
-        told += f"; not answered: {listed(left)}"
-    return told + "."
+        reason += f"; not in the source: {listed(wrong)}"
+    if unanswered := [question.question for question in findings.questions[:limit] if not question.answered]:
+        reason += f"; not answered: {listed(unanswered)}"
+    return reason + "."

@@ -1,12 +1,12 @@
-"""Textual difference: how much of two texts is in common and in the same order, in code. 1 says that they are equal.
+"""Textual difference: the sequence similarity of two texts, from 0 (nothing in common) to 1 (equal), in code.
 
     textual difference = 2 · longest common subsequence / characters of both texts
-    range [0, scale], higher is better (the name is the original's; what is measured is agreement)
+    range [0, scale], higher is better: despite the name, which is the original's, it measures similarity
 
-With `method="blocks"`, matching blocks stand for the subsequence: those of Ratcliff and Obershelp as `difflib` finds
-them, with its rule that in a text of 200 characters and more, a character that makes up over 1 % of it begins no block.
-That value depends on which text comes first, and is slow, on long texts very slow; a subsequence takes time in
-proportion to the product of both lengths, divided by 64. Case and white space count. Characters are UTF-16 code units.
+With `method="blocks"`, matching blocks replace the subsequence: those of Ratcliff and Obershelp as `difflib` finds
+them, with its rule that in a text of 200 characters or more, a character that makes up over 1 % of it starts no block.
+That value depends on which text comes first and is very slow on long texts; a subsequence takes time in proportion to
+the product of both lengths, divided by 64. Case and white space count. Characters are UTF-16 code units.
 The other text is the input, or the reference with `compare_to`. Undefined when either text is blank. No judge call.
 Source: @mastra/evals (subsequence) and its version 0.13 (blocks).
 """
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
 
-from evalstone.scorers.text.code import PairScorer, one_of
-from evalstone.scorers.text.units import common_length, units
+from evalstone.scorers.base import require_choice
+from evalstone.scorers.text import PairScorer, common_length, units
 from evalstone.types import Score
 
 Method: TypeAlias = Literal["subsequence", "blocks"]
@@ -37,11 +37,11 @@ def block_agreement(left: str, right: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class TextualDifference(PairScorer):
-    """How much of the answer and the input, or the reference, is the same text in the same order."""
+    """How similar the answer and the input, or the reference, are as sequences of characters."""
 
     name = "textual_difference"
-    bands = (
-        (0.95, "the same but for details"),
+    interpretation = (
+        (0.95, "the same except for details"),
         (0.7, "one was made from the other"),
         (0.4, "what unrelated texts of one language often have"),
         (0.0, "different texts"),
@@ -52,7 +52,7 @@ class TextualDifference(PairScorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self, "method", ("subsequence", "blocks"))
+        require_choice(self, "method", ("subsequence", "blocks"))
 
     def compare(self, text: str, output: str) -> Score:
         left, right = units(text), units(output)

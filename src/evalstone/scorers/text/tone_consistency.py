@@ -6,10 +6,10 @@
     range [0, scale], higher is better
 
 Weights are those of AFINN-165 and of emojis; a word after `not`, `don't` and the like counts with the other sign, and
-one that is in no list counts 0. A text without such words, and an empty one, has a neutral tone. A sentence ends with
+one that is in no list counts 0. A text without such words, or an empty one, is neutral. A sentence ends with
 . ! or ?, and what follows the last of them is left out, unless there is none. The second form is that of a given
-`reference_tone`, or with `compare_to` of the sample's input or reference. The words are English. It is never undefined. No
-judge call. Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the same way.
+`reference_tone`, or with `compare_to` of the sample's input or reference. The words are English. It is never undefined.
+No judge call. Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the same way.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from evalstone.errors import ConfigError
-from evalstone.scorers.text.code import AGAINST, Against, CodeScorer, one_of
-from evalstone.scorers.text.units import WHITE
+from evalstone.scorers.base import Derived, require_choice
+from evalstone.scorers.text import COMPARE_TO, WHITE, CodeScorer, CompareTo
 from evalstone.types import Score, Skipped
 
 NEGATORS = frozenset(
@@ -48,12 +48,12 @@ def toned_words(text: str) -> list[str]:
 
 def tone(text: str) -> float:
     """The mean weight of a text's words."""
-    found, known, total, before = toned_words(text), weights(), 0, ""
-    for word in found:
+    all_words, known, total, before = toned_words(text), weights(), 0, ""
+    for word in all_words:
         if weight := known.get(word):
             total += -weight if before in NEGATORS else weight
         before = word
-    return total / len(found)
+    return total / len(all_words)
 
 
 def sentence_tones(text: str) -> list[float]:
@@ -64,12 +64,12 @@ def sentence_tones(text: str) -> list[float]:
 
 
 def closeness(left: float, right: float) -> float:
-    """1 less the distance of two tones, not below 0."""
+    """max(0, 1 - distance of two tones)."""
     return max(0.0, 1.0 - abs(left - right))
 
 
 def evenness(tones: Sequence[float]) -> float:
-    """1 less the variance of tones, not below 0; for at least one."""
+    """max(0, 1 - variance of the tones), for at least one."""
     mean = sum(tones) / len(tones)
     return max(0.0, 1.0 - sum((value - mean) ** 2 for value in tones) / len(tones))
 
@@ -79,32 +79,27 @@ class ToneConsistency(CodeScorer):
     """How even the answer's tone is, or how close to the tone of another text."""
 
     name = "tone_consistency"
-    bands = (
-        (0.9, "the tone holds"),
+    required_fields = Derived[tuple[str, ...]](
+        lambda scorer: (scorer.compare_to, "output") if scorer.compare_to else ("output",)
+    )
+    interpretation = (
+        (0.9, "the tone is even"),
         (0.7, "the tone shifts here and there"),
         (0.4, "the tone shifts strongly"),
-        (0.0, "the tone turns over"),
+        (0.0, "the tone turns around"),
     )
     advice = "The weights are of single English words: irony, quotation and other languages escape them."
 
     reference_tone: str = ""
-    compare_to: Against | None = None
+    compare_to: CompareTo | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self, "compare_to", (None, *AGAINST))
+        require_choice(self, "compare_to", (None, *COMPARE_TO))
         if not isinstance(self.reference_tone, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"{self.name}: reference_tone must be text, not {self.reference_tone!r}")
         if self.reference_tone and self.compare_to:
             raise ConfigError(f"{self.name}: give reference_tone or compare_to, not both")
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.compare_to, "output") if self.compare_to else ("output",)
-
-    @classmethod
-    def required(cls) -> tuple[str, ...]:
-        return ("output",)
 
     def score(self, *, output: str, input: str | None = None, reference: str | None = None) -> Score | Skipped:
         other = self.reference_tone or None

@@ -70,7 +70,7 @@ class AnthropicBatches(BatchApi):
             made["system"] = system
         if judge.temperature is not None and "temperature" not in refused:
             made["temperature"] = judge.temperature
-        schema = question.wanted
+        schema = question.json_schema
         if schema is not None and "output_config" not in refused:
             made["output_config"] = {"format": {"type": "json_schema", "schema": _unbounded(schema)}}
         return made
@@ -147,8 +147,8 @@ class AnthropicBatches(BatchApi):
         cached = as_count(told.get("cache_read_input_tokens"))
         fresh = as_count(told.get("input_tokens")) + as_count(told.get("cache_creation_input_tokens"))
         usage = Usage(fresh + cached, as_count(told.get("output_tokens")), cached, 1)
-        price = self.judge.price
-        return usage, cost_of(usage, provider="anthropic", model=self.model, price=price) if told else None
+        prices = self.judge.prices
+        return usage, cost_of(usage, provider="anthropic", model=self.model, prices=prices) if told else None
 
 
 def _state(told: Mapping[str, Any]) -> BatchState:

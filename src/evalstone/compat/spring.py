@@ -1,0 +1,502 @@
+"""Evaluators in the form of Spring AI: pass or fail one response by a judge's verdict.
+
+Each is a thin adapter over the scorer of the same `name`: it turns a request into a sample, has it scored through the
+same session, ledger and budget as every run, and compares the score with a threshold. The five scorers are described in
+`evalstone.scorers.rag.graded`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
+
+from evalstone._core.prompts import Prompt
+from evalstone._core.sync import run as run_blocking
+from evalstone.errors import BudgetExceeded, ConfigError, JudgeError, OutcomeError, PromptError, ReplyError
+from evalstone.judges.base import Judge
+from evalstone.judges.parse import parse_judge
+from evalstone.scorers.rag.graded import (
+    NOTHING_ASKED,
+    AnswerCorrectness,
+    AnswerFaithfulness,
+    AnswerRelevanceGrade,
+    FactCheck,
+    GradedScorer,
+    Layout,
+    OnUndecided,
+    RelevancyCheck,
+    Undecided,
+    WhenEmpty,
+    default_prompt,
+)
+from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped, Usage, total_cost
+
+OnError: TypeAlias = Literal["raise", "keep"]
+Status: TypeAlias = Literal["passed", "failed", "undecided", "error"]
+
+CONCURRENCY = 8
+
+
+class UndecidedError(ReplyError):
+    """The judge did not decide, and the evaluator has on_undecided="raise"."""
+
+
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """One response to be judged, and what it is judged by. An empty response is a response.
+
+    Attributes:
+        user_text: What the user asked.
+        data_list: The documents that the response was to be written from: texts, or objects or mappings with a `text`,
+            `content` or `page_content`, as the documents of Spring AI, LlamaIndex, Haystack and LangChain have. They
+            are kept as texts; blank ones and those without text (media) are left out. A single text is one document.
+        response_content: The text that is judged.
+        reference: The correct answer.
+        metadata: Anything else; never judged.
+
+    Spring's short forms are written with names: `EvaluationRequest(user_text=…, response_content=…)` and
+    `EvaluationRequest(data_list=…, response_content=…)`.
+
+    Raises:
+        ConfigError: For a field of the wrong type, and without a response.
+    """
+
+    user_text: str = ""
+    data_list: Sequence[object] = ()
+    # It has a default only because the fields before it have one.
+    response_content: str = cast(str, None)
+    reference: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+
+    def __post_init__(self) -> None:
+        if cast(object, self.response_content) is None:
+            raise ConfigError(
+                "response_content is missing: there is nothing to judge; with two values, write "
+                "EvaluationRequest(user_text=…, response_content=…) or "
+                "EvaluationRequest(data_list=…, response_content=…)"
+            )
+        for name in ("user_text", "response_content", "reference"):
+            value = getattr(self, name)
+            if not isinstance(value, str) and not (name == "reference" and value is None):
+                raise ConfigError(f"{name} must be text, not {type(value).__name__}")
+        documents = (self.data_list,) if isinstance(self.data_list, str) else cast(object, self.data_list)
+        if isinstance(documents, Mapping) or not isinstance(documents, Sequence):
+            raise ConfigError(f"data_list must be a list of documents, not {type(cast(object, documents)).__name__}")
+        items = cast("Sequence[object]", documents)
+        texts = [_document_text(item, number) for number, item in enumerate(items, start=1)]
+        object.__setattr__(self, "data_list", tuple(text for text in texts if text is not None and text.strip()))
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """The texts of the documents, in order."""
+        return cast("tuple[str, ...]", self.data_list)
+
+
+def _document_text(item: object, number: int) -> str | None:
+    if item is None or isinstance(item, str):
+        return item
+    read = cast("Mapping[str, Any]", item).get if isinstance(item, Mapping) else functools.partial(getattr, item)
+    values = {name: read(name, Ellipsis) for name in ("text", "content", "page_content")}
+    present = {name: value for name, value in values.items() if value is not Ellipsis and not callable(value)}
+    if not present:
+        kind = type(item).__name__
+        raise ConfigError(f"document {number} must be text, or have text, content or page_content, not {kind}")
+    for name, value in present.items():
+        if value is not None and not isinstance(value, str):
+            raise ConfigError(f"document {number}: {name} must be text, not {type(value).__name__}")
+    return next((value for value in present.values() if value is not None), None)
+
+
+@dataclass(frozen=True)
+class EvaluationResponse:
+    """The outcome of one evaluation.
+
+    Attributes:
+        passed: True, False, or None when it was not decided. None is not a failure: test `passed is True` or `status`.
+        score: In [0, 1]; None when there is none.
+        feedback: Why, for people.
+        metadata: How it came about; its keys are listed in docs/evaluators.md.
+
+    Raises:
+        OutcomeError: For a score that is not a finite number in [0, 1].
+        ConfigError: For a `passed` that is neither a bool nor None.
+    """
+
+    passed: bool | None
+    score: float | None = None
+    feedback: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+
+    def __post_init__(self) -> None:
+        if self.passed is not None and not isinstance(cast(object, self.passed), bool):
+            raise ConfigError(f"passed must be True, False or None, not {self.passed!r}")
+        score = cast(object, self.score)
+        if score is None:
+            return
+        if isinstance(score, bool) or not isinstance(score, int | float):
+            raise OutcomeError(f"a score must be a number, not {type(score).__name__}")
+        if not math.isfinite(score) or not 0 <= score <= 1:
+            raise OutcomeError(f"an evaluator's score must be in [0, 1], not {score}")
+
+    @property
+    def is_pass(self) -> bool:
+        """Whether it passed. False also when it was not decided: `status` distinguishes the two."""
+        return self.passed is True
+
+    @property
+    def status(self) -> Status:
+        """passed, failed, undecided, or error when the judge gave no usable answer and on_error is "keep"."""
+        if self.passed is None:
+            return "error" if "error" in self.metadata else "undecided"
+        return "passed" if self.passed else "failed"
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """Anything that passes or fails a response. To write your own, define these two methods."""
+
+    def evaluate(self, request: EvaluationRequest) -> EvaluationResponse: ...
+
+    async def aevaluate(self, request: EvaluationRequest) -> EvaluationResponse: ...
+
+
+@dataclass(frozen=True)
+class JudgeEvaluator:
+    """An evaluator that asks a judge, through a scorer.
+
+    Attributes:
+        judge: A Judge, or its name or table as parse_judge reads it ("openai/gpt-5.1").
+        threshold: In (0, 1]; a score that reaches it passes.
+        prompt: Your own template, with exactly the placeholders of the scorer's question, in Spring's names or ours, in
+            single or double braces; checked here.
+        on_undecided: For a reply that is neither yes nor no: "keep" (passed is None), "fail" (a score of 0, and
+            metadata["decided"] is False) or "raise" (UndecidedError).
+        when_empty: For a request without what the evaluator needs: "undecided" or "fail", both without a judge call, or
+            "ask".
+        on_error: "raise" an error of the judge, or "keep" it (status "error").
+        ledger: Where answers are stored, so that none is paid for twice, as for `evaluate`; None stores nothing.
+        budget: US dollars that one call of an evaluate method may cost, at most.
+
+    Raises:
+        ConfigError: For options out of range.
+        PromptError: For a template without the placeholders, or with others.
+    """
+
+    scorer: ClassVar[type[GradedScorer]]
+    name: ClassVar[str]
+
+    judge: Judge | str | Mapping[str, Any] | None = None
+    _: KW_ONLY
+    threshold: float = 0.5
+    prompt: Prompt | str | None = None
+    on_undecided: OnUndecided = "keep"
+    when_empty: WhenEmpty = "undecided"
+    on_error: OnError = "raise"
+    ledger: str | Path | None = None
+    budget: float | None = None
+
+    def __post_init__(self) -> None:
+        judge = cast(object, self.judge)
+        if not isinstance(judge, Judge | str | Mapping | None):
+            raise ConfigError(f"{self.name}: judge must be a Judge or its name, not {type(judge).__name__}: {judge!r}")
+        if judge is not None:
+            object.__setattr__(self, "judge", parse_judge(cast("Judge | str | Mapping[str, Any]", judge)))
+        if self.on_error not in get_args(OnError):
+            raise ConfigError(f"{self.name}: on_error must be 'raise' or 'keep', not {self.on_error!r}")
+        if self.prompt is not None:
+            plain = replace(self, judge=None, prompt=None).as_scorer()
+            template = our_template(self.prompt, [default_prompt(kind) for kind in plain.questions])
+            object.__setattr__(self, "prompt", template)
+            object.__setattr__(self, "prompt", self.as_scorer().prompt)
+        self.as_scorer()
+
+    def as_scorer(self, *, scale: float = 1.0, explain: bool = False) -> GradedScorer:
+        """Return the scorer behind this evaluator, for samples in a run. It is judged by the run's judge."""
+        shared = {option.name for option in fields(self)} & {option.name for option in fields(self.scorer)}
+        options: dict[str, Any] = {name: getattr(self, name) for name in shared}
+        return self.scorer(scale=scale, explain=explain, **options)
+
+    @property
+    def prompts(self) -> tuple[Prompt, ...]:
+        """The prompts that this evaluator may ask with: your own, or those of its questions."""
+        return self.as_scorer().prompts()
+
+    def sample(self, request: EvaluationRequest, id: str = "request") -> Sample:
+        """Return what the scorer is given for a request."""
+        return Sample(
+            id=id,
+            input=request.user_text,
+            output=request.response_content,
+            context=request.documents,
+            reference=request.reference or "",
+        )
+
+    def evaluate(self, request: EvaluationRequest) -> EvaluationResponse:
+        """Judge one request. Raises ConfigError without a judge or a request, JudgeError unless errors are kept."""
+        return run_blocking(self.aevaluate(request))
+
+    def evaluate_all(
+        self, requests: Iterable[EvaluationRequest], *, concurrency: int = CONCURRENCY
+    ) -> list[EvaluationResponse]:
+        """Judge many requests at once. Returns responses in the order of the requests."""
+        return run_blocking(self.aevaluate_all(requests, concurrency=concurrency))
+
+    async def aevaluate(self, request: EvaluationRequest) -> EvaluationResponse:
+        """`evaluate` for asynchronous code."""
+        return (await self.aevaluate_all([request]))[0]
+
+    async def aevaluate_all(
+        self, requests: Iterable[EvaluationRequest], *, concurrency: int = CONCURRENCY
+    ) -> list[EvaluationResponse]:
+        """`evaluate_all` for asynchronous code.
+
+        At most `concurrency` judge calls are in flight, over all requests. The first error that is raised ends the run.
+        """
+        from evalstone.api import aevaluate  # noqa: PLC0415 - the engine, which building an evaluator does not need
+        from evalstone.run.budget import StopSignal  # noqa: PLC0415 - the same
+
+        if self.judge is None:
+            raise ConfigError(f"{self.name} has no judge; pass one: {type(self).__name__}(judge=…)")
+        samples: list[Sample] = []
+        for number, request in enumerate(requests, start=1):
+            if not isinstance(request, EvaluationRequest):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ConfigError(f"request must be an EvaluationRequest, not {type(request).__name__}")
+            samples.append(self.sample(request, str(number)))
+        if not samples:
+            return []
+        scorer = replace(self.as_scorer(), on_undecided="keep") if self.on_undecided == "raise" else self.as_scorer()
+        stop, responses, errors = StopSignal(), dict[str, EvaluationResponse](), list[Exception]()
+
+        def note(record: Record) -> None:
+            try:
+                responses[record.sample] = self._response(scorer, record)
+            except (JudgeError, OutcomeError) as error:
+                errors.append(error)
+                stop.request(str(error))
+
+        run = await aevaluate(
+            samples,
+            scorer,
+            judge=self.judge,
+            ledger=self.ledger,
+            budget=self.budget,
+            concurrency=concurrency,
+            stop=stop,
+            on_record=note,
+        )
+        if errors:
+            raise errors[0]
+        if run.stop_reason:
+            raise BudgetExceeded(run.stop_reason)
+        return [responses[sample.id] for sample in samples]
+
+    def _response(self, scorer: GradedScorer, record: Record) -> EvaluationResponse:
+        outcome: Outcome = record.outcome
+        calls = record.steps
+        usage = sum((call.usage for call in calls), Usage())
+        cost = total_cost(call.cost for call in calls)
+        reply = calls[-1].reply if calls else None
+        if isinstance(outcome, Failed) and self.on_error == "raise":
+            if any(call.answer is None for call in calls):
+                kind = JudgeError if outcome.reply is None else ReplyError
+                raise kind(outcome.error, reply=outcome.reply, usage=usage, cost=cost, seconds=record.seconds)
+            raise OutcomeError(outcome.error)
+        score = outcome.value if isinstance(outcome, Score) else None
+        decided = isinstance(outcome, Score) and not isinstance(outcome.evidence, Undecided)
+        feedback = outcome.error if isinstance(outcome, Failed) else outcome.reason
+        asked = bool(calls) or not feedback.endswith(NOTHING_ASKED)
+        if isinstance(outcome, Skipped) and asked and self.on_undecided == "raise":
+            raise UndecidedError(f"{self.name} is undecided: {feedback}", reply=reply)
+        prompts = {kind.kind: self.prompt or default_prompt(kind) for kind in scorer.questions}
+        metadata: dict[str, Any] = {
+            "evaluator": self.name,
+            "threshold": self.threshold,
+            "decided": decided,
+            "judge": cast(Judge, self.judge).identity,
+            "prompt": cast(Prompt, prompts[calls[0].question]).fingerprint if calls else None,
+            "questions": tuple(call.fingerprint for call in calls),
+            "replies": tuple(call.reply for call in calls),
+            "confidences": tuple(call.confidence for call in calls),
+            "usage": usage,
+            "cost": cost,
+            "evidence": outcome.evidence if isinstance(outcome, Score) else (),
+            "seconds": record.seconds,
+            **({"error": outcome.error} if isinstance(outcome, Failed) else {}),
+        }
+        passed = None if score is None else score >= self.threshold
+        response = EvaluationResponse(passed, score, feedback, metadata)
+        return replace(response, metadata={**metadata, "status": response.status})
+
+
+@dataclass(frozen=True)
+class RelevancyEvaluator(JudgeEvaluator):
+    """Passes a response that answers the user's text in agreement with the documents."""
+
+    scorer = RelevancyCheck
+    name = RelevancyCheck.name
+
+
+@dataclass(frozen=True)
+class FactCheckingEvaluator(JudgeEvaluator):
+    """Passes a response whose every sentence the documents support.
+
+    Attributes:
+        by_sentence: False asks once about the whole response, as Spring AI does; so does a judge that weighs whole
+            responses, always.
+        longest: Characters of documents in one question, at most.
+        layout: "minicheck" asks in the two bare lines that Bespoke-MiniCheck was trained on.
+    """
+
+    scorer = FactCheck
+    name = FactCheck.name
+
+    _: KW_ONLY
+    by_sentence: bool = True
+    longest: int = 100_000
+    layout: Layout = "instructed"
+
+    @classmethod
+    def for_bespoke_minicheck(
+        cls, judge: Judge | str | Mapping[str, Any] | None = None, **options: Any
+    ) -> FactCheckingEvaluator:
+        """Return one for a judge that is Bespoke-MiniCheck: its trained layout, sentence by sentence, plain replies."""
+        return cls(judge, layout="minicheck", **options)
+
+
+@dataclass(frozen=True)
+class AnswerCorrectnessEvaluator(JudgeEvaluator):
+    """Passes a response that says what the reference answer says on everything the user asked for.
+
+    Without a reference the documents take its place, as in Spring AI Alibaba, whose request has no field for it.
+    """
+
+    scorer = AnswerCorrectness
+    name = AnswerCorrectness.name
+
+    def sample(self, request: EvaluationRequest, id: str = "request") -> Sample:
+        reference = request.reference if (request.reference or "").strip() else "\n\n".join(request.documents)
+        return replace(super().sample(request, id), reference=reference)
+
+
+@dataclass(frozen=True)
+class AnswerFaithfulnessEvaluator(JudgeEvaluator):
+    """Passes a response that stays with the documents."""
+
+    scorer = AnswerFaithfulness
+    name = AnswerFaithfulness.name
+
+    threshold: float = field(default=0.75, kw_only=True)
+
+
+@dataclass(frozen=True)
+class AnswerRelevancyEvaluator(JudgeEvaluator):
+    """Passes a response that addresses the user's text or, with a reference answer, meets it."""
+
+    scorer = AnswerRelevanceGrade
+    name = AnswerRelevanceGrade.name
+
+    threshold: float = field(default=0.75, kw_only=True)
+
+
+EVALUATORS: Mapping[str, type[JudgeEvaluator]] = {
+    kind.name: kind
+    for kind in (
+        AnswerCorrectnessEvaluator,
+        AnswerFaithfulnessEvaluator,
+        AnswerRelevancyEvaluator,
+        FactCheckingEvaluator,
+        RelevancyEvaluator,
+    )
+}
+
+# Spring's names for our placeholders. Spring AI Alibaba passes the reference as context, so `context` is last there.
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "question": ("query", "user_text", "input"),
+    "answer": ("response", "student_answer", "actual_output", "response_content", "output"),
+    "context": ("document", "documents", "data_list"),
+    "document": ("context", "documents", "data_list"),
+    "claim": ("response", "response_content"),
+    "reference": ("correct_answer", "expected_output", "reference_output", "reference_answer", "context"),
+}
+_BRACES = {
+    True: re.compile(r"(\{\{\s*)([A-Za-z_][A-Za-z0-9_]*)(\s*\}\})"),
+    False: re.compile(r"((?<![\\{])\{\s*)([A-Za-z_][A-Za-z0-9_]*)(\s*\})"),
+}
+
+
+def our_template(prompt: Prompt | str, defaults: Sequence[Prompt]) -> Prompt | str:
+    """Return a template with our names in its placeholders, for the default prompt that it fits best.
+
+    A text is read in single or double braces, whichever fits better. Raises PromptError naming the missing and the
+    unknown placeholders as they are written.
+    """
+    text = prompt if isinstance(prompt, str) else prompt.template
+    if not text.strip():
+        raise PromptError("the template is empty")
+    styles = (True, False) if isinstance(prompt, str) else (True,)
+    readings = [(doubled, default.placeholders) for doubled in styles for default in defaults]
+    doubled, holes = min(readings, key=lambda reading: _misfit(text, *reading))
+    _check(text, doubled, holes)
+    # In single braces a name in two is text in one, as in Python's formats.
+    escaped = text if doubled else _BRACES[True].sub(r"\\{\2\\}", text)
+    renamed = _BRACES[doubled].sub(lambda match: match[1] + _our_name(match[2], holes) + match[3], escaped)
+    if isinstance(prompt, str):
+        return renamed
+    passages = tuple(_our_name(name, holes) if name in _names(text, doubled) else name for name in prompt.passages)
+    return replace(prompt, template=renamed, passages=passages)
+
+
+def _names(text: str, doubled: bool) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(match[2] for match in _BRACES[doubled].finditer(text)))
+
+
+def _our_name(name: str, holes: Sequence[str]) -> str:
+    return name if name in holes else next((hole for hole in holes if name in ALIASES.get(hole, ())), name)
+
+
+def _differences(text: str, doubled: bool, holes: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The placeholders that a template lacks, and the names in it that are none."""
+    names = _names(text, doubled)
+    missing = sorted(set(holes) - {_our_name(name, holes) for name in names})
+    return missing, sorted(name for name in names if _our_name(name, holes) not in holes)
+
+
+def _misfit(text: str, doubled: bool, holes: Sequence[str]) -> tuple[int, bool, int]:
+    missing, extra = _differences(text, doubled, holes)
+    return len(missing), not _names(text, doubled), len(extra)
+
+
+def _check(text: str, doubled: bool, holes: Sequence[str]) -> None:
+    """Raise PromptError unless the template has exactly these placeholders, under our names or Spring's."""
+
+    def braced(name: str, double: bool = doubled) -> str:
+        return "{{" + name + "}}" if double else "{" + name + "}"
+
+    missing, extra = _differences(text, doubled, holes)
+    springs = any(name not in holes for name in _names(text, doubled))
+    problems: list[str] = []
+    if missing:
+        shown = [braced(m) + (f" (or {braced(ALIASES[m][0])})" if springs and m in ALIASES else "") for m in missing]
+        problems.append(f"the template lacks {', '.join(shown)}")
+    strays = [braced(name, not doubled) for name in _names(text, not doubled) if _our_name(name, holes) in missing]
+    if strays:
+        style, other = ("single", "double") if doubled else ("double", "single")
+        verb = "stands" if len(strays) == 1 else "stand"
+        problems.append(f"{', '.join(strays)} {verb} in {style} braces, where holes are read in {other} ones")
+    if extra:
+        aliases = [alias for name in missing for alias in ALIASES.get(name, ())]
+        hints: list[str] = []
+        for name in extra:
+            near = difflib.get_close_matches(name.lower(), [*holes, *aliases], n=1, cutoff=0.5)
+            known = ", ".join(map(braced, near or sorted(holes)))
+            hints.append(f"{braced(name)}; {'did you mean' if near else 'known:'} {known}{'?' if near else ''}")
+        noun = "a hole" if len(extra) == 1 else "holes"
+        problems.append(f"the template has {noun} that nothing fills: {'; '.join(hints)}")
+    if problems:
+        raise PromptError("; ".join(problems))

@@ -1,0 +1,175 @@
+"""Calibrating a judge: its scores of labeled samples beside the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from evalstone._core import sync
+from evalstone._core.validation import check_fields
+from evalstone.api import DEFAULT_LEDGER, aevaluate
+from evalstone.datasets import Dataset
+from evalstone.errors import ConfigError, DataError, RunAborted
+from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, save_calibration
+from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
+from evalstone.results.run import Run
+from evalstone.run.budget import StopSignal
+from evalstone.scorers import Scorer, parse_scorers
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeOptions:
+    """How the judge is called in a calibration or an audit, as for `evaluate`.
+
+    Raises:
+        ConfigError: a value has another type or is out of range.
+    """
+
+    concurrency: Annotated[int, Field(gt=0)] = 32
+    """Judge calls in flight at once, at most."""
+    use_cache: bool = True
+    """Whether answers in the ledger are used."""
+    budget: Annotated[float, Field(ge=0)] | None = None
+    """Cap on the cost, in US dollars."""
+    mapping: Mapping[str, str] | None = None
+    """Sample field to column."""
+    progress: bool = False
+    """Show a progress bar."""
+    stop: StopSignal | None = None
+    """Stops the run from outside."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    async def evaluate(self, dataset: Dataset, scorers: Sequence[Scorer], judge: Any, ledger: str | Path | None) -> Run:
+        """The run of these samples and scorers with these options."""
+        return await aevaluate(
+            dataset,
+            scorers,
+            judge=judge,
+            ledger=ledger,
+            concurrency=self.concurrency,
+            use_cache=self.use_cache,
+            budget=self.budget,
+            stop=self.stop,
+            progress=self.progress,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelConfig:
+    """How labels are read and what is fitted to them.
+
+    Raises:
+        ConfigError: a value has another type or is out of range.
+    """
+
+    columns: tuple[str, ...] = ()
+    """The columns of labels, one per annotator; by default those called label, human_label and the like."""
+    positive: tuple[str, ...] = ()
+    """Labels that mean yes, where they are not known words; every other label then means no."""
+    label_range: tuple[float, float] | None = None
+    """The lowest and highest number annotators could give."""
+    label_threshold: Annotated[float, Field(gt=0)] | None = None
+    """The label from which the truth is yes, on the scorer's scale; by default half the scale."""
+    objective: str = "balanced_accuracy"
+    """The measure that the fitted threshold maximizes."""
+    calibrator: Calibrator = "auto"
+    """The mapping to probabilities: "platt", "isotonic", or "auto", whichever does better on held-out samples."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+async def acalibrate(
+    labels: Any,
+    scorer: Any = "faithfulness",
+    *,
+    data: Any = None,
+    judge: Any = "lexical",
+    ledger: str | Path | None = DEFAULT_LEDGER,
+    config: LabelConfig | None = None,
+    options: JudgeOptions | None = None,
+) -> Calibration:
+    """Compare a judge with human labels, and store the calibration beside the ledger.
+
+    Args:
+        labels: samples with one or more columns of labels (anything that `load` reads); or, with `data`, ids and labels
+            of its samples: a path, a list of objects, or a mapping from id to label. A label is a number in the
+            scorer's range, or a word such as yes, no, supported, unsupported. Samples without a label are not judged.
+        scorer: one scorer, as for `evaluate`.
+        data: the samples that the labels belong to.
+        judge: as for `evaluate`.
+        ledger: as for `evaluate`; None stores nothing. A calibration whose run stopped early is not stored.
+        config: how labels are read and what is fitted to them.
+        options: how the judge is called.
+
+    Raises:
+        DataError: labels cannot be read, or no labeled sample was scored.
+        ConfigError: an argument is invalid.
+    """
+    from evalstone.results.calibration_measures import check_names, fit  # noqa: PLC0415 - numpy
+
+    config, options = config or LabelConfig(), options or JudgeOptions()
+    scorers = parse_scorers(scorer)
+    if len(scorers) != 1:
+        raise ConfigError(f"a calibration is of one scorer, not of {len(scorers)}")
+    chosen = scorers[0]
+    check_names(config.objective, config.calibrator)
+    label_threshold = chosen.scale / 2 if config.label_threshold is None else config.label_threshold
+    if label_threshold > chosen.scale:
+        raise ConfigError(f"label_threshold must be at most {chosen.scale:g}, not {label_threshold:g}")
+    reader = LabelReader(chosen.scale, chosen.lower_is_better, config.positive, config.label_range)
+    labeled = read_labels(labels, reader, data=data, columns=config.columns, mapping=options.mapping)
+    run = await options.evaluate(labeled.dataset, [chosen], judge, ledger)
+    calibration = fit(
+        _unfitted(run, chosen, labeled, label_threshold), objective=config.objective, calibrator=config.calibrator
+    )
+    if ledger is not None and run.complete:
+        save_calibration(calibration, ledger)
+    return calibration
+
+
+def default_threshold(scorer: Scorer) -> float:
+    """The score from which a sample counts as yes by default: the scorer's own threshold, else half the scale."""
+    return getattr(scorer, "threshold", 0.5) * scorer.scale
+
+
+def _unfitted(run: Run, scorer: Scorer, labeled: LabeledSamples, label_threshold: float) -> Calibration:
+    summary = run.summary[0]
+    pairs = tuple(
+        LabeledScore(record.sample, record.value, labeled.labels[record.sample])
+        for record in run.records
+        if record.value is not None
+    )
+    if not pairs and run.stop_reason:
+        raise RunAborted(f"no labeled sample was scored before the run stopped: {run.stop_reason}")
+    if not pairs:
+        reason = f"; {summary.reasons[0][0]}" if summary.reasons else ""
+        raise DataError(f"no labeled sample was scored: {summary.skipped} skipped, {summary.failed} failed{reason}")
+    return Calibration(
+        judge=run.judge,
+        scorer=scorer.signature,
+        name=scorer.name,
+        scale=scorer.scale,
+        lower_is_better=scorer.lower_is_better,
+        default_threshold=default_threshold(scorer),
+        label_threshold=label_threshold,
+        dataset=run.dataset_name,
+        version=run.version,
+        pairs=pairs,
+        skipped=summary.skipped,
+        failed=summary.failed,
+        stop_reason=run.stop_reason,
+        columns=labeled.columns,
+        words=labeled.words,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+calibrate = sync.blocking(acalibrate)

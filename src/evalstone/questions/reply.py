@@ -1,0 +1,474 @@
+"""Replies: JSON schema, validation, example and order of labels, all derived from one reply type.
+
+A reply type is a frozen dataclass whose fields are the keys of the reply. Markers say what a type can't:
+
+    @dataclass(frozen=True)
+    class ClaimVerdict:
+        claim: Annotated[str, Subject()]
+        verdict: Annotated[Literal["yes", "no", "unclear"], WorstFirst("no", "unclear", "yes")]
+        passages: Annotated[tuple[int, ...], Cites("context")] = ()
+        reason: str = ""
+
+Order of the keys in a reply: the reason, then everything else, then the labels. A model that argues first decides
+better. A label is a word out of a list, a yes or no, or a number; it's what judges vote on. Reasons, citations and
+texts that a judge writes are none: nobody can say which of two is right.
+
+Every key is required in a reply, whatever defaults the dataclass has, unless it is marked `MayOmit`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
+
+from evalstone._core.parsing import (
+    TEXT,
+    choice_schema,
+    list_schema,
+    member,
+    numbered,
+    numbered_schema,
+    object_schema,
+    texts,
+    validated,
+)
+from evalstone.errors import ConfigError, ReplyError
+
+M = TypeVar("M")
+
+
+class WorstFirst:
+    """The labels of a field are ordered: `labels` from the least favorable on, by default as the type lists them."""
+
+    def __init__(self, *labels: Any) -> None:
+        self.labels = labels
+
+
+class Unordered:
+    """The field is a label, and no order of its values is known."""
+
+
+class Subject:
+    """What a verdict is on: an item of the question, or its number where the field is an int.
+
+    It is no part of the reply where the question says it: by numbered items, or by an input of the same name. In a list
+    that the judge makes, the judge names it.
+    """
+
+
+class NotInReply:
+    """The field is filled in later; judges aren't asked for it."""
+
+
+class YesNo:
+    """The bool is asked for as "yes" or "no", under `key`."""
+
+    def __init__(self, key: str = "verdict") -> None:
+        self.key = key
+
+
+class Key:
+    """The field's name in the reply, where that differs."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+class MayOmit:
+    """A reply may lack the key, which then stands for `default`."""
+
+    def __init__(self, default: Any) -> None:
+        self.default = default
+
+
+class Between:
+    """The number must lie between `low` and `high`, unless the question is not `bounded`. Never clamped."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+
+
+class Cites:
+    """The numbers, from 1, of members of the question's `input`; any other number is an error."""
+
+    def __init__(self, input: str) -> None:
+        self.input = input
+
+
+class NumberedBy:
+    """An object with one member for each item of the question's `input`, under its number.
+
+    noun, what: what errors call an item and a member, as in "3 claims, 2 verdicts".
+    """
+
+    def __init__(self, input: str, noun: str = "", what: str = "verdict") -> None:
+        self.input, self.noun, self.what = input, noun, what
+
+
+@dataclass(frozen=True)
+class LabelOrder:
+    """The values of one label.
+
+    worst_first: from the least favorable on; empty for numbers, and where the values aren't fixed. number: the label is
+    a number, the lower the worse. whole: a whole number. ordered: False where nobody knows which value is better.
+    """
+
+    worst_first: tuple[Any, ...] = ()
+    number: bool = False
+    whole: bool = False
+    ordered: bool = True
+
+
+@dataclass(frozen=True)
+class ReplyField:
+    """One field of a reply type."""
+
+    name: str
+    type: Any
+    markers: Mapping[type, Any]
+
+    def marker(self, kind: type[M]) -> M | None:
+        """The field's marker of this kind."""
+        return self.markers.get(kind)
+
+    @property
+    def key(self) -> str:
+        """The field's name in the reply."""
+        marker = self.marker(Key) or self.marker(YesNo)
+        return marker.key if marker else self.name
+
+    @property
+    def label(self) -> LabelOrder | None:
+        """The order of the field's values; None when it is no label."""
+        if Subject in self.markers or NotInReply in self.markers:
+            return None
+        order = self.marker(WorstFirst)
+        if get_origin(self.type) is Literal or self.type is bool:
+            values = get_args(self.type) or (False, True)
+            return LabelOrder(order.labels or values) if order else LabelOrder(values, ordered=False)
+        if self.type in (int, float):
+            return LabelOrder(number=True, whole=self.type is int, ordered=order is not None)
+        return LabelOrder(ordered=False) if Unordered in self.markers else None
+
+
+@functools.cache
+def reply_fields(kind: type[Any]) -> tuple[ReplyField, ...]:
+    """The fields of a reply type in the order of the reply; none for another type. Raises NameError for annotations
+    that can't be resolved."""
+    if not dataclasses.is_dataclass(kind):
+        return ()
+    hints = typing.get_type_hints(kind, include_extras=True)
+    fields: list[ReplyField] = []
+    for name in (field.name for field in dataclasses.fields(kind)):
+        bare, *markers = get_args(hints[name]) if hasattr(hints[name], "__metadata__") else (hints[name],)
+        fields.append(ReplyField(name, bare, {type(marker): marker for marker in markers}))
+    return tuple(sorted(fields, key=lambda field: 0 if field.key == "reason" else 2 if field.label else 1))
+
+
+@functools.cache
+def label_orders(kind: type[Any]) -> Mapping[str, LabelOrder]:
+    """The labels in a type of answers, by field."""
+    try:
+        return {field.name: label for field in reply_fields(kind) if (label := field.label)}
+    except NameError:  # a type defined inside a function, whose names can't be looked up from outside
+        return {}
+
+
+@functools.cache
+def subject_of(kind: type[Any]) -> ReplyField | None:
+    """The field that says what a verdict of this type is on."""
+    return next((field for field in reply_fields(kind) if Subject in field.markers), None)
+
+
+def schema_of(kind: type[Any], question: Any, *, subject: bool = True) -> Mapping[str, Any]:
+    """The JSON schema of a reply type. subject: the judge names what a verdict is on.
+
+    Raises ConfigError for a type that is no dataclass.
+    """
+    if not dataclasses.is_dataclass(kind):
+        raise ConfigError(f"{kind} is no reply type: take a dataclass, or define json_schema and from_json")
+    counts = tuple((name, len(getattr(question, name))) for name in _counted_inputs(kind))
+    return _object_schema(kind, subject, counts)
+
+
+@functools.cache
+def _counted_inputs(kind: type[Any]) -> tuple[str, ...]:
+    """The inputs of a question whose number of items shapes the schema."""
+    names: dict[str, None] = {}
+    for field in reply_fields(kind):
+        if counted := field.marker(NumberedBy) or field.marker(Cites):
+            names[counted.input] = None
+        inner = _inner(field.type)
+        if dataclasses.is_dataclass(inner):
+            names.update(dict.fromkeys(_counted_inputs(cast("type[Any]", inner))))
+    return tuple(names)
+
+
+@functools.lru_cache(maxsize=1024)
+def _object_schema(kind: type[Any], with_subject: bool, counts: tuple[tuple[str, int], ...]) -> Mapping[str, Any]:
+    fields = _fields_in_reply(kind, with_subject)
+    return object_schema({field.key: _field_schema(field, dict(counts)) for field in fields})
+
+
+@functools.cache
+def _fields_in_reply(kind: type[Any], with_subject: bool) -> tuple[ReplyField, ...]:
+    left_out = {NotInReply} if with_subject else {NotInReply, Subject}
+    return tuple(field for field in reply_fields(kind) if not left_out & field.markers.keys())
+
+
+def _field_schema(field: ReplyField, counts: Mapping[str, int]) -> Mapping[str, Any]:
+    if by := field.marker(NumberedBy):
+        return numbered_schema(_object_schema(_inner(field.type), False, tuple(counts.items())), counts[by.input])
+    schema = choice_schema(["yes", "no"]) if YesNo in field.markers else _type_schema(field.type, counts)
+    if between := field.marker(Between):
+        schema = {**schema, "minimum": between.low, "maximum": between.high}
+    if (cites := field.marker(Cites)) and not counts[cites.input]:
+        schema = {**schema, "maxItems": 0}
+    return schema
+
+
+def _inner(kind: Any) -> Any:
+    """The type of a list's members; any other type itself."""
+    return get_args(kind)[0] if get_origin(kind) in (list, tuple) else kind
+
+
+_SCHEMAS: Mapping[Any, Mapping[str, Any]] = {
+    str: TEXT,
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+}
+
+
+def _type_schema(kind: Any, counts: Mapping[str, int]) -> Mapping[str, Any]:
+    if kind in _SCHEMAS:
+        return _SCHEMAS[kind]
+    if get_origin(kind) is Literal:
+        return choice_schema(get_args(kind))
+    if _inner(kind) is not kind:
+        return list_schema(_type_schema(_inner(kind), counts))
+    return _object_schema(kind, True, tuple(counts.items()))
+
+
+def read_reply(kind: type[Any], data: Any, question: Any, where: str = "", subject: Any = None) -> Any:
+    """A value of a reply type. subject: what it is on, where the reply doesn't say.
+
+    Raises ReplyError naming the places that don't fit, as in "verdict 2.reason: Field required".
+    """
+    return _reader(kind, subject is None).read(data, question, where, subject)
+
+
+def read_list(kind: type[Any], data: Any, question: Any, where: str) -> tuple[Any, ...]:
+    """The values in a list that the judge made."""
+    reader = _reader(kind, True)
+    rows = zip(data, validated(list[reader.plain], data, where), strict=True)
+    return tuple(reader.finish(row, one, question, f"{where}.{i}") for i, (one, row) in enumerate(rows))
+
+
+def read_numbered(kind: type[Any], data: Any, question: Any, by: NumberedBy) -> tuple[Any, ...]:
+    """The values in `{"1": …, "2": …}`, one for each item of one of the question's inputs, in order."""
+    items: Sequence[Any] = getattr(question, by.input)
+    subject = subject_of(kind)
+    noun = by.noun or (subject.name if subject else "item")
+    if subject and subject.type is int:
+        items = range(1, len(items) + 1)
+    rows = zip(items, numbered(data, len(items), of=noun, what=by.what), strict=True)
+    read = _reader(kind, False).read
+    return tuple(read(one, question, f"{by.what} {i}", item) for i, (item, one) in enumerate(rows, start=1))
+
+
+Convert: TypeAlias = "Callable[[Any, Any, str], Any]"
+
+
+class _Reader:
+    """Reads replies of one type. Pydantic validates the plain fields in one call, as a TypedDict."""
+
+    def __init__(self, kind: type[Any], fields: Sequence[ReplyField]) -> None:
+        # Before Python 3.12 pydantic takes no TypedDict of typing's.
+        from typing_extensions import TypedDict  # noqa: PLC0415 - comes with pydantic, slow to import
+
+        self.kind = kind
+        self.nested = [field for field in fields if _is_nested(field)]
+        self.omissible: list[tuple[str, Any]] = []
+        self.yes_no: list[tuple[str, str]] = []
+        self.converters: list[tuple[str, str, Convert]] = []
+        members: dict[str, Any] = {}
+        for field in (field for field in fields if field not in self.nested):
+            inner = _inner(field.type)
+            wire = Literal["yes", "no"] if YesNo in field.markers else inner if inner is field.type else list[inner]
+            members[field.key] = wire
+            if omitted := field.marker(MayOmit):
+                members[field.key] = NotRequired[wire]
+                self.omissible.append((field.key, omitted.default))
+            if YesNo in field.markers:
+                self.yes_no.append((field.name, field.key))
+            elif convert := _converter(field):
+                self.converters.append((field.name, field.key, convert))
+        make: Any = TypedDict
+        self.plain: Any = make(kind.__name__, members)
+        subject = subject_of(kind)
+        self.subject = subject.name if subject else ""
+
+    def read(self, data: Any, question: Any, where: str, subject: Any) -> Any:
+        return self.finish(validated(self.plain, data, where), data, question, where, subject)
+
+    def finish(self, values: dict[str, Any], data: Any, question: Any, where: str, subject: Any = None) -> Any:
+        """The value of which the plain fields are validated."""
+        for key, default in self.omissible:
+            values.setdefault(key, default)
+        for name, key in self.yes_no:
+            values[name] = values.pop(key) == "yes"
+        for name, key, convert in self.converters:
+            values[name] = convert(values.pop(key), question, where)
+        for field in self.nested:
+            omitted = field.marker(MayOmit)
+            if omitted and field.key not in data:
+                values[field.name] = omitted.default
+            else:
+                place = f"{where}.{field.key}" if where else field.key
+                values[field.name] = _nested(field, member(data, field.key), question, place)
+        if subject is not None and self.subject:
+            values[self.subject] = subject
+        return self.kind(**values)
+
+
+@functools.cache
+def _reader(kind: type[Any], with_subject: bool) -> _Reader:
+    return _Reader(kind, _fields_in_reply(kind, with_subject))
+
+
+def _is_nested(field: ReplyField) -> bool:
+    inner = _inner(field.type)
+    is_texts = inner is str and inner is not field.type
+    return is_texts or dataclasses.is_dataclass(inner) or Between in field.markers
+
+
+def _converter(field: ReplyField) -> Convert | None:
+    """What turns a validated value into that of the answer; None where it is the same."""
+    if cites := field.marker(Cites):
+        return functools.partial(_cited, cites.input)
+    if get_origin(field.type) is tuple:
+        return lambda value, question, where: tuple(value)
+    return (lambda value, question, where: value) if field.name != field.key else None
+
+
+def _cited(input: str, numbers: list[int], question: Any, where: str) -> tuple[int, ...]:
+    count = len(getattr(question, input))
+    for number in numbers:
+        if not 1 <= number <= count:
+            noun = "passage" if input == "context" else "item"
+            raise ReplyError(f"{where or 'the reply'} cites {noun} {number}; there are {count} {noun}s")
+    return tuple(dict.fromkeys(numbers))
+
+
+def _nested(field: ReplyField, data: Any, question: Any, where: str) -> Any:
+    if between := field.marker(Between):
+        low, high = (between.low, between.high) if question.bounded else (None, None)
+        return float(number_in(data, where, low, high))
+    inner = _inner(field.type)
+    if by := field.marker(NumberedBy):
+        return read_numbered(inner, data, question, by)
+    if inner is str:
+        return texts(data, where)
+    return read_reply(inner, data, question, where) if inner is field.type else read_list(inner, data, question, where)
+
+
+LARGEST = 1e100
+
+
+def number_in(
+    value: Any, where: str, low: float | None = 0, high: float | None = 1, *, text: bool = False, whole: bool = False
+) -> float:
+    """A number between low and high; None for both takes any. Never clamped.
+
+    text: a number written as text is read as well. whole: it must be a whole number. Raises ReplyError for anything
+    else, booleans too.
+    """
+    number = value
+    if text and isinstance(value, str) and "_" not in value:
+        with contextlib.suppress(ValueError):
+            number = float(value)
+    least, most = (-LARGEST, LARGEST) if low is None or high is None else (low, high)
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    if is_number and least <= number <= most and not (whole and number % 1):
+        return number
+    span = "" if low is None or high is None else f" from {low:g} to {high:g}"
+    shown = json.dumps(value, ensure_ascii=False)[:60]
+    raise ReplyError(f"{where}: a {'whole ' if whole else ''}number{span} was expected, not {shown}")
+
+
+def reason_of(data: Any) -> str:
+    """The judge's reason; `feedback` is the name that Spring AI Alibaba's templates ask for."""
+    reply = cast("Mapping[str, Any]", data)
+    reason = reply.get("reason", reply.get("feedback"))
+    if reason is None:
+        return ""
+    if not isinstance(reason, str):
+        raise ReplyError(f"reason: text was expected, not {type(reason).__name__}")
+    return reason.strip()
+
+
+def has_labels(schema: Mapping[str, Any]) -> bool:
+    """Whether a reply of this schema has labels outside the lists that a judge makes."""
+    return any(
+        "enum" in node or node.get("type") in ("boolean", "integer", "number") for node in _nodes(schema, schema, set())
+    )
+
+
+def _nodes(node: Mapping[str, Any], root: Mapping[str, Any], seen: set[str]) -> Iterator[Mapping[str, Any]]:
+    """A schema's parts, without those in lists; each definition once, as they may refer to themselves."""
+    if "$ref" in node:
+        name = str(node["$ref"]).rpartition("/")[2]
+        if name in seen:
+            return
+        seen.add(name)
+        node = root["$defs"][name]
+    yield node
+    for inner in (*cast("Mapping[str, Any]", node.get("properties", {})).values(), *node.get("anyOf", ())):
+        yield from _nodes(inner, root, seen)
+
+
+_DEPTH = 4
+
+
+def example_of(schema: Mapping[str, Any], mark: str = "") -> Any:
+    """A reply that fits a schema, of typical length. mark: stands in its texts, so that examples can differ."""
+    text = f"A reason of the usual length {mark}".strip()
+    return _example(schema, schema.get("$defs", {}), text, _DEPTH)
+
+
+def _example(node: Mapping[str, Any], defined: Mapping[str, Any], text: str, depth: int) -> Any:
+    if "$ref" in node:
+        return _example(defined[node["$ref"].rpartition("/")[2]], defined, text, depth - 1)
+    if "enum" in node:
+        return node["enum"][0]
+    if options := cast("Sequence[Mapping[str, Any]]", node.get("anyOf", ())):
+        return _example(options[0] if depth > 0 else options[-1], defined, text, depth)
+    match node.get("type"):
+        case "object":
+            return {name: _example(inner, defined, text, depth) for name, inner in node["properties"].items()}
+        case "array":
+            count = max(node.get("minItems", 0), min(1, node.get("maxItems", 1)) if depth > 0 else 0)
+            return [_example(node["items"], defined, text, depth) for _ in range(count)]
+        case "integer" | "number":
+            return _example_number(node)
+        case "boolean":
+            return True
+        case "null":
+            return None
+        case _:
+            return text
+
+
+def _example_number(node: Mapping[str, Any]) -> float:
+    if not {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"} & node.keys():
+        return 1  # a number of a passage, among others: these begin with 1
+    low = node.get("minimum", node.get("exclusiveMinimum", 0) + ("exclusiveMinimum" in node))
+    high = node.get("maximum", node.get("exclusiveMaximum", low + 1))
+    return low if node.get("type") == "integer" else (low + high) / 2

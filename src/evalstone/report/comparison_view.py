@@ -1,0 +1,372 @@
+"""Comparisons of runs as reports: differences between runs, drift of a judge, and gates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from evalstone.report.run_view import samples_and_judge
+from evalstone.report.samples import score_text
+from evalstone.report.text import (
+    count,
+    digits_for,
+    limits,
+    listed,
+    number,
+    p_value,
+    percent,
+    sentence,
+    sentences,
+    signed,
+)
+from evalstone.report.view import (
+    Block,
+    Cell,
+    Column,
+    DifferenceChart,
+    Examples,
+    Fact,
+    Outcome,
+    SampleView,
+    Section,
+    Table,
+    Tone,
+    View,
+    direction,
+    table,
+)
+from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, ScorerComparison
+from evalstone.results.drift import DriftResult, ScorerDrift
+from evalstone.results.gate import Gate
+from evalstone.stats.gates import Decision
+from evalstone.types import Record, Sample
+
+SIGNS: Mapping[str, tuple[str, Tone]] = {
+    "better": ("▲ better", "good"),
+    "worse": ("▼ worse", "bad"),
+    "inconclusive": ("no significant difference", "dim"),
+}
+
+
+# ---- Differences between runs ----
+
+
+def comparison_view(comparison: Comparison, *, most: int = 3) -> View:
+    """Runs compared with the first of them. most: how many of the most changed samples are shown for each scorer."""
+    candidates = list(comparison.runs)[1:]
+    reach = _reach(comparison.scorers)
+    sections: list[Section] = []
+    for name in candidates:
+        lines = [line for line in comparison.scorers if line.b == name]
+        sections.append(Section(f"{name} vs. A", tables=(_table(lines, name, reach),)))
+    sections[-1:] = [_with_notes(sections[-1], tuple(_notes(comparison)))] if sections else []
+    return View(
+        name="Comparison",
+        lead=listed(f"{name}: {comparison.names.get(name) or run.id}" for name, run in comparison.runs.items()),
+        warnings=sentences(*comparison.notes),
+        sections=tuple(sections),
+        examples=tuple(_changes(comparison, most)),
+        details=tuple(_sliced(comparison, name, reach) for name in candidates if _slices_of(comparison, name)),
+        facts=tuple(Fact(name, text) for name, text in _runs(comparison)),
+        footer=("Made by evalstone.",),
+    )
+
+
+def _with_notes(section: Section, notes: tuple[str, ...]) -> Section:
+    return Section(section.title, section.lead, section.tables, notes=notes)
+
+
+def _runs(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    for letter, run in comparison.runs.items():
+        name = comparison.names.get(letter, "")
+        text = f"{run.dataset_name} · {samples_and_judge(run)} · run {run.id}"
+        yield letter, f"{name} · {text}" if name and name != run.id else text
+
+
+def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Table:
+    level = f"{100 * lines[0].result.difference.confidence:g}% CI" if lines else "95% CI"
+    columns = (
+        Column("scorer", numeric=False),
+        Column("slice", numeric=False),
+        Column("n", informative=False),
+        Column("A"),
+        Column(name),
+        Column("difference"),
+        Column(level, numeric=False),
+        Column("p"),
+        Column("win/tie/loss"),
+        Column("effect"),
+        Column("verdict", numeric=False),
+        Column("direction", numeric=False, under=True),
+    )
+    slices = " by slice" if any(line.field for line in lines) else ""
+    return table(f"{name} compared with A{slices}", columns, [_row(line, reach[line.info.scale]) for line in lines])
+
+
+def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
+    result, digits = line.result, digits_for(line.info.scale)
+    difference, (verdict, tone) = result.difference, SIGNS[line.verdict]
+    change = signed(difference.mean, digits)
+    interval = limits(difference.low, difference.high, digits, sign=True)
+    label = f"{line.title}: difference {change}, interval {interval}, {verdict}"
+    chart = DifferenceChart(label, difference.mean, difference.low, difference.high, reach, tone)
+    return (
+        Cell(line.title),
+        Cell(f"{line.field}={line.key}" if line.field else "", quoted=bool(line.field)),
+        Cell(f"{result.n:,}"),
+        Cell(number(result.mean_a, digits)),
+        Cell(number(result.mean_b, digits)),
+        Cell(change, "strong"),
+        Cell(interval, chart=chart),
+        Cell(p_value(line.adjusted_p_value), under=f"unadjusted {p_value(result.p_value)}"),
+        Cell(f"{result.wins}/{result.ties}/{result.losses}"),
+        Cell("-" if result.cohen_dz is None else signed(result.cohen_dz, 2)),
+        Cell(verdict, tone),
+        Cell(direction(line.info.lower_is_better), "dim"),
+    )
+
+
+def _reach(lines: Iterable[ScorerComparison]) -> Mapping[float, float]:
+    """How far the axis of each scale reaches: one for all tables of a comparison, so that charts can be compared."""
+    farthest: dict[float, float] = {}
+    for line in lines:
+        ends = (line.result.difference.mean, line.result.difference.low, line.result.difference.high)
+        far = max(abs(end) for end in ends if end is not None)
+        farthest[line.info.scale] = max(farthest.get(line.info.scale, 0.0), far)
+    return {scale: _rounded_up(far) if far else scale for scale, far in farthest.items()}
+
+
+def _rounded_up(far: float) -> float:
+    """The next of 1, 2, 5 times a power of ten, with some room for the mark."""
+    power = 10.0 ** math.floor(math.log10(far * 1.02))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= far * 1.02)
+
+
+def _slices_of(comparison: Comparison, name: str) -> list[ScorerComparison]:
+    return [line for line in comparison.slices if line.b == name]
+
+
+def _sliced(comparison: Comparison, name: str, reach: Mapping[float, float]) -> Section:
+    lines = _slices_of(comparison, name)
+    clear = [line for line in lines if line.verdict != "inconclusive"]
+    lead = [
+        f"{line.title}, {line.field}={line.key}: {SIGNS[line.verdict][0]}, {signed(line.result.difference.mean)} "
+        f"(n = {line.result.n}, p {p_value(line.adjusted_p_value)})."
+        for line in clear
+    ]
+    lead = lead or [f"No significant difference in any of {count(len(lines), 'slice')}."]
+    note = "The axes are those of the comparison above; wider intervals are cut off at their ends."
+    return Section(f"{name} vs. A by slice", tuple(lead), (_table(lines, name, reach),), notes=(note,), folded=True)
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    """How p-values are computed, what other tests say, what is missing or small."""
+    changed = [line for line in comparison.scorers if line.result.ties < line.result.n]
+    tests = dict.fromkeys(line.result.test.name for line in changed or comparison.scorers)
+    yield (
+        f"Differences are paired by sample: each run minus A. p: {' or '.join(tests)}, corrected for "
+        f"{count(len(comparison.scorers), 'comparison')} ({CORRECTION_NAMES[comparison.correction]}). Effect: the mean "
+        "difference in standard deviations of the differences."
+    )
+    by_pair: dict[str, list[str]] = {}
+    for line in changed:
+        by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {_other_tests(line)}")
+    yield from (f"Other tests of {pair}, unadjusted. {'; '.join(tests)}." for pair, tests in by_pair.items())
+    for title, result in comparison.all_runs.items():
+        if result.friedman is not None:
+            test = f"{result.friedman.name} p {p_value(result.friedman.p_value)}"
+            yield f"{title}, all {len(comparison.runs)} runs, {count(result.n, 'sample')}: {test}."
+    for line in comparison.scorers:
+        if line.unpaired:
+            yield f"{line.title}, {line.a} and {line.b}: {_left_out(line.unpaired, 'sample')}"
+        if line.result.caution:
+            yield f"{line.title}, {line.a} and {line.b}: {line.result.caution}."
+
+
+def _left_out(unpaired: int, noun: str) -> str:
+    return f"{count(unpaired, noun)} with a score in only one run {'is' if unpaired == 1 else 'are'} left out."
+
+
+def _other_tests(line: ScorerComparison) -> str:
+    ranks, changed = line.result.wilcoxon, line.result.mcnemar
+    text = f"{ranks.name} p {p_value(ranks.p_value)}"
+    if changed is None:
+        return text
+    return f"{text}, McNemar p {p_value(changed.p_value)} ({changed.gained} gained, {changed.lost} lost)"
+
+
+def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
+    """The samples that changed most, with the answers and reasons of both runs."""
+    wanted = {change.sample for line in comparison.scorers for change in line.changes[:most]}
+    texts = {name: {s.id: s for s in run.dataset or () if s.id in wanted} for name, run in comparison.runs.items()}
+    records = {
+        name: {(r.sample, run.titles[r.scorer]): r for r in run.records if r.sample in wanted}
+        for name, run in comparison.runs.items()
+    }
+    for line in comparison.scorers:
+        if line.changes[:most]:
+            changes = tuple(_change(line, change, texts, records) for change in line.changes[:most])
+            yield Examples(f"Most changed: {line.title}, {line.a} to {line.b}", changes)
+
+
+def _change(
+    line: ScorerComparison,
+    change: Change,
+    texts: Mapping[str, Mapping[str, Sample]],
+    records: Mapping[str, Mapping[tuple[str, str], Record]],
+) -> SampleView:
+    sample = texts[line.a].get(change.sample)
+    question = "" if sample is None else sample.input or ""
+    gain = (change.a - change.b) if line.info.lower_is_better else (change.b - change.a)
+    both: list[Block] = []
+    for name, value in ((line.a, change.a), (line.b, change.b)):
+        found = texts[name].get(change.sample)
+        answer = found.output if found is not None and found.output is not None else "The text is not at hand."
+        record = records[name].get((change.sample, line.title))
+        reason = getattr(record.outcome, "reason", "") if record is not None else ""
+        both.append(Block("passage", f"{name} · {score_text(value, line.info.scale)}", answer, why=reason))
+    values = f"{score_text(change.a, line.info.scale)} → {score_text(change.b, line.info.scale)}"
+    panel = (Block("part", "Question", question),) if question else ()
+    tone: Tone = "good" if gain > 0 else "bad"
+    outcomes = (Outcome(line.title, change.b, values, tone, ""),)
+    return SampleView(change.sample, question, "", None, outcomes, panel=(*panel, Block("columns", items=tuple(both))))
+
+
+# ---- Drift of a judge ----
+
+DRIFT_COLUMNS = ("before", "now", "change", "95% CI", "p", "changed", "largest change")
+DRIFT: Mapping[str, tuple[str, Tone]] = {
+    "drifted": ("drifted", "bad"),
+    "stable": ("stable", "good"),
+    "unclear": ("inconclusive", "unsure"),
+}
+
+
+def drift_view(result: DriftResult) -> View:
+    """Whether a judge's scores of the same anchors changed."""
+    columns = (
+        Column("scorer", numeric=False),
+        *(Column(title, numeric=title != "95% CI") for title in DRIFT_COLUMNS),
+        Column("drift", numeric=False),
+    )
+    reach = max((abs(end) for one in result.scorers for end in _ends(one)), default=0.0)
+    rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in result.scorers]
+    scores = table("Scores of the same anchors, then and now", columns, rows)
+    left = [f"{one.title}: {_left_out(one.unpaired, 'anchor')}" for one in result.scorers if one.unpaired]
+    rule = (
+        "Stable: the interval of the mean change lies within 2% of the scale. Inconclusive: too few anchors to say. "
+        "Changed: the share of anchors whose score changed."
+    )
+    runs = (("Before", result.before), ("Now", result.now))
+    return View(
+        name="Judge drift",
+        lead=listed(dict.fromkeys(run.dataset_name for _, run in runs)),
+        sections=(Section("Drift", tables=(scores,), notes=(rule, *left)),),
+        facts=tuple(Fact(name, f"{samples_and_judge(run)} · run {run.id}") for name, run in runs),
+        footer=("Made by evalstone.",),
+    )
+
+
+def _ends(one: ScorerDrift) -> Iterator[float]:
+    difference = one.drift.comparison.difference
+    yield from (end for end in (difference.mean, difference.low, difference.high) if end is not None)
+
+
+def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
+    result, digits = one.drift.comparison, digits_for(one.info.scale)
+    difference, (verdict, tone) = result.difference, DRIFT[one.drift.verdict]
+    interval = limits(difference.low, difference.high, digits, sign=True)
+    label = f"{one.title}: change {signed(difference.mean, digits)}, interval {interval}, {verdict}"
+    mark: Tone = "unsure" if tone == "bad" else "dim"  # a drift is neither better nor worse
+    chart = DifferenceChart(label, difference.mean, difference.low, difference.high, reach, mark)
+    return (
+        Cell(one.title),
+        Cell(number(result.mean_a, digits)),
+        Cell(number(result.mean_b, digits)),
+        Cell(signed(difference.mean, digits), "strong"),
+        Cell(interval, chart=chart),
+        Cell(p_value(result.p_value)),
+        Cell(percent(one.drift.changed)),
+        Cell(number(one.drift.largest_change, digits)),
+        Cell(verdict, tone),
+    )
+
+
+# ---- Gates ----
+
+MARKS: Mapping[str, tuple[str, Tone]] = {
+    "pass": ("✓ pass", "good"),
+    "fail": ("✕ fail", "bad"),
+    "inconclusive": ("? inconclusive", "unsure"),
+}
+
+
+def gate_view(gate: Gate) -> View:
+    """A gate: each criterion with its verdict."""
+    control = (
+        f"The chance that any criterion passes that is not met is at most {percent(gate.alpha)}, and so is the chance "
+        "that any fails that is met (one-sided tests, Holm over the criteria)."
+    )
+    notes = (
+        *sentences(*gate.notes),
+        *(f"{d.name}: {sentence(d.caution)}" for d in gate.decisions if d.caution),
+        control,
+    )
+    baseline = () if gate.baseline is None else (Fact("Baseline", gate.baseline.id),)
+    verdict, tone = MARKS[gate.verdict]
+    return View(
+        name="evalstone gate",
+        lead=f"{gate.run.dataset_name} · {samples_and_judge(gate.run)}",
+        verdict=Cell(verdict, tone),
+        sections=(Section("Criteria", tables=(criteria_table(gate.decisions),), notes=notes),),
+        facts=(Fact("Run", gate.run.id), *baseline),
+        footer=("Made by evalstone.",),
+    )
+
+
+def decisions_view(decisions: Sequence[Decision]) -> View:
+    """Where the criteria of a running evaluation stand; nothing is said of how many more samples they need."""
+    return View("", "", (Section("", tables=(criteria_table(decisions, planned=False),)),))
+
+
+def criteria_table(decisions: Sequence[Decision], *, planned: bool = True) -> Table:
+    """One row a criterion. planned: whether the number of additional samples was computed."""
+    columns = (
+        Column("criterion", numeric=False),
+        *(Column(title) for title in ("estimate", "one-sided limits", "required", "n")),
+        Column("verdict", numeric=False),
+    )
+    rows = [(Cell(d.name), *map(Cell, criterion_cells(d)), _verdict(d, planned)) for d in decisions]
+    return table("Criteria of the gate", columns, rows)
+
+
+def criterion_cells(decision: Decision) -> tuple[str, str, str, str]:
+    """Estimate, one-sided limits, what is required, and n, as text."""
+    sign = decision.kind == "max_regression"
+    estimate = "-" if decision.estimate is None else (signed if sign else number)(decision.estimate)
+    return estimate, limits(decision.low, decision.high, sign=sign), required(decision), f"{decision.n:,}"
+
+
+def required(decision: Decision) -> str:
+    """What a criterion requires."""
+    match decision.kind:
+        case "at_most":
+            return f"at most {decision.threshold:g}"
+        case "max_regression":
+            return f"no worse than {signed(decision.threshold)}"
+        case _:
+            return f"at least {decision.threshold:g}"
+
+
+def verdict_text(decision: Decision, *, planned: bool = True) -> str:
+    """The verdict, and how many more samples would decide it."""
+    mark = MARKS[decision.verdict][0]
+    if decision.verdict != "inconclusive" or not planned:
+        return mark
+    if decision.more_samples is None:
+        return f"{mark}; no realistic number of samples would decide it"
+    return f"{mark}; about {count(decision.more_samples, 'more sample')} would decide it"
+
+
+def _verdict(decision: Decision, planned: bool) -> Cell:
+    return Cell(verdict_text(decision, planned=planned), MARKS[decision.verdict][1])

@@ -1,0 +1,328 @@
+"""How good a judge is, as reports: its calibration against human labels, and its audit under perturbations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evalstone.report.text import count, limits, listed, money, number, p_value, percent, signed
+from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table
+from evalstone.stats.intervals import Interval
+
+if TYPE_CHECKING:
+    from evalstone.judge_quality.audit import Audit, AuditedScorer
+    from evalstone.judge_quality.effects import Effect
+    from evalstone.results.calibration import Calibration
+    from evalstone.results.calibration_measures import Annotators, CalibrationMeasures, Verdicts
+    from evalstone.stats.calibration import Bin
+
+FEW_LABELS = 20
+MOST_WORDS = 8
+DIAGRAM_WIDTH = 41
+
+
+# ---- Calibration ----
+
+_MEASURES: Mapping[str, Callable[[Verdicts], Interval | float | None]] = {
+    "sensitivity (TPR)": lambda v: v.sensitivity,
+    "specificity (TNR)": lambda v: v.specificity,
+    "accuracy": lambda v: v.accuracy,
+    "balanced accuracy": lambda v: v.measures["balanced_accuracy"],
+    "precision": lambda v: v.measures["precision"],
+    "F1": lambda v: v.measures["f1"],
+    "Cohen's kappa": lambda v: v.kappa,
+}
+
+
+def calibration_view(calibration: Calibration) -> View:
+    """A judge beside human labels: agreement, confusion tables, ranking, reliability diagram."""
+    from evalstone.results.calibration_measures import measure  # noqa: PLC0415 - scipy, which only a calibration needs
+
+    measures = measure(calibration)
+    sections = [
+        Section("Agreement", tables=(_agreement(calibration, measures),), notes=tuple(_ranking(calibration, measures)))
+    ]
+    both = [one for one in (measures.at_default, measures.at_fitted) if one is not None]
+    sections.append(Section("Confusion matrix", tables=tuple(map(_confusion, both))))
+    if measures.annotators is not None:
+        sections.append(_annotators(calibration, measures.annotators))
+    if measures.raw is not None:
+        sections.append(_probabilities(calibration, measures))
+        chart = reliability_chart(calibration, measures)
+        legend = "o: share of people who say yes, -: its 95% CI, |: mean score of the bin, *: both"
+        sections.append(
+            Section(
+                "Reliability diagram",
+                lead=("Of the samples with similar scores, how many do people say yes to?",),
+                chart=chart,
+                plain=(*reliability_lines(measures.raw.bins), legend),
+            )
+        )
+    return View(
+        name=f"Calibration on {calibration.dataset}",
+        lead=f"{count(len(calibration.pairs), 'labeled sample')} · {calibration.name} · judge {calibration.judge}",
+        notice=_labels(calibration),
+        warnings=tuple(calibration_warnings(calibration)),
+        sections=tuple(sections),
+        facts=(
+            Fact("Created", calibration.created.replace("T", " ").removesuffix("+00:00") + " UTC"),
+            Fact("Dataset version", calibration.version),
+            Fact("Scorer", calibration.scorer),
+        ),
+        footer=("Made by evalstone.",),
+    )
+
+
+def reliability_chart(calibration: Calibration, measures: CalibrationMeasures | None = None) -> ReliabilityChart:
+    """The reliability diagram of a calibration's scores."""
+    from evalstone.results.calibration_measures import measure  # noqa: PLC0415 - as above
+
+    raw = (measures or measure(calibration)).raw
+    return ReliabilityChart(f"{calibration.name}, {calibration.judge}", () if raw is None else raw.bins)
+
+
+def calibration_warnings(calibration: Calibration) -> Iterator[str]:
+    """What a reader must know before relying on a calibration."""
+    from evalstone.stats.classification import auroc  # noqa: PLC0415 - numpy, which only a calibration needs
+
+    scores, truths = [value for value, _ in calibration.decided], [truth for _, truth in calibration.decided]
+    yes, no = sum(truths), len(truths) - sum(truths)
+    if not truths:
+        yield "Annotators are evenly split on every sample: no verdict can be checked and no threshold was learned."
+    elif not yes or not no:
+        only = "yes" if yes else "no"
+        yield f"Every label says {only}: the other verdict can't be checked and no threshold was learned."
+    elif min(yes, no) < FEW_LABELS:
+        yield f"Few labels ({yes} yes, {no} no): read the intervals, not the estimates."
+    if len(scores) > 1 and len(set(scores)) == 1:
+        yield "The judge scored every sample the same: no discrimination."
+    area = auroc(scores, truths)
+    if area is not None and area.high is not None and area.high < 0.5:
+        better = "lower" if calibration.lower_is_better else "higher"
+        yield (
+            f"Scores rank against the labels. Yes is what a full score of {calibration.name} means, where {better} is "
+            "better: were labels that mean the opposite read as yes?"
+        )
+    if truths and calibration.undecided:
+        yield f"{count(calibration.undecided, 'sample')} with evenly split annotators left out of the verdicts."
+    if calibration.skipped or calibration.failed:
+        missing = count(calibration.skipped + calibration.failed, "labeled sample")
+        yield f"{missing} without a score: {calibration.skipped} skipped, {calibration.failed} failed."
+    if calibration.stop_reason:
+        yield f"The run ended early ({calibration.stop_reason}); the calibration was not saved."
+
+
+def _labels(calibration: Calibration) -> str:
+    words = [f"{word} = {'yes' if share else 'no'}" for word, share in calibration.words.items()]
+    more = [f"and {len(words) - MOST_WORDS} more"] * (len(words) > MOST_WORDS)
+    read = f"; {listed([*words[:MOST_WORDS], *more])}" if words else ""
+    return f"Labels: {listed(calibration.columns)}{read}; yes from {calibration.label_threshold:g}"
+
+
+def _agreement(calibration: Calibration, measures: CalibrationMeasures) -> Table:
+    learned, chosen = calibration.threshold, measures.at_fitted
+    columns = [
+        Column("measure", numeric=False),
+        Column(f"at {measures.at_default.threshold:.4g} (default)"),
+        Column("95% CI"),
+    ]
+    if learned is not None and chosen is not None:
+        best = learned.objective.replace("_", " ")
+        columns += [Column(f"at {chosen.threshold:.4g} (best {best})"), Column("95% CI"), Column("cross-validated")]
+    rows: list[Sequence[Cell]] = []
+    for name, value in _MEASURES.items():
+        cells = [Cell(name), *_estimate(value(measures.at_default))]
+        if learned is not None and chosen is not None:
+            same = learned.objective.replace("_", " ") in (name.lower(), name.lower().removeprefix("cohen's "))
+            cells += [*_estimate(value(chosen)), Cell(number(learned.cross_validated) if same else "")]
+        rows.append(cells)
+    return table("The judge's verdicts against people's", columns, rows)
+
+
+def _ranking(calibration: Calibration, measures: CalibrationMeasures) -> Iterator[str]:
+    area, interval = (cell.text for cell in _estimate(measures.auroc))
+    yield f"AUROC {area}" + (f" (95% CI {interval})." if interval else ".")
+    side = "above" if measures.mean_error >= 0 else "below"
+    yield (
+        f"Scores are {abs(measures.mean_error):.3f} {side} the labels on average, with a mean absolute difference of "
+        f"{measures.mean_absolute_error:.3f} (scale {calibration.scale:g}). Krippendorff's alpha of scores and labels: "
+        f"{number(measures.alpha['ordinal'])} ordinal, {number(measures.alpha['interval'])} interval."
+    )
+
+
+def _confusion(verdicts: Verdicts) -> Table:
+    columns = (
+        Column(f"threshold {verdicts.threshold:.4g}", numeric=False),
+        Column("people: yes"),
+        Column("people: no"),
+    )
+    counts = verdicts.confusion
+    rows = [("judge: yes", str(counts.tp), str(counts.fp)), ("judge: no", str(counts.fn), str(counts.tn))]
+    return table(f"Verdicts from {verdicts.threshold:.4g}", columns, rows)
+
+
+def _annotators(calibration: Calibration, annotators: Annotators) -> Section:
+    names = calibration.columns if len(calibration.columns) == annotators.columns else ()
+    rows: list[Sequence[Cell | str]] = [
+        ("between annotators: Fleiss' kappa", number(annotators.fleiss_kappa), ""),
+        ("between annotators: Gwet's AC1", number(annotators.gwet_ac1), ""),
+    ]
+    rows += [
+        (f"between annotators: Krippendorff's alpha, {level}", number(value), "")
+        for level, value in annotators.alpha.items()
+    ]
+    for place, kappa in enumerate(annotators.judge_kappa):
+        name = names[place] if names else f"annotator {place + 1}"
+        rows.append((f"judge and {name}: Cohen's kappa", *_estimate(kappa)))
+    columns = (Column("agreement", numeric=False), Column("estimate"), Column("95% CI"))
+    return Section(f"{annotators.columns} annotators", tables=(table("Agreement of annotators", columns, rows),))
+
+
+def _probabilities(calibration: Calibration, measures: CalibrationMeasures) -> Section:
+    saved = None if calibration.recalibration is None else calibration.recalibration.to_dict()["kind"]
+    rows = [("uncalibrated scores", number(measures.raw.ece), number(measures.raw.brier), "")] if measures.raw else []
+    rows += [
+        (f"{method}, on held-out samples", number(one.ece), number(one.brier), "✓" if method == saved else "")
+        for method, one in measures.recalibrated.items()
+    ]
+    columns = (
+        Column("probability of yes", numeric=False),
+        Column("ECE"),
+        Column("Brier score"),
+        Column("", numeric=False),
+    )
+    errors = table("Calibration error", columns, rows)
+    return Section("Calibration error", tables=(errors,), notes=("ECE, Brier score: 0 is best.",))
+
+
+def _estimate(value: Interval | float | None) -> tuple[Cell, Cell]:
+    if isinstance(value, Interval):
+        return Cell(number(value.mean), "strong"), Cell(limits(value.low, value.high))
+    return Cell(number(value), "strong"), Cell("")
+
+
+def reliability_lines(bins: Sequence[Bin]) -> list[str]:
+    """The reliability diagram as lines of ASCII, one a bin.
+
+    `o` is the share of yes, `-` its interval, `|` the mean score of the bin, where `o` would be if the scores were
+    calibrated; `*` is both.
+    """
+    quarter = DIAGRAM_WIDTH // 4
+    scale = "".join(tick.ljust(quarter) for tick in ("0", "0.25", "0.5", "0.75")) + "1"
+    width = max([4, *(len(str(one.n)) for one in bins)])
+    lines = [f"{'score':<12} {'n':>{width}}   {scale}"]
+    for one in bins:
+        marks = [" "] * DIAGRAM_WIDTH
+        if one.interval is not None and one.interval.low is not None and one.interval.high is not None:
+            for place in range(_place(one.interval.low), _place(one.interval.high) + 1):
+                marks[place] = "-"
+        marks[_place(one.probability)] = "|"
+        marks[_place(one.share)] = "*" if _place(one.share) == _place(one.probability) else "o"
+        lines.append(f"{one.low:.2f} to {one.high:.2f} {one.n:>{width}}   {''.join(marks).rstrip()}")
+    return lines
+
+
+def _place(share: float) -> int:
+    return round(share * (DIAGRAM_WIDTH - 1))
+
+
+# ---- Audit ----
+
+INJECTION_COUNTED = "an instruction to the judge, which it seems to count as part of the text"
+_SOURCES = {"config": "as given", "calibration": "from the calibration", "default": "default"}
+_AUDIT_NOTE = (
+    "Flips: the verdict changes. Changed: the score changes by more than a tenth of the scale. p: of no shift, or of "
+    "no more flips than when the judge is asked again (the smaller one), Holm-adjusted. Affected: p at most 0.05."
+)
+
+
+def audit_view(audit: Audit) -> View:
+    """What affects a judge: one table a scorer, with the effect of each perturbation."""
+    taken = count(audit.samples, "sample")
+    if audit.samples != audit.dataset_size:
+        taken = f"{audit.samples:,} of {count(audit.dataset_size, 'sample')}"
+    warnings = [f"The audit ended early: {audit.stop_reason}."] if audit.stop_reason else []
+    if audit.failed:
+        warnings.append(f"{count(audit.failed, 'result')} failed.")
+    unused = [f"Not applicable to any sample: {listed(audit.not_applicable)}."] if audit.not_applicable else []
+    return View(
+        name=f"Audit on {audit.dataset_name}",
+        lead=f"{taken} · judge {audit.judge}",
+        notice=audit.judge_note,
+        warnings=tuple(warnings),
+        sections=tuple(_audited(audit, scorer) for scorer in audit.scorers),
+        details=(Section("", notes=(_AUDIT_NOTE, *unused)),),
+        facts=(Fact("Cost", money(audit.cost), f"cost {money(audit.cost)}"), Fact("Dataset version", audit.version)),
+        footer=("Made by evalstone.",),
+    )
+
+
+def _audited(audit: Audit, scorer: AuditedScorer) -> Section:
+    effects = [effect for effect in audit.effects if effect.scorer == scorer.signature]
+    columns = (
+        Column("perturbation", numeric=False),
+        Column("n", informative=False),
+        Column("flips"),
+        Column("95% CI"),
+        Column("to yes"),
+        Column("to no"),
+        Column("changed"),
+        Column("shift"),
+        Column("95% CI"),
+        Column("p"),
+        Column("affected", numeric=False),
+    )
+    unperturbed = (
+        f"Unperturbed: mean {scorer.mean:.3f} over {count(scorer.scored, 'sample')}, {percent(scorer.pass_rate)} yes "
+        f"from {scorer.threshold:.4g} ({_SOURCES[scorer.threshold_source]})."
+    )
+    effects_table = table(
+        f"Effect of each perturbation on {scorer.name}", columns, [_effect_row(e, scorer) for e in effects]
+    )
+    return Section(scorer.name, (*_findings(effects, scorer), unperturbed), (effects_table,))
+
+
+def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
+    follows = effect.follows_injection(lower_is_better=scorer.lower_is_better)
+    affected = "follows the injection" if follows else effect.affected
+    tone: Tone = "bad" if follows else "unsure" if affected else ""
+    flips, shift = effect.flips, effect.shift
+    p_values = [p for p in (effect.shift_p, effect.flips_p) if p is not None]
+    return (
+        Cell(effect.perturbation.name),
+        Cell(f"{effect.n:,}"),
+        Cell(percent(effect.flipped / effect.n) if effect.n else "-"),
+        Cell(_shares(flips)),
+        Cell(str(effect.raised)),
+        Cell(str(effect.lowered)),
+        Cell(str(effect.changed)),
+        Cell(signed(shift.mean) if shift else "-"),
+        Cell(limits(shift.low, shift.high, sign=True) if shift else "-"),
+        Cell(p_value(min(p_values)) if p_values else ""),
+        Cell(affected, tone),
+    )
+
+
+def _shares(interval: Interval | None) -> str:
+    if interval is None or interval.low is None or interval.high is None:
+        return "-"
+    return f"{percent(interval.low)} to {percent(interval.high)}"
+
+
+def _findings(effects: Sequence[Effect], scorer: AuditedScorer) -> Iterator[str]:
+    if any(effect.follows_injection(lower_is_better=scorer.lower_is_better) for effect in effects):
+        yield "The judge follows instructions in the text that it judges."
+    reasons: dict[str, list[str]] = {}
+    for effect in effects:
+        if effect.affected:
+            counted = effect.perturbation.direction and not effect.follows_injection(
+                lower_is_better=scorer.lower_is_better
+            )
+            reasons.setdefault(INJECTION_COUNTED if counted else effect.perturbation.why, []).append(
+                effect.perturbation.name
+            )
+    yield from (f"Affected by {why} ({listed(names)})." for why, names in reasons.items())
+    if not reasons:
+        yield "No perturbation affected it by more than chance."
+    if lost := sum(effect.lost for effect in effects):
+        yield f"{count(lost, 'score')} lost to a perturbation: skipped or failed once perturbed."

@@ -1,0 +1,438 @@
+"""A run as a report: scores, the worst samples and why, what is missing, slices, means corrected by human labels."""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from evalstone.report.samples import goodness, sample_view
+from evalstone.report.text import count, digits_for, limits, listed, money, number, p_value, percent, signed
+from evalstone.report.view import (
+    Cell,
+    Column,
+    Examples,
+    Fact,
+    HistogramChart,
+    IntervalChart,
+    SampleList,
+    SampleView,
+    ScoreColumn,
+    Section,
+    Table,
+    View,
+    direction,
+    table,
+)
+from evalstone.results.human_labels import PPIResult, RoganGladenResult
+from evalstone.results.power_analysis import detectable_note
+from evalstone.results.run import Run
+from evalstone.results.slices import ScorerSlices, SliceMean
+from evalstone.results.summary import ScorerInfo, ScorerSummary
+from evalstone.stats.intervals import Interval
+from evalstone.stats.slices import SliceFinding
+from evalstone.types import Record, Sample, Score
+
+MOST_SAMPLES = 10_000
+BINS = 20
+LONGEST_JUDGE = 200
+NO_JUDGE = "none"
+
+
+def run_view(
+    run: Run,
+    *,
+    dataset: Iterable[Sample] | None = None,
+    worst: int = 3,
+    corrected: Sequence[PPIResult | RoganGladenResult] = (),
+    slices: Sequence[ScorerSlices] = (),
+) -> View:
+    """A run as a report.
+
+    Args:
+        run: The run.
+        dataset: Where texts are read from if the run has none at hand.
+        worst: How many of the worst samples are shown.
+        corrected: Means corrected by human labels or by a calibration.
+        slices: Slices of the run.
+    """
+    if run.dataset is None and dataset is not None:
+        run = replace(run, dataset=dataset)
+    records = run.records if isinstance(run.records, tuple | list) else tuple(run.records)
+    by_sample = _by_sample(records)
+    scorers = {info.signature: info for info in run.scorers}
+
+    def mean_goodness(name: str) -> float | None:
+        values = [goodness(record, scorers[record.scorer]) for record in (records[at] for at in by_sample[name])]
+        scored = [value for value in values if value is not None]
+        return sum(scored) / len(scored) if scored else None
+
+    # Failed samples come first in the list of all samples; the worst samples are those with scores.
+    ranked = {name: mean_goodness(name) for name in by_sample}
+    imperfect = {name: value for name, value in ranked.items() if value is not None and value < 1}
+    lowest = heapq.nsmallest(worst, imperfect, key=lambda name: imperfect[name])
+    listed_names = heapq.nsmallest(MOST_SAMPLES, ranked, key=lambda name: -1.0 if (v := ranked[name]) is None else v)
+    chosen = frozenset(listed_names) if len(ranked) > MOST_SAMPLES else ranked.keys()
+
+    def views(names: Iterable[str]) -> Iterator[SampleView]:
+        wanted = set(names)
+        for name, sample in _texts(run.dataset, by_sample):
+            if name in wanted:
+                yield sample_view(
+                    name, sample, [records[at] for at in by_sample[name]], scorers, run.titles, ranked[name]
+                )
+
+    examples = sorted(views(lowest), key=lambda view: lowest.index(view.id)) if lowest else []
+    return View(
+        name=run.dataset_name,
+        lead=samples_and_judge(run, len(by_sample)),
+        notice=run.judge_note,
+        warnings=tuple(_warnings(run)),
+        sections=(_scores(run, records),),
+        examples=(Examples("Worst samples", tuple(examples)),) if examples else (),
+        details=(*_missing(run), *map(_corrected, corrected), *_slices(slices)),
+        samples=SampleList(
+            columns=tuple(ScoreColumn(run.titles[i.signature], i.scale, i.lower_is_better) for i in run.scorers),
+            samples=_Lazy(lambda: views(chosen)),
+            size=len(chosen),
+            total=len(ranked),
+        ),
+        facts=tuple(_facts(run)),
+        footer=tuple(filter(None, (detectable_note(run), f"Made by evalstone from run {run.id}."))),
+    )
+
+
+class _Lazy:
+    """Values that are made anew each time they are read, so that many of them need no memory."""
+
+    def __init__(self, make: Any) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[SampleView]:
+        return self._make()
+
+
+def _by_sample(records: Sequence[Record]) -> dict[str, array[int]]:
+    """Where each sample's records are; a ledger returns them in the order in which they were made."""
+    places: dict[str, array[int]] = {}
+    for place, record in enumerate(records):
+        places.setdefault(record.sample, array("q")).append(place)
+    return places
+
+
+def _texts(data: Iterable[Sample] | None, names: Iterable[str]) -> Iterator[tuple[str, Sample | None]]:
+    """The samples with records in the order of the dataset, then the names of those whose texts are not at hand."""
+    rest = dict.fromkeys(names)
+    for sample in data or ():
+        if sample.id in rest:
+            del rest[sample.id]
+            yield sample.id, sample
+    yield from ((name, None) for name in rest)
+
+
+# ---- What was run ----
+
+
+def samples_and_judge(run: Run, judged: int | None = None) -> str:
+    """How many samples, and which judge: "60 samples · judge lexical@2"."""
+    part = f"{judged:,} of " if judged is not None and run.stop_reason else ""
+    judge = "no judge needed" if run.judge == NO_JUDGE else f"judge {run.judge}"
+    return f"{part}{count(run.samples, 'sample')} · {judge}"
+
+
+def ending(run: Run) -> str:
+    """Why a run ended early; empty where it did not."""
+    if not run.stop_reason:
+        return ""
+    return f"The run ended early: {run.stop_reason}. The numbers are those of the samples that were scored."
+
+
+def _warnings(run: Run) -> Iterator[str]:
+    if text := ending(run):
+        yield text
+    if run.failed:
+        yield f"{count(run.failed, 'result')} failed. No mean includes them; the reasons are below."
+
+
+def _facts(run: Run) -> Iterator[Fact]:
+    questions, cached = (sum(getattr(line, name) for line in run.summary) for name in ("questions", "cached"))
+    if questions:
+        calls = f"{count(questions, 'judge call')}, {cached:,} cached"
+        yield Fact("Judge calls", calls, calls)
+    yield Fact("Cost", money(run.cost), f"cost {money(run.cost)}")
+    yield Fact("Duration", f"{run.seconds:.1f} s", f"{run.seconds:.1f} s")
+    if run.warnings:
+        yield Fact("Retries", retries(run.warnings), retries(run.warnings))
+    if run.resumed:
+        text = f"{count(run.resumed, 'result')} from the interrupted run"
+        yield Fact("Resumed", text, f"resumed: {text}")
+    yield Fact("Started", run.started.replace("T", " ").removesuffix("+00:00") + " UTC")
+    yield Fact("Dataset version", run.version)
+    yield Fact("Run", run.id)
+
+
+def retries(warnings: Mapping[str, int]) -> str:
+    """What was retried, and why: "retried 40 × HTTP 429; 17 malformed replies"."""
+    malformed = sum(times for what, times in warnings.items() if "repl" in what)
+    transport = [f"{times:,} × {what}" for what, times in warnings.items() if "repl" not in what]
+    parts = [f"retried {listed(transport)}"] if transport else []
+    return "; ".join([*parts, count(malformed, "malformed reply", "malformed replies")] if malformed else parts)
+
+
+# ---- Scores ----
+
+
+def _scores(run: Run, records: Sequence[Record]) -> Section:
+    counts = {info.signature: [0] * BINS for info in run.scorers}
+    for record in records:
+        if isinstance(record.outcome, Score):
+            counts[record.scorer][min(BINS - 1, int(BINS * record.outcome.fraction))] += 1
+    columns = (
+        Column("scorer", numeric=False),
+        Column("mean"),
+        Column("95% CI", numeric=False),
+        Column("distribution", numeric=False),
+        Column("scored", informative=False),
+        Column("skipped", informative=False),
+        Column("failed", informative=False),
+        Column("direction", numeric=False, under=True),
+    )
+    rows = [_score_row(line, run.titles[line.info.signature], counts[line.info.signature]) for line in run.summary]
+    bounds = any(line.bounds is not None for line in run.summary)
+    drawn = ("Thin lines with ends show where the mean would lie, whatever the missing scores are.",) if bounds else ()
+    scores = table("Mean score of each scorer, with its 95% confidence interval", columns, rows)
+    return Section("Scores", tables=(scores,), notes=(*run_notes(run), *drawn))
+
+
+def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence[Cell]:
+    info = line.info
+    mean, interval = interval_cells(title, line.interval, info.scale, info.lower_is_better)
+    if isinstance(interval.chart, IntervalChart) and line.bounds is not None:
+        label = f"{interval.chart.label}; whatever is missing, between {line.bounds[0]:.3g} and {line.bounds[1]:.3g}"
+        interval = replace(interval, chart=replace(interval.chart, label=label, bounds=line.bounds))
+    histogram = HistogramChart(
+        f"{title}: {count(line.scored, 'score')} from 0 to {info.scale:g}", tuple(bins), info.scale
+    )
+    return (
+        Cell(title if info.scale == 1 else f"{title} (of {info.scale:g})"),
+        mean,
+        interval,
+        Cell("", chart=histogram if line.scored else None),
+        Cell(f"{line.scored:,}"),
+        Cell(f"{line.skipped:,}", "unsure" if line.skipped else "dim"),
+        Cell(f"{line.failed:,}", "bad" if line.failed else "dim"),
+        Cell(direction(info.lower_is_better), "dim"),
+    )
+
+
+def run_notes(run: Run) -> list[str]:
+    """What a reader must know of the numbers: what is missing, small or clustered samples, how composite judges did."""
+    by_text: dict[str, list[str]] = {}
+    for line in run.summary:
+        for text in _cautions(line):
+            by_text.setdefault(text, []).append(run.titles[line.info.signature])
+    everyone = len(run.scorers) > 1
+    named = [
+        f"{'all scorers' if everyone and len(titles) == len(run.scorers) else listed(titles)}: {text}"
+        for text, titles in by_text.items()
+    ]
+    return [*named, *judge_notes(run.judge_stats)]
+
+
+def _cautions(line: ScorerSummary) -> Iterator[str]:
+    if line.bounds is not None:
+        missing, digits = line.skipped + line.failed, digits_for(line.info.scale)
+        low, high = (number(bound, digits) for bound in line.bounds)
+        yield (
+            f"{missing:,} of {count(line.scored + missing, 'sample')} {'has' if missing == 1 else 'have'} no score; "
+            f"with them the mean would lie between {low} and {high}"
+        )
+    interval = line.interval
+    if interval is not None and interval.groups is not None:
+        yield f"clustered samples: cluster-robust interval ({count(interval.groups, 'cluster')})"
+    if interval is not None and interval.caution:
+        yield interval.caution
+
+
+def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each composite judge: what it escalated and saved, how far its members agreed."""
+    for judge, counts in stats.items():
+        yield f"{_short(judge)}: {_cascade(counts) if counts['kind'] == 'cascade' else _vote(counts)}"
+
+
+def _cascade(counts: Mapping[str, Any]) -> str:
+    saved, cost = counts["saved_calls"], counts["saved_cost"]
+    text = (
+        f"{counts['escalated']:g} of {count(counts['questions'], 'question')} escalated ({percent(counts['share'])}), "
+    )
+    text += f"{count(saved, 'call')} of {_short(counts['then'])} saved"
+    return f"{text}, about ${cost:.4f}" if cost else text
+
+
+def _vote(counts: Mapping[str, Any]) -> str:
+    text = count(counts["questions"], "question")
+    if counts["verdicts"]:
+        text += f", {count(counts['verdicts'], 'verdict')} with a mean agreement of {counts['agreement']:.3f}"
+        text += f" and {counts['entropy']:.3f} bits of entropy"
+        if "flip_rate" in counts:
+            text += f", flip rate {counts['flip_rate']:.3f}"
+    if counts["silent"]:
+        text += "; no answer from " + listed(f"{_short(name)} ({times})" for name, times in counts["silent"].items())
+    return text
+
+
+def _short(judge: str) -> str:
+    """A judge's identity, without its middle where it is so long that it would hide what is said of it."""
+    if len(judge) <= LONGEST_JUDGE:
+        return judge
+    return f"{judge[: LONGEST_JUDGE // 2]}…{judge[-LONGEST_JUDGE // 2 :]}"
+
+
+def _missing(run: Run) -> Iterator[Section]:
+    columns = (Column("scorer", numeric=False), Column("results"), Column("reason", numeric=False))
+    rows = [
+        (run.titles[line.info.signature], f"{times:,}", Cell(reason, quoted=True))
+        for line in run.summary
+        for reason, times in missing_reasons(line)
+    ]
+    if rows:
+        yield Section("Skipped and failed", tables=(table("Why results are missing", columns, rows),))
+
+
+def missing_reasons(line: ScorerSummary) -> Iterator[tuple[str, int]]:
+    """The most frequent reasons of skips and failures, and how many other ones there are."""
+    yield from line.reasons
+    rest = line.skipped + line.failed - sum(times for _, times in line.reasons)
+    if rest > 0 and line.reasons:
+        yield "other reasons", rest
+
+
+# ---- Slices ----
+
+SLICE_NOTE = (
+    "p: one-sided test of whether the slice is worse than the other samples, Holm-adjusted over all slices of the "
+    "scorer. Slices with fewer than five samples inside or outside are not tested. Shrunken estimate: the mean drawn "
+    "toward the other slices, a better guess of what a repetition would show."
+)
+
+
+def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
+    lead = [
+        f"{result.title}, {finding.field}={finding.key}: worse than the other samples by "
+        f"{number(abs(finding.difference.mean), digits_for(result.info.scale))} "
+        f"(n = {finding.n}, p {p_value(finding.adjusted_p)})."
+        for result in results
+        for finding in result.findings
+        if _is_worse(finding)
+    ]
+    if results:
+        titles = listed(result.title for result in results)
+        lead = lead or ["No slice is significantly worse than the other samples."]
+        yield Section(
+            f"Slices: {titles}", tuple(lead), tuple(map(_slice_table, results)), notes=(SLICE_NOTE,), folded=True
+        )
+
+
+def _slice_table(result: ScorerSlices) -> Table:
+    findings = {(finding.field, finding.key): finding for finding in result.findings}
+    columns = (
+        Column(f"{result.title} by slice", numeric=False),
+        Column("n", informative=False),
+        Column("mean"),
+        Column("95% CI", numeric=False),
+        Column("vs. other samples"),
+        Column("p", informative=False),
+        Column("shrunken estimate"),
+        Column("verdict", numeric=False),
+    )
+    rows = [_slice_row(part, findings.get((part.field, part.key)), result.info) for part in result.means]
+    return table(f"{result.title} by slice", columns, rows)
+
+
+def _is_worse(finding: SliceFinding | None) -> bool:
+    return finding is not None and finding.adjusted_p <= 1 - finding.interval.confidence
+
+
+def _slice_row(part: SliceMean, finding: SliceFinding | None, info: ScorerInfo) -> Sequence[Cell | str]:
+    name, digits = f"{part.field}={part.key}", digits_for(info.scale)
+    estimate = (Cell("-"), Cell("-"), Cell("-"))
+    if finding is not None:
+        difference, shrunken = signed(finding.difference.mean, digits), number(finding.shrunken, digits)
+        estimate = (Cell(difference), Cell(p_value(finding.adjusted_p)), Cell(shrunken))
+    return (
+        Cell(name, quoted=True),
+        f"{part.interval.n:,}",
+        *interval_cells(name, part.interval, info.scale, info.lower_is_better),
+        *estimate,
+        Cell("▼ worse", "bad") if _is_worse(finding) else "",
+    )
+
+
+def interval_cells(name: str, interval: Interval | None, scale: float, lower: bool | None = None) -> tuple[Cell, Cell]:
+    """A mean and its interval, with a chart."""
+    if interval is None:
+        return Cell("-"), Cell("-")
+    digits = digits_for(scale)
+    mean, spread = number(interval.mean, digits), limits(interval.low, interval.high, digits)
+    label = f"{name}: {mean}, {100 * interval.confidence:g}% confidence interval {spread}"
+    chart = IntervalChart(label, interval.mean, interval.low, interval.high, scale, lower)
+    return Cell(mean, "strong"), Cell(spread, chart=chart)
+
+
+# ---- Means corrected by human labels ----
+
+
+def _corrected(result: PPIResult | RoganGladenResult) -> Section:
+    if isinstance(result, RoganGladenResult):
+        title = f"Pass rate at {result.threshold:g}, corrected by the calibration: {result.title}"
+        rows = list(_rate_rows(result))
+        scale, said = 1.0, (*result.notes, result.result.caution)
+        method = (
+            "Corrected by the Rogan-Gladen estimator. It assumes that the run's samples are like the calibration's, so "
+            "that the judge makes the same errors on both."
+        )
+    else:
+        title = f"Corrected by human labels: {result.title}"
+        rows = list(_mean_rows(result))
+        scale, said = result.info.scale, (*result.notes, result.result.caution)
+        method = (
+            "Corrected by prediction-powered inference (PPI++), stratified by the judge's score. It assumes that the "
+            "labeled samples are a random choice within each stratum, as evalstone annotate makes it."
+        )
+    columns = (
+        Column("estimate", numeric=False),
+        Column("mean"),
+        Column("95% CI", numeric=False),
+        Column("based on", numeric=False),
+    )
+    cells = [
+        (name, *interval_cells(f"{result.title}, {name}", interval, scale), basis) for name, interval, basis in rows
+    ]
+    notes = [f"{result.title}: {text}." for text in (*_judge_error(result), *said) if text]
+    return Section(title, tables=(table(title, columns, cells),), notes=(*notes, method))
+
+
+def _rate_rows(result: RoganGladenResult) -> Iterator[tuple[str, Interval | None, str]]:
+    rate = result.result
+    yield "corrected", rate.rate, "the judge's scores and its calibration"
+    yield "judge only", rate.raw, "the judge's scores"
+    for name, interval in (("sensitivity (TPR)", rate.sensitivity), ("specificity (TNR)", rate.specificity)):
+        yield name, interval, "no labels" if interval is None else count(interval.n, "label")
+
+
+def _mean_rows(result: PPIResult) -> Iterator[tuple[str, Interval | None, str]]:
+    found = result.result
+    labels = count(found.labeled, "label")
+    yield "corrected", found.estimate, f"{labels} and {count(found.n, 'score')}"
+    yield "judge only", found.raw, count(found.n, "score")
+    yield "labels only", found.human, labels
+
+
+def _judge_error(result: PPIResult | RoganGladenResult) -> Iterator[str]:
+    if isinstance(result, PPIResult) and result.result.bias is not None:
+        off = signed(result.result.bias, digits_for(result.info.scale))
+        saved = result.result.variance_reduction
+        added = "" if saved is None else f"; its scores replace {percent(saved)} of the labels' variance"
+        yield f"on the labeled samples the judge's score is off by {off} on average{added}"

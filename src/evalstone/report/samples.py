@@ -1,0 +1,295 @@
+"""A sample as reports show it: its texts, what each scorer said, and the judge's evidence laid out for people."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from evalstone._core.json import to_jsonable
+from evalstone.report.text import digits_for, listed
+from evalstone.report.view import Block, Outcome, SampleView, Tone, tone_of
+from evalstone.results.summary import ScorerInfo
+from evalstone.types import OUTCOME_NAMES, Failed, JudgeCall, Message, Record, Sample, Score
+
+UNSUPPORTED = ("contradicted", "not_mentioned")
+VERDICTS: Mapping[str, tuple[str, Tone]] = {
+    "supported": ("✓ supported", "good"),
+    "contradicted": ("✕ contradicted", "bad"),
+    "not_mentioned": ("? not mentioned", "unsure"),
+    "high": ("high relevance", "good"),
+    "medium": ("medium relevance", "unsure"),
+    "low": ("low relevance", "unsure"),
+    "none": ("no relevance", "bad"),
+}
+"""Verdicts and levels that judges give, as labels."""
+HARMS = ("biased", "toxic", "redundant", "refused")
+"""Names of yes-or-no verdicts where yes is the bad answer."""
+NEUTRAL = ("used", "useful")
+"""Those where no is not a fault."""
+_LABELS = ("verdict", "level", "choice", "impact")
+_HANDLED = ("reason", "passages", "passage", *_LABELS)
+
+
+def goodness(record: Record, info: ScorerInfo) -> float | None:
+    """How good a score is, from 0 to 1 whatever its scale and direction; None for a skip or a failure."""
+    if not isinstance(record.outcome, Score):
+        return None
+    return 1 - record.outcome.fraction if info.lower_is_better else record.outcome.fraction
+
+
+def sample_view(
+    name: str,
+    sample: Sample | None,
+    records: Sequence[Record],
+    scorers: Mapping[str, ScorerInfo],
+    titles: Mapping[str, str],
+    mean_goodness: float | None,
+) -> SampleView:
+    """A sample with its outcomes. sample: None where its texts are not at hand."""
+    evidence = {record.scorer: _evidence(record) for record in records}
+    claims = _claims(evidence, titles)
+    passages = sample.context if sample is not None and sample.context else ()
+    outcomes = tuple(_outcome(record, scorers[record.scorer], titles, evidence[record.scorer]) for record in records)
+    panel = [] if sample is not None else [Block("note", text="The texts of this sample are not at hand.")]
+    panel += _texts(sample, _passages(passages, evidence)) if sample is not None else []
+    panel += claims
+    panel += [
+        _explained(record, outcome, evidence[record.scorer], shown_above=bool(passages))
+        for record, outcome in zip(records, outcomes, strict=True)
+    ]
+    findings = [item for block in claims for item in block.items if any(tone != "good" for _, tone in item.labels)]
+    return SampleView(
+        id=name,
+        question=_question(sample),
+        answer=(sample.output or "") if sample is not None else "",
+        goodness=mean_goodness,
+        outcomes=outcomes,
+        headline=_headline(findings, records, outcomes, scorers),
+        findings=tuple(findings),
+        panel=tuple(panel),
+    )
+
+
+def _headline(
+    findings: Sequence[Block], records: Sequence[Record], outcomes: Sequence[Outcome], scorers: Mapping[str, ScorerInfo]
+) -> str:
+    """What is wrong with a sample: a claim that is not supported, else the reason of its worst score."""
+    if findings:
+        return f"{findings[0].labels[0][0]}: {findings[0].text}"
+    scored = [(good, at) for at, r in enumerate(records) if (good := goodness(r, scorers[r.scorer])) is not None]
+    at = min(scored)[1] if scored else 0
+    return f"{outcomes[at].title}: {outcomes[at].reason}" if outcomes and outcomes[at].reason else ""
+
+
+def _question(sample: Sample | None) -> str:
+    if sample is None:
+        return ""
+    return sample.input or next((m.content for m in sample.messages if m.role == "user"), "")
+
+
+def score_text(value: float, scale: float) -> str:
+    """A score without the zeros at its end, and its scale where that is not 1."""
+    text = f"{value:.{digits_for(scale)}f}".rstrip("0").rstrip(".")
+    return text if scale == 1 else f"{text} of {scale:g}"
+
+
+def _outcome(record: Record, info: ScorerInfo, titles: Mapping[str, str], evidence: Any) -> Outcome:
+    outcome, title = record.outcome, titles[record.scorer]
+    if isinstance(outcome, Score):
+        # Where the claims are shown, the reason's list of them would say them twice.
+        reason = re.split("[;:]", outcome.reason)[0] if _is_claims(evidence) else outcome.reason
+        return Outcome(
+            title, outcome.value, score_text(outcome.value, info.scale), tone_of(goodness(record, info)), reason
+        )
+    if isinstance(outcome, Failed):
+        return Outcome(title, None, OUTCOME_NAMES[Failed], "bad", outcome.error)
+    return Outcome(title, None, OUTCOME_NAMES[type(outcome)], "dim", outcome.reason)
+
+
+# ---- The sample's own texts ----
+
+
+def _texts(sample: Sample, passages: Sequence[Block]) -> Iterator[Block]:
+    texts = [
+        Block(kind, title, text)
+        for kind, title, text in (
+            ("part", "Question", sample.input),
+            ("answer", "Answer", sample.output),
+            ("part", "Reference", sample.reference),
+            ("part", "Instructions", sample.instructions),
+        )
+        if text
+    ]
+    others = [
+        ("Metadata", to_jsonable(sample.metadata)),
+        ("Trajectory", to_jsonable(sample.trajectory)),
+        ("Expected trajectory", to_jsonable(sample.expected_trajectory)),
+    ]
+    texts += [Block("data", title, items=(laid_out(value),), folded=True) for title, value in others if value]
+    right = [Block("group", "Passages", items=tuple(passages))] if passages else []
+    if sample.messages:
+        right.append(Block("group", "Conversation", items=tuple(map(_message, sample.messages))))
+    yield Block("columns", items=(Block("group", items=tuple(texts)), Block("group", items=tuple(right))))
+
+
+def _message(message: Message) -> Block:
+    calls = [
+        Block(
+            "data",
+            call.name,
+            labels=((call.state, "bad" if call.state == "error" else "dim"),),
+            items=(
+                laid_out({"arguments": to_jsonable(call.arguments), "result": call.error or to_jsonable(call.result)}),
+            ),
+        )
+        for call in message.tool_calls
+    ]
+    return Block("message", message.role, message.content, items=tuple(calls))
+
+
+def _passages(passages: Sequence[str], evidence: Mapping[str, Any]) -> list[Block]:
+    """The passages, each with what the judge said of it."""
+    labels: dict[int, dict[tuple[str, Tone], None]] = {}
+    for value in evidence.values():
+        for item in _about_passages(value):
+            labels.setdefault(item["passage"], {}).update(dict.fromkeys(_labels(item)))
+    return [
+        Block("passage", f"Passage {at}", text, labels=tuple(labels.get(at, ()))) for at, text in enumerate(passages, 1)
+    ]
+
+
+# ---- Evidence ----
+
+
+def _evidence(record: Record) -> Any:
+    return to_jsonable(record.outcome.evidence) if isinstance(record.outcome, Score) else None
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list that holds nothing else; none for anything else."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return cast("list[dict[str, Any]]", items) if all(isinstance(item, dict) for item in items) else []
+
+
+def _is_claims(value: Any) -> bool:
+    items = _objects(value)
+    return bool(items) and all(isinstance(i.get("claim"), str) and isinstance(i.get("verdict"), str) for i in items)
+
+
+def _about_passages(value: Any) -> list[dict[str, Any]]:
+    """What evidence says of passages by number."""
+    inside = cast("dict[str, Any]", value).get("passages") if isinstance(value, dict) else value
+    items = _objects(inside)
+    return items if all(isinstance(item.get("passage"), int) for item in items) else []
+
+
+def _claims(evidence: Mapping[str, Any], titles: Mapping[str, str]) -> list[Block]:
+    """The claims with their verdicts, once for all scorers that share them."""
+    shared: dict[str, tuple[list[dict[str, Any]], list[str]]] = {}
+    for scorer, value in evidence.items():
+        if _is_claims(value):
+            shared.setdefault(json.dumps(value, sort_keys=True), (_objects(value), []))[1].append(titles[scorer])
+    several = len(shared) > 1
+    return [
+        Block("claims", f"Claims: {listed(names)}" if several else "Claims", items=tuple(map(_item, items)))
+        for items, names in shared.values()
+    ]
+
+
+def _explained(record: Record, outcome: Outcome, evidence: Any, *, shown_above: bool) -> Block:
+    """What a scorer said: its reason, evidence that is not shown with the claims and passages, and its judge calls."""
+    items: list[Block] = []
+    if evidence and not _is_claims(evidence) and not (shown_above and _about_passages(evidence)):
+        items.append(laid_out(evidence))
+    if isinstance(record.outcome, Failed) and record.outcome.reply:
+        reply = Block("raw", text=record.outcome.reply)
+        items.append(Block("data", "The judge's raw reply", items=(reply,), folded=True))
+    if record.steps:
+        calls = tuple(Block("note", text=_judge_call(call)) for call in record.steps)
+        items.append(Block("data", "Judge calls", items=calls, folded=True))
+    return Block("outcome", outcome.title, outcome.reason, ((outcome.text, outcome.tone),), items=tuple(items))
+
+
+def _judge_call(call: JudgeCall) -> str:
+    text = f"{call.question}: {'answered' if call.answer is not None else 'not answered'} by {call.judge}"
+    text += ", cached" if call.cached else f", {call.seconds:.2f} s" + (f", ${call.cost:.4f}" if call.cost else "")
+    return text if call.confidence is None else f"{text}, confidence {call.confidence:.2f}"
+
+
+def laid_out(value: Any) -> Block:
+    """Any evidence for people: verdicts as labels, lists as items, everything else as names and values."""
+    if isinstance(value, dict):
+        return _item(cast("dict[str, Any]", value))
+    if isinstance(value, list):
+        return Block("group", items=tuple(map(laid_out, cast("list[Any]", value))))
+    return Block("part", text=_plain(value))
+
+
+def _item(item: Mapping[str, Any]) -> Block:
+    """One object of the evidence: its main text, its verdict, the reason, the passages it cites, and the rest."""
+    rest = {name: value for name, value in item.items() if name not in _HANDLED and value not in (None, "", [], {})}
+    headline = next((name for name, value in rest.items() if isinstance(value, str)), None)
+    text = str(rest.pop(headline)) if headline is not None else ""
+    if isinstance(item.get("passage"), int):
+        text = text or f"Passage {item['passage']}"
+    nested: dict[str, Any] = {
+        k: v for k, v in rest.items() if isinstance(v, dict) or (isinstance(v, list) and not _is_flat(v))
+    }
+    pairs = [
+        (_words(name), _plain(value))
+        for name, value in rest.items()
+        if name not in nested and not isinstance(value, bool)
+    ]
+    if isinstance(item.get("passages"), list):
+        cited = cast("list[Any]", item["passages"])
+        if not all(isinstance(number, int) for number in cited):
+            nested["passages"] = cited
+    cites = tuple(cast("list[int]", item["passages"])) if _cites(item) else ()
+    inside = tuple(
+        Block("group", _words(name), items=laid_out(value).items or (laid_out(value),))
+        for name, value in nested.items()
+    )
+    cited = f"passage {listed(map(str, cites))}" if cites else ""
+    why = " · ".join(filter(None, (str(item.get("reason") or ""), cited)))
+    kind = "claim" if isinstance(item.get("claim"), str) else "item"
+    return Block(kind, "", text, tuple(_labels(item)), why, tuple(pairs), inside, cites)
+
+
+def _cites(item: Mapping[str, Any]) -> bool:
+    cited = item.get("passages")
+    return isinstance(cited, list) and all(isinstance(number, int) for number in cast("list[Any]", cited))
+
+
+def _labels(item: Mapping[str, Any]) -> Iterator[tuple[str, Tone]]:
+    for name, value in item.items():
+        if name in _LABELS and isinstance(value, str):
+            yield VERDICTS.get(value, (_words(value), ""))
+        elif isinstance(value, bool):
+            good = value != (name in HARMS)
+            yield (_words(name) if value else f"not {_words(name)}", _tone(name, good))
+
+
+def _tone(name: str, good: bool) -> Tone:
+    return "good" if good else "dim" if name in NEUTRAL else "bad"
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether a value is a list without further values inside."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return isinstance(value, list) and not any(isinstance(item, dict | list) for item in items)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return listed(map(_plain, cast("list[Any]", value)))
+    return "none" if value is None else str(value)

@@ -1,0 +1,102 @@
+"""Text and numbers for people, as every report shows them. Judged text is data: what cannot be seen is written out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+LINE_WIDTH = 240
+# Control, format and direction characters, lone surrogates, private use, noncharacters, and letters without a shape.
+# Line breaks, tabs and one variation selector after a character stay.
+_INVISIBLE = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
+    "\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufeff\uffa0"
+    "\ufff0-\uffff\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff"
+)
+_SELECTORS = "(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]"
+# Persian, Hindi and joined emoji are written with joiners; between Latin letters, or in a row, they only hide text.
+_STRAY_JOINERS = (
+    "(?<![\u0590-\u1fff\u2600-\u27bf\ua000-\ud7ff\ufb1d-\ufdff\ufe0f-\ufefc\U0001f000-\U0001ffff])[\u200c\u200d]"
+)
+_FOR_FILES = re.compile(f"[{_INVISIBLE}]|{_SELECTORS}|{_STRAY_JOINERS}")
+_FOR_TERMINALS = re.compile(f"[{_INVISIBLE}\u200c\u200d]|{_SELECTORS}")
+
+
+def visible(text: str, *, joiners: bool = True) -> str:
+    """Text with control, direction and invisible characters written as `\\u202e`; line breaks and tabs stay.
+
+    Args:
+        text: Any text.
+        joiners: Keep the zero-width joiners that languages and emoji are written with. Terminals garble them.
+    """
+    pattern = _FOR_FILES if joiners else _FOR_TERMINALS
+    return pattern.sub(lambda match: f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
+
+
+def safe(text: str, width: int = LINE_WIDTH, *, joiners: bool = False) -> str:
+    """Text on one line of at most `width` characters, before what is invisible in it is written out."""
+    line = " ".join(text[: 4 * width].split())
+    whole = len(line) <= width and len(text) <= 4 * width
+    return visible(line if whole else line[: width - 1] + "…", joiners=joiners)
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: 1 sample, 2 samples."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, with at most one decimal."""
+    return f"{round(100 * share, 1):g}%"
+
+
+def money(cost: float | None) -> str:
+    """US dollars."""
+    if cost is None:
+        return "unknown"
+    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number with a fixed number of digits; "-" for none."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference with its sign; no sign for what rounds to zero."""
+    text = f"{value:+.{digits}f}"
+    return text[1:] if float(text) == 0 else text
+
+
+def limits(low: float | None, high: float | None, digits: int = 3, *, sign: bool = False) -> str:
+    """The limits of an interval; "-" where there are none."""
+    if low is None or high is None:
+        return "-"
+    show = signed if sign else number
+    return f"{show(low, digits)} to {show(high, digits)}"
+
+
+def p_value(value: float) -> str:
+    """A p-value; small ones as "< 0.001"."""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def digits_for(scale: float) -> int:
+    """How many digits the scores of a scale are shown with."""
+    return 3 if scale <= 1 else 2
+
+
+def sentence(text: str) -> str:
+    """Text with a capital and a full stop."""
+    text = text.strip().rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def sentences(*texts: str) -> tuple[str, ...]:
+    """Those texts that say something, as sentences."""
+    return tuple(sentence(text) for text in texts if text.strip())
+
+
+def listed(texts: Iterable[str]) -> str:
+    """Texts in a row, separated by commas."""
+    return ", ".join(texts)

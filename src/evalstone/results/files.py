@@ -1,0 +1,115 @@
+"""A run's files: `records.jsonl` (one line per sample and scorer), `summary.json`, and `samples.jsonl` with the texts.
+
+The fields are documented in docs/results.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tempfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from evalstone.datasets.stored import StoredSamples, write_samples
+from evalstone.datasets.writing import json_line, write_jsonl
+from evalstone.errors import ConfigError, DataError, EvalstoneError
+from evalstone.results.run import Run
+from evalstone.types import Record
+
+if TYPE_CHECKING:
+    from evalstone.datasets import Dataset
+
+RECORDS = "records.jsonl"
+SUMMARY = "summary.json"
+SAMPLES = "samples.jsonl"
+_MALFORMED = (ValueError, KeyError, TypeError, AttributeError)
+
+
+def prepare(folder: str | Path) -> Path:
+    """Create the results folder.
+
+    Raises:
+        ConfigError: nothing can be written there.
+    """
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            return path
+    except OSError as error:
+        raise ConfigError(f"results cannot be written to {path}: {error.strerror}") from None
+
+
+def write_run(run: Run, folder: str | Path) -> Path:
+    """Write a run into a folder, with its samples where available, and return the folder; existing files are replaced.
+
+    Raises:
+        ConfigError: the folder cannot be written.
+    """
+    path = prepare(folder)
+    write_jsonl(path / RECORDS, (record.to_dict() for record in run.records))
+    write_jsonl(path / SUMMARY, [run.to_dict()])
+    if run.dataset is None:
+        (path / SAMPLES).unlink(missing_ok=True)  # those of another run
+    else:
+        write_samples(path / SAMPLES, run.dataset)  # last, because the source may have changed meanwhile
+    return path
+
+
+def read_run(folder: str | Path) -> Run:
+    """A run from its results folder.
+
+    Raises:
+        ConfigError: there is no such folder, or it holds no results.
+        DataError: a file cannot be read as a run; names file and line.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise ConfigError(f"there is no results folder {json_line(str(folder))}")
+    try:
+        summary = json.loads((path / SUMMARY).read_text(encoding="utf-8"))
+        if not isinstance(summary, dict):
+            raise DataError(f"{path / SUMMARY} must hold an object")
+        data = cast("dict[str, Any]", summary)
+        signatures = {scorer["signature"] for scorer in data["scorers"]}
+        run = Run.from_dict(data, list(_records(path / RECORDS, signatures)))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path} holds no results: {Path(error.filename).name} is missing") from None
+    except _MALFORMED as error:
+        raise DataError(f"{path / SUMMARY} cannot be read as a run: {error!r}") from None
+    samples = path / SAMPLES
+    return dataclasses.replace(run, dataset=StoredSamples(samples)) if samples.exists() else run
+
+
+def _records(file: Path, signatures: Collection[str]) -> Iterator[Record]:
+    """The records; each must belong to a scorer of the run, and none may repeat, which would count a sample twice."""
+    seen: dict[tuple[str, str], int] = {}
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                record = Record.from_dict(json.loads(line))
+                if record.scorer not in signatures:
+                    raise DataError(f"{record.scorer!r} is not a scorer of {SUMMARY}")
+                if (first := seen.setdefault((record.sample, record.scorer), number)) != number:
+                    raise DataError(f"sample {record.sample!r} by {record.scorer!r} is a duplicate of line {first}")
+                yield record
+            except _MALFORMED as error:
+                raise DataError(f"{file}, line {number}: not a record ({error!r})") from None
+            except EvalstoneError as error:
+                raise DataError(f"{file}, line {number}: {error}") from None
+
+
+def with_data(run: Run, dataset: Dataset) -> Run:
+    """The run with the samples of a dataset.
+
+    Raises:
+        ConfigError: the run was made on another dataset or version.
+    """
+    if dataset.version != run.version:
+        raise ConfigError(
+            f"these are not the run's samples: {dataset.name} has version {dataset.version}, the run was made on "
+            f"{run.dataset_name}, version {run.version}"
+        )
+    return dataclasses.replace(run, dataset=dataset.samples)

@@ -1,0 +1,354 @@
+"""Human labels: columns of the samples themselves, or a file of ids and labels beside them.
+
+Labels are numbers, or words for yes and no, read on a scorer's scale. "Yes" means a full score: for faithfulness that
+the answer is supported, for hallucination that it is not. Words that call the answer good or bad ("supported", "wrong")
+are inverted where a lower score is better.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from evalstone.datasets import FIELD_NAMES, Dataset, load
+from evalstone.datasets.columns import normal
+from evalstone.datasets.files import find, standard_input
+from evalstone.datasets.rows import native, read_id, unpacked
+from evalstone.datasets.tables import is_table, table_rows
+from evalstone.datasets.wording import excerpt, listed, named
+from evalstone.errors import ConfigError, DataError
+
+
+def _words(spaced: str) -> frozenset[str]:
+    return frozenset(word.replace("_", " ") for word in spaced.split())
+
+
+YES: Final = _words("yes y true t positive")
+NO: Final = _words("no n false f negative")
+GOOD: Final = _words(
+    "supported grounded faithful factual correct right accurate consistent entailed entailment relevant helpful safe "
+    "good pass passed accept accepted acceptable ok okay"
+)
+BAD: Final = _words(
+    "unsupported not_supported ungrounded not_grounded unfaithful not_faithful not_factual hallucinated hallucination "
+    "incorrect not_correct wrong inaccurate inconsistent not_consistent contradicted contradiction refuted irrelevant "
+    "not_relevant unhelpful unsafe bad fail failed reject rejected unacceptable not_acceptable"
+)
+NO_LABEL: Final = _words("n/a na none null nan - ?")
+LABEL_COLUMNS: Final = (
+    *("label", "labels", "humanlabel", "humanlabels", "human", "gold", "goldlabel", "annotation", "annotations"),
+    *("rating", "humanrating", "humanscore"),
+)
+"""Column names without case and separators."""
+ANNOTATOR_PREFIXES = ("annotator", "rater", "label", "human", "rating")
+_BLANKS = re.compile(r"[\s_-]+")
+_ID_COLUMNS = tuple(normal(name) for rank in FIELD_NAMES["id"] for name in rank)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One label with its place, for error messages."""
+
+    value: object
+    """The label as it stands in the data."""
+    place: str
+    """The row, such as "line 2"."""
+    column: str
+    """The column."""
+
+
+@dataclass(frozen=True)
+class LabelReader:
+    """Reads labels as numbers on a scorer's scale.
+
+    Raises:
+        ConfigError: the bounds are not two finite ascending numbers, or both bounds and positive words are set.
+    """
+
+    scale: float
+    """Of the scorer."""
+    lower_is_better: bool
+    """Of the scorer."""
+    positive: Sequence[str] = ()
+    """Labels that mean yes; with these, every other label means no."""
+    bounds: tuple[float, float] | None = None
+    """The lowest and highest number annotators could give; by default 0 and the scale."""
+
+    def __post_init__(self) -> None:
+        if self.bounds is not None and not -math.inf < self.bounds[0] < self.bounds[1] < math.inf:
+            low, high = self.bounds
+            raise ConfigError(f"the label range must be two numbers, the lower one first, not {low:g} and {high:g}")
+        if self.bounds is not None and self.positive:
+            raise ConfigError("set either the labels that mean yes or the range of numeric labels, not both")
+
+    def read(self, rows: Sequence[Sequence[Cell]]) -> tuple[list[tuple[float | None, ...]], Mapping[str, float]]:
+        """The labels of each row (None for no label), and what each word was read as, in [0, 1].
+
+        Where every number is 0 or 1 they mean no and yes, whatever the scale; otherwise they are values within the
+        bounds.
+
+        Raises:
+            DataError: a label is neither word nor number, or out of range (names place and column); or no label is
+                one of the positive words.
+        """
+        words: dict[str, float] = {}
+        parsed = [[self._parse(cell, words) for cell in row] for row in rows]
+        if self.positive and words and not any(words.values()):
+            raise DataError(f"no label is {listed(self.positive)}, which mean yes; the labels are {listed(words)}")
+        numbers = {part for row in parsed for part in row if isinstance(part, _Number)}
+        binary = self.bounds is None and all(number.value in (0, 1) for number in numbers)
+        low, high = (0.0, 1.0) if binary else (self.bounds or (0.0, self.scale))
+
+        def on_scale(part: float | _Number | None) -> float | None:
+            if isinstance(part, _Number):
+                return part.share(low, high) * self.scale
+            return None if part is None else part * self.scale
+
+        return [tuple(map(on_scale, row)) for row in parsed], words
+
+    def _parse(self, cell: Cell, words: dict[str, float]) -> float | _Number | None:
+        """A word as a share of the scale, a number as it is, None for no label."""
+        value = cell.value
+        if value is None:
+            return None
+        if not isinstance(value, bool | int | float | str):
+            raise _bad_label(cell, "a word or a number")
+        if self.positive:
+            return self._positive(str(value).strip(), words)
+        if isinstance(value, bool):
+            return float(value)
+        if isinstance(value, int | float):
+            return _Number(float(value), cell)
+        text = value.strip()
+        if not text or _folded(text) in NO_LABEL:
+            return None
+        number = _number(text)
+        return self._word(text, cell, words) if number is None else _Number(number, cell)
+
+    def _positive(self, text: str, words: dict[str, float]) -> float | None:
+        """Whether a label is one of the positive words; 1, 1.0 and "1" are equal."""
+        positive = {_comparable(word) for word in self.positive}
+        if not text or (_folded(text) in NO_LABEL and _comparable(text) not in positive):
+            return None
+        words[text] = float(_comparable(text) in positive)
+        return words[text]
+
+    def _word(self, text: str, cell: Cell, words: dict[str, float]) -> float:
+        word = _folded(text)
+        if word in YES or word in NO:
+            share = float(word in YES)
+        elif word in GOOD or word in BAD:
+            share = float((word in GOOD) != self.lower_is_better)
+        else:
+            expected = "a number, or a word such as yes, no, supported or unsupported (add your own with --positive)"
+            raise _bad_label(cell, expected)
+        words[text] = share
+        return share
+
+
+@dataclass(frozen=True)
+class _Number:
+    value: float
+    cell: Cell
+
+    def share(self, low: float, high: float) -> float:
+        if not low <= self.value <= high:
+            raise _bad_label(self.cell, f"in [{low:g}, {high:g}] (set the annotators' range with --label-range)")
+        return (self.value - low) / (high - low)
+
+
+def _bad_label(cell: Cell, expected: str) -> DataError:
+    return DataError(
+        f"{cell.place}: the label in column {excerpt(cell.column)} must be {expected}, not {excerpt(cell.value)}"
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and "_" not in text else None
+
+
+def _comparable(text: str) -> str | float:
+    number = _number(text)
+    return _folded(text) if number is None else number
+
+
+def _folded(text: str) -> str:
+    folded = text.strip().casefold()
+    return folded if folded in NO_LABEL else _BLANKS.sub(" ", folded).strip()
+
+
+@dataclass(frozen=True)
+class LabeledSamples:
+    """The samples that have a label, with their labels."""
+
+    dataset: Dataset
+    """The labeled samples."""
+    labels: Mapping[str, tuple[float | None, ...]]
+    """By sample id, the labels on the scorer's scale, one per annotator."""
+    columns: tuple[str, ...]
+    """The columns of labels."""
+    words: Mapping[str, float]
+    """What each word was read as, in [0, 1]."""
+    unlabeled: int
+    """How many samples have no label."""
+
+
+def read_labels(
+    source: Any,
+    reader: LabelReader,
+    *,
+    data: Any = None,
+    columns: Sequence[str] = (),
+    mapping: Mapping[str, str] | None = None,
+) -> LabeledSamples:
+    """The labeled samples.
+
+    Args:
+        source: samples with columns of labels, as anything that `load` reads; or with `data`, rows of an id and labels
+            (a path, a table, a list of objects, or a mapping from id to label).
+        reader: reads the labels. A list in a cell is one label per annotator.
+        data: the samples that the labels belong to.
+        columns: the columns of labels; by default those called label, human_label and the like, or annotator_1 …
+        mapping: sample field to column.
+
+    Raises:
+        DataError: names file, line and column of what cannot be read, an id without a sample, a repeated id; or there
+            is no label at all.
+    """
+    source_name = named(str(cast("Any", source))) if isinstance(source, str | os.PathLike) else "the labels"
+    try:
+        dataset = load(source if data is None else data, mapping=mapping)
+        rows = _own_rows(dataset, source) if data is None else _joined_rows(source, dataset)
+        return _labeled(dataset, rows, reader, tuple(columns), dataset.columns if data is None else {})
+    except DataError as error:
+        message = str(error)
+        raise DataError(message if message.startswith(source_name) else f"{source_name}: {message}") from None
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One row of labels: the sample's id, the row's place, and its other columns."""
+
+    id: str
+    place: str
+    cells: Mapping[str, Any]
+
+
+def _own_rows(dataset: Dataset, source: Any) -> list[_Row]:
+    """The rows of samples that hold their labels themselves: columns that are no sample field are in the metadata."""
+    if isinstance(source, str | os.PathLike) and str(cast("Any", source)) != "-":
+        places = [place for place, _ in find(Path(cast("str | os.PathLike[str]", source))).rows()]
+    else:
+        places = [f"item {number}" for number in range(1, len(dataset) + 1)]
+    return [_Row(sample.id, place, sample.metadata) for sample, place in zip(dataset, places, strict=True)]
+
+
+def _joined_rows(source: Any, dataset: Dataset) -> list[_Row]:
+    """The rows of a source of ids and labels, each of another sample of the dataset."""
+    ids = {sample.id for sample in dataset}
+    rows: dict[str, _Row] = {}
+    for place, cells in _raw_rows(source):
+        row = _row_with_id(place, cells)
+        if row.id not in ids:
+            raise DataError(f"{place}: no sample of {named(dataset.name)} has the id {excerpt(row.id)}")
+        if row.id in rows:
+            raise DataError(
+                f"{place}: the id {excerpt(row.id)} was labeled before, at {rows[row.id].place}; put each annotator "
+                "into a separate column"
+            )
+        rows[row.id] = row
+    return list(rows.values())
+
+
+def _raw_rows(source: Any) -> Iterable[tuple[str, Any]]:
+    if isinstance(source, str | os.PathLike):
+        path = Path(cast("str | os.PathLike[str]", source))
+        return standard_input() if path == Path("-") else find(path).rows()
+    if is_table(source):
+        return table_rows(source)
+    if isinstance(source, Mapping):
+        by_id = cast("Mapping[Any, Any]", source)
+        return [(f"id {excerpt(str(name))}", {"id": name, "label": label}) for name, label in by_id.items()]
+    if isinstance(source, Iterable) and not isinstance(source, bytes):
+        return [(f"item {number}", item) for number, item in enumerate(cast("Iterable[Any]", source), start=1)]
+    raise DataError(
+        f"labels must be a path, a table, a list of objects or a mapping from id to label, not {excerpt(source)}"
+    )
+
+
+def _row_with_id(place: str, cells: Any) -> _Row:
+    if not isinstance(cells, Mapping):
+        raise DataError(f"{place}: a row of labels must be an object, not {type(cells).__name__}: {excerpt(cells)}")
+    entries = {str(name): native(value) for name, value in cast("Mapping[Any, Any]", cells).items()}
+    column = next((name for known in _ID_COLUMNS for name in entries if normal(name) == known), None)
+    if column is None or entries[column] is None:
+        raise DataError(f"{place}: a row of labels needs an id; its columns are {listed(entries)}")
+    try:
+        name = read_id(entries.pop(column))
+    except DataError as error:
+        raise DataError(f"{place}: column {excerpt(column)} {error}") from None
+    return _Row(name, place, entries)
+
+
+def _labeled(
+    dataset: Dataset, rows: Sequence[_Row], reader: LabelReader, columns: tuple[str, ...], fields: Mapping[str, str]
+) -> LabeledSamples:
+    """The samples of the rows that have a label. fields: columns that became sample fields, for error messages."""
+    if not rows:
+        raise DataError("there are no labels")
+    known = list(dict.fromkeys(column for row in rows for column in row.cells))
+    columns = tuple(dict.fromkeys(columns)) or _label_columns(known)
+    for column in columns:
+        if column not in known and column in fields:
+            raise DataError(f"{excerpt(column)} was read as the samples' {fields[column]}: rename it")
+        if column not in known:
+            raise DataError(f"no row has the column {excerpt(column)}; columns: {listed(known) or 'none'}")
+    values, words = reader.read(_cells(rows, columns))
+    labels = {row.id: one for row, one in zip(rows, values, strict=True) if any(label is not None for label in one)}
+    if not labels:
+        raise DataError(f"no sample has a label in {listed(columns)}")
+    samples = tuple(sample for sample in dataset if sample.id in labels)
+    labeled = Dataset(samples, dataset.name, dataset.columns, dataset.ignored)
+    return LabeledSamples(labeled, labels, columns, words, len(dataset) - len(samples))
+
+
+def _label_columns(columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of labels, by their names."""
+    for known in LABEL_COLUMNS:
+        for column in columns:
+            if normal(column) == known:
+                return (column,)
+    if several := tuple(column for column in columns if normal(column).startswith(ANNOTATOR_PREFIXES)):
+        return several
+    raise DataError(
+        f"no column of labels (columns: {listed(columns) or 'none'}); name it with --label COLUMN, once per annotator"
+    )
+
+
+def _cells(rows: Sequence[_Row], columns: Sequence[str]) -> list[list[Cell]]:
+    """The cells of each row, padded to equal length, so that a position is the same annotator in every row."""
+    cells: list[list[Cell]] = [[] for _ in rows]
+    for column in columns:
+        items = [_items(row, column) for row in rows]
+        width = max(map(len, items))
+        for row_cells, row, labels in zip(cells, rows, items, strict=True):
+            row_cells += [Cell(label, row.place, column) for label in [*labels, *[None] * (width - len(labels))]]
+    return cells
+
+
+def _items(row: _Row, column: str) -> list[Any]:
+    """The labels in one cell; a JSON array in a text is several labels."""
+    try:
+        value = unpacked(row.cells.get(column))
+    except DataError as error:
+        raise DataError(f"{row.place}: column {excerpt(column)} {error}") from None
+    return cast("list[Any]", value) if isinstance(value, list) else [value]

@@ -1,0 +1,270 @@
+"""Asking through a provider's batch API: what the ledger cannot answer is collected, and the outcome stays open.
+
+A reply that came back in a batch is parsed here, when a scorer asks its question again: the question itself knows how.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evalstone.errors import AnswerPending, EvalstoneError, JudgeError
+from evalstone.judges.base import Judge, Reply, Turn, corrected, opened_with, value_of
+from evalstone.judges.providers.batch import BatchApi
+from evalstone.judges.providers.capabilities import ModelCapabilities
+from evalstone.judges.providers.pricing import at_batch_price
+from evalstone.ledger import AsyncLedger
+from evalstone.ledger.batches import batched_questions
+from evalstone.ledger.rows import BatchedQuestion, BatchRow, QuestionBatch
+from evalstone.questions.base import Answer, Question
+from evalstone.run.budget import Budget, call_price
+from evalstone.run.dry_run import stand_in
+from evalstone.run.runner import score_sample
+from evalstone.run.session import Flight, Session, read_stored, stored
+from evalstone.scorers import Scorer
+from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage, total_cost
+
+
+@dataclass(frozen=True)
+class Collected:
+    """A question for the next batch."""
+
+    question: Question[Any]
+    known: BatchedQuestion
+    """What came of it so far."""
+    amount: float | None
+    """US dollars that it may cost; None when the price is unknown."""
+
+
+class BatchSession(Session):
+    """A session that gets its answers from a provider's batches.
+
+    A question without an answer raises AnswerPending: it is in an open batch, is now in `collected`, or does not fit
+    into the budget, which `short` then says.
+
+    Args:
+        api: The provider's batch API.
+        ledger: Where batches and answers are kept.
+        budget: US dollars for all batches of the run.
+
+    Raises:
+        ConfigError: For a budget below 0 and for a judge without a known price.
+    """
+
+    def __init__(self, api: BatchApi, ledger: AsyncLedger, *, budget: float | None = None) -> None:
+        super().__init__(api.judge, ledger=ledger)
+        if budget is not None:
+            Budget(budget, api.judge)
+        self.api, self.store, self.limit = api, ledger, budget
+        self.collected: dict[str, Collected] = {}
+        self.short = ""
+        self._full = False
+        self._places: dict[str, QuestionBatch] = {}
+        self._sent: dict[str, ModelCapabilities] = {}
+        self._promised = 0.0
+        self._taken: dict[str, tuple[Usage, float | None]] = {}
+        self._owed: set[str] = set()
+        self._charged: set[str] = set()
+        self._wanted: set[str] = set()
+        self._look_up: asyncio.Task[dict[str, BatchedQuestion]] | None = None
+
+    def update(self, places: dict[str, QuestionBatch], batches: Iterable[BatchRow], run: str) -> None:
+        """Take over where the questions are, and all batches of the judge, before the scorers ask again."""
+        rows = list(batches)
+        self._places, self.short, self._full = places, "", False
+        self._sent = {row.id: _capabilities(row) for row in rows}
+        self._promised = sum(row.cost or 0.0 for row in rows if row.run == run)
+        own = {row.id for row in rows if row.run == run}
+        self._owed = {name for name, place in places.items() if place.batch in own} - self._charged
+
+    async def affords(self, scorers: Iterable[Scorer], sample: Sample, budget: _BatchBudget) -> bool:
+        """Whether all questions of these scorers on a sample fit into what is left; their cost is then set aside."""
+        estimate = _EstimateSession(self, budget)
+        for scorer in scorers:
+            await score_sample(scorer, sample, estimate)
+        amount = sum(estimate.amounts.values())
+        if amount > budget.left:
+            self.spend()
+            return False
+        budget.left -= amount
+        budget.admitted.update(estimate.amounts)
+        return True
+
+    def batch_budget(self) -> _BatchBudget | None:
+        """What is left of the budget for samples that are begun; None without a budget."""
+        return None if self.limit is None else _BatchBudget(self.limit - self._promised)
+
+    async def lookup(self, question: Question[Any]) -> tuple[Any, float]:
+        """The answer to a question, None if there is none yet, and what it would still cost."""
+        key = question.fingerprint
+        found = await self.store.answer(key, self.identity)
+        if found is not None and (answer := read_stored(question, found)) is not None:
+            return answer.value, 0.0
+        return None, 0.0 if key in self._places else self._amount(question) or 0.0
+
+    def spend(self) -> None:
+        """The next sample does not fit into the budget."""
+        self.short = f"the budget of ${self.limit:g} is spent"
+
+    def count(self, records: Iterable[Record]) -> None:
+        """Take over finished records: what their calls cost stands in them, and in no other record."""
+        for record in records:
+            self._charged.update(call.fingerprint for call in record.steps if not call.cached)
+
+    def charge(self, record: Record) -> Record:
+        """The record with the cost of its answers, where it is the first record of the run to use them."""
+        steps = tuple(self._charge_call(call) for call in record.steps)
+        self.count([record])
+        return replace(record, steps=steps)
+
+    def _charge_call(self, call: JudgeCall) -> JudgeCall:
+        if not call.cached or call.fingerprint not in self._owed:
+            return call
+        self._owed.discard(call.fingerprint)
+        self._charged.add(call.fingerprint)
+        usage, cost = self._taken.get(call.fingerprint, (NO_USAGE, 0.0))
+        return replace(call, usage=usage, cost=cost, cached=False)
+
+    async def close(self) -> None:
+        if self._look_up is not None:
+            self._look_up.cancel()
+        await super().close()
+
+    async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
+        # Of the questions that a scorer asks at once all are collected, though the first one pending ends its work.
+        flight.sent = True
+        question, key = flight.question, flight.key.question
+        found = await self.store.answer(key, self.identity)
+        if found is not None and (answer := read_stored(question, found)) is not None:
+            self._taken[key] = found.usage, found.cost
+            return answer
+        place = self._places.get(key)
+        if place is not None and place.waiting:
+            raise AnswerPending(f"{question.kind} waits for batch {place.batch}")
+        known = place and await self._batched(key)
+        if known is None or known.body is None:
+            raise self._collect(question, known or BatchedQuestion(question=key, judge=self.identity))
+        return await self._read(flight, known, json.loads(known.body))
+
+    async def _batched(self, key: str) -> BatchedQuestion | None:
+        """What is known of a batched question; those that are looked up at the same time share a query."""
+        self._wanted.add(key)
+        if self._look_up is None:
+            self._look_up = asyncio.get_running_loop().create_task(self._query())
+        return (await asyncio.shield(self._look_up)).get(key)
+
+    async def _query(self) -> dict[str, BatchedQuestion]:
+        await asyncio.sleep(0)  # others of this turn of the loop may want theirs as well
+        wanted, self._wanted, self._look_up = self._wanted, set[str](), None
+        return await self.store.work(lambda ledger: batched_questions(ledger, wanted, self.identity))
+
+    async def _read(self, flight: Flight, known: BatchedQuestion, body: dict[str, Any]) -> Answer[Any]:
+        """The answer that came in a batch. Raises AnswerPending when it is asked again, else what is wrong."""
+        question = flight.question
+        reply: Reply | None = None
+        try:
+            reply = self.api.reply(question, body)
+            value = value_of(question, reply)
+        except JudgeError as error:
+            if reply is not None:
+                error.reply, error.usage, error.cost = reply.text, reply.usage, reply.cost
+            raise self._retry(question, known, body, error) from None
+        answer = Answer(
+            value=value,
+            judge=self.identity,
+            reply=reply.text,
+            usage=known.usage + reply.usage,
+            cost=total_cost([known.cost, reply.cost]),
+            confidence=reply.confidence,
+            alternatives=reply.alternatives,
+        )
+        await self.store.keep_answer(stored(flight, answer))
+        self._taken[flight.key.question] = answer.usage, answer.cost
+        return replace(answer, usage=NO_USAGE, cost=0.0, cached=True)
+
+    def _retry(
+        self, question: Question[Any], known: BatchedQuestion, body: dict[str, Any], error: JudgeError
+    ) -> EvalstoneError:
+        """What to raise for a result that is no answer: AnswerPending when the question is asked once more."""
+        learned = body["status"] != 200 and self.api.learn(question, self._payload(question, known), body)
+        tried = replace(
+            known,
+            attempts=known.attempts + (not learned),
+            usage=known.usage + (error.usage or NO_USAGE),
+            cost=total_cost([known.cost, error.cost]),
+        )
+        if error.reply:
+            tried = replace(tried, reply=error.reply, error=str(error))
+        if learned or (self.api.may_pass(body) and tried.attempts <= self.api.judge.retries):
+            return self._collect(question, tried)
+        # Its cost stands in one record; another scorer with the same question has the same error and paid nothing.
+        first = question.fingerprint not in self._charged
+        self._charged.add(question.fingerprint)
+        error.usage, error.cost = (tried.usage, tried.cost) if first else (NO_USAGE, 0.0)
+        return error
+
+    def _collect(self, question: Question[Any], known: BatchedQuestion) -> AnswerPending:
+        """Collect a question if the budget allows it; the error that leaves the outcome open."""
+        if question.fingerprint not in self.collected and not self._full:
+            amount = self._amount(question)
+            if self.limit is not None and self._promised + (amount or 0.0) > self.limit:
+                self._full = True
+                self.spend()
+            else:
+                self._promised += amount or 0.0
+                self.collected[question.fingerprint] = Collected(question, known, amount)
+        return AnswerPending(self.short or f"{question.kind} goes into the next batch")
+
+    def _amount(self, question: Question[Any]) -> float | None:
+        return at_batch_price(call_price(question, self.api.judge))
+
+    def turns(self, question: Question[Any], known: BatchedQuestion) -> list[Turn]:
+        """The messages that ask a question, after what came of it so far."""
+        opening = opened_with(question, self.api.judge.manner)
+        return corrected(opening, question, known.reply, known.error or "") if known.reply else opening
+
+    def _payload(self, question: Question[Any], known: BatchedQuestion) -> dict[str, Any]:
+        """The request as it was sent last."""
+        return self.api.payload(question, self.turns(question, known), self._sent.get(known.batch, ModelCapabilities()))
+
+
+@dataclass
+class _BatchBudget:
+    """US dollars left for samples that are begun: those that can be paid for to the end.
+
+    Rounds go breadth first. Without this the first questions of all samples would take the budget, and no sample would
+    be complete.
+    """
+
+    left: float
+
+    def __post_init__(self) -> None:
+        self.admitted: set[str] = set()
+
+
+class _EstimateSession(Session):
+    """What a sample would still cost: answers that are there are used, the others are stood in for."""
+
+    remembered = math.inf
+
+    def __init__(self, batches: BatchSession, budget: _BatchBudget) -> None:
+        super().__init__(batches.judge)
+        self.amounts: dict[str, float] = {}
+        self._batches, self._budget = batches, budget
+
+    async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
+        answer, amount = await self._batches.lookup(flight.question)
+        if flight.key.question not in self._budget.admitted:
+            self.amounts[flight.key.question] = amount
+        value = await stand_in(flight.question) if answer is None else answer
+        return Answer(value=value, judge=self.identity)
+
+
+def _capabilities(row: BatchRow) -> ModelCapabilities:
+    found = ModelCapabilities()
+    found.take_up(row.metadata)
+    return found

@@ -1,0 +1,373 @@
+"""Checks: small scorers in code that pass or fail. `from evalstone import checks; checks.contains("Paris")`.
+
+Text checks compare the answer with `expected`, or without it with each sample's own reference. Tool checks look at the
+calls in the assistant's messages, whatever became of each. A call in state "partial" was not made and does not count.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, cast
+
+from evalstone.errors import ConfigError, OutcomeError
+from evalstone.scorers.base import Derived, listed, require_number, shortened
+from evalstone.scorers.text import CodeScorer, dice, is_blank
+from evalstone.types import Message, Score, Skipped, ToolCall
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check(CodeScorer, ABC):
+    """A scorer in code that gives the full scale when a condition holds and 0 when it does not."""
+
+    interpretation = ((1.0, "it holds"), (0.0, "it does not hold"))
+    advice = "Read the answers, or the calls, of the samples that fail."
+
+    def passed(self, holds: bool, reason: str) -> Score:
+        """Return the score of a condition, with the reason."""
+        return Score(self.scale if holds else 0.0, self.scale, reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextCheck(Check, ABC):
+    """A check of the answer against one text: the one given for all samples, or each sample's reference."""
+
+    constant: ClassVar[str] = "expected"
+    """The field with the text for all samples; None in it stands for the sample's reference."""
+
+    required_fields = Derived[tuple[str, ...]](
+        lambda check: ("output", "reference") if getattr(check, check.constant, None) is None else ("output",)
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if getattr(self, self.constant) is not None:
+            _require_text(self, self.constant)
+
+    @abstractmethod
+    def check(self, output: str, expected: str) -> Score:
+        """Return the score of an answer against the text that is expected."""
+
+    def score(self, *, output: str, reference: str | None = None) -> Score | Skipped:
+        expected = cast("str | None", getattr(self, self.constant))
+        if expected is None:
+            if reference is None or is_blank(reference):
+                return Skipped(
+                    f"{self.name} needs {'reference' if reference is None else 'a reference that is not blank'}"
+                )
+            expected = reference
+        return self.check(output, expected)
+
+
+@dataclass(frozen=True)
+class Contains(TextCheck):
+    """Whether the answer contains a text.
+
+    1 if `expected`, or without it the sample's reference, stands anywhere in the answer, else 0. Case is ignored unless
+    `ignore_case` is off. Every answer contains the empty text.
+    """
+
+    name = "contains"
+
+    expected: str | None = None
+    _: KW_ONLY
+    ignore_case: bool = True
+
+    def check(self, output: str, expected: str) -> Score:
+        found = _folded(expected, self.ignore_case) in _folded(output, self.ignore_case)
+        return self.passed(found, f"The answer {'contains' if found else 'does not contain'} {listed([expected])}.")
+
+
+@dataclass(frozen=True)
+class NotContains(TextCheck):
+    """Whether the answer is free of a text.
+
+    0 if `expected` stands anywhere in the answer, else 1. Case is ignored unless `ignore_case` is off. Every answer
+    contains the empty text.
+    """
+
+    name = "not_contains"
+    required_fields = Derived[tuple[str, ...]](lambda _: ("output",))
+
+    expected: str
+    _: KW_ONLY
+    ignore_case: bool = True
+
+    def check(self, output: str, expected: str) -> Score:
+        found = _folded(expected, self.ignore_case) in _folded(output, self.ignore_case)
+        return self.passed(not found, f"The answer {'contains' if found else 'does not contain'} {listed([expected])}.")
+
+
+@dataclass(frozen=True)
+class ExactMatch(TextCheck):
+    """Whether the answer is exactly a text.
+
+    1 if the answer equals `expected`, or without it the sample's reference, white space included, else 0. Case is
+    ignored unless `ignore_case` is off.
+    """
+
+    name = "exact_match"
+
+    expected: str | None = None
+    _: KW_ONLY
+    ignore_case: bool = True
+
+    def check(self, output: str, expected: str) -> Score:
+        equal = _folded(expected, self.ignore_case) == _folded(output, self.ignore_case)
+        return self.passed(equal, f"The answer {'equals' if equal else 'differs from'} {listed([expected])}.")
+
+
+@dataclass(frozen=True)
+class Similarity(TextCheck):
+    """How much of its wording the answer shares with a text, or whether that reaches a threshold.
+
+    2 · common bigrams / bigrams of both texts, as in `content_similarity`; with `threshold`, 1 if it is at least that,
+    else 0. The text is `expected`, or without it the sample's reference. Case is ignored unless `ignore_case` is off.
+    """
+
+    name = "similarity"
+    interpretation = ((0.9, "nearly the same wording"), (0.5, "some wording in common"), (0.0, "different wording"))
+
+    expected: str | None = None
+    _: KW_ONLY
+    threshold: float | None = None
+    ignore_case: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.threshold is not None:
+            require_number(self, "threshold", high=1)
+
+    def check(self, output: str, expected: str) -> Score:
+        value = dice(_folded(expected, self.ignore_case), _folded(output, self.ignore_case))
+        if self.threshold is None:
+            return Score(value * self.scale, self.scale, f"Bigrams in common with {listed([expected])}.")
+        return self.passed(
+            value >= self.threshold, f"The similarity is {value:.3g}; the threshold is {self.threshold:g}."
+        )
+
+
+@dataclass(frozen=True)
+class Regex(TextCheck):
+    """Whether the answer matches a regular expression.
+
+    1 if `pattern`, or without it the sample's reference, matches somewhere in the answer, or with `exact` all of it,
+    else 0. The syntax is that of Python's `re`, with inline flags such as `(?s)`. Case counts unless `ignore_case` is
+    on. Keep patterns fast: one with a repetition inside a repetition can take forever on an answer made for it.
+    """
+
+    name = "regex"
+    constant = "pattern"
+
+    pattern: str | None = None
+    _: KW_ONLY
+    exact: bool = False
+    ignore_case: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pattern is not None and (error := self._compile(self.pattern)[1]):
+            raise ConfigError(f"{self.name}: {error}")
+
+    def _compile(self, pattern: str) -> tuple[re.Pattern[str] | None, str]:
+        """The pattern, compiled (`re` caches it), and what is wrong with it."""
+        try:
+            return re.compile(pattern, re.IGNORECASE if self.ignore_case else 0), ""
+        except (re.error, RecursionError, OverflowError) as error:
+            return None, f"{shortened(pattern)!r} is not a regular expression: {error}"
+
+    def check(self, output: str, expected: str) -> Score:
+        pattern, error = self._compile(expected)
+        if pattern is None:
+            raise OutcomeError(f"{self.name}: the reference {error}")
+        match = pattern.fullmatch(output) if self.exact else pattern.search(output)
+        subject = "The whole answer" if self.exact else "Part of the answer"
+        missed = "The answer as a whole does not match" if self.exact else "No part of the answer matches"
+        return self.passed(match is not None, f"{f'{subject} matches' if match else missed} {shortened(expected)}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCheck(Check, ABC):
+    """A check of the tool calls in a sample's messages. Without messages it is Skipped: the calls are unknown."""
+
+    include_partial: ClassVar[bool] = False
+    """Whether calls whose arguments were still being written are looked at too."""
+
+    @abstractmethod
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        """Return the score of an agent's tool calls."""
+
+    def score(self, *, messages: Sequence[Message]) -> Score | Skipped:
+        if not messages:
+            return Skipped(f"{self.name} needs messages")
+        calls = [call for message in messages if message.role == "assistant" for call in message.tool_calls]
+        return self.check([call for call in calls if self.include_partial or call.state != "partial"])
+
+
+@dataclass(frozen=True)
+class ToolCalled(ToolCheck):
+    """Whether the agent called a tool, at least so many times.
+
+    1 if the messages hold `times` or more calls of `tool`, else 0.
+    """
+
+    name = "tool_called"
+
+    tool: str
+    _: KW_ONLY
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_text(self, "tool")
+        _require_count(self, "times")
+
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        count = sum(call.name == self.tool for call in calls)
+        return self.passed(count >= self.times, f"{_times(self.tool, count)}; expected at least {self.times}.")
+
+
+@dataclass(frozen=True)
+class ToolNotCalled(ToolCheck):
+    """Whether the agent did not call a tool.
+
+    1 if the messages hold no call of `tool`, else 0.
+    """
+
+    name = "tool_not_called"
+
+    tool: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_text(self, "tool")
+
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        count = sum(call.name == self.tool for call in calls)
+        return self.passed(count == 0, f"{_times(self.tool, count)}.")
+
+
+@dataclass(frozen=True)
+class ToolOrder(ToolCheck):
+    """Whether the agent called tools in an order.
+
+    1 if `tools` stand among the calls in this order, else 0. Other calls may come before, between and after; a tool
+    named twice must be called twice. An empty order always holds.
+    """
+
+    name = "tool_order"
+
+    tools: Sequence[str]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        tools = cast(object, self.tools)
+        names = tuple(cast("Sequence[object]", tools)) if isinstance(tools, Sequence) else (None,)
+        if isinstance(tools, str) or not all(isinstance(name, str) for name in names):
+            raise ConfigError(f"{self.name}: tools must be a list of names, not {tools!r}")
+        object.__setattr__(self, "tools", names)
+
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        called = [call.name for call in calls]
+        reason = f"Called: {_names(called)}. Expected: {_names(self.tools)}."
+        return self.passed(is_subsequence(self.tools, called), reason)
+
+
+@dataclass(frozen=True)
+class MaxToolCalls(ToolCheck):
+    """Whether the agent made at most so many tool calls.
+
+    1 if the messages hold `limit` calls or fewer, else 0.
+    """
+
+    name = "max_tool_calls"
+
+    limit: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_count(self, "limit")
+
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        return self.passed(
+            len(calls) <= self.limit, f"{_count(len(calls), 'tool call')}; expected at most {self.limit}."
+        )
+
+
+@dataclass(frozen=True)
+class NoToolCalls(ToolCheck):
+    """Whether the agent called no tool at all.
+
+    1 if the messages hold no tool call, else 0.
+    """
+
+    name = "no_tool_calls"
+
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        return self.passed(not calls, f"Called: {_names([call.name for call in calls])}.")
+
+
+@dataclass(frozen=True)
+class NoToolErrors(ToolCheck):
+    """Whether every tool call returned, and none with an error.
+
+    0 if a call failed, never returned, or returned an object whose `error` is not empty, else 1. A partial call fails
+    only by such a result. Holds when nothing was called.
+    """
+
+    name = "no_tool_errors"
+    include_partial = True
+
+    def check(self, calls: Sequence[ToolCall]) -> Score:
+        failed = [call.name for call in calls if has_failed(call)]
+        return self.passed(not failed, f"{_count(len(calls), 'tool call')}; failed: {_names(failed)}.")
+
+
+contains, not_contains, exact_match, similarity, regex = Contains, NotContains, ExactMatch, Similarity, Regex
+tool_called, tool_not_called, tool_order = ToolCalled, ToolNotCalled, ToolOrder
+max_tool_calls, no_tool_calls, no_tool_errors = MaxToolCalls, NoToolCalls, NoToolErrors
+
+
+def is_subsequence(order: Sequence[str], called: Sequence[str]) -> bool:
+    """Whether the names occur in this order; others may stand between them."""
+    rest = iter(called)
+    return all(name in rest for name in order)
+
+
+def has_failed(call: ToolCall) -> bool:
+    """Whether a call failed, never returned (unless it is partial), or returned an object with an `error` in it."""
+    result = cast("Mapping[str, Any] | object", call.result)
+    return call.state not in ("result", "partial") or (
+        isinstance(result, Mapping) and bool(cast("Any", result).get("error"))
+    )
+
+
+def _folded(text: str, ignore_case: bool) -> str:
+    return text.lower() if ignore_case else text
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _times(tool: str, count: int) -> str:
+    return f"{tool!r} was called {_count(count, 'time')}"
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:8]) or "none"
+    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
+
+
+def _require_text(check: Check, name: str) -> None:
+    value: object = getattr(check, name)
+    if not isinstance(value, str):
+        raise ConfigError(f"{check.name}: {name} must be text, not {value!r}")
+
+
+def _require_count(check: Check, name: str) -> None:
+    value: object = getattr(check, name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ConfigError(f"{check.name}: {name} must be a whole number of at least 0, not {value!r}")

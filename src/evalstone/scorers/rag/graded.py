@@ -1,0 +1,383 @@
+"""Scorers by one verdict or one grade of the judge on a whole answer, with a threshold from which an answer passes.
+
+A verdict is worth 1 for a yes and 0 for a no; a grade is the judge's number in [0, 1]. The scorers that count claims or
+statements instead (faithfulness, answer_relevancy, factual_correctness) say which part of an answer is at fault.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
+
+from evalstone._core.prompts import Prompt
+from evalstone._core.text import sentences
+from evalstone.errors import ConfigError, JudgeDeclined, PromptError, ReplyError
+from evalstone.questions.base import Ask, Question, room_of
+from evalstone.questions.chunking import chunked
+from evalstone.questions.explanation import EXPLAIN
+from evalstone.questions.grade import GRADE_FORM, Grade, GradeAgainstReference, GradeGrounding, GradeRelevance
+from evalstone.questions.verdict import (
+    VERDICT_FORM,
+    AgreesWithContext,
+    Choice,
+    ClaimSupported,
+    CorrectAgainstReference,
+    MiniCheck,
+    Verdict,
+)
+from evalstone.scorers.base import ContextScorer, Scorer, listed, require_choice, require_number
+from evalstone.types import Score, Skipped
+
+Q = TypeVar("Q", bound=Question[Any])
+
+OnUndecided: TypeAlias = Literal["keep", "fail", "raise"]
+WhenEmpty: TypeAlias = Literal["undecided", "fail", "ask"]
+Layout: TypeAlias = Literal["instructed", "minicheck"]
+
+NOTHING_ASKED = "nothing was asked"
+_FIELDS = {"input": "a user text", "context": "documents", "reference": "a reference"}
+_RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
+
+
+def graded_value(answer: Choice | Grade) -> float | None:
+    """The grade; for a verdict 1 for yes, 0 for no and None for undecided."""
+    if isinstance(answer, Grade):
+        return answer.score
+    return {"yes": 1.0, "no": 0.0, "undecided": None}[answer.verdict]
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """The evidence of a score of 0 that stands for an undecided answer. answer: what the judge said, if anything."""
+
+    answer: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradedScorer(Scorer, ABC):
+    """A scorer by one verdict or grade on a whole answer.
+
+    Attributes:
+        threshold: The share of the scale, above 0 and at most 1, from which an answer passes. It changes no score.
+        prompt: Your own template with exactly the placeholders of the scorer's question, in single or double braces.
+        on_undecided: What to do when the judge answers neither yes nor no, or declines: "keep" skips the sample, "fail"
+            gives it 0, "raise" raises ReplyError.
+        when_empty: What to do when a text that the scorer needs is blank: "undecided" skips the sample and "fail" gives
+            it 0, both without a judge call; "ask" asks the judge all the same.
+
+    Raises:
+        ConfigError: For an option out of range.
+        PromptError: For a template without the placeholders, or with others.
+    """
+
+    excluded_from_signature: ClassVar[tuple[str, ...]] = (*Scorer.excluded_from_signature, "prompt")
+    form: ClassVar[str] = VERDICT_FORM
+    """How the judge is asked to reply; added to your own template."""
+
+    threshold: float = 0.5
+    prompt: Prompt | str | None = None
+    on_undecided: OnUndecided = "keep"
+    when_empty: WhenEmpty = "undecided"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_number(self, "threshold", high=1, exclude_low=True)
+        require_choice(self, "on_undecided", get_args(OnUndecided))
+        require_choice(self, "when_empty", get_args(WhenEmpty))
+        if self.prompt is not None:
+            kind, prompt = own_prompt(self.prompt, self.questions, self.form)
+            object.__setattr__(self, "prompt", prompt)
+            object.__setattr__(self, "questions", (kind,))
+
+    def prompts(self) -> tuple[Prompt, ...]:
+        if not isinstance(self.prompt, Prompt):
+            return super().prompts()
+        return (self.prompt, EXPLAIN) if self.explain else (self.prompt,)
+
+    def with_prompt(self, question: Q) -> Q:
+        """Return a question with your own template, if there is one."""
+        return question if self.prompt is None else replace(question, prompt=self.prompt)  # type: ignore[type-var]
+
+    def empty(self, **texts: str | Sequence[str]) -> Score | Skipped | None:
+        """Return the outcome of a sample without a text that is needed; None where the judge is to be asked."""
+        absent = [_FIELDS[name] for name, text in texts.items() if not "".join(text).strip()]
+        if not absent or self.when_empty == "ask":
+            return None
+        reason = f"{self.name} needs {' and '.join(absent)}; {NOTHING_ASKED}"
+        return Score(0.0, self.scale, reason, Undecided()) if self.when_empty == "fail" else Skipped(reason)
+
+    def undecided(self, reason: str, answer: Any = None, *, reply: str | None = None) -> Score | Skipped:
+        """Return the outcome of a sample that the judge did not decide on."""
+        if self.on_undecided == "raise":
+            raise ReplyError(f"{self.name} is undecided: {reason}", reply=reply)
+        if self.on_undecided == "fail":
+            return Score(0.0, self.scale, f"undecided, counted as failed: {reason}", Undecided(answer))
+        return Skipped(reason)
+
+    async def graded(self, ask: Ask, question: Question[Any]) -> Score | Skipped:
+        """Ask for a verdict or a grade and return its score."""
+        try:
+            answer: Choice | Grade = await ask(self.with_prompt(question))
+        except JudgeDeclined as error:
+            return self.undecided(str(error), reply=error.reply)
+        value = graded_value(answer)
+        if value is None:
+            return self.undecided(answer.reason or "the judge is undecided and gave no reason", answer)
+        result = f"{value:g}" if isinstance(answer, Grade) else answer.verdict
+        reason = answer.reason or f"the judge answered {result} and gave no reason"
+        return Score(value * self.scale, self.scale, reason, answer)
+
+
+def default_prompt(kind: type[Question[Any]]) -> Prompt:
+    """The prompt that a kind of question is asked with unless another is given."""
+    return kind.prompt  # type: ignore[attr-defined]
+
+
+def own_prompt(
+    prompt: Prompt | str, kinds: Sequence[type[Question[Any]]], form: str
+) -> tuple[type[Question[Any]], Prompt]:
+    """Return the kind of question that a template fits, and the template as a prompt.
+
+    Raises PromptError, about the first kind, for a template that fits none.
+    """
+    errors: list[PromptError] = []
+    for kind in kinds:
+        default = default_prompt(kind)
+        instructions = form if default.fenced else ""
+        try:
+            if isinstance(prompt, str):
+                parsed = Prompt.parse(
+                    prompt, placeholders=default.placeholders, instructions=instructions, fenced=default.fenced
+                )
+                return kind, parsed
+            prompt.check(default.placeholders)
+            return kind, prompt
+        except PromptError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelevancyCheck(GradedScorer, ContextScorer):
+    """Whether the answer addresses the question in agreement with the passages.
+
+        relevancy check = 1 for a yes, 0 for a no          range [0, scale], higher is better
+
+    Undefined when the judge answers neither, and for a blank question or no passages. One judge call.
+    Source: RelevancyEvaluator of Spring AI, the same question in our words.
+    """
+
+    name = "relevancy_check"
+    interpretation = (
+        (1.0, "the answer agrees with the passages"),
+        (0.0, "the answer does not agree with the passages"),
+    )
+    advice = "Read the judge's reason: a missing passage is the retriever's fault, a sentence too many the model's."
+
+    async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
+        if (outcome := self.empty(input=input, context=context)) is not None:
+            return outcome
+        return await self.graded(ask, AgreesWithContext(input, output, tuple(context)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerCorrectness(GradedScorer):
+    """Whether the answer says what the reference answer says.
+
+        answer correctness = 1 for a yes, 0 for a no          range [0, scale], higher is better
+
+    Undefined when the judge answers neither, and for a blank question or reference. One judge call.
+    Source: AnswerCorrectnessEvaluator of Spring AI Alibaba, which asks for agreement with the context.
+    """
+
+    name = "answer_correctness"
+    interpretation = (
+        (1.0, "the answer is correct by the reference"),
+        (0.0, "the answer is not correct by the reference"),
+    )
+    advice = "Compare answer and reference: is the answer wrong, or does the reference allow only one way to be right?"
+
+    async def score(self, ask: Ask, *, input: str, output: str, reference: str) -> Score | Skipped:
+        if (outcome := self.empty(input=input, reference=reference)) is not None:
+            return outcome
+        return await self.graded(ask, CorrectAgainstReference(input, output, reference))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerFaithfulness(GradedScorer, ContextScorer):
+    """A judge's grade for how far the answer stays with the passages.
+
+        answer faithfulness = the judge's grade          range [0, scale], higher is better
+
+    0.75 is the grade of an answer in which only unimportant details go beyond the passages. A grade that is not a
+    number in [0, 1] is asked for again, then Failed. Undefined when the judge declines, and without passages. One judge
+    call. Source: AnswerFaithfulnessEvaluator of Spring AI Alibaba, which passes any grade above 0.
+    """
+
+    name = "answer_faithfulness"
+    form = GRADE_FORM
+    interpretation = (
+        (0.75, "at most unimportant details go beyond the passages"),
+        (0.5, "something important is in no passage"),
+        (0.0, "most of the answer is not backed by the passages"),
+    )
+    advice = "To see which claims are unsupported, use faithfulness: it names them, with the passages that decide each."
+
+    threshold: float = 0.75
+
+    async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
+        if (outcome := self.empty(context=context)) is not None:
+            return outcome
+        return await self.graded(ask, GradeGrounding(output, tuple(context)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerRelevanceGrade(GradedScorer):
+    """A judge's grade for how well the answer addresses the question, or meets the reference.
+
+        answer relevance grade = the judge's grade          range [0, scale], higher is better
+
+    With a reference the answer is graded against it; without one, only for addressing the question: a wrong answer
+    still addresses it. The two are different measures: do not mix them in one mean. Your own template decides by its
+    placeholders: one with a reference needs it in every sample. A grade that is not a number in [0, 1] is asked for
+    again, then Failed. Undefined when the judge declines, and for a blank question. One judge call.
+    Source: AnswerRelevancyEvaluator of Spring AI Alibaba, which passes any grade above 0.
+    """
+
+    name = "answer_relevance_grade"
+    form = GRADE_FORM
+    interpretation = (
+        (0.75, "the answer gives the main point"),
+        (0.5, "the answer gives a part"),
+        (0.0, "the main point is missing"),
+    )
+    advice = "To see which statements are off topic, use answer_relevancy: it names them."
+
+    threshold: float = 0.75
+
+    async def score(self, ask: Ask, *, input: str, output: str, reference: str = "") -> Score | Skipped:
+        needed, by_reference = {"input": input}, bool(reference.strip())
+        if isinstance(self.prompt, Prompt):
+            by_reference = "reference" in self.prompt.placeholders
+            needed |= {"reference": reference} if by_reference else {}
+        if (outcome := self.empty(**needed)) is not None:
+            return outcome
+        if not by_reference:
+            return await self.graded(ask, GradeRelevance(input, output))
+        return await self.graded(ask, GradeAgainstReference(input, output, reference))
+
+
+@dataclass(frozen=True)
+class ClaimCheck:
+    """One sentence of the answer, or all of it, and whether a chunk of the passages supports it.
+
+    Attributes:
+        probability: That of a yes, in [0, 1], where the judge gives one.
+    """
+
+    claim: str
+    verdict: Verdict
+    reason: str = ""
+    probability: float | None = None
+
+    @property
+    def support(self) -> float:
+        """The probability of a yes; without one, 1 for a yes and 0 for anything else."""
+        return float(self.verdict == "yes") if self.probability is None else self.probability
+
+
+def best(choices: Sequence[Choice]) -> Choice:
+    """The choice of the chunk that supports a claim most, for at least one: yes, undecided, no, then by probability."""
+    return max(choices, key=lambda choice: (_RANK[choice.verdict], choice.probability or 0.0))
+
+
+def lowest_support(checks: Sequence[ClaimCheck]) -> float | None:
+    """The support of the claim that is supported least; None when none failed and one is undecided."""
+    verdicts = {check.verdict for check in checks}
+    if "undecided" in verdicts and "no" not in verdicts:
+        return None
+    return min(check.support for check in checks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactCheck(GradedScorer, ContextScorer):
+    """Whether the passages support every sentence of the answer.
+
+        fact check = min over sentences of max over chunks of s,     s = 1 for a yes, 0 for a no
+        range [0, scale], higher is better
+
+    s is the probability of a yes where the judge gives one. A judge that weighs whole answers, as the lexical one does,
+    is asked once about the whole answer, and the score is its probability that the passages support all of it.
+
+    One sentence that no chunk supports fails the answer. A chunk is all passages together, unless they are longer than
+    `longest` characters. A sentence is undecided when no chunk supports it and a chunk is undecided on it. Undefined
+    when no sentence failed and one is undecided, when the answer has no sentence, and without passages. One judge call
+    for each sentence and chunk, or one in all. Source: FactCheckingEvaluator of Spring AI, which asks once about the
+    whole answer; the minimum and the maximum are MiniCheck's (Tang et al. 2024), there over probabilities.
+
+    Attributes:
+        by_sentence: False asks once about the whole answer, as Spring AI does.
+        longest: Characters of passages in one question, at most.
+        layout: "minicheck" asks in the two bare lines that Bespoke-MiniCheck was trained on.
+    """
+
+    name = "fact_check"
+    interpretation = ((0.5, "the passages support every sentence"), (0.0, "the passages do not support a sentence"))
+    advice = "Read the sentences that are not supported. For the share of supported claims, use faithfulness."
+
+    by_sentence: bool = True
+    longest: int = 100_000
+    layout: Layout = "instructed"
+
+    def __post_init__(self) -> None:
+        require_choice(self, "layout", get_args(Layout))
+        longest = cast(object, self.longest)
+        if not isinstance(longest, int) or isinstance(longest, bool) or longest < 1:
+            raise ConfigError(f"{self.name}: longest must be at least 1 character, not {longest!r}")
+        object.__setattr__(self, "questions", (MiniCheck if self.layout == "minicheck" else ClaimSupported,))
+        super().__post_init__()
+
+    async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
+        if (outcome := self.empty(context=context)) is not None:
+            return outcome
+        whole = output.strip()
+        apart = tuple(dict.fromkeys(sentences(whole)))
+        at_once = self.layout == "instructed" and room_of(ask).whole
+        claims = (
+            apart if self.by_sentence and not at_once else (whole,) * bool(apart or (whole and not self.by_sentence))
+        )
+        if not claims:
+            return self.undecided("the response makes no claim")
+        chunks = (tuple(context),) if at_once else tuple(chunk.texts for chunk in chunked(context, self.longest))
+        try:
+            checks = tuple(await asyncio.gather(*(self._check(ask, claim, chunks) for claim in claims)))
+        except JudgeDeclined as error:
+            return self.undecided(str(error), reply=error.reply)
+        value = lowest_support(checks)
+        if value is None:
+            return self.undecided(_reason(checks), checks)
+        return Score(value * self.scale, self.scale, _reason(checks), checks)
+
+    async def _check(self, ask: Ask, claim: str, chunks: Sequence[tuple[str, ...]]) -> ClaimCheck:
+        choice = best(await asyncio.gather(*(self._ask(ask, claim, chunk) for chunk in chunks)))
+        return ClaimCheck(claim, choice.verdict, choice.reason, choice.probability)
+
+    async def _ask(self, ask: Ask, claim: str, chunk: tuple[str, ...]) -> Choice:
+        if self.layout == "minicheck":
+            return await ask(self.with_prompt(MiniCheck("\n".join(chunk), claim)))
+        return await ask(self.with_prompt(ClaimSupported(claim, chunk)))
+
+
+def _reason(checks: Sequence[ClaimCheck]) -> str:
+    """What the judge said of a single claim; of several, which ones fail."""
+    if len(checks) == 1 and checks[0].reason:
+        return checks[0].reason
+    supported = sum(check.verdict == "yes" for check in checks)
+    reason = f"{supported} of {len(checks)} claims are supported"
+    for verdict, words in (("no", "not supported"), ("undecided", "undecided")):
+        claims = [check.claim for check in checks if check.verdict == verdict]
+        reason += f"; {words}: {listed(claims)}" if claims else ""
+    return reason + "."

@@ -1,0 +1,197 @@
+"""The scorers by name, and the one parser of what a command line, a file or a Python call names them by."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from evalstone.errors import ConfigError, unknown
+from evalstone.scorers.base import Scorer
+
+
+class Registry(Mapping[str, type[Scorer]]):
+    """Scorer classes by name. A class is imported when it is first read; `paths` are below `evalstone.scorers`."""
+
+    def __init__(self, paths: Mapping[str, str]) -> None:
+        self.paths = paths
+
+    def __getitem__(self, name: str) -> type[Scorer]:
+        module, _, attribute = self.paths[name].rpartition(".")
+        return getattr(importlib.import_module(f"evalstone.scorers.{module}"), attribute)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.paths
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+
+SCORERS = Registry(
+    {
+        "answer_correctness": "rag.graded.AnswerCorrectness",
+        "answer_faithfulness": "rag.graded.AnswerFaithfulness",
+        "answer_relevance_grade": "rag.graded.AnswerRelevanceGrade",
+        "answer_relevancy": "rag.answer_relevancy.AnswerRelevancy",
+        "answer_similarity": "rag.answer_similarity.AnswerSimilarity",
+        "bias": "safety.Bias",
+        "completeness": "text.completeness.Completeness",
+        "contains": "checks.Contains",
+        "content_similarity": "text.content_similarity.ContentSimilarity",
+        "context_position": "rag.context_position.ContextPosition",
+        "context_precision": "rag.context_precision.ContextPrecision",
+        "context_recall": "rag.context_recall.ContextRecall",
+        "context_relevance": "rag.context_relevance.ContextRelevance",
+        "context_statement_relevancy": "rag.context_statement_relevancy.ContextStatementRelevancy",
+        "context_usage": "rag.context_usage.ContextUsage",
+        "exact_match": "checks.ExactMatch",
+        "fact_check": "rag.graded.FactCheck",
+        "factual_correctness": "rag.factual_correctness.FactualCorrectness",
+        "faithfulness": "rag.faithfulness.Faithfulness",
+        "hallucination": "rag.hallucination.Hallucination",
+        "instruction_alignment": "text.instruction_alignment.InstructionAlignment",
+        "keyword_coverage": "text.keyword_coverage.KeywordCoverage",
+        "max_tool_calls": "checks.MaxToolCalls",
+        "multi_turn_judge": "agents.multi_turn_judge.MultiTurnJudge",
+        "no_tool_calls": "checks.NoToolCalls",
+        "no_tool_errors": "checks.NoToolErrors",
+        "noise_sensitivity": "rag.noise_sensitivity.NoiseSensitivity",
+        "not_contains": "checks.NotContains",
+        "prompt_alignment": "text.prompt_alignment.PromptAlignment",
+        "regex": "checks.Regex",
+        "relevancy_check": "rag.graded.RelevancyCheck",
+        "rouge_l": "text.rouge_l.RougeL",
+        "rubric": "custom.rubric.Rubric",
+        "similarity": "checks.Similarity",
+        "summarization": "text.summarization.Summarization",
+        "textual_difference": "text.textual_difference.TextualDifference",
+        "tone_consistency": "text.tone_consistency.ToneConsistency",
+        "tool_call_accuracy": "agents.tool_call_accuracy.ToolCallAccuracy",
+        "tool_call_appropriateness": "agents.tool_call_appropriateness.ToolCallAppropriateness",
+        "tool_called": "checks.ToolCalled",
+        "tool_not_called": "checks.ToolNotCalled",
+        "tool_order": "checks.ToolOrder",
+        "toxicity": "safety.Toxicity",
+        "trajectory_accuracy": "agents.trajectory_accuracy.TrajectoryAccuracy",
+        "trajectory_judge": "agents.trajectory_judge.TrajectoryJudge",
+        "trajectory_quality": "agents.trajectory_quality.TrajectoryQuality",
+    }
+)
+"""The scorers that can be named. To add one: its file, its line here, its test."""
+
+TEMPLATES = Registry({"llm_classifier": "custom.llm_classifier.LLMClassifier", "geval": "custom.geval.GEval"})
+"""Kinds of scorer that a table fills in: {"kind": "llm_classifier", "name": "polite", "question": "…"}."""
+
+
+def parse_scorers(specs: object) -> tuple[Scorer, ...]:
+    """Return scorers from one spec or an iterable of specs, as `parse_scorer` reads each."""
+    single = isinstance(specs, str | Mapping | Scorer | type) or not isinstance(specs, Iterable)
+    return tuple(parse_scorer(spec) for spec in ([specs] if single else cast("Iterable[object]", specs)))
+
+
+def parse_scorer(spec: object) -> Scorer:
+    """Return a scorer from its name, a name with parameters, a table, a Scorer, a Scorer class or an evaluator.
+
+    `faithfulness`, `context_relevance(scale=10)`, `contains(expected=Oslo)` (bare words are strings),
+    {"name": "faithfulness", "scale": 10}, {"kind": "llm_classifier", "name": "polite", "question": "…"}, or
+    `my_module:my_scorer` for one of your own. Hyphens in names count as underscores.
+
+    Raises:
+        ConfigError: For an unknown scorer or parameter (naming the nearest), and a parameter that the scorer refuses.
+    """
+    if isinstance(spec, Scorer):
+        return spec
+    if isinstance(spec, type) and issubclass(spec, Scorer):
+        return spec()
+    if callable(as_scorer := getattr(spec, "as_scorer", None)):
+        return parse_scorer(as_scorer())
+    if isinstance(spec, str):
+        if ":" in spec.partition("(")[0]:
+            return _imported(spec.strip())
+        name, parameters = _parsed(spec)
+        return _build(name, parameters, {**TEMPLATES.paths, **SCORERS.paths})
+    if not isinstance(spec, Mapping):
+        raise ConfigError(f"a scorer is a name, a table, a Scorer or an evaluator, not {type(spec).__name__}")
+    table = dict(cast("Mapping[str, Any]", spec))
+    if "kind" in table:
+        return _build(str(table.pop("kind")), table, TEMPLATES.paths, what="kind of scorer")
+    name = table.pop("name", None)
+    if not isinstance(name, str):
+        raise ConfigError(f'a scorer\'s table needs a name, such as name = "faithfulness"; it has {sorted(table)}')
+    return _build(name, table, {**TEMPLATES.paths, **SCORERS.paths})
+
+
+def _imported(path: str) -> Scorer:
+    module, _, attribute = path.partition(":")
+    try:
+        value = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"the scorer {path} cannot be imported: {error}") from None
+    scorer = value() if inspect.isclass(value) and issubclass(value, Scorer) else value
+    if not isinstance(scorer, Scorer):
+        raise ConfigError(f"{path} is not a scorer, but {type(scorer).__name__}")
+    return scorer
+
+
+def _build(name: str, parameters: Mapping[str, Any], known: Mapping[str, str], what: str = "scorer") -> Scorer:
+    name = name.strip().replace("-", "_")
+    if name not in known:
+        raise ConfigError(unknown(what, name, known))
+    kind = TEMPLATES[name] if name in TEMPLATES else SCORERS[name]
+    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
+    for parameter in parameters:
+        if parameter not in fields:
+            raise ConfigError(f"{name}: {unknown('parameter', parameter, fields)}")
+    required = [f.name for f in fields.values() if f.default is f.default_factory is dataclasses.MISSING]
+    if absent := [parameter for parameter in required if parameter not in parameters]:
+        raise ConfigError(f"{name} needs {' and '.join(absent)}: {name}({', '.join(f'{p}=…' for p in absent)})")
+    try:
+        return kind(**{key: _nested(name, fields[key], value) for key, value in parameters.items()})
+    except TypeError as error:
+        raise ConfigError(f"{name}: {error}") from None
+
+
+def _nested(scorer: str, field: dataclasses.Field[Any], value: Any) -> Any:
+    """A table for a parameter that is itself a dataclass, as that dataclass."""
+    kind = field.default_factory
+    if not isinstance(value, Mapping) or not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+        return cast(object, value)
+    table = cast("Mapping[str, Any]", value)
+    known = [inner.name for inner in dataclasses.fields(kind)]
+    for key in table:
+        if key not in known:
+            raise ConfigError(f"{scorer}: {field.name}: {unknown('parameter', str(key), known)}")
+    try:
+        return kind(**table)
+    except ConfigError as error:
+        raise ConfigError(f"{scorer}: {error}") from None
+
+
+def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
+    name, bracket, rest = spec.partition("(")
+    if not bracket:
+        return name, {}
+    message = f"{spec!r} cannot be read as a scorer; expected a form such as context_relevance(scale=10)"
+    try:
+        call = ast.parse(f"f({rest}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
+            raise ConfigError(message)
+        parameters = {k.arg: ast.literal_eval(_BareWords().visit(k.value)) for k in call.keywords if k.arg is not None}
+    except (SyntaxError, ValueError, TypeError):
+        raise ConfigError(message) from None
+    if len(parameters) < len(call.keywords):
+        raise ConfigError(f"{message}, with each parameter named once")
+    return name, parameters
+
+
+class _BareWords(ast.NodeTransformer):
+    """Reads a bare word as a string: `contains(expected=Oslo)`."""
+
+    def visit_Name(self, node: ast.Name) -> ast.Constant:
+        return ast.Constant(node.id)

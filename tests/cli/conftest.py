@@ -1,0 +1,59 @@
+"""The command line, called in the test's process."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from evalstone.cli import main
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended, and what it printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Evalstone: TypeAlias = Callable[..., Done]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bytecode_cache(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """Lets commands that run as processes share compiled modules, even where tests don't write any."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        patched.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
+        yield
+
+
+@pytest.fixture
+def evalstone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Evalstone:
+    """The command `evalstone`, called in the test's folder without API keys of the machine."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_"))]:
+        monkeypatch.delenv(name)
+
+    def call(*arguments: str, env: Mapping[str, str] | None = None, typed: str = "") -> Done:
+        capsys.readouterr()
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "argv", ["evalstone", *arguments])
+            patched.setattr(sys, "stdin", io.StringIO(typed))
+            for name, value in (env or {}).items():
+                patched.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        printed = capsys.readouterr()
+        return Done(int(ended.value.code or 0), printed.out, printed.err)
+
+    return call

@@ -1,0 +1,241 @@
+"""`evalstone judges`, `calibrate` and `audit`, and composite judges on the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from evalstone.cli.config_file import load_config
+from evalstone.cli.options import judge_spec
+from evalstone.datasets.demo import DEMO_DATA
+from evalstone.errors import ConfigError
+from evalstone.judges.lexical import LexicalJudge
+from evalstone.judges.providers.catalog import PROVIDERS
+from evalstone.results.calibration import calibration_for
+from tests.cli.conftest import Evalstone
+from tests.serving import serving
+
+ROW = {"id": "one", "input": "Where is Paris?", "output": "Paris is in France.", "context": ["Paris is in France."]}
+
+
+def test_all_judges_are_listed_with_their_keys_and_no_key_is_shown(tmp_path: Path, evalstone: Evalstone) -> None:
+    done = evalstone("judges", env={"OPENAI_API_KEY": "sk-hidden"})
+    assert done.returncode == 0, done.stderr
+    assert "sk-hidden" not in done.stdout
+    lines = done.stdout.splitlines()
+    for provider, how in PROVIDERS.items():
+        (line,) = [line for line in lines if line.startswith(f"{provider}/MODEL")]
+        assert how.key in line
+    (openai,) = [line for line in lines if line.startswith("openai/MODEL")]
+    assert openai.split()[1:3] == ["OPENAI_API_KEY", "set"]
+    assert any(line.startswith("cascade(lexical, openai/gpt-5.1, below=0.9)") for line in lines)
+    assert any(line.startswith("lexical") for line in lines)
+
+
+def test_a_judge_is_explained_with_its_members_and_whether_they_can_be_asked(
+    tmp_path: Path, evalstone: Evalstone
+) -> None:
+    spec = "panel(lexical, openai/gpt-4.1-mini, vllm/x(prices=[1, 2]), vote=mean)"
+    done = evalstone("judges", spec)
+    told = " ".join(done.stdout.split())
+    assert "a panel of 3 judges, by mean probability" in told
+    assert "openai/gpt-4.1-mini: $0.4 and $1.6 per million input and output tokens; not ready" in told
+    assert "set the environment variable OPENAI_API_KEY" in told
+    assert "vllm/x: $1 and $2 per million input and output tokens; ready" in told
+    assert "free; ready" in told
+
+
+def test_what_is_no_judge_is_refused(tmp_path: Path, evalstone: Evalstone) -> None:
+    done = evalstone("judges", "panell(lexical, openai/x)")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "did you mean panel" in done.stderr
+
+
+def test_a_run_with_a_cascade_names_it_and_says_what_it_saved(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
+    with serving() as server:
+        spec = f"cascade(lexical, vllm/x(base_url={server.url}), below=0.5)"
+        done = evalstone("run", "data.jsonl", "-s", "faithfulness", "-j", spec, "--out", "res")
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    identity = json.loads((tmp_path / "res" / "summary.json").read_text())["judge"]["identity"]
+    assert f"judged by {identity}" in told
+    assert f"{identity}: 1 of 2 questions escalated (50%), 1 calls of vllm/x({server.url}) saved" in told
+    again = evalstone("report", "res")
+    assert "1 of 2 questions escalated (50%)" in " ".join(again.stdout.split())
+
+
+def test_a_log_lies_beside_its_file_and_a_dry_run_writes_none(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "data.jsonl").write_text(json.dumps(ROW) + "\n")
+    table = 'judge = {panel = ["lexical", {model = "vllm/x", log = "x.jsonl"}], log = "p.jsonl", at_most = 1}'
+    (tmp_path / "sub" / "eval.toml").write_text(f'data = "data.jsonl"\nscorers = ["faithfulness"]\n{table}\n')
+    config = load_config(str(tmp_path / "sub" / "eval.toml"))
+    assert isinstance(config.judge, dict)
+    assert config.judge["log"] == str(tmp_path / "sub" / "p.jsonl")
+    assert config.judge["panel"][1]["log"] == str(tmp_path / "sub" / "x.jsonl")
+    done = evalstone("run", "sub/eval.toml", "--dry-run")
+    # The claims are asked of the first member alone; both limits and logs are left alone.
+    assert "1 call," in done.stdout
+    assert "Judge calls: 1 verify_claims" in done.stdout
+    assert sorted(path.name for path in (tmp_path / "sub").iterdir()) == ["data.jsonl", "eval.toml"]
+
+
+def test_one_scores_steps_show_the_members(tmp_path: Path, evalstone: Evalstone) -> None:
+    with serving() as server:
+        spec = f"cascade(lexical, vllm/x(base_url={server.url}), below=0.5)"
+        given = ("--output", "Paris is in France.", "--context", "Paris is in France.")
+        done = evalstone("score", "-s", "faithfulness", "-j", spec, *given)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("    ")]
+    assert any("list_claims, answered by vllm/x" in line for line in lines)
+    assert any("verify_claims, answered by lexical" in line for line in lines)
+
+
+def test_a_base_url_goes_into_one_model() -> None:
+    assert judge_spec("vllm/x(seed=1)", "http://h/v1") == {"model": "vllm/x", "seed": 1, "base_url": "http://h/v1"}
+    with pytest.raises(ConfigError, match="--base-url applies to a single model"):
+        judge_spec("panel(vllm/a, vllm/b)", "http://h/v1")
+
+
+def test_a_judge_of_judges_is_calibrated_beside_each_of_its_judges_alone(tmp_path: Path, evalstone: Evalstone) -> None:
+    rows = [{"output": "x y", "context": [text], "label": label} for text, label in (("x y", "yes"), ("z", "no"))]
+    (tmp_path / "labels.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with serving() as server:
+        spec = f"cascade(lexical, vllm/x(base_url={server.url}))"
+        asking = ("calibrate", "--labels", "labels.jsonl", "-s", "fact_check", "-j", spec)
+        done = evalstone(*asking, "--per-judge")
+        both = evalstone(*asking, "--per-judge", "--budget", "1")
+        explained = evalstone("judges", spec)
+    assert done.returncode == 0, done.stderr
+    for told in (done.stdout.partition("each judge")[2], explained.stdout.partition("calibrated here")[2]):
+        lines = [line.split()[0] for line in told.splitlines() if "fact_check" in line]
+        assert [name.partition("(")[0] for name in lines] == ["cascade", LexicalJudge().identity, "vllm/x"]
+    assert "Not calibrated yet" not in explained.stdout
+    assert both.returncode == 2
+    assert "--per-judge can't be combined" in both.stderr
+
+
+def printed(evalstone: Evalstone, *arguments: str) -> str:
+    """What a successful command prints."""
+    done = evalstone(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refusal(evalstone: Evalstone, *arguments: str) -> str:
+    """The error that a command ends with."""
+    done = evalstone(*arguments)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    return done.stderr
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    """The bundled answers' labels by two annotators, the second of whom has labelled every other answer."""
+    rows = [json.loads(line) for line in DEMO_DATA.read_text(encoding="utf-8").splitlines()]
+    file = tmp_path / "labels.csv"
+    with file.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(["id", "annotator_1", "annotator_2"])
+        for number, row in enumerate(rows):
+            label = row["metadata"]["label"]
+            writer.writerow([row["id"], label, label if number % 2 else ""])
+    return file
+
+
+def test_labels_in_a_file_of_their_own_calibrate_the_lexical_judge(
+    tmp_path: Path, labels: Path, evalstone: Evalstone
+) -> None:
+    files = ("--out", "copy.json", "--svg", "diagram.svg")
+    done = evalstone("calibrate", "--labels", labels.name, "--data", str(DEMO_DATA), *files)
+    assert done.returncode == 0, done.stderr
+    for told in ("60 labelled samples", "people: yes", "specificity", "AUROC", "Reliability", "2 annotators", "Saved:"):
+        assert told in done.stdout
+    copy = json.loads((tmp_path / "copy.json").read_text())
+    assert len(copy["pairs"]) == 60
+    assert ElementTree.parse(tmp_path / "diagram.svg").getroot().tag.endswith("svg")
+    found = calibration_for(copy["judge"], copy["scorer"], tmp_path / ".evalstone" / "ledger.db")
+    assert found is not None
+    assert found.columns == ("annotator_1", "annotator_2")
+
+
+def test_a_calibration_can_be_printed_as_one_line_of_json(tmp_path: Path, evalstone: Evalstone) -> None:
+    data = json.loads(
+        printed(
+            evalstone, "calibrate", "--labels", str(DEMO_DATA), "--json", "--calibrator", "platt", "--objective", "f1"
+        )
+    )
+    assert (data["recalibration"]["kind"], data["threshold"]["objective"]) == ("platt", "f1")
+    assert data["measures"]["raw"]["bins"]
+
+
+def test_scores_that_an_edit_loses_are_told_where_nothing_else_is_found(tmp_path: Path, evalstone: Evalstone) -> None:
+    row = {"id": "a", "output": "Paris is in France.", "context": ["Paris is in France."], "other": "Hello!"}
+    (tmp_path / "data.jsonl").write_text(json.dumps(row))
+    shown = printed(evalstone, "audit", "data.jsonl", "--paraphrase", "other", "--perturbation", "bold")
+    assert "1 score was lost by an edit" in shown
+    assert "No edit swayed it" in shown
+
+
+def test_an_audit_prints_a_line_an_edit(tmp_path: Path, evalstone: Evalstone) -> None:
+    shown = printed(evalstone, "audit", "--perturbation", "verbosity", "--perturbation", "position", "--samples", "12")
+    for told in (
+        "12 of 60 samples",
+        "repeat",
+        "passages_reversed",
+        "verbosity",
+        "adjusted by Holm",
+        "unedited: mean",
+    ):
+        assert told in shown
+    assert "injection" not in shown
+
+
+def test_an_audit_can_be_printed_as_one_line_of_json(tmp_path: Path, evalstone: Evalstone) -> None:
+    data = json.loads(
+        printed(evalstone, "audit", str(DEMO_DATA), "-s", "hallucination", "--perturbation", "with_headings", "--json")
+    )
+    assert [effect["perturbation"] for effect in data["effects"]] == ["repeat", "with_headings"]
+    assert data["scorers"][0]["name"] == "hallucination"
+
+
+def test_the_cost_of_an_audit_is_known_before_and_its_edits_are_listed(evalstone: Evalstone) -> None:
+    dry = printed(
+        evalstone, "audit", "--dry-run", "--judge", "openai/gpt-5.1", "--perturbation", "verbosity", "--samples", "3"
+    )
+    assert "6 versions of 3 samples · judge openai/gpt-5.1" in dry
+    assert "$" in dry
+    assert "injection_ready_reply" in printed(evalstone, "audit", "--list")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["calibrate", "--labels", "none.csv"], "none.csv does not exist"),
+        (["calibrate", "--labels", "{demo}", "--label", "gold"], "no row has the column 'gold'; columns: "),
+        (["calibrate", "--labels", "{demo}", "--label-range", "1-5"], "--label-range takes LOW:HIGH"),
+        (["calibrate", "--labels", "{demo}", "--objective", "acuracy"], "did you mean accuracy"),
+        (
+            ["calibrate", "--labels", "{demo}", "--calibrator", "isotone"],
+            "'auto', 'platt' or 'isotonic', not 'isotone'",
+        ),
+        (["calibrate", "--labels", "{demo}", "-s", "fathfulness"], "did you mean faithfulness"),
+        (["calibrate", "--labels", "{demo}", "--map", "x"], "FIELD=COLUMN"),
+        (["audit", "--perturbation", "injecton"], "did you mean injection"),
+        (["audit", "--judge", "lexcal"], "did you mean lexical"),
+        (["audit", "--threshold", "3"], "must be at most 1, not 3"),
+    ],
+)
+def test_a_wrong_call_says_what_to_mend(tmp_path: Path, arguments: list[Any], told: str, evalstone: Evalstone) -> None:
+    assert told in refusal(evalstone, *(argument.replace("{demo}", str(DEMO_DATA)) for argument in arguments))
+
+
+def test_a_wrong_call_ends_with_exit_code_2(tmp_path: Path, evalstone: Evalstone) -> None:
+    done = evalstone("calibrate", "--labels", "none.csv")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "none.csv" in done.stderr

@@ -1,0 +1,61 @@
+"""The command as a process of its own: standard output that can't be written, exit codes, and what startup imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROW = {"id": "one", "output": "Paris is in France.", "context": ["Paris is in France."]}
+RUN = ["run", "data.jsonl", "-s", "faithfulness", "--out", "res"]
+UNUSED = {"numpy", "scipy", "sqlalchemy", "aiohttp", "rich", "jinja2", "evalstone.api", "evalstone.judges"}
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="redirections are those of POSIX")
+
+
+def shell(folder: Path, arguments: list[str], redirection: str = "") -> subprocess.CompletedProcess[str]:
+    (folder / "data.jsonl").write_text(json.dumps(ROW) + "\n")
+    command = f'"{sys.executable}" -m evalstone {" ".join(arguments)} {redirection}'
+    return subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    ("redirection", "reason"),
+    [
+        (">/dev/full", "No space left on device"),
+        (">&-", "Bad file descriptor"),
+        ("| true; exit ${PIPESTATUS[0]}", "Broken pipe"),
+    ],
+)
+def test_output_that_cannot_be_written_loses_no_results(tmp_path: Path, redirection: str, reason: str) -> None:
+    done = shell(tmp_path, RUN, redirection)
+    assert done.returncode == 3
+    assert done.stderr == f"evalstone: cannot write to standard output: {reason}\n"
+    assert len((tmp_path / "res" / "records.jsonl").read_text().splitlines()) == 1
+    assert (tmp_path / "res" / "summary.json").exists()
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--version"], 0), (["run"], 2), (["run", "nowhere.jsonl"], 2)])
+def test_the_exit_code_is_the_process_own(tmp_path: Path, arguments: list[str], code: int) -> None:
+    done = shell(tmp_path, arguments)
+    assert done.returncode == code
+    assert len(done.stdout.splitlines() + done.stderr.splitlines()) == 1
+
+
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    code = "import sys; sys.argv = ['evalstone', 'run', '--help']; from evalstone.cli import main; main()"
+    done = subprocess.run([sys.executable, "-X", "importtime", "-c", code], capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "typer" in imported
+    assert imported & UNUSED == set()
+
+
+def test_the_shell_completes_commands() -> None:
+    command = Path(sys.executable).with_name("evalstone")
+    asked = {"_EVALSTONE_COMPLETE": "complete_bash", "COMP_WORDS": "evalstone com", "COMP_CWORD": "1"}
+    done = subprocess.run([command], env={**os.environ, **asked}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["compare"]

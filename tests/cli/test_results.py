@@ -1,0 +1,266 @@
+"""The commands that look at runs, run as a user runs them, in this process."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from evalstone import Calibration, write_run
+from evalstone.results.calibration import LabeledScore, save_calibration
+from tests.cli.conftest import Evalstone
+from tests.runs import Given, Harm, run_of
+
+ANSWERS = ["1.0", "0.8", "0.4", "skip"] * 10
+
+
+@pytest.fixture(scope="session")
+def saved_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three runs over the same samples: a, b, and one with a single scorer."""
+    folder = tmp_path_factory.mktemp("runs")
+    data = [{"kind": "x" if number % 4 < 2 else "y"} for number in range(40)]
+    write_run(run_of(ANSWERS, [Given(), Harm()], metadata=data), folder / "a")
+    write_run(run_of([*ANSWERS[1:], "1.0"], [Given(), Harm()], metadata=data), folder / "b")
+    write_run(run_of(ANSWERS, metadata=data), folder / "one")
+    return folder
+
+
+@pytest.fixture
+def folder(saved_runs: Path, tmp_path: Path, evalstone: Evalstone) -> Path:
+    """The saved runs, in the test's folder."""
+    return shutil.copytree(saved_runs, tmp_path, dirs_exist_ok=True)
+
+
+Told = Callable[..., str]
+
+
+@pytest.fixture
+def told(evalstone: Evalstone) -> Told:
+    """The error that a command ends with."""
+
+    def call(*arguments: str) -> str:
+        done = evalstone(*arguments)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done
+        return done.stderr
+
+    return call
+
+
+def test_report_shows_the_run_with_what_is_missing(folder: Path, evalstone: Evalstone) -> None:
+    shown = evalstone("report", "a")
+    assert shown.returncode == 0
+    assert "all scorers: 10 of 40 have no score; with them the mean would lie between 0.550 and 0.800" in shown.stdout
+    assert "question  How much?" in shown.stdout
+
+
+def test_report_writes_each_format(folder: Path, evalstone: Evalstone, told: Told) -> None:
+    assert evalstone("report", "a", "--html", "r.html", "--csv", "r.csv", "--junit", "r.xml").returncode == 0
+    assert (folder / "r.html").read_text().startswith("<!doctype html>")
+    assert len(list(csv.reader(io.StringIO((folder / "r.csv").read_text())))) == 81
+    assert ElementTree.parse(folder / "r.xml").getroot().tag == "testsuites"
+    assert evalstone("report", "a", "--markdown", "-").stdout.startswith("### `in memory`")
+    assert (
+        json.loads(evalstone("report", "a", "--json", "--slice-by", "kind").stdout)["slices"][0]["means"][0]["field"]
+        == "kind"
+    )
+    assert "only one of" in told("report", "a", "--json", "--csv", "-")
+
+
+def test_report_corrects_a_mean_by_labels(folder: Path, evalstone: Evalstone, told: Told) -> None:
+    rows = "".join(f"s{number},{0.9 if number % 4 == 1 else 0.5}\n" for number in range(1, 40) if number % 4)
+    (folder / "l.csv").write_text("id,label\n" + rows)
+    shown = evalstone("report", "a", "--labels", "given=l.csv").stdout
+    assert "Corrected by human labels: given" in shown
+    assert "30 labels and 30 scores" in shown
+    assert "one of given, harm" in told("report", "a", "--labels", "l.csv")
+    assert "Corrected by human labels: given" in evalstone("report", "one", "--labels", "l.csv").stdout
+
+
+def test_report_corrects_shares_by_what_calibrate_kept(folder: Path, evalstone: Evalstone, told: Told) -> None:
+    assert "none is not calibrated for any scorer" in told("report", "a", "--calibrated")
+    pairs = tuple(LabeledScore(f"c{n}", n % 2, (float(n % 2 if n % 5 else 1),)) for n in range(80))
+    kept = Calibration(
+        judge="none",
+        scorer=Given().signature,
+        name="given",
+        scale=1.0,
+        lower_is_better=False,
+        default_threshold=0.5,
+        label_threshold=0.5,
+        dataset="labelled",
+        version="0",
+        pairs=pairs,
+    )
+    save_calibration(kept, ".evalstone/ledger.db")
+    shown = evalstone("report", "a", "--calibrated").stdout
+    assert "Share at 0.5 or more, corrected by the calibration: given" in shown
+    assert "right on yes  0.833" in shown  # of 48 that people call yes the judge finds 40
+
+
+def test_report_takes_the_texts_from_data_where_the_folder_has_none(
+    folder: Path, evalstone: Evalstone, told: Told
+) -> None:
+    samples = (folder / "a" / "samples.jsonl").rename(folder / "data.jsonl")
+    assert "are not available" in told("report", "a", "--slice-by", "kind")
+    assert "Slices: given" in evalstone("report", "a", "--slice-by", "kind", "--data", str(samples)).stdout
+
+
+def test_compare_shows_differences_slices_and_what_changed(folder: Path, evalstone: Evalstone, told: Told) -> None:
+    shown = evalstone("compare", "a", "b", "--slice-by", "kind")
+    assert shown.returncode == 0
+    assert "B against A" in shown.stdout
+    assert "kind=x" in shown.stdout
+    assert "Most changed: given, A to B" in shown.stdout
+    assert evalstone("compare", "a", "b", "--markdown", "-").stdout.startswith("### Comparison")
+    assert json.loads(evalstone("compare", "a", "b", "--json").stdout)["runs"].keys() == {"A", "B"}
+    assert evalstone("compare", "a", "b", "--html", "c.html").returncode == 0
+    page = (folder / "c.html").read_text()
+    assert page.count('<svg class="difference"') == 2
+    assert "script-src 'none'" in page
+    assert len(evalstone("compare", "a", "b", "--csv", "-").stdout.splitlines()) == 3
+    assert "two or more runs" in told("compare", "a")
+
+
+def test_compare_says_whether_the_judge_of_anchors_drifted(folder: Path, evalstone: Evalstone, told: Told) -> None:
+    assert evalstone("drift", "a", "a").returncode == 0
+    assert "anchors must be the same samples" in told("drift", "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "shown"),
+    [
+        (["--min", "given=0.5"], 0, "pass"),
+        (["--min", "given=0.95"], 1, "fail"),
+        (["--min", "given=0.73"], 4, "more samples would decide it"),
+        (["--min", "given=0.73", "--inconclusive", "pass"], 0, "inconclusive"),
+        (["--min", "given=0.73", "--inconclusive", "fail"], 1, "inconclusive"),
+        (["--max", "harm=0.95", "--max-regression", "given=0.3", "--baseline", "b"], 0, "pass"),
+        (["--pass-rate", "given@0.7=0.4"], 0, "given >= 0.7"),
+    ],
+)
+def test_the_returncode_of_a_gate_is_its_verdict(
+    folder: Path, options: list[str], code: int, shown: str, evalstone: Evalstone
+) -> None:
+    done = evalstone("gate", "a", *options)
+    assert done.returncode == code, done.stdout
+    assert shown in done.stdout
+
+
+def test_a_gate_that_passes_over_failed_outcomes_ends_with_3(folder: Path, evalstone: Evalstone) -> None:
+    write_run(run_of([*ANSWERS, "fail"]), "broken")
+    assert evalstone("gate", "broken", "--min", "given=0.4").returncode == 3
+    assert evalstone("gate", "broken", "--min", "given=0.73", "--inconclusive", "pass").returncode == 3
+
+
+def test_two_criteria_of_one_scorer_have_names_of_their_own_for_a_build_server(
+    folder: Path, evalstone: Evalstone
+) -> None:
+    done = evalstone(
+        "gate", "a", "--min", "given=0.5", "--max-regression", "given=0.3", "--baseline", "b", "--junit", "-"
+    )
+    cases = ElementTree.fromstring(done.stdout).iter("testcase")
+    assert [case.get("name") for case in cases] == ["given at least 0.5", "given no worse than -0.300"]
+
+
+def test_a_small_error_is_told_as_it_is(folder: Path, evalstone: Evalstone) -> None:
+    assert "at most 0.1 %" in evalstone("gate", "a", "--min", "given=0.5", "--alpha", "0.001").stdout
+
+
+def test_a_run_that_ended_early_says_so_in_every_report(folder: Path, evalstone: Evalstone) -> None:
+    records = folder / "one" / "records.jsonl"
+    records.write_text("".join(records.read_text().splitlines(keepends=True)[:20]))
+    for form in ([], ["--markdown", "-"], ["--html", "-"]):
+        assert "ended before its end: unfinished" in evalstone("report", "one", *form).stdout.replace("\\", "")
+
+
+def test_a_comparison_tells_the_other_tests_and_what_changed_most_in_each_form(
+    folder: Path, evalstone: Evalstone
+) -> None:
+    markdown = evalstone("compare", "a", "b", "--markdown", "-", "--top", "1").stdout
+    assert "given, A and B\\: Wilcoxon signed ranks" in markdown
+    assert markdown.count("  - `s") == 2
+    passes = run_of(["1", "0", "0", "0", "1"])
+    write_run(passes, "p")
+    write_run(run_of(["1", "1", "1", "1", "0"]), "q")
+    # of 4 changes 3 are gains: p = 2 (1 + 4) / 2^4
+    assert "McNemar p 0.625 (3 gained, 1 lost)" in evalstone("compare", "p", "q").stdout
+    row = next(csv.DictReader(io.StringIO(evalstone("compare", "p", "q", "--csv", "-").stdout)))
+    assert float(row["mcnemar p"]) == pytest.approx(0.625)
+    assert evalstone("compare", "a", "b", "--html", "-", "--top", "1").stdout.count("<details class='change'>") == 2
+
+
+def test_a_pilot_that_does_not_vary_plans_nothing(folder: Path, evalstone: Evalstone) -> None:
+    write_run(run_of(["0.5"] * 10), "flat")
+    assert [
+        line.split()[1:4] for line in evalstone("power", "flat").stdout.splitlines() if line.startswith("given ")
+    ] == [["-", "-", "10"]]
+
+
+def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path, evalstone: Evalstone) -> None:
+    done = evalstone("gate", "a", "--min", "given=0.73", "--junit", "g.xml", "--markdown", "g.md", "--json")
+    assert json.loads(done.stdout)["verdict"] == "inconclusive"
+    assert ElementTree.parse(folder / "g.xml").getroot()[0].get("skipped") == "1"
+    assert (folder / "g.md").read_text().startswith("### evalstone gate: ? inconclusive")
+    evalstone("gate", "a", "--min", "given=0.73", "--junit", "g.xml", "--inconclusive", "fail")
+    assert ElementTree.parse(folder / "g.xml").getroot()[0].get("failures") == "1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (["gate", "a"], "needs a criterion"),
+        (["gate", "a", "--min", "given"], "SCORER=NUMBER"),
+        (["gate", "a", "--min", "given=high"], "takes a number, not 'high'"),
+        (["gate", "a", "--min", "given=nan"], "finite"),
+        (["gate", "a", "--pass-rate", "given=0.5"], "SCORER@SCORE=SHARE"),
+        (["gate", "a", "--min", "given=0.5", "--inconclusive", "maybe"], "exit4, pass or fail"),
+        (["gate", "a", "--min", "given=0.5", "--min", "given=0.9"], "--min names given twice: 0.5 and 0.9"),
+        (["gate", "a", "--pass-rate", "given@0.5=0.5", "--pass-rate", "given@0.9=0.1"], "names given twice"),
+        (["power", "a", "--difference", "0"], "above 0"),
+        (["annotate", "a", "--labels", "l.txt"], ".csv or .jsonl"),
+        (["compare", "a", "nowhere"], "nowhere"),
+    ],
+)
+def test_a_wrong_call_says_what_to_mend(folder: Path, arguments: list[str], wanted: str, told: Told) -> None:
+    assert wanted in told(*arguments)
+
+
+def test_plan_says_how_many_samples_are_needed(folder: Path, evalstone: Evalstone) -> None:
+    assert "samples needed" in evalstone("power", "a").stdout
+    plan = json.loads(evalstone("power", "a", "--baseline", "b", "--json").stdout)
+    assert (plan["baseline"] is not None, plan["scorers"][0]["title"]) == (True, "given")
+
+
+def test_labels_are_asked_for_kept_at_once_and_gone_on_with(folder: Path, evalstone: Evalstone) -> None:
+    first = evalstone("annotate", "one", "--labels", "l.csv", "--count", "5", typed="y\nwhat\n2\n0.5\ns\nn\nq\n")
+    assert first.returncode == 0
+    assert "not what" in first.stdout
+    assert "not 2" in first.stdout
+    assert "3 labels added, 3 in l.csv" in first.stdout
+    rows = (folder / "l.csv").read_text().splitlines()
+    assert [row.split(",")[1] for row in rows] == ["label", "yes", "0.5", "no"]
+    again = evalstone("annotate", "one", "--labels", "l.csv", "--count", "100", typed="y\n" * 100)
+    assert "27 labels added, 30 in" in again.stdout
+    assert "Every sample that has a score is labeled" in evalstone("annotate", "one", "--labels", "l.csv").stdout
+
+
+def test_a_run_without_a_score_has_nothing_to_label(folder: Path, told: Told) -> None:
+    write_run(run_of(["skip", "fail"]), "none")
+    assert "has a score of given" in told("annotate", "none", "--labels", "l.csv")
+
+
+def test_the_judges_score_is_not_shown_to_the_one_who_labels(folder: Path, evalstone: Evalstone) -> None:
+    assert "says" not in evalstone("annotate", "one", "--labels", "l.csv", typed="q\n").stdout
+
+
+def test_hostile_text_is_visible_and_harmless_to_the_one_who_labels(folder: Path, evalstone: Evalstone) -> None:
+    write_run(run_of(["0.5"], question="\x1b[2Jgone\u202e [bold]x"), "h")
+    shown = evalstone("annotate", "h", "--labels", "l.csv", typed="q\n").stdout
+    assert "\\u001b[2Jgone\\u202e [bold]x" in shown
+    assert "\x1b" not in shown

@@ -1,0 +1,479 @@
+"""The command line as a user meets it: what it prints, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone.cli.config_file import load_config
+from evalstone.cli.run import ProgressLines
+from evalstone.results.files import read_run
+from evalstone.types import Failed, Record, Score
+from tests.cli.conftest import Evalstone
+from tests.serving import Response, Server, completion, obliging, serving
+
+COLUMNS = [
+    "format",
+    "sample",
+    "scorer",
+    "outcome",
+    "value",
+    "scale",
+    "reason",
+    "evidence",
+    "steps",
+    "seconds",
+    "cost",
+    "error",
+]
+ROWS = [
+    {"id": "one", "question": "Where is Paris?", "answer": "Paris is in France.", "contexts": ["Paris is in France."]},
+    {"id": "two", "question": "Where is Rome?", "answer": "Rome is on Mars.", "contexts": ["Rome is a city in Italy."]},
+]
+
+
+def at(server: Server) -> dict[str, str]:
+    return {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-test"}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    file = tmp_path / "data.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return file
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+
+
+def test_a_run_shows_a_table_and_writes_records_and_summary(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
+    done = evalstone("run", str(data), "--scorer", "faithfulness", "-s", "context_relevance", "--out", "res")
+    assert done.returncode == 0, done.stderr
+    for told in (
+        "faithfulness",
+        "scored",
+        "skipped",
+        "failed",
+        "lexical@3",
+        "Rome is on Mars",
+        "Next:",
+    ):
+        assert told in done.stdout
+    rows = records(tmp_path / "res")
+    assert [(row["sample"], row["outcome"]) for row in rows] == [("one", "score")] * 2 + [("two", "score")] * 2
+    assert list(rows[0]) == COLUMNS
+    assert Record.from_dict(rows[0]).value == 1.0
+    summary = json.loads((tmp_path / "res" / "summary.json").read_text())
+    assert [line["scored"] for line in summary["scorers"]] == [2, 2]
+    assert summary["judge"]["identity"] == "lexical@3"
+
+
+def test_a_run_can_be_shown_again_from_its_folder_and_from_the_ledger(
+    tmp_path: Path, data: Path, evalstone: Evalstone
+) -> None:
+    done = evalstone("run", str(data), "-s", "faithfulness", "--out", "res")
+    table = [line for line in done.stdout.splitlines() if line.startswith("faithfulness")]
+    for name in ("res", "last"):
+        again = evalstone("report", name)
+        assert again.returncode == 0, again.stderr
+        assert table[0] in again.stdout.splitlines()
+
+
+def test_a_model_judge_gives_the_right_scores_and_survives_trouble(
+    tmp_path: Path, data: Path, evalstone: Evalstone
+) -> None:
+    def troubled(request: dict[str, Any], number: int) -> Any:
+        if number % 5 == 1:
+            return Response(429, {"error": {"message": "slow down"}}, {"Retry-After": "0.01"})
+        return completion('{"cut') if number % 5 == 3 else obliging(request, number)
+
+    with serving(troubled) as server:
+        scorers = ("-s", "faithfulness", "-s", "hallucination", "-s", "context_precision", "-s", "answer_relevancy")
+        done = evalstone("run", str(data), *scorers, "--judge", "openai/gpt-5.1", "--out", "res", env=at(server))
+    assert done.returncode == 0, done.stderr + done.stdout
+    values = {(row["sample"], row["scorer"].partition("(")[0]): row["value"] for row in records(tmp_path / "res")}
+    assert values == {
+        (sample, scorer): value
+        for sample in ("one", "two")
+        for scorer, value in (
+            ("faithfulness", 1.0), ("hallucination", 0.0), ("context_precision", 1.0), ("answer_relevancy", 1.0),
+        )
+    }  # fmt: skip
+
+
+def test_failed_outcomes_end_with_exit_code_3_and_keep_the_raw_reply(
+    tmp_path: Path, data: Path, evalstone: Evalstone
+) -> None:
+    with serving(lambda _request, _number: completion("I cannot say")) as server:
+        done = evalstone("run", str(data), "-s", "faithfulness", "-j", "openai/x", "--out", "res", env=at(server))
+    assert done.returncode == 3
+    row = records(tmp_path / "res")[0]
+    assert (row["outcome"], row["error"]["reply"]) == ("failed", "I cannot say")
+    assert "2 failed" in done.stdout
+
+
+def test_a_minimum_that_is_not_met_ends_with_exit_code_1(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
+    assert evalstone("run", str(data), "-s", "faithfulness", "--fail-under", "faithfulness=0.9").returncode == 1
+    assert evalstone("run", str(data), "-s", "faithfulness", "--fail-under", "faithfulness=0.4").returncode == 0
+    assert evalstone("run", str(data), "-s", "hallucination", "--fail-over", "hallucination=0.6").returncode == 0
+
+
+def test_a_dry_run_asks_nothing_and_tells_calls_tokens_and_cost(
+    tmp_path: Path, data: Path, evalstone: Evalstone
+) -> None:
+    with serving() as server:
+        done = evalstone("run", str(data), "-s", "faithfulness", "-j", "openai/gpt-5.1", "--dry-run", env=at(server))
+        assert server.requests == []
+        assert done.returncode == 0, done.stderr
+        assert "4 calls" in done.stdout
+        assert "$" in done.stdout
+        evalstone("run", str(data), "-s", "faithfulness", "-j", "openai/gpt-5.1", env=at(server))
+        again = evalstone("run", str(data), "-s", "faithfulness", "-j", "openai/gpt-5.1", "--dry-run", env=at(server))
+        assert "0 calls" in again.stdout
+
+
+def test_a_toml_file_holds_what_does_not_fit_a_line(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "eval.toml").write_text(
+        """
+        data = "data.jsonl"
+        scorers = ["faithfulness", { name = "context_relevance", scale = 10, penalties = { unused = 0.2 } }]
+        out = "res"
+        ledger = "runs.db"
+
+        [judge]
+        model = "lexical"
+
+        [fail_under]
+        faithfulness = 0.1
+        """
+    )
+    done = evalstone("run", str(tmp_path / "eval.toml"))
+    assert done.returncode == 0, done.stderr
+    assert {row["scale"] for row in records(tmp_path / "res")} == {1, 10}
+    assert (tmp_path / "runs.db").exists()
+
+
+def test_columns_of_other_names_are_mapped(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "d.csv").write_text('q,said,docs\nWhere?,"Rome is in Italy.","Rome is in Italy."\n')
+    done = evalstone(
+        "run", "d.csv", "-s", "faithfulness", "--map", "output=said", "--map", "context=docs", "--out", "res"
+    )
+    assert done.returncode == 0, done.stderr
+    assert records(tmp_path / "res")[0]["value"] == 1.0
+
+
+def test_one_sample_is_scored_and_can_be_printed_as_json(tmp_path: Path, evalstone: Evalstone) -> None:
+    sample = ("--output", "Paris is in France.", "--context", "Paris is in France.", "--context", "Rome is in Italy.")
+    done = evalstone("score", "--scorer", "faithfulness", *sample)
+    assert done.returncode == 0
+    assert "faithfulness 1 of 1" in done.stdout
+    as_json = evalstone("score", "--scorer", "faithfulness", *sample, "--json")
+    assert json.loads(as_json.stdout)["value"] == 1.0
+    skipped = evalstone("score", "--scorer", "faithfulness", "--output", "x")
+    assert "skipped" in skipped.stdout
+    assert "faithfulness needs context" in skipped.stdout
+
+
+def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) -> None:
+    listed = evalstone("scorers")
+    assert "context_precision" in listed.stdout
+    assert "judge calls" in listed.stdout
+    explained = evalstone("scorers", "faithfulness").stdout
+    for told in (
+        "supported claims / claims",
+        "Required fields",
+        "output, context",
+        "Interpretation",
+        "If the score is low",
+    ):
+        assert told in explained
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["run", "data.jsonl", "-s", "fathfulness"], "did you mean faithfulness"),
+        (["run", "data.jsonl", "-s", "faithfulness", "-j", "lexcal"], "did you mean lexical?"),
+        (["run", "data.jsonl", "-s", "faithfulness", "-j", "opnai/gpt"], "did you mean openai"),
+        (["run", "data.jsonl", "-s", "faithfulness", "-j", "openai/gpt-5.1"], "OPENAI_API_KEY"),
+        (["run", "daat.jsonl", "-s", "faithfulness"], "data.jsonl"),
+        (["run", "data.jsonl", "-s", "faithfulness", "--map", "outptu=answer"], "output"),
+        (["run", "data.jsonl", "-s", "faithfulness", "--map", "output"], "FIELD=COLUMN"),
+        (["run", "data.jsonl", "-s", "faithfulness", "--fail-under", "faithfulness=high"], "takes a number"),
+        (["run", "data.jsonl", "-s", "faithfulness", "--fail-under", "fluency=1"], "fluency"),
+        (["run", "data.jsonl", "-s", "context_recall"], "reference is absent"),
+        (["run", "empty.jsonl", "-s", "faithfulness"], "no samples"),
+        (["run", "broken.jsonl", "-s", "faithfulness"], "line 2"),
+        (["run", "data.jsonl", "-s", "faithfulness", "--out", "data.jsonl/x"], "cannot be written"),
+        (["run", "data.jsonl", "-s", "faithfulness", "--ledger", "mysql://x/y"], "sqlite:///"),
+        (["run", "wrong.toml"], "did you mean scorers"),
+        (["run", "broken.toml"], "line 1"),
+        (["report", "nowhere"], "nowhere"),
+        (["scorers", "hallucinations"], "did you mean hallucination"),
+        (["run", "data.jsonl", "--scorrer", "x"], "--scorer"),
+        (["run", "data.jsonl", "-s", "faithfulness", "--gate"], "--gate requires --fail-under"),
+        (
+            ["run", "data.jsonl", "--fail-under", "rouge_l=0.5", "--fail-under", "rouge_l=0.9"],
+            "rouge_l twice: 0.5 and 0.9",
+        ),
+        (["run", "missing.toml"], "cannot read missing.toml"),
+        (["run", "data.jsonl", "--concurrency", "0"], "--concurrency"),
+        (["run", "data.jsonl", "--wait"], "--wait requires --batch"),
+        (["scorers", "--from", "raga"], "did you mean ragas"),
+        (["runs", "nowhere"], "there is no folder nowhere"),
+    ],
+)
+def test_a_wrong_call_ends_with_exit_code_2_and_says_what_to_mend(
+    tmp_path: Path, data: Path, arguments: list[str], told: str, evalstone: Evalstone
+) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "broken.jsonl").write_text(json.dumps(ROWS[0]) + '\n{"answer": \n')
+    (tmp_path / "wrong.toml").write_text('data = "data.jsonl"\nscorrers = []\n')
+    (tmp_path / "broken.toml").write_text("data = \n")
+    done = evalstone(*arguments)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert told in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_demo_needs_no_key_and_shows_real_answers(tmp_path: Path, evalstone: Evalstone) -> None:
+    done = evalstone("demo")
+    assert done.returncode == 0, done.stderr
+    assert "60 samples" in done.stdout
+    assert "Worst samples" in done.stdout
+    assert "evalstone report results/demo --html report.html" in done.stdout
+    assert len(records(tmp_path / "results" / "demo")) == 60 * 5
+
+
+def test_version_and_help(evalstone: Evalstone) -> None:
+    assert evalstone("--version").stdout.strip() == "0.1.0"
+    assert "demo" in evalstone("--help").stdout
+    options = evalstone("run", "--help").stdout
+    assert options.index("Thresholds:") < options.index("--fail-under") < options.index("Output:")
+    bare = evalstone()
+    assert (bare.returncode, bare.stdout) == (2, "")
+    assert "Commands:" in bare.stderr
+
+
+def test_a_threshold_in_the_wrong_direction_is_refused(data: Path, evalstone: Evalstone) -> None:
+    under = evalstone("run", str(data), "-s", "hallucination", "--fail-under", "hallucination=0.5")
+    assert (under.returncode, under.stdout) == (2, "")
+    assert "lower is better for hallucination; use --fail-over hallucination=0.5" in under.stderr
+    over = evalstone("run", str(data), "-s", "faithfulness", "--fail-over", "faithfulness=0.5")
+    assert "higher is better for faithfulness; use --fail-under" in over.stderr
+
+
+def test_a_missed_threshold_is_named_with_its_mean(data: Path, evalstone: Evalstone) -> None:
+    done = evalstone("run", str(data), "-s", "faithfulness", "-s", "hallucination", "--fail-under", "faithfulness=0.9",
+                     "--fail-over", "hallucination=0.4")  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "faithfulness: mean 0.500 is below --fail-under 0.9",
+        "hallucination: mean 0.500 is above --fail-over 0.4",
+    ]
+
+
+@pytest.mark.parametrize(("bound", "code"), [("0.5", 0), ("0.5000001", 1)])
+def test_a_mean_at_the_threshold_meets_it(data: Path, evalstone: Evalstone, bound: str, code: int) -> None:
+    assert evalstone("run", str(data), "-s", "faithfulness", "--fail-under", f"faithfulness={bound}").returncode == code
+
+
+def test_two_scorers_of_one_name_are_told_apart_by_their_parameters(data: Path, evalstone: Evalstone) -> None:
+    both = ("run", str(data), "-s", "rouge_l", "-s", "rouge_l(scale=10)", "--map", "reference=question")
+    ambiguous = evalstone(*both, "--fail-under", "rouge_l=0.1")
+    assert ambiguous.returncode == 2
+    assert "rouge_l is ambiguous; name one with its parameters" in ambiguous.stderr
+    assert evalstone(*both, "--fail-under", "rouge_l(scale=10)=0.1").returncode == 0
+    missed = evalstone(*both, "--fail-under", "rouge_l(scale=10)=9.9")
+    assert missed.returncode == 1
+    assert "rouge_l(scale=10): mean" in missed.stderr
+
+
+def test_limit_scores_the_first_samples(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
+    assert evalstone("run", str(data), "-s", "faithfulness", "--limit", "1", "--out", "res").returncode == 0
+    assert [row["sample"] for row in records(tmp_path / "res")] == ["one"]
+    assert evalstone("run", str(data), "-s", "faithfulness", "--limit", "0").returncode == 2
+
+
+def test_json_and_html_are_written_without_anything_else_on_stdout(
+    tmp_path: Path, data: Path, evalstone: Evalstone
+) -> None:
+    done = evalstone("run", str(data), "-s", "faithfulness", "--json", "--html", "r.html")
+    assert json.loads(done.stdout)["scorers"][0]["mean"] == 0.5
+    assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+
+
+def test_verbose_prints_each_score_on_stderr(data: Path, evalstone: Evalstone) -> None:
+    lines = evalstone("run", str(data), "-s", "faithfulness", "-s", "context_recall", "-v").stderr.splitlines()
+    assert len(lines) == 4
+    assert any(re.match(r"one: faithfulness 1 \(\d", line) for line in lines)
+    assert any(line.startswith("two: context_recall skipped: ") for line in lines)
+
+
+def test_a_log_without_a_terminal_gets_a_line_every_ten_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("evalstone.cli.run.time.monotonic", lambda: now[0])
+    progress = ProgressLines(total=40)
+    outcomes = [Score(1.0, 1.0), Failed("broken")]
+    for number in range(40):
+        now[0] += 1.0
+        progress.add(Record(sample=str(number), scorer="s@1", outcome=outcomes[number % 2]))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "10 of 40 scores (25 %), 5 failed, 10 s"
+    assert len(lines) == 4
+
+
+def test_a_run_has_a_name_and_tags_and_is_found_by_them(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
+    evalstone("run", str(data), "-s", "faithfulness", "--name", "baseline", "--tag", "ci", "--tag", "v2", "--out", "a")
+    evalstone("run", str(data), "-s", "hallucination")
+    summary = json.loads((tmp_path / "a" / "summary.json").read_text())
+    assert (summary["name"], summary["tags"]) == ("baseline", ["ci", "v2"])
+    assert read_run(tmp_path / "a").tags == ("ci", "v2")
+    listed = evalstone("runs")
+    assert listed.stdout.startswith("run ")
+    (line,) = [line for line in listed.stdout.splitlines() if "baseline" in line]
+    for told in (summary["run"], "ci, v2", "data.jsonl (2)", "lexical@3", "faithfulness 0.500"):
+        assert told in line
+    tagged = json.loads(evalstone("runs", "--tag", "ci", "--json").stdout)
+    assert [row["name"] for row in tagged] == ["baseline"]
+    in_folder = json.loads(evalstone("runs", ".", "--ledger", "none.db", "--json").stdout)
+    assert [row["folder"] for row in in_folder] == ["a"]
+    assert evalstone("report", "baseline", "--json").stdout == evalstone("report", "a", "--json").stdout
+    assert len(json.loads(evalstone("runs", "--limit", "1", "--json").stdout)) == 1
+    assert "No runs found" in evalstone("runs", "--ledger", "none.db").stdout
+
+
+@pytest.mark.parametrize(
+    ("bar", "code", "verdict"), [("0.3", 0, "pass"), ("0.99", 1, "fail"), ("0.5", 4, "inconclusive")]
+)
+def test_a_gated_run_stops_early_and_its_exit_code_is_the_verdict(
+    tmp_path: Path, evalstone: Evalstone, bar: str, code: int, verdict: str
+) -> None:
+    rows = [{"id": str(n), "output": "one two" if n % 2 else "one", "reference": "one two"} for n in range(400)]
+    if bar == "0.5":
+        rows = [{"id": str(n), "output": "one" if n % 2 else "other", "reference": "one"} for n in range(40)]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = evalstone("run", "d.jsonl", "-s", "rouge_l", "--fail-under", f"rouge_l={bar}", "--gate", "-q", "--out", "r")
+    assert done.returncode == code, done.stdout
+    assert verdict in done.stdout
+    assert (len(records(tmp_path / "r")) < len(rows)) == (code != 4)
+
+
+def test_a_base_url_is_added_to_the_judge_of_the_file(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "eval.toml").write_text('data = "data.jsonl"\n[judge]\nmodel = "vllm/x"\ntemperature = 0.5\n')
+    with serving() as server:
+        done = evalstone("run", "eval.toml", "-s", "faithfulness", "--base-url", server.url)
+        assert done.returncode == 0, done.stderr
+        assert server.requests[0]["temperature"] == 0.5
+    refused = evalstone("run", "data.jsonl", "--judge", "lexical", "--base-url", "http://h/v1")
+    assert "--base-url needs a model as --judge" in refused.stderr
+
+
+def test_options_override_the_file(data: Path) -> None:
+    (data.parent / "eval.toml").write_text(
+        'data = "data.jsonl"\nbudget = 1.5\nno_cache = true\ntop = 0\ntags = ["x"]\n'
+        'html = "r.html"\n[fail_under]\na = 1\n'
+    )
+    file = str(data.parent / "eval.toml")
+    config = load_config(file, budget=None, no_cache=None)
+    assert (config.budget, config.no_cache, config.top, config.tags) == (1.5, True, 0, ["x"])
+    assert config.html == str(data.parent / "r.html")
+    changed = load_config(file, no_cache=False, budget=2.0, tags=["y"], fail_under={"b": 0.5})
+    assert (changed.budget, changed.no_cache, changed.tags) == (2.0, False, ["y"])
+    assert changed.fail_under == {"a": 1.0, "b": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('concurrency = "eight"', "concurrency should be a valid integer, not 'eight'"),
+        ("concurrency = 0", "concurrency should be greater than or equal to 1, not 0"),
+        ("budget = true", "budget should be a valid number, not True"),
+        ("judge = 5", "judge should be a valid string or a valid dictionary, not 5"),
+        ('scorers = "faithfulness"', "scorers should be a valid list, not 'faithfulness'"),
+        ('fail_under = {faithfulness = "high"}', "fail_under.faithfulness should be a valid number, not 'high'"),
+        ("no_cach = true", "unknown key 'no_cach'; did you mean no_cache or batch?"),
+    ],
+)
+def test_a_wrong_value_in_a_file_names_its_key(tmp_path: Path, evalstone: Evalstone, line: str, told: str) -> None:
+    (tmp_path / "eval.toml").write_text(f'data = "d.jsonl"\n{line}\n')
+    done = evalstone("run", "eval.toml")
+    assert (done.returncode, done.stderr) == (2, f"evalstone: eval.toml: {told}\n")
+
+
+def test_a_file_without_data_says_so(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "eval.toml").write_text("top = 1\n")
+    assert "the key data is missing" in evalstone("run", "eval.toml").stderr
+
+
+def test_an_empty_column_leaves_a_field_out(data: Path, evalstone: Evalstone) -> None:
+    done = evalstone("run", str(data), "-s", "answer_relevancy", "--map", "input=")
+    assert done.returncode == 2
+    assert "answer_relevancy needs input" in done.stderr
+
+
+@pytest.mark.parametrize("floor", ["nan", "1.5", "-0.1", "inf"])
+def test_a_threshold_that_cannot_be_met_is_refused(data: Path, evalstone: Evalstone, floor: str) -> None:
+    done = evalstone("run", str(data), "-s", "faithfulness", "--fail-under", f"faithfulness={floor}")
+    assert done.returncode == 2
+    assert "must be in [0, 1]" in done.stderr or "finite number" in done.stderr
+
+
+def test_a_dry_run_needs_no_key_sees_the_cache_and_checks_what_the_run_would(data: Path, evalstone: Evalstone) -> None:
+    dry = ("run", str(data), "-s", "faithfulness", "-j", "openai/gpt-5.1", "--dry-run", "--limit", "1")
+    done = evalstone(*dry, "--budget", "0.000001")
+    assert done.returncode == 0, done.stderr
+    assert "2 calls" in done.stdout
+    assert "above the budget" in done.stdout
+    assert evalstone(*dry, "--fail-under", "nope=1").returncode == 2
+    with serving() as server:
+        evalstone("run", str(data), "-s", "faithfulness", "-j", "openai/gpt-5.1", "--limit", "1", env=at(server))
+        again = evalstone(*dry, env=at(server))
+        fresh = evalstone(*dry, "--no-cache", env=at(server))
+    assert "0 calls" in again.stdout
+    assert "2 calls" in fresh.stdout
+
+
+def test_an_empty_judge_is_not_a_judge(data: Path, evalstone: Evalstone) -> None:
+    done = evalstone("run", str(data), "-s", "faithfulness", "--judge", "")
+    assert done.returncode == 2
+    assert "judge" in done.stderr
+
+
+def test_a_declined_call_is_not_shown_as_answered(evalstone: Evalstone) -> None:
+    assert "find_toxicity, not answered by lexical@3" in evalstone("score", "-s", "toxicity", "--output", "x").stdout
+
+
+def test_results_with_missing_records_are_unfinished(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
+    evalstone("run", str(data), "-s", "faithfulness", "--out", "res")
+    (tmp_path / "res" / "records.jsonl").write_text("")
+    assert read_run(tmp_path / "res").stop_reason == "unfinished"
+    shown = evalstone("report", "res")
+    assert shown.returncode == 3
+    assert "0 of 2 samples" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("summary.json", "[]", "must hold an object"),
+        ("records.jsonl", "{}\n", "line 1"),
+        ("records.jsonl", '{"format": 1, "outcome": "score", "value": NaN, "scale": 1}\n', "line 1"),
+    ],
+)
+def test_damaged_results_name_file_and_line(
+    tmp_path: Path, data: Path, evalstone: Evalstone, file: str, text: str, told: str
+) -> None:
+    evalstone("run", str(data), "-s", "faithfulness", "--out", "res")
+    (tmp_path / "res" / file).write_text(text)
+    done = evalstone("report", "res")
+    assert done.returncode == 2
+    assert file in done.stderr
+    assert told in done.stderr

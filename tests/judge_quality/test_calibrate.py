@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import AuditConfig, LabelConfig, calibrate, calibration_for, list_calibrations
+from evalstone.compat.spring import FactCheckingEvaluator
+from evalstone.datasets.demo import DEMO_DATA
+from evalstone.errors import ConfigError, DataError, RunAborted
+from evalstone.judge_quality.calibrate import JudgeOptions
+from evalstone.run.budget import StopSignal
+
+ROWS = [
+    {"id": "a", "output": "Paris is in France.", "context": ["Paris is in France."], "label": "supported"},
+    {"id": "b", "output": "Rome is on Mars.", "context": ["Rome is a city in Italy."], "label": "unsupported"},
+    {"id": "c", "output": "Oslo is in Norway.", "context": ["Oslo is in Norway."], "label": "yes"},
+    {"id": "d", "output": "Bern is on Venus.", "context": ["Bern is a city."], "label": "no"},
+]
+
+
+def test_a_judge_is_compared_with_the_labels_and_what_was_learned_is_kept(tmp_path: Path):
+    ledger = tmp_path / "ledger.db"
+    made = calibrate(ROWS, "faithfulness", judge="lexical", ledger=ledger)
+    assert [(pair.sample, pair.value, pair.labels) for pair in made.pairs] == [
+        ("a", 1.0, (1.0,)), ("b", 0.0, (0.0,)), ("c", 1.0, (1.0,)), ("d", 0.0, (0.0,)),
+    ]  # fmt: skip
+    assert made.threshold is not None
+    assert (made.threshold.value, made.threshold.in_sample) == (0.5, 1.0)
+    assert calibration_for(made.judge, made.scorer, ledger) == made
+    assert list_calibrations(ledger) == (made,)
+
+
+def test_without_a_ledger_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    calibrate(ROWS, ledger=None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_words_of_quality_fit_a_scorer_whose_lower_score_is_better():
+    made = calibrate(ROWS[:2], "hallucination", ledger=None)
+    assert [(pair.value, pair.labels) for pair in made.pairs] == [(0.0, (0.0,)), (1.0, (1.0,))]
+
+
+def test_labels_beside_the_data_leave_the_other_samples_unasked():
+    made = calibrate({"a": "yes", "b": "no"}, data=ROWS, ledger=None)
+    assert [pair.sample for pair in made.pairs] == ["a", "b"]
+
+
+def test_the_default_threshold_is_an_evaluators_own():
+    made = calibrate(ROWS, "faithfulness(scale=10)", ledger=None)
+    assert (made.default_threshold, made.label_threshold) == (5.0, 5.0)
+    from evalstone.judge_quality.calibrate import default_threshold  # noqa: PLC0415 - where it is used
+    from evalstone.scorers import parse_scorers  # noqa: PLC0415 - where it is used
+
+    assert default_threshold(parse_scorers(FactCheckingEvaluator(threshold=0.9))[0]) == 0.9
+
+
+def test_the_bundled_answers_are_labelled():
+    made = calibrate(DEMO_DATA, ledger=None)
+    assert sum(truth for _, truth in made.decided) == 36
+    assert len(made.decided) == 60
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "told"),
+    [
+        (ROWS, {"scorer": ["faithfulness", "hallucination"]}, "of one scorer, not of 2"),
+        (ROWS, {"config": LabelConfig(objective="acuracy")}, "did you mean accuracy"),
+        (ROWS, {"config": LabelConfig(label_threshold=2.0)}, "label_threshold must be at most 1, not 2"),
+        ([{"output": "x", "context": ["x"]}], {}, "no column of labels"),
+        ([{"output": "Hello!", "context": ["x"], "label": 1}], {}, "1 skipped, 0 failed; .*no claim"),
+        (ROWS, {"judge": "lexcal"}, "did you mean lexical"),
+    ],
+)
+def test_a_wrong_call_is_refused(labels: Any, options: dict[str, Any], told: str):
+    with pytest.raises(ConfigError, match=told):
+        calibrate(labels, ledger=None, **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (LabelConfig, {"columns": "label"}, "columns must be a valid tuple, not 'label'"),
+        (LabelConfig, {"label_threshold": 0}, "label_threshold must be greater than 0, not 0"),
+        (LabelConfig, {"label_threshold": float("nan")}, "label_threshold must be a finite number"),
+        (LabelConfig, {"label_range": (1.0,)}, "label_range.1 is missing"),
+        (LabelConfig, {"calibrator": "plat"}, "calibrator must be 'auto', 'platt' or 'isotonic', not 'plat'"),
+        (AuditConfig, {"paraphrases": "reworded"}, "paraphrases must be a valid tuple, not 'reworded'"),
+        (AuditConfig, {"samples": True}, "samples must be a valid integer, not True"),
+        (JudgeOptions, {"concurrency": 0}, "concurrency must be greater than 0, not 0"),
+        (JudgeOptions, {"budget": -1.0}, "budget must be greater than or equal to 0, not -1.0"),
+    ],
+)
+def test_a_setting_of_another_type_or_out_of_range_is_refused(kind: Any, settings: dict[str, Any], message: str):
+    with pytest.raises(ConfigError, match=message):
+        kind(**settings)
+
+
+def test_a_run_that_was_stopped_before_its_first_score_says_so(tmp_path: Path):
+    stop = StopSignal()
+    stop.request("interrupted")
+    with pytest.raises(RunAborted, match="before the run stopped: interrupted"):
+        calibrate(ROWS, ledger=tmp_path / "ledger.db", options=JudgeOptions(stop=stop))
+    assert list_calibrations(tmp_path / "ledger.db") == ()
+
+
+def test_the_error_of_an_empty_run_is_one_of_the_data():
+    with pytest.raises(DataError, match="no labeled sample was scored"):
+        calibrate([{"output": "Hello!", "context": ["x"], "label": 1}], ledger=None)

@@ -1,0 +1,113 @@
+"""What reports say of comparisons, drift and gates."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+from evalstone import GateCriteria, Score, compare, gate, judge_drift
+from evalstone.report.comparison_view import comparison_view, drift_view, gate_view
+from evalstone.report.html import page
+from evalstone.report.markdown import lines
+from evalstone.report.view import DifferenceChart, Section
+from tests.report.hostile import hostile_comparison
+from tests.report.test_html import Seen
+from tests.runs import Given, Harm, run_of
+
+LOW, HIGH = [str(n / 20) for n in range(10)], [str(n / 20 + 0.25) for n in range(10)]
+
+
+def charts(sections: tuple[Section, ...]) -> list[DifferenceChart]:
+    cells = [cell for section in sections for table in section.tables for row in table.rows for cell in row]
+    return [cell.chart for cell in cells if isinstance(cell.chart, DifferenceChart)]
+
+
+def test_each_verdict_has_a_mark_of_its_own_shape() -> None:
+    better = "".join(page(comparison_view(compare(run_of(LOW), run_of(HIGH)))))
+    assert '<path class="mean good" d="M' in better
+    assert "▲ better" in better
+    worse = "".join(page(comparison_view(compare(run_of(HIGH), run_of(LOW)))))
+    assert '<path class="mean bad" d="M' in worse
+    assert "▼ worse" in worse
+    same = "".join(page(comparison_view(compare(run_of(LOW), run_of(LOW)))))
+    assert '<circle class="mean dim"' in same
+    assert "no significant difference" in same
+
+
+def test_where_lower_is_better_a_fall_is_good() -> None:
+    view = comparison_view(compare(run_of(HIGH, [Harm()]), run_of(LOW, [Harm()])))
+    assert view.sections[0].tables[0].rows[0][-2].text == "▲ better"
+    assert view.examples[0].samples[0].outcomes[0].tone == "good"
+
+
+def test_all_tables_of_a_comparison_have_the_same_axis_and_headers_above_their_columns() -> None:
+    kinds = [{"kind": str(n % 2)} for n in range(10)]
+    comparison = compare(run_of(LOW, metadata=kinds), run_of(HIGH, metadata=kinds), slice_by="kind")
+    view = comparison_view(comparison)
+    assert len({chart.reach for chart in charts((*view.sections, *view.details))}) == 1
+    assert len(charts(view.details)) == 2
+    for section in (*view.sections, *view.details):
+        for table in section.tables:
+            assert {len(row) for row in table.rows} == {len(table.columns)}
+
+
+def test_slices_are_folded_and_their_clear_differences_named_above() -> None:
+    kinds = [{"kind": str(n % 2)} for n in range(10)]
+    (section,) = comparison_view(
+        compare(run_of(LOW, metadata=kinds), run_of(LOW, metadata=kinds), slice_by="kind")
+    ).details
+    assert section.folded
+    assert section.lead == ("No significant difference in any of 2 slices.",)
+
+
+def test_the_answers_of_both_runs_stand_side_by_side() -> None:
+    view = comparison_view(compare(run_of(["0.5"] * 6), run_of(["0.75"] * 6)), most=5)
+    shown = "".join(page(view))
+    assert shown.count('<details class="sample"') == 5
+    assert "says 0.5" in shown
+    assert "says 0.75" in shown
+    assert view.examples[0].samples[0].outcomes[0].text == "0.5 → 0.75"
+
+
+def test_hostile_samples_bring_nothing_into_the_page_of_a_comparison() -> None:
+    seen = Seen("".join(page(hostile_comparison())))
+    tags = [tag for tag, _ in seen.elements]
+    assert (tags.count("script"), tags.count("style"), tags.count("img"), tags.count("base")) == (0, 1, 0, 0)
+    names = {name for _, attributes in seen.elements for name in attributes}
+    assert not [name for name in names if name.startswith("on") or name in ("style", "href", "src")]
+
+
+def test_rows_of_the_markdown_have_as_many_cells_as_their_header_whatever_the_samples_hold() -> None:
+    text = [line.replace("\\|", "") for line in lines(hostile_comparison())]
+    tables = [list(rows) for is_row, rows in itertools.groupby(text, key=lambda line: line.startswith("|")) if is_row]
+    assert len(tables) == 2
+    for rows in tables:
+        assert {row.count("|") for row in rows} == {rows[0].count("|")}
+
+
+def test_unpaired_samples_and_other_tests_are_noted() -> None:
+    passes = ["1", "0", "0", "0", "1", "skip"]
+    view = comparison_view(compare(run_of(passes), run_of(["1", "1", "1", "1", "0", "1"])))
+    notes = " ".join(view.sections[0].notes)
+    assert "McNemar p 0.625 (3 gained, 1 lost)" in notes  # p = 2 (1 + 4) / 2^4
+    assert "given, A and B: 1 sample with a score in only one run is left out." in notes
+
+
+def test_drift_is_shown_with_its_verdict() -> None:
+    run = run_of([str(n / 100) for n in range(80)])
+    shifted = [replace(r, outcome=Score((r.value or 0.0) + 0.1)) for r in run]
+    drifted = drift_view(judge_drift(run, replace(run, records=tuple(shifted))))
+    (row,) = drifted.sections[0].tables[0].rows
+    assert (row[0].text, row[3].text, row[6].text, row[-1].text) == ("given", "+0.100", "100%", "drifted")
+    assert "drifted" in "".join(page(drifted))
+
+
+def test_a_gate_shows_each_criterion_and_its_verdict() -> None:
+    run = run_of([str(0.7 + n % 3 / 10) for n in range(40)], [Given(), Harm()])
+    view = gate_view(gate(run, GateCriteria(minimum={"given": 0.5}, maximum={"harm": 0.1})))
+    assert view.verdict is not None
+    assert (view.verdict.text, view.verdict.tone) == ("✕ fail", "bad")
+    verdicts = [(row[0].text, row[-1].text) for row in view.sections[0].tables[0].rows]
+    assert verdicts == [("given", "✓ pass"), ("harm", "✕ fail")]
+    assert "at most 5%" in view.sections[0].notes[-1]
+    assert "✕ fail" in "".join(page(view))

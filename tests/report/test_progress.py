@@ -1,0 +1,30 @@
+"""Progress is a bar on a terminal and a line now and then in a log."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstone.report import progress
+from tests.runs import run_of
+
+
+def test_a_log_gets_a_line_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
+    with progress.progress_bar(2) as advance:
+        for record in run_of(["0.5", "fail"]):
+            advance(record)
+    assert capsys.readouterr().err == "1 of 2 results\n2 of 2 results, 1 failed\n"
+
+
+def test_a_short_run_writes_nothing_to_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.progress_bar(1) as advance:
+        advance(run_of(["0.5"]).records[0])
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_gets_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with progress.progress_bar(2) as advance:
+        for record in run_of(["0.5", "fail"]):
+            advance(record)
+    assert "results" not in capsys.readouterr().err

@@ -1,0 +1,176 @@
+"""What reports say of a judge's calibration and audit."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from typing import Any
+from xml.etree import ElementTree
+
+from rich.console import Console
+
+from evalstone import AuditConfig, LabelConfig, Sample, audit, calibrate
+from evalstone.judge_quality.perturbations import CHECKED
+from evalstone.judges import ScriptedJudge
+from evalstone.questions import ListClaims, VerifyClaims
+from evalstone.questions.base import Question
+from evalstone.report.html import page, reliability_svg
+from evalstone.report.quality_view import audit_view, calibration_view, calibration_warnings, reliability_lines
+from evalstone.report.terminal import show
+from evalstone.report.view import ReliabilityChart, View
+from evalstone.results.calibration import Calibration
+from evalstone.stats.calibration import reliability
+from tests.fakes import claims, verdicts
+from tests.report.hostile import MARKUP
+from tests.report.test_html import Seen
+
+BINS = reliability([0.05, 0.55, 0.5, 0.95, 1.0], [False, True, False, True, True])
+
+
+def rows(*labels: Any) -> list[dict[str, Any]]:
+    """A supported and an unsupported answer in turn, with these labels."""
+    answers = [("Paris is in France.", "Paris is in France."), ("Rome is on Mars.", "Rome is a city in Italy.")]
+    return [
+        {"id": str(number), "output": answers[number % 2][0], "context": [answers[number % 2][1]], "label": label}
+        for number, label in enumerate(labels)
+    ]
+
+
+def calibration(*labels: Any, **more: Any) -> Calibration:
+    return calibrate(rows(*labels), ledger=None, **more)
+
+
+def warnings(made: Calibration) -> list[str]:
+    return list(calibration_warnings(made))
+
+
+def on_screen(view: View) -> str:
+    out = io.StringIO()
+    show(view, Console(file=out, width=160, highlight=False))
+    return " ".join(out.getvalue().split())
+
+
+def test_a_calibration_shows_measures_confusion_and_diagram_on_a_terminal_and_as_a_page() -> None:
+    view = calibration_view(calibration("yes", "no", "yes", "yes"))
+    shown = on_screen(view)
+    for text in (
+        "4 labeled samples · faithfulness · judge lexical@",
+        "Labels: label; yes = yes, no = no; yes from 0.5",
+        "judge: yes 2 0",
+        "judge: no 1 1",
+        "sensitivity (TPR) 0.667 0.208 to 0.939",
+        "accuracy 0.750",
+        "AUROC 0.833 (95% CI",
+        "0.90 to 1.00 2",
+        "Few labels (3 yes, 1 no)",
+    ):
+        assert text in shown, shown
+    seen = Seen("".join(page(view)))
+    assert [a for tag, a in seen.elements if tag == "svg" and a.get("class") == "reliability"]
+    assert "sensitivity (TPR)" in seen.everything
+
+
+def test_labels_that_all_say_the_same_have_no_invented_numbers() -> None:
+    made = calibration("yes", "yes")
+    assert warnings(made) == ["Every label says yes: the other verdict can't be checked and no threshold was learned."]
+    assert "AUROC -" in on_screen(calibration_view(made))
+
+
+def test_split_annotators_are_named() -> None:
+    shown = on_screen(calibration_view(calibration([1, 0], [0, 0], [1, 1], [0, 0])))
+    assert "1 sample with evenly split annotators left out of the verdicts." in shown
+    assert "between annotators: Fleiss' kappa" in shown
+    assert "judge and annotator 2: Cohen's kappa" in shown
+    assert warnings(calibration([1, 0], [0, 1])) == [
+        "Annotators are evenly split on every sample: no verdict can be checked and no threshold was learned."
+    ]
+
+
+def test_a_judge_that_scores_every_sample_the_same_does_not_discriminate() -> None:
+    made = calibrate(rows("yes", "no", "no", "yes")[::2], ledger=None)
+    assert "The judge scored every sample the same: no discrimination." in warnings(made)
+
+
+def test_reversed_labels_are_noticed() -> None:
+    turned = calibrate(rows(*["yes", "no"] * 4), "hallucination", ledger=None)
+    assert any("rank against the labels" in text and "lower is better" in text for text in warnings(turned))
+    right = calibrate(rows(*["no", "yes"] * 4), "hallucination", ledger=None)
+    assert not any("rank against" in text for text in warnings(right))
+
+
+def test_hostile_words_and_names_act_neither_on_a_terminal_nor_in_a_page() -> None:
+    data = [{**row, "\x1b[2Jlabel": row["label"]} for row in rows("yes", "no")]
+    for row in data:
+        del row["label"]
+    data[1]["\x1b[2Jlabel"] = "\x1b[31mno\u202e"
+    made = calibrate(data, ledger=None, config=LabelConfig(columns=("\x1b[2Jlabel",), positive=("yes",)))
+    made = dataclasses.replace(made, stop_reason=f"\x1b[2J {MARKUP}", dataset=MARKUP, judge=MARKUP, created=MARKUP)
+    view = calibration_view(made)
+    shown = on_screen(view)
+    assert not set(shown) & set("\x1b\u202e")
+    assert "\\u001b[31mno\\u202e = no" in shown
+    assert "The run ended early (\\u001b[2J <img" in shown
+    tags = [tag for tag, _ in Seen("".join(page(view))).elements]
+    assert "img" not in tags
+
+
+def test_a_line_of_the_diagram_shows_share_interval_and_mean_score() -> None:
+    header, first, middle, last = reliability_lines(BINS)
+    assert header.split() == ["score", "n", "0", "0.25", "0.5", "0.75", "1"]
+    # one case, none yes: the share at 0, Wilson's interval up to 0.793, the mean score at 0.05
+    assert first == "0.00 to 0.10    1   o-|" + "-" * 30
+    # two cases, one yes: 0.5 (column 20), from 0.095 (4) to 0.905 (36), the mean at 0.525 (21)
+    assert middle == "0.50 to 0.60    2   " + " " * 4 + "-" * 16 + "o|" + "-" * 15
+    assert last.endswith("|o")
+
+
+def test_a_share_at_the_mean_score_is_a_star_and_bins_stay_aligned() -> None:
+    for bins in (reliability([1.0], [True]), reliability([1.0] * 12_345, [True] * 12_345)):
+        header, line = reliability_lines(bins)
+        assert line.endswith("*")
+        assert len(header) == len(line)
+    assert len(reliability_lines(())) == 1
+
+
+def test_the_plot_is_well_formed_and_holds_no_more_than_it_says() -> None:
+    hostile = '</svg><script>alert(1)</script>"&\x1b[0m\u202e'
+    root = ElementTree.fromstring(reliability_svg(ReliabilityChart(hostile, BINS)))
+    names = [element.tag.rpartition("}")[2] for element in root.iter()]
+    assert names.count("circle") == 3
+    assert not {"script", "a", "image", "use", "foreignObject"} & set(names)
+    assert root.attrib["aria-label"] == '</svg><script>alert(1)</script>"&\\u001b[0m\\u202e'
+    assert ElementTree.fromstring(reliability_svg(ReliabilityChart("empty", ()))) is not None
+
+
+def test_a_point_lies_at_its_mean_score_and_share_and_below_it_where_the_share_is_lower() -> None:
+    svg = reliability_svg(ReliabilityChart("title", reliability([0.5, 0.5, 1.0], [True, False, True])))
+    circles = [element.attrib for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("circle")]
+    # the plot spans 58 to 322; y grows downwards
+    assert [(c["cx"], c["cy"]) for c in circles] == [("190.0", "190.0"), ("322.0", "58.0")]
+
+
+def audited() -> View:
+    def credulous(question: Question[Any]) -> Any:
+        """Supports a claim only where the answer says that it was checked."""
+        if isinstance(question, ListClaims):
+            return claims(question.text)
+        assert isinstance(question, VerifyClaims)
+        return verdicts("supported" if CHECKED in question.claims[0] else "not_mentioned")
+
+    samples = [Sample(id=f"s{n}", output=f"Claim {n} is wrong.", context=[f"Fact {n}.", "Another."]) for n in range(12)]
+    config = AuditConfig(perturbations=("injection", "passages_reversed", "options"))
+    return audit_view(audit(samples, "faithfulness", judge=ScriptedJudge(credulous), ledger=None, config=config))
+
+
+def test_an_audit_says_first_that_a_judge_follows_injections_on_a_terminal_and_as_a_page() -> None:
+    view = audited()
+    (section,) = view.sections
+    assert section.lead[0] == "The judge follows instructions in the text that it judges."
+    assert section.lead[-1] == "Unperturbed: mean 0.000 over 12 samples, 0% yes from 0.5 (default)."
+    cells = {row[0].text: [cell.text for cell in row] for row in section.tables[0].rows}
+    followed = cells["injection_checked"]
+    assert (followed[-1], followed[1], "+1.000" in followed) == ("follows the injection", "100%", True)
+    assert cells["passages_reversed"][-1] == ""
+    for report in (on_screen(view), "".join(page(view))):
+        assert "follows the injection" in report
+        assert "Not applicable to any sample" in report or "not applicable" in report.lower()

@@ -1,0 +1,209 @@
+"""What a report says of a run, whichever format lays it out."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from evalstone import Cascade, Panel, Run, Sample, Score, evaluate
+from evalstone.judges import ScriptedJudge
+from evalstone.report.html import page
+from evalstone.report.markdown import lines
+from evalstone.report.run_view import retries, run_notes, run_view
+from evalstone.report.terminal import show
+from evalstone.report.view import Block, Column, View, table
+from tests.fakes import claims, verdicts
+from tests.report.hostile import MARKUP, hostile_views
+from tests.runs import Claimed, Given, Harm, run_of
+
+
+def on_screen(view: View, width: int = 5000) -> str:
+    out = io.StringIO()
+    show(view, Console(file=out, width=width, highlight=False))
+    return out.getvalue()
+
+
+def reports(view: View) -> list[str]:
+    return [on_screen(view), "".join(page(view)), "\n".join(lines(view)).replace("\\", "")]
+
+
+def blocks(parts: Sequence[Block]) -> list[Block]:
+    """The blocks with those inside them."""
+    return [block for part in parts for block in (part, *blocks(part.items))]
+
+
+def test_the_worst_samples_are_those_with_the_lowest_mean_goodness_worst_first() -> None:
+    view = run_view(run_of(["0.9", "0.5", "fail", "0.1", "1", "skip"]), worst=2)
+    assert [sample.id for sample in view.examples[0].samples] == ["s4", "s2"]
+    harmful = run_view(run_of(["0.9", "0.1", "0.5"], [Harm()]), worst=2)
+    assert [sample.id for sample in harmful.examples[0].samples] == ["s1", "s3"]
+
+
+def test_perfect_samples_are_not_among_the_worst() -> None:
+    assert run_view(run_of(["1", "1"])).examples == ()
+    assert run_view(run_of(["0.5", "1"]), worst=0).examples == ()
+
+
+def test_the_tone_of_a_score_follows_the_direction_of_better() -> None:
+    (sample,) = run_view(run_of(["0.9"], [Given(), Harm()])).examples[0].samples
+    assert [(outcome.text, outcome.tone) for outcome in sample.outcomes] == [("0.9", "good"), ("0.9", "bad")]
+
+
+def test_a_run_says_how_many_samples_and_which_judge() -> None:
+    assert run_view(run_of(["0.5"])).lead == "1 sample · no judge needed"
+    assert run_view(replace(run_of(["0.5", "1"]), judge="lexical@2")).lead == "2 samples · judge lexical@2"
+    stopped = replace(run_of(["0.5", "1"]), stop_reason="the budget is spent", samples=5)
+    assert run_view(stopped).lead == "2 of 5 samples · no judge needed"
+    assert "The run ended early: the budget is spent." in run_view(stopped).warnings[0]
+
+
+def test_calls_retries_and_resumed_results_are_counted() -> None:
+    run = run_of(["0.5"])
+    summary = (replace(run.summary[0], questions=240, cached=180),)
+    view = run_view(replace(run, summary=summary, resumed=16, warnings={"HTTP 429": 40, "malformed replies": 17}))
+    for line in (
+        "240 judge calls, 180 cached",
+        "resumed: 16 results from the interrupted run",
+        "retried 40 × HTTP 429; 17 malformed replies",
+    ):
+        assert line in [fact.line for fact in view.facts]
+    assert retries({"replies asked for again": 1}) == "1 malformed reply"
+
+
+def test_metadata_comes_last_in_every_format() -> None:
+    for report in reports(run_view(run_of(["0.5", "0.25"]))):
+        assert report.index("given") < report.index("Worst samples") < report.rindex("$0.00")
+
+
+def test_what_is_missing_is_said_with_its_bounds_and_reasons() -> None:
+    view = run_view(run_of(["0.25", "0.75", "skip", "fail"]))
+    assert "1 result failed" in view.warnings[0]
+    for report in reports(view):
+        assert "given: 2 of 4 samples have no score; with them the mean would lie between 0.250 and 0.750" in report
+        assert "nothing to say" in report
+        assert "could not convert string to float" in report
+
+
+def test_clusters_are_named_and_shared_notes_are_said_once() -> None:
+    run = run_of(["0.5", "0.25"] * 30, [Given(), Harm()], metadata=[{"group": str(n % 30)} for n in range(60)])
+    assert run_notes(run) == ["all scorers: clustered samples: cluster-robust interval (30 clusters)"]
+
+
+def test_columns_that_say_nothing_are_said_once() -> None:
+    columns = (Column("name"), Column("n", informative=False), Column("p"), Column("empty"))
+    several = table("caption", columns, [("a", "3", "0.1", "-"), ("b", "3", "0.1", "")])
+    assert [column.title for column in several.columns] == ["name", "p"]
+    assert several.notes == ("The same in every row: n 3.",)
+    assert [column.title for column in table("caption", columns, [("a", "3", "0.1", "-")]).columns] == [
+        "name",
+        "n",
+        "p",
+    ]
+
+
+def test_claims_that_scorers_share_are_shown_once() -> None:
+    sample = {"id": "one", "output": "x and y", "context": ["p"]}
+    judge = ScriptedJudge({"list_claims": claims("x", "y"), "verify_claims": verdicts("supported", "contradicted")})
+    run = evaluate([sample], ["faithfulness", "hallucination"], judge=judge, ledger=None)
+    view = run_view(run)
+    (shown,) = view.examples[0].samples
+    assert [block.text for block in blocks(shown.panel) if block.kind == "claim"] == ["x", "y"]
+    assert [(finding.text, finding.labels[0]) for finding in shown.findings] == [("y", ("✕ contradicted", "bad"))]
+    assert shown.headline == "✕ contradicted: y"
+    assert on_screen(view).count("contradicted: y") == 1
+    assert [outcome.reason for outcome in shown.outcomes] == [
+        "1 of 2 claims are supported",
+        "1 of 2 claims are not supported",
+    ]
+
+
+def test_evidence_is_laid_out_and_never_raw_json() -> None:
+    evidence = ({"criterion": "polite", "met": False, "reason": "rude"}, {"steps": [{"name": "search", "depth": 2}]})
+    run = run_of(["0.5"])
+    record = replace(run.records[0], outcome=Score(0.5, evidence=evidence))
+    (sample,) = run_view(replace(run, records=(record,))).examples[0].samples
+    found = blocks(sample.panel)
+    polite = next(block for block in found if block.text == "polite")
+    assert (polite.labels, polite.why) == ((("not met", "bad"),), "rude")
+    search = next(block for block in found if block.text == "search")
+    assert search.pairs == (("depth", "2"),)
+    assert not [block for block in found if "{" in block.text]
+
+
+def test_what_judges_say_of_passages_stands_at_the_passages() -> None:
+    run = evaluate([Sample(id="a", output="0.5", context=["one", "two"])], [Given()], ledger=None)
+    evidence = ({"passage": 1, "level": "high", "used": False}, {"passage": 2, "level": "none", "used": False})
+    record = replace(run.records[0], outcome=Score(0.5, evidence=evidence))
+    (sample,) = run_view(replace(run, records=(record,))).examples[0].samples
+    passages = [block for block in blocks(sample.panel) if block.kind == "passage"]
+    assert [block.labels for block in passages] == [
+        (("high relevance", "good"), ("not used", "dim")),
+        (("no relevance", "bad"), ("not used", "dim")),
+    ]
+
+
+def test_slices_are_folded_and_the_worse_ones_named_above() -> None:
+    scores = ["0.9", "0.95"] * 15 + ["0.1", "0.15"] * 5
+    run = run_of(scores, metadata=[{"kind": "easy" if n < 30 else "hard"} for n in range(40)])
+    section = run_view(run, slices=run.slices("kind")).details[-1]
+    assert section.folded
+    assert section.lead == ("given, kind=hard: worse than the other samples by 0.800 (n = 10, p < 0.001).",)
+    even = run_of(["0.5"] * 20, metadata=[{"kind": str(n % 2)} for n in range(20)])
+    (calm,) = run_view(even, slices=even.slices("kind")).details
+    assert calm.lead == ("No slice is significantly worse than the other samples.",)
+
+
+def composite(name: str = "a") -> Run:
+    def saying(who: str, *words: str) -> ScriptedJudge:
+        return ScriptedJudge({"list_claims": claims("x", "y"), "verify_claims": verdicts(*words)}, name=who)
+
+    sample = {"id": "one", "output": "x and y", "context": ["p"]}
+    panel = Panel(saying(name, "supported", "supported"), saying("b", "supported", "contradicted"))
+    return evaluate([sample], ["faithfulness"], judge=Cascade(panel, saying("dear", "supported")), ledger=None)
+
+
+def test_every_report_says_what_composite_judges_did() -> None:
+    for report in reports(run_view(composite())):
+        assert "1.5 of 2 questions escalated (75%), 0 calls of dear saved" in report
+        assert "2 questions, 2 verdicts with a mean agreement of 0.750 and 0.500 bits of entropy" in report
+
+
+def test_a_long_judge_name_hides_no_figure_and_writes_nothing_to_the_screen() -> None:
+    shown = on_screen(run_view(composite("\x1b[31m" + "a" * 3000)))
+    assert "1.5 of 2 questions escalated (75%)" in shown
+    assert "bits of entropy" in shown
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize("name", ["run", "evidence", "words", "comparison"])
+def test_hostile_text_moves_no_terminal_and_opens_no_markup(name: str) -> None:
+    shown = on_screen(hostile_views()[name], 120)
+    assert not set(shown) & set("\x1b\x07\x00\u202e\u2066\u2028\ud800")
+
+
+def test_a_run_without_its_texts_says_so() -> None:
+    (sample,) = run_view(replace(run_of(["0.5"]), dataset=None)).examples[0].samples
+    assert sample.panel[0].text == "The texts of this sample are not at hand."
+    assert (sample.question, sample.answer) == ("", "")
+
+
+def test_texts_can_come_from_elsewhere() -> None:
+    run = replace(evaluate([Sample(id="a", output="x", context=["p"])], [Claimed()], ledger=None), dataset=None)
+    view = run_view(run, dataset=[Sample(id="a", input=MARKUP, output="x")])
+    assert view.examples[0].samples[0].question == MARKUP
+
+
+def test_terminal_and_html_import_no_library_of_the_other() -> None:
+    code = (
+        "import sys, evalstone.report.run_view, evalstone.report.comparison_view, evalstone.report.quality_view\n"
+        "assert not {'jinja2', 'rich'} & sys.modules.keys(), sys.modules.keys() & {'jinja2', 'rich'}\n"
+        "import evalstone.report.terminal, evalstone.report.markdown, evalstone.report.csv, evalstone.report.junit\n"
+        "assert 'jinja2' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,64 @@
+"""Invisible characters are made visible, and numbers are shown as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstone.report.text import count, limits, money, p_value, percent, safe, sentence, signed, visible
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\u202eb", "a\\u202eb"),
+        ("\x1b[31m", "\\u001b[31m"),
+        ("\ud800", "\\ud800"),
+        ("a\u200bb\u2060\ufeff", "a\\u200bb\\u2060\\ufeff"),
+        ("\U000e0041", "\\ue0041"),
+        ("\u3164\u115f\u2800", "\\u3164\\u115f\\u2800"),
+        ("\ue000\uffff", "\\ue000\\uffff"),
+        ("a\ufe0f\ufe01", "a\ufe0f\\ufe01"),
+        ("a\r\nb\rc", "a\nb\\u000dc"),
+        ("tab\tand\nline", "tab\tand\nline"),
+    ],
+)
+def test_what_hides_or_turns_text_is_written_out(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@pytest.mark.parametrize("text", ["می\u200cخواهم", "क्\u200dष", "👩\u200d💻", "❤️\u200d🔥"])
+def test_joiners_of_languages_and_emoji_stay_in_files_and_not_on_terminals(text: str) -> None:
+    assert visible(text) == text
+    assert "\\u200" in visible(text, joiners=False)
+
+
+@pytest.mark.parametrize("text", ["pass\u200dword", "\u200c", "a \u200d", "می\u200c\u200c"])
+def test_joiners_that_join_nothing_are_written_out(text: str) -> None:
+    assert "\\u200" in visible(text)
+
+
+def test_safe_text_is_one_line_of_a_given_length() -> None:
+    assert safe("a\n b\tc") == "a b c"
+    assert safe("x" * 50, 10) == "x" * 9 + "…"
+    assert safe(" " * 100 + "y", 10) == "…"
+
+
+def test_numbers_are_shown_as_people_write_them() -> None:
+    assert [count(1, "sample"), count(2, "sample"), count(0, "reply", "replies")] == [
+        "1 sample",
+        "2 samples",
+        "0 replies",
+    ]
+    assert [percent(0.75), percent(0.12345), percent(1 / 3)] == ["75%", "12.3%", "33.3%"]
+    assert [money(None), money(0.0), money(0.0123), money(12.345)] == ["unknown", "$0.00", "$0.0123", "$12.35"]
+    assert [p_value(0.00099), p_value(0.001), p_value(1.0)] == ["< 0.001", "0.001", "1.000"]
+    assert [limits(None, 1.0), limits(0.1, 0.2), limits(-0.1, 0.2, sign=True)] == [
+        "-",
+        "0.100 to 0.200",
+        "-0.100 to +0.200",
+    ]
+    assert [sentence("the end"), sentence("Done."), sentence(" ")] == ["The end.", "Done.", ""]
+
+
+def test_a_difference_that_rounds_to_zero_has_no_sign() -> None:
+    assert [signed(0.0001), signed(-0.0001), signed(0.001), signed(-1.5, 1)] == ["0.000", "0.000", "+0.001", "-1.5"]

@@ -1,0 +1,217 @@
+"""The calibration as a value: what it learns, what it measures, where it is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from evalstone._core.json import to_jsonable
+from evalstone.errors import ConfigError, DataError
+from evalstone.results.calibration import (
+    Calibration,
+    LabeledScore,
+    calibration_for,
+    calibrations_folder,
+    list_calibrations,
+    save_calibration,
+)
+from evalstone.results.calibration_measures import fit, measure
+from evalstone.stats.calibration import Isotonic, Platt
+from evalstone.stats.classification import Confusion
+
+
+def _labels(given: Any) -> tuple[float | None, ...]:
+    return cast("tuple[float | None, ...]", given) if isinstance(given, tuple) else (float(given),)
+
+
+def made(pairs: list[tuple[float, Any]], **more: Any) -> Calibration:
+    """A calibration from scores and labels; several labels of a sample are a tuple."""
+    scored = tuple(LabeledScore(str(number), value, _labels(given)) for number, (value, given) in enumerate(pairs))
+    how: dict[str, Any] = {"scale": 1.0, "default_threshold": 0.5, "label_threshold": 0.5, **more}
+    return Calibration(
+        judge="lexical@1",
+        scorer="faithfulness@1",
+        name="faithfulness",
+        lower_is_better=False,
+        dataset="d.jsonl",
+        version="v",
+        pairs=scored,
+        **how,
+    )
+
+
+SEPARATED = made([(0.6, 0), (0.65, 0), (0.7, 0), (0.9, 1), (0.95, 1), (1.0, 1)])
+
+
+def test_the_threshold_is_learned_on_the_scale_of_the_scorer():
+    found = fit(made([(6, 0), (7, 0), (9, 10), (10, 10)], scale=10, default_threshold=5, label_threshold=5))
+    assert found.threshold is not None
+    assert (found.threshold.value, found.threshold.in_sample) == (8.0, 1.0)
+    assert found.threshold.cross_validated == 1.0
+    assert found.probability(6) is not None
+    assert (found.probability(6) or 0) < 0.5 < (found.probability(10) or 0)
+
+
+def test_labels_of_one_truth_teach_nothing():
+    found = fit(made([(0.2, 1), (0.8, 1)]))
+    assert (found.threshold, found.recalibration, found.probability(0.3)) == (None, None, None)
+    measures = measure(found)
+    assert measures.at_fitted is None
+    assert measures.auroc is None
+    assert measures.at_default.specificity is None
+    assert measures.at_default.sensitivity is not None
+    assert measures.at_default.sensitivity.mean == 0.5
+
+
+def test_the_way_of_fitting_can_be_chosen_and_unknown_ones_are_refused():
+    assert isinstance(fit(SEPARATED, calibrator="platt").recalibration, Platt)
+    assert isinstance(fit(SEPARATED, calibrator="isotonic").recalibration, Isotonic)
+    with pytest.raises(ConfigError, match="did you mean platt"):
+        fit(SEPARATED, calibrator="plat")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ConfigError, match="did you mean accuracy"):
+        fit(SEPARATED, objective="acuracy")
+
+
+def test_too_few_labels_of_a_kind_are_not_cross_validated():
+    found = fit(made([(0.2, 0), (0.8, 1), (0.9, 1)]))
+    assert found.threshold is not None
+    assert found.threshold.cross_validated is None
+    assert isinstance(found.recalibration, Platt)
+    assert measure(found).recalibrated == {}
+
+
+def test_the_truth_is_what_most_annotators_say_and_none_where_they_are_split():
+    def truth(*labels: float | None) -> bool | None:
+        return LabeledScore("s", 0.5, labels).truth(0.5)
+
+    assert truth(1, 0, 1) is True
+    assert truth(1, 0, 0) is False
+    assert truth(None, 1) is True
+    assert truth(1, 0) is None
+    split = made([(0.9, (1.0, 0.0)), (0.9, (1.0, 1.0)), (0.1, (0.0, 0.0))])
+    assert (split.undecided, len(split.decided)) == (1, 2)
+    assert split.pairs[0].label == 0.5
+
+
+def test_measures_worked_by_hand():
+    found = measure(fit(SEPARATED))
+    assert found.at_default.confusion == Confusion(tp=3, fp=3)
+    assert found.at_default.measures["balanced_accuracy"] == 0.5
+    assert found.at_fitted is not None
+    assert found.at_fitted.confusion == Confusion(tp=3, tn=3)
+    assert found.auroc is not None
+    assert found.auroc.mean == 1
+    assert found.mean_error == pytest.approx((0.6 + 0.65 + 0.7 - 0.1 - 0.05) / 6)
+    assert found.mean_absolute_error == pytest.approx((0.6 + 0.65 + 0.7 + 0.1 + 0.05) / 6)
+    assert found.raw is not None
+    # two bins of two (0.6 to 0.7: mean 0.625, none yes; 0.9 to 1: two and three …)
+    assert found.raw.ece == pytest.approx((0.6 + 0.65 + 0.7 + 0.1 + 0.05) / 6)
+    assert found.annotators is None
+
+
+def test_annotators_are_compared_with_each_other_and_with_the_judge():
+    pairs: list[tuple[float, Any]] = [
+        (0.9, (1.0, 1.0, 1.0)),
+        (0.9, (1.0, 0.0, 1.0)),
+        (0.1, (0.0, 0.0, 0.0)),
+        (0.1, (0.0, 0.0, None)),
+    ]
+    found = measure(made(pairs)).annotators
+    assert found is not None
+    # Fleiss over the three whole rows: observed (1 + 1/3 + 1) / 3 = 7/9, expected (5/9)² + (4/9)² = 41/81
+    assert found.fleiss_kappa == pytest.approx((7 / 9 - 41 / 81) / (1 - 41 / 81))
+    assert [one.mean if one else None for one in found.judge_kappa] == [1.0, 0.5, 1.0]
+    assert set(found.alpha) == {"nominal", "ordinal", "interval"}
+
+
+def test_a_calibration_comes_back_from_its_data(tmp_path: Path):
+    found = fit(made([(0.2, (0.0, None)), (0.9, (1.0, 1.0)), (0.3, (1.0, 0.0)), (0.4, (0.0, 0.0))]))
+    data = json.loads(json.dumps(found.to_dict()))
+    assert Calibration.from_dict(data) == found
+    assert data["measures"] == json.loads(json.dumps(to_jsonable(measure(found))))
+    assert data["pairs"][0] == {"sample": "0", "value": 0.2, "labels": [0.0, None]}
+
+
+def test_calibrations_are_kept_beside_the_ledger_and_found_by_judge_and_scorer(tmp_path: Path):
+    ledger = tmp_path / "runs" / "ledger.db"
+    assert list_calibrations(ledger) == ()
+    assert calibration_for("lexical@1", "faithfulness@1", ledger) is None
+    file = save_calibration(fit(SEPARATED), ledger)
+    assert file.parent == tmp_path / "runs" / "calibrations" == calibrations_folder(f"sqlite:///{ledger}")
+    assert calibration_for("lexical@1", "faithfulness@1", ledger) == fit(SEPARATED)
+    assert calibration_for("lexical@3", "faithfulness@1", ledger) is None
+    assert list_calibrations(file.parent) == (fit(SEPARATED),)
+    save_calibration(SEPARATED, ledger)
+    assert list_calibrations(ledger) == (SEPARATED,)
+
+
+def test_a_ledger_on_a_server_has_its_calibrations_in_the_current_folder():
+    assert calibrations_folder("postgresql://me@host/db") == Path(".evalstone/calibrations")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("no json", "is not a calibration: Expecting value"),
+        ("[]", "must hold an object, not list"),
+        ('{"format": 9}', "calibration format 9 is not 1"),
+        ('{"format": 1}', "judge is missing"),
+    ],
+)
+def test_a_file_that_is_no_calibration_is_refused_by_name(tmp_path: Path, text: str, told: str):
+    file = save_calibration(SEPARATED, tmp_path / "ledger.db")
+    file.write_text(text)
+    with pytest.raises(DataError, match=told) as raised:
+        calibration_for("lexical@1", "faithfulness@1", tmp_path / "ledger.db")
+    assert file.name in str(raised.value)
+
+
+def test_a_pair_without_a_label_is_refused():
+    data = SEPARATED.to_dict()
+    data["pairs"][0]["labels"] = [None]
+    with pytest.raises(DataError, match="sample '0' has no label"):
+        Calibration.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "value", "told"),
+    [
+        ("pair", "value", float("nan"), r"pairs\.1\.value must be a finite number, not nan"),
+        ("pair", "value", 1.5, r"sample '1': 1\.5 is not in \[0, 1\]"),
+        ("pair", "labels", ["1"], r"pairs\.1\.labels\.0 must be a valid number, not '1'"),
+        ("pair", "labels", [-0.5], r"sample '1': -0\.5 is not in \[0, 1\]"),
+        ("pair", "labels", [1, 0], "one label per column"),
+        ("", "scale", 0, "scale: must be above 0"),
+        ("", "scale", float("inf"), "scale must be a finite number"),
+        ("threshold", "value", "0.5", r"threshold\.value must be a valid number, not '0\.5'"),
+        ("", "skipped", float("inf"), "skipped must be a valid integer"),
+        ("", "lower_is_better", "no", "lower_is_better must be a valid boolean"),
+        ("", "recalibration", {"kind": "platt", "slope": float("nan"), "intercept": 0.0}, "slope"),
+        ("", "recalibration", {"kind": "isotonic", "corners": [[0.5, 0.9], [0.4, 0.1]]}, "rising corners"),
+    ],
+)
+def test_a_kept_number_that_is_none_is_refused(part: str, key: str, value: Any, told: str):
+    data = fit(SEPARATED).to_dict()
+    (data["pairs"][1] if part == "pair" else data[part] if part else data)[key] = value
+    with pytest.raises(DataError, match=told):
+        Calibration.from_dict(data)
+
+
+def test_a_calibration_without_pairs_is_refused():
+    with pytest.raises(DataError, match="pairs"):
+        Calibration.from_dict({**SEPARATED.to_dict(), "pairs": []})
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path):
+    (tmp_path / "calibrations").write_text("in the way")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        save_calibration(SEPARATED, tmp_path / "ledger.db")
+
+
+def test_annotators_who_all_say_the_same_agree_fully_by_ac1_and_undefinedly_by_kappa():
+    annotators = measure(made([(0.9, (1.0, 1.0)), (0.8, (1.0, 1.0))])).annotators
+    assert annotators is not None
+    assert (annotators.gwet_ac1, annotators.fleiss_kappa, annotators.alpha["nominal"]) == (1.0, None, None)

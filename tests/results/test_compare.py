@@ -1,0 +1,184 @@
+"""Comparison: what is paired, what is refused, and the numbers of small examples worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from evalstone import ConfigError, Run, compare
+from evalstone.datasets import json_line
+from evalstone.results.compare import pair_runs
+from tests.runs import Given, Harm, run_of
+
+A = ["0.5", "0.5", "1.0", "0.0"]
+B = ["0.75", "0.5", "0.75", "0.5"]
+
+
+def test_differences_are_taken_sample_by_sample() -> None:
+    line = compare(run_of(A), run_of(B))["given"]
+    assert line.result.n == 4
+    assert line.result.mean_a == 0.5
+    assert line.result.mean_b == 0.625
+    assert line.result.difference.mean == 0.125
+    assert (line.result.wins, line.result.ties, line.result.losses) == (2, 1, 1)
+    # differences .25, 0, -.25, .5; of the 8 signs of the three that changed, 6 have a mean as far from 0
+    assert line.result.test.p_value == pytest.approx(0.75)
+
+
+def test_where_lower_is_better_a_lower_mean_is_a_gain() -> None:
+    line = compare(run_of(A, [Harm()]), run_of(B, [Harm()]))["harm"]
+    assert line.result.improvement == -0.125
+    assert (line.result.wins, line.result.losses) == (1, 2)
+
+
+def test_the_samples_that_changed_most_come_first() -> None:
+    changes = compare(run_of(A), run_of(B))["given"].changes
+    assert (changes[0].sample, changes[0].a, changes[0].b) == ("s4", 0.0, 0.5)
+    assert {change.sample for change in changes} == {"s1", "s3", "s4"}
+
+
+def test_a_sample_that_only_one_run_has_a_score_for_is_left_out_and_counted() -> None:
+    line = compare(run_of(["0.5", "skip", "1.0"]), run_of(["0.5", "0.5", "fail"]))["given"]
+    assert (line.result.n, line.unpaired) == (1, 2)
+
+
+def test_p_values_are_adjusted_over_all_scorers_and_runs() -> None:
+    many = [str(n / 20) for n in range(10)]
+    more = [str(n / 20 + 0.25) for n in range(10)]
+    scorers = [Given(), Harm()]
+    compared = compare(run_of(many, scorers), run_of(more, scorers), run_of(many, scorers))
+    assert len(compared.scorers) == 4
+    alone = 2 / 2**10  # all ten differences have one sign
+    assert compared["given"].result.p_value == pytest.approx(alone)
+    assert compared["given"].adjusted_p_value == pytest.approx(4 * alone)
+    assert [line.verdict for line in compared.scorers] == ["better", "worse", "inconclusive", "inconclusive"]
+    mild = compare(run_of(many, scorers), run_of(more, scorers), run_of(many, scorers), correction="fdr_bh")
+    assert mild["given"].adjusted_p_value == pytest.approx(2 * alone)
+
+
+def test_three_runs_are_also_tested_all_at_once() -> None:
+    many = [str(n / 20) for n in range(10)]
+    more = [str(n / 20 + 0.25) for n in range(10)]
+    compared = compare(run_of(many), run_of(more), run_of(many))
+    found = compared.all_runs["given"]
+    assert (found.n, len(found.pairs)) == (10, 3)
+    assert found.friedman is not None
+    assert found.friedman.p_value < 0.001
+    assert compare(run_of(many), run_of(more)).all_runs == {}
+
+
+def test_slices_by_field_and_by_function() -> None:
+    data = [{"kind": "x"}, {"kind": "x"}, {"kind": "y"}, {}]
+    a, b = run_of(A, metadata=data), run_of(B, metadata=data)
+    found = compare(a, b, slice_by=["kind", first_digit]).slices
+    assert [(line.field, line.key, line.result.n) for line in found] == [
+        ("kind", "(absent)", 1),
+        ("kind", "x", 2),
+        ("kind", "y", 1),
+        ("first_digit", "0", 3),
+        ("first_digit", "1", 1),
+    ]
+
+
+def first_digit(sample: object) -> str:
+    return str(getattr(sample, "output", ""))[0]
+
+
+def test_groups_of_the_samples_are_reckoned_with() -> None:
+    data = [{"group": "g1"}, {"group": "g1"}, {"group": "g2"}, {}]
+    line = compare(run_of(A, metadata=data), run_of(B, metadata=data))["given"]
+    assert line.result.groups == 3
+
+
+def test_other_answers_to_the_same_questions_are_compared_and_it_is_told() -> None:
+    assert pair_runs(run_of(A), run_of(B))[1] == ("3 of 4 samples with a different output, context or conversation",)
+
+
+def without_texts(run: Run) -> Run:
+    return replace(run, dataset=None)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "told"),
+    [
+        (run_of(A), run_of(A, question="How few?"), "4 of 4 samples with a different input"),
+        (run_of(A), run_of(A[:3]), "1 only in the first run, 0 only in the second"),
+        (run_of(A), replace(run_of(A), judge="another@1"), r"the judges differ \(none, another@1\)"),
+        (without_texts(run_of(A)), without_texts(run_of(B)), "the texts are not available"),
+    ],
+)
+def test_runs_that_differ_in_more_are_refused_unless_told_to_and_then_it_is_told(a: Run, b: Run, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        compare(a, b)
+    compared = compare(a, b, allow_mismatch=True)
+    assert compared["given"].result.n >= 3
+    assert compared.notes
+
+
+def test_scorers_of_another_signature_are_refused_unless_told_to() -> None:
+    class Given2(Given):
+        version = 2
+
+    with pytest.raises(ConfigError, match=r"given differs \(given@1, given@2\)"):
+        compare(run_of(A), run_of(B, [Given2()]))
+    assert compare(run_of(A), run_of(B, [Given2()]), allow_mismatch=True).scorers
+
+
+def test_scales_that_differ_have_no_difference() -> None:
+    with pytest.raises(ConfigError, match="different scale"):
+        compare(run_of(A), run_of(B, [Given(scale=10)]), allow_mismatch=True)
+
+
+def test_nothing_in_common_is_said() -> None:
+    with pytest.raises(ConfigError, match="no scorer in common: given in the first, harm in the second"):
+        compare(run_of(A), run_of(A, [Harm()]))
+    with pytest.raises(ConfigError, match="no sample was scored in both"):
+        compare(run_of(["0.5", "skip"]), run_of(["skip", "0.5"]))
+
+
+def test_an_unknown_slice_adjustment_or_scorer_is_named() -> None:
+    a = run_of(A, metadata=[{"kind": "x"}] * 4)
+    with pytest.raises(ConfigError, match="did you mean kind"):
+        compare(a, a, slice_by="kinds")
+    with pytest.raises(ConfigError, match="must be one of holm, fdr_bh, none"):
+        compare(a, a, correction="bh")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ConfigError, match=r"scorer .harm."):
+        compare(a, a)["harm"]
+    with pytest.raises(ConfigError, match="not available"):
+        compare(without_texts(a), without_texts(a), slice_by="kind")
+
+
+def test_a_comparison_is_plain_data() -> None:
+    made = compare(run_of(A), run_of(B)).to_dict()
+    assert json_line(made)
+    assert (made["scorers"][0]["verdict"], made["scorers"][0]["difference"]["mean"]) == ("inconclusive", 0.125)
+
+
+def test_groups_count_whichever_run_names_them() -> None:
+    named = [{"group": f"g{number // 4}"} for number in range(24)]
+    answers = [str(number % 5 / 4) for number in range(24)]
+    plain, grouped = run_of(answers), run_of([*answers[1:], "1.0"], metadata=named)
+    there, back = compare(plain, grouped)["given"].result, compare(grouped, plain)["given"].result
+    assert (there.groups, back.groups) == (6, 6)
+    assert there.p_value == back.p_value
+    among_three = compare(plain, grouped, plain).all_runs["given"].pairs[0].comparison
+    assert among_three.groups == 6
+
+
+def test_a_run_that_is_compared_with_itself_is_told() -> None:
+    run = run_of(A)
+    assert compare(run, run).notes == ("A and B: they are the same run",)
+
+
+def test_slices_come_in_the_order_of_their_numbers_and_a_sample_without_text_is_absent() -> None:
+    run = run_of(A, metadata=[{"turn": 10}, {"turn": 2}, {"turn": "x"}, {"turn": 1}])
+    less = replace(run, dataset=list(run.dataset or ())[:3])
+    assert [line.key for line in compare(run, run, slice_by="turn").slices] == ["1", "2", "10", "x"]
+    assert [line.key for line in compare(less, run, slice_by="turn", allow_mismatch=True).slices] == [
+        "2",
+        "10",
+        "(absent)",
+        "x",
+    ]
+    assert [part.key for part in less.slices("turn")[0].means] == ["2", "10", "(absent)", "x"]

@@ -1,0 +1,50 @@
+"""Shares of yes, corrected by a calibration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from evalstone import Calibration, ConfigError, corrected_share
+from evalstone.results.calibration import LabeledScore
+from tests.runs import Given, run_of
+
+# Of 40 that people call yes the judge finds 36; of 40 that they call no it calls 10 yes.
+PAIRS = [(1.0, 1.0)] * 36 + [(0.0, 1.0)] * 4 + [(1.0, 0.0)] * 10 + [(0.0, 0.0)] * 30
+
+
+def calibration() -> Calibration:
+    return Calibration(
+        judge="none",
+        scorer=Given().signature,
+        name="given",
+        scale=1.0,
+        lower_is_better=False,
+        default_threshold=0.5,
+        label_threshold=0.5,
+        dataset="labelled",
+        version="0",
+        pairs=tuple(LabeledScore(f"c{n}", value, (label,)) for n, (value, label) in enumerate(PAIRS)),
+    )
+
+
+def test_the_share_is_corrected_by_how_often_the_judge_is_right_on_yes_and_on_no() -> None:
+    run = run_of(["1.0"] * 60 + ["0.0"] * 40)
+    found = corrected_share(run, "given", calibration())
+    assert found.result.raw is not None
+    assert found.result.raw.mean == 0.6
+    assert found.result.rate is not None
+    assert found.result.rate.mean == pytest.approx((0.6 + 0.75 - 1) / (0.9 + 0.75 - 1))
+    assert found.notes == ()
+
+
+def test_labelled_samples_of_the_run_itself_are_told() -> None:
+    inside = replace(calibration(), pairs=(*calibration().pairs, LabeledScore("s1", 1.0, (1.0,))))
+    told = corrected_share(run_of(["1.0", "0.0"]), "given", inside).notes
+    assert told == ("this run contains 1 labeled sample: --labels needs fewer assumptions",)
+
+
+def test_a_calibration_of_another_judge_is_refused() -> None:
+    with pytest.raises(ConfigError, match="by other@1"):
+        corrected_share(run_of(["1.0"]), "given", replace(calibration(), judge="other@1"))

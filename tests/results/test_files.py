@@ -1,0 +1,90 @@
+"""The results folder: records, summary, and the samples beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evalstone import ConfigError, DataError, Sample, load
+from evalstone.results.files import read_run, with_data, write_run
+from evalstone.run.saved import read_run
+from tests.runs import run_of, samples_of
+
+
+def test_a_run_comes_back_with_its_samples(tmp_path: Path) -> None:
+    run = run_of(["0.5", "skip"], metadata=[{"group": "a"}, {"n": 1}])
+    back = read_run(write_run(run, tmp_path / "r"))
+    assert list(back.dataset or ()) == samples_of(["0.5", "skip"], metadata=[{"group": "a"}, {"n": 1}])
+    assert [record.group for record in back] == ["a", None]
+
+
+def test_a_run_without_its_texts_leaves_none_of_another_run_in_the_folder(tmp_path: Path) -> None:
+    write_run(run_of(["0.5"]), tmp_path)
+    write_run(replace(run_of(["0.25"]), dataset=None), tmp_path)
+    assert read_run(tmp_path).dataset is None
+
+
+def test_records_are_there_even_where_the_samples_can_no_longer_be_read(tmp_path: Path) -> None:
+    def broken() -> Iterator[Sample]:
+        raise DataError("changed meanwhile")
+        yield
+
+    class Changed:
+        def __iter__(self) -> Iterator[Sample]:
+            return broken()
+
+    with pytest.raises(DataError, match="changed meanwhile"):
+        write_run(replace(run_of(["0.5"]), dataset=Changed()), tmp_path)
+    assert read_run(tmp_path)["given"].mean == 0.5
+
+
+def test_texts_are_taken_from_the_data_set_of_the_run_and_from_no_other() -> None:
+    run = replace(run_of(["0.5"]), dataset=None)
+    assert list(with_data(run, load(samples_of(["0.5"]))).dataset or ()) == samples_of(["0.5"])
+    with pytest.raises(ConfigError, match="these are not the run's samples"):
+        with_data(run, load(samples_of(["0.75"])))
+
+
+def test_a_broken_line_of_samples_is_named(tmp_path: Path) -> None:
+    write_run(run_of(["0.5", "0.5"]), tmp_path)
+    file = tmp_path / "samples.jsonl"
+    file.write_text(file.read_text().splitlines()[0] + '\n{"id": "x", "color": 1}\n')
+    with pytest.raises(DataError, match=r"samples\.jsonl, line 2: not a sample.*color"):
+        list(read_run(tmp_path).dataset or ())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("given@1", "other@1", r"records\.jsonl, line 1: 'other@1' is not a scorer of summary\.json"),
+        ('"s2"', '"s1"', r"records\.jsonl, line 2: sample 's1' by 'given@1' is a duplicate of line 1"),
+    ],
+)
+def test_a_record_that_does_not_belong_to_the_run_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
+    write_run(run_of(["0.5", "1.0"]), tmp_path)
+    file = tmp_path / "records.jsonl"
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(DataError, match=told):
+        read_run(tmp_path)
+
+
+def test_a_summary_of_wrong_types_is_refused(tmp_path: Path) -> None:
+    write_run(run_of(["0.5", "1.0"]), tmp_path)
+    file = tmp_path / "summary.json"
+    file.write_text(file.read_text().replace('"scale": 1.0', '"scale": "much"'))
+    with pytest.raises(DataError, match=r"summary\.json cannot be read as a run"):
+        read_run(tmp_path)
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"holds no results: summary\.json is missing"):
+        read_run(tmp_path)
+    with pytest.raises(ConfigError, match="there is no results folder"):
+        read_run(tmp_path / "nowhere")
+    write_run(run_of(["0.5"]), tmp_path)
+    (tmp_path / "records.jsonl").unlink()
+    with pytest.raises(ConfigError, match=r"records\.jsonl is missing"):
+        read_run(tmp_path)

@@ -1,0 +1,75 @@
+"""Gates over runs: each criterion passes, fails, or says how many more samples decide it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from evalstone import ConfigError, GateCriteria, gate
+from tests.runs import Given, Harm, run_of
+
+MIXED = ["1.0", "0.8"] * 20
+
+
+def test_a_mean_far_above_its_minimum_passes_and_one_far_below_fails() -> None:
+    run = run_of(MIXED, [Given(), Harm()])
+    assert gate(run, GateCriteria(minimum={"given": 0.8})).verdict == "pass"
+    assert gate(run, GateCriteria(minimum={"given": 0.98})).verdict == "fail"
+    assert gate(run, GateCriteria(maximum={"harm": 0.95})).verdict == "pass"
+    assert gate(run, GateCriteria(maximum={"harm": 0.8})).verdict == "fail"
+
+
+def test_a_mean_near_its_minimum_is_inconclusive_and_says_how_many_more_samples_decide() -> None:
+    found = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.88})).decisions[0]
+    assert found.verdict == "inconclusive"
+    assert found.more_samples is not None
+    assert found.more_samples > 0
+
+
+def test_no_worse_is_measured_pair_by_pair_against_the_baseline() -> None:
+    before, now = run_of(MIXED), run_of(["0.99", "0.79"] * 20)
+    held = gate(now, GateCriteria(max_regression={"given": 0.05}), baseline=before)
+    assert (held.verdict, held.decisions[0].estimate) == ("pass", pytest.approx(-0.01))
+    assert gate(now, GateCriteria(max_regression={"given": 0.001}), baseline=before).verdict == "fail"
+    assert held.notes == ("baseline and run: 40 of 40 samples with a different output, context or conversation",)
+
+
+def test_a_pass_rate_counts_the_samples_that_reach_the_score() -> None:
+    found = gate(run_of(MIXED, [Given(), Harm()]), GateCriteria(pass_rate={"given": (0.9, 0.3), "harm": (0.9, 0.3)}))
+    assert [(d.name, d.estimate, d.verdict) for d in found.decisions] == [
+        ("given >= 0.9", 0.5, "pass"),
+        ("harm <= 0.9", 0.5, "pass"),
+    ]
+
+
+def test_outcomes_without_a_score_are_told_with_what_they_could_change() -> None:
+    held = gate(run_of([*MIXED, "skip", "fail"]), GateCriteria(minimum={"given": 0.5}))
+    assert held.notes == ("given: 2 samples without a score; with them the mean would be in [0.857, 0.905]",)
+
+
+def test_a_run_that_ended_early_is_told() -> None:
+    held = gate(replace(run_of(MIXED), stop_reason="budget"), GateCriteria(minimum={"given": 0.5}))
+    assert held.notes == ("the run stopped early (budget)",)
+
+
+@pytest.mark.parametrize(
+    ("criteria", "told"),
+    [
+        (GateCriteria(), "needs a criterion"),
+        (GateCriteria(max_regression={"given": 0.1}), "needs a baseline"),
+        (GateCriteria(minimum={"harm": 0.1}), "lower is better for harm; set a maximum of 0.1"),
+        (GateCriteria(maximum={"given": 0.1}), "higher is better for given; set a minimum of 0.1"),
+        (GateCriteria(minimum={"givne": 0.1}), "did you mean given"),
+        (GateCriteria(minimum={"given": 2}), r"\[0, 1\]"),
+        (GateCriteria(pass_rate={"given": (2, 0.5)}), r"\[0, 1\], not 2"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(criteria: GateCriteria, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        gate(run_of(MIXED, [Given(), Harm()]), criteria)
+
+
+def test_a_baseline_that_nothing_is_held_against_is_told() -> None:
+    held = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}), baseline=run_of(MIXED))
+    assert held.notes == ("the baseline is not used: no max_regression was set",)

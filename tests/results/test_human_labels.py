@@ -1,0 +1,62 @@
+"""Human labels: read, used to correct a mean, and asked for where they say most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalstone import ConfigError, DataError, corrected, load_labels, select_for_labeling
+from tests.runs import Given, Harm, run_of
+
+ANSWERS = [str(number % 5 / 4) for number in range(40)]
+
+
+def test_labels_come_from_a_file_of_ids_and_labels_in_words_or_numbers(tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text("id,label\ns1,yes\ns2,0.25\ns3,no\ns4,\n")
+    assert load_labels(run_of(ANSWERS), "given", tmp_path / "l.csv") == {"s1": 1.0, "s2": 0.25, "s3": 0.0}
+
+
+def test_words_are_on_the_scorers_scale_and_turned_round_where_lower_is_better() -> None:
+    rows = [{"id": "s1", "label": "supported"}]
+    assert load_labels(run_of(ANSWERS, [Given(scale=10)]), "given", rows) == {"s1": 10.0}
+    assert load_labels(run_of(ANSWERS, [Harm()]), "harm", rows) == {"s1": 0.0}
+
+
+def test_an_id_that_no_sample_has_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text("id,label\ns1,yes\nzz,no\n")
+    with pytest.raises(DataError, match=r"l\.csv: (line|row) \d.*'?zz"):
+        load_labels(run_of(ANSWERS), "given", tmp_path / "l.csv")
+
+
+def test_labels_that_are_all_lower_by_a_constant_move_the_mean_by_it() -> None:
+    run = run_of([str(0.2 + float(answer) / 2) for answer in ANSWERS])
+    labels = {record.sample: (record.value or 0.0) - 0.1 for record in list(run)[:20]}
+    found = corrected(run, "given", labels)
+    assert found.result.raw is not None
+    assert found.result.estimate is not None
+    assert found.result.estimate.mean == pytest.approx(found.result.raw.mean - 0.1)
+    assert found.result.bias == pytest.approx(0.1)
+    assert (found.result.labeled, found.result.n) == (20, 40)
+
+
+def test_labeled_samples_without_a_score_are_left_out_and_told() -> None:
+    found = corrected(run_of(["0.5"] * 8 + ["skip"]), "given", {"s1": 0.5, "s2": 0.4, "s3": 0.6, "s9": 1.0})
+    assert found.notes == ("left out: 1 labeled sample without a score",)
+    with pytest.raises(ConfigError, match="no labeled sample has a score of given"):
+        corrected(run_of(["0.5", "skip"]), "given", {"s2": 1.0})
+
+
+def test_samples_to_label_are_unlabeled_spread_over_the_scores_and_the_same_each_time() -> None:
+    run = run_of(ANSWERS)
+    given = {f"s{number}": 1.0 for number in range(1, 6)}
+    chosen = select_for_labeling(run, "given", given, count=10)
+    assert len(set(chosen)) == 10
+    assert not set(chosen) & set(given)
+    assert len({ANSWERS[int(name[1:]) - 1] for name in chosen}) >= 4
+    assert chosen == select_for_labeling(run, "given", given, count=10)
+    assert chosen != select_for_labeling(run, "given", given, count=10, seed=1)
+
+
+def test_no_more_samples_are_chosen_than_there_are() -> None:
+    assert sorted(select_for_labeling(run_of(["0.5", "1.0", "skip"]), "given", {}, count=9)) == ["s1", "s2"]

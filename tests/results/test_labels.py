@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone.errors import DataError
+from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
+from evalstone.types import Sample
+
+READER = LabelReader(1.0, False)
+ROWS = [
+    {"id": "a", "output": "A.", "label": "yes"},
+    {"id": "b", "output": "B.", "label": "no"},
+    {"id": "c", "output": "C.", "label": None},
+]
+
+
+def labels(source: Any, **options: Any) -> LabeledSamples:
+    return read_labels(source, READER, **options)
+
+
+def write(file: Path, text: str) -> Path:
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_samples_hold_their_labels_and_those_without_one_are_left_out():
+    found = labels(ROWS)
+    assert found.labels == {"a": (1.0,), "b": (0.0,)}
+    assert [sample.id for sample in found.dataset] == ["a", "b"]
+    assert (found.unlabeled, found.columns, found.words) == (1, ("label",), {"yes": 1, "no": 0})
+
+
+def test_labels_may_stand_in_the_metadata():
+    sample = Sample(id="a", output="A.", metadata={"human_label": "supported", "label2": "no"})
+    assert labels([sample]).labels == {"a": (1.0,)}
+
+
+def test_several_annotators_have_a_column_each(tmp_path: Path):
+    text = "id,answer,annotator_1,annotator_2,annotator_3\na,A.,yes,no,\nb,B.,no,no,yes\nc,C.,,,\n"
+    found = labels(write(tmp_path / "labels.csv", text))
+    assert found.columns == ("annotator_1", "annotator_2", "annotator_3")
+    assert found.labels == {"a": (1.0, 0.0, None), "b": (0.0, 0.0, 1.0)}
+    assert found.unlabeled == 1
+
+
+def test_columns_can_be_named(tmp_path: Path):
+    found = labels(write(tmp_path / "d.csv", "answer,ok?,label\nA.,yes,no\n"), columns=["ok?"])
+    assert list(found.labels.values()) == [(1.0,)]
+
+
+def test_a_list_in_a_cell_is_one_label_an_annotator():
+    found = labels([{"id": "a", "output": "A.", "labels": [1, 0, 1]}, {"id": "b", "output": "B.", "labels": [0]}])
+    assert found.labels == {"a": (1.0, 0.0, 1.0), "b": (0.0, None, None)}
+
+
+def test_a_list_that_is_shorter_leaves_the_next_column_at_its_place():
+    rows = [
+        {"id": "a", "output": "A.", "crowd": ["yes", "no"], "expert": "yes"},
+        {"id": "b", "output": "B.", "crowd": ["no"], "expert": "no"},
+    ]
+    assert labels(rows, columns=["crowd", "expert"]).labels == {"a": (1.0, 0.0, 1.0), "b": (0.0, None, 0.0)}
+
+
+def test_a_list_may_be_written_as_json_in_a_table(tmp_path: Path):
+    file = write(tmp_path / "labels.csv", 'id,label\na,"[1, 0]"\n')
+    assert labels(file, data=ROWS).labels == {"a": (1.0, 0.0)}
+    with pytest.raises(DataError, match=r"line 2: column 'label' must be a JSON list"):
+        labels(write(tmp_path / "labels.csv", "id,label\na,\"['yes', 'no']\"\n"), data=ROWS)
+
+
+def test_a_column_that_is_named_twice_is_one_annotator():
+    assert labels(ROWS, columns=["label", "label"]).labels == {"a": (1.0,), "b": (0.0,)}
+
+
+def test_a_column_that_became_a_field_of_the_samples_is_said_to_be_one():
+    with pytest.raises(DataError, match="'ground_truth' was read as the samples' reference: rename it"):
+        labels([{"id": "a", "output": "A.", "ground_truth": "yes"}], columns=["ground_truth"])
+    with pytest.raises(DataError, match="no row has the column 'output'; columns: label"):
+        labels({"a": "yes"}, data=ROWS, columns=["output"])
+
+
+def test_labels_beside_the_samples_may_be_a_table_or_come_from_standard_input(monkeypatch: pytest.MonkeyPatch):
+    class Table:
+        columns = ("id", "label")
+
+        def to_dicts(self) -> list[dict[str, str]]:
+            return [{"id": "a", "label": "no"}]
+
+    assert labels(Table(), data=ROWS).labels == {"a": (0.0,)}
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"id": "b", "label": "yes"}\n')))
+    assert labels("-", data=ROWS).labels == {"b": (1.0,)}
+
+
+@pytest.mark.parametrize("none", [{}, []])
+def test_no_labels_at_all_are_refused(none: Any):
+    with pytest.raises(DataError, match="there are no labels"):
+        labels(none, data=ROWS)
+
+
+def test_labels_can_lie_in_a_file_beside_the_data(tmp_path: Path):
+    data = write(tmp_path / "data.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS))
+    beside = write(tmp_path / "labels.csv", "ID,annotator\nc,1\na,0\n")
+    found = labels(beside, data=data)
+    assert found.labels == {"c": (1.0,), "a": (0.0,)}
+    assert [sample.id for sample in found.dataset] == ["a", "c"]
+
+
+def test_labels_can_be_a_mapping_from_id_to_label():
+    assert labels({"a": True, "b": "no"}, data=ROWS).labels == {"a": (1.0,), "b": (0.0,)}
+    assert labels([{"id": "a", "label": 0.5}], data=ROWS).labels == {"a": (0.5,)}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("id,label\nx,1\n", r"labels.csv: line 2: no sample of in memory has the id 'x'"),
+        ("id,label\na,1\nb,0\na,0\n", "line 4: the id 'a' was labeled before, at line 2; put each annotator into"),
+        ("name,label\na,1\n", "line 2: a row of labels needs an id; its columns are name, label"),
+        ("id,label\n,1\n", "line 2: a row of labels needs an id"),
+        ("id,label\na,perhaps\n", "line 2: the label in column 'label' must be"),
+        ("id,label\na,\n", "no sample has a label in label"),
+        ("id,verdict_of_ann\na,1\n", "no column of labels .*verdict_of_ann.*--label COLUMN"),
+        ("id,label\na,1,2\n", "line 2: 3 cells for 2 columns"),
+    ],
+)
+def test_what_cannot_be_joined_is_told_with_file_line_and_column(tmp_path: Path, text: str, told: str):
+    with pytest.raises(DataError, match=told):
+        labels(write(tmp_path / "labels.csv", text), data=ROWS)
+
+
+def test_an_error_in_a_sample_names_its_line(tmp_path: Path):
+    with pytest.raises(DataError, match=r"d.csv: line 3: the label in column 'label' must be .* not 'maybe'"):
+        labels(write(tmp_path / "d.csv", "answer,label\nA.,yes\nB.,maybe\n"))
+    with pytest.raises(DataError, match="item 1: the label"):
+        labels([{"output": "A.", "label": "maybe"}])
+
+
+def test_a_column_that_is_not_there_is_told_with_those_that_are():
+    with pytest.raises(DataError, match="no row has the column 'gold'; columns: label"):
+        labels(ROWS, columns=["gold"])
+
+
+@pytest.mark.parametrize(
+    ("source", "told"), [(5, "labels must be a path"), ([3], "item 1: a row of labels must be an")]
+)
+def test_labels_of_another_kind_are_refused(source: Any, told: str):
+    with pytest.raises(DataError, match=told):
+        labels(source, data=ROWS)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
+    with pytest.raises(DataError, match="does not exist"):
+        labels(tmp_path / "none.csv")
+    with pytest.raises(DataError, match="does not exist"):
+        labels(tmp_path / "none.csv", data=ROWS)

@@ -1,0 +1,49 @@
+"""Planning from pilot runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstone import ConfigError, sample_size
+from evalstone.results.power_analysis import detectable_note
+from tests.runs import run_of
+
+HALVES = ["0.0", "1.0"] * 20
+
+
+def test_one_pilot_is_taken_for_two_unrelated_runs() -> None:
+    (found,) = sample_size(run_of(HALVES), 0.1)
+    # 0/1 scores, 20 of each: s² = 40/39 · 0.25; twice that for a difference
+    assert found.plan.deviation == pytest.approx((2 * 40 / 39 * 0.25) ** 0.5)
+    # n ≈ (1.96 + 0.8416)² · s² / 0.1² = 402.5, and a little more for Student's t
+    assert 402 < found.plan.needed < 410
+
+
+def test_two_pilots_give_the_spread_of_their_differences() -> None:
+    (found,) = sample_size(run_of(["0.1", "0.9"] * 20), 0.1, baseline=run_of(HALVES))
+    assert found.plan.deviation == pytest.approx(0.1 * (40 / 39) ** 0.5)
+    assert found.plan.needed < 20
+
+
+def test_samples_that_hang_together_take_more() -> None:
+    data = [{"group": number // 4} for number in range(40)]
+    answers = [str((number // 4) % 2) for number in range(40)]
+    (found,) = sample_size(run_of(answers, metadata=data), 0.1)
+    assert found.design_effect == pytest.approx(4, rel=0.1)
+
+
+def test_what_a_run_can_tell_is_one_sentence() -> None:
+    # (1.96 + 0.84) · 0.716 / √40 = 0.317, and a little more for Student's t
+    assert "would detect 0.33 in given with 80 % power" in detectable_note(run_of(HALVES))
+    assert detectable_note(run_of(["0.5"])) == ""
+
+
+@pytest.mark.parametrize("difference", [0, -0.1, float("nan"), float("inf")])
+def test_a_difference_must_be_above_zero(difference: float) -> None:
+    with pytest.raises(ConfigError, match="above 0"):
+        sample_size(run_of(HALVES), difference)
+
+
+def test_a_power_must_lie_between_zero_and_one() -> None:
+    with pytest.raises(ConfigError, match="power"):
+        sample_size(run_of(HALVES), 0.1, power=1.0)

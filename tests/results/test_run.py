@@ -1,0 +1,111 @@
+"""A run as a value: what it answers to, and how it shows itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from evalstone import ConfigError, Run, Score, Scorer
+from tests.runs import Given, Harm, run_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offset(Scorer):
+    """The number in the answer, plus a constant."""
+
+    name = "offset"
+    by: float = 0.0
+
+    def score(self, *, output: str) -> Score:
+        return Score(float(output) + self.by)
+
+
+def test_a_run_is_a_sequence_of_records() -> None:
+    run = run_of(["0.5", "1.0", "skip"])
+    assert len(run) == 3
+    assert [record.sample for record in run] == ["s1", "s2", "s3"]
+    assert (run[0].sample, run[-1].sample) == ("s1", "s3")
+    assert [record.sample for record in run[1:]] == ["s2", "s3"]
+    with pytest.raises(IndexError):
+        run[3]
+
+
+def test_a_scorer_is_found_by_title_signature_or_name() -> None:
+    run = run_of(["0.5", "1.0"], [Given(), Offset(by=0.0), Harm()])
+    assert run["given"].mean == 0.75
+    assert run["given@1"] is run["given"]
+    assert run["harm"].interval is not None
+    assert run["harm"].interval.low is not None
+    assert run["harm"].interval.low < 0.75 < (run["harm"].interval.high or 0)
+    with pytest.raises(ConfigError, match="did you mean given"):
+        run["givne"]
+
+
+def test_a_name_that_several_scorers_share_is_refused_with_the_candidates() -> None:
+    run = run_of(["0.25", "0.5"], [Offset(), Offset(by=0.5)])
+    assert list(run.titles.values()) == ["offset", "offset(by=0.5)"]
+    assert (run["offset(by=0.5)"].mean, run["offset"].mean) == (0.875, 0.375)
+    both = run_of(["0.25", "0.5"], [Offset(by=0.25), Offset(by=0.5)])
+    with pytest.raises(ConfigError, match=r"2 scorers are named offset: offset\(by=0.25\), offset\(by=0.5\)"):
+        both["offset"]
+
+
+def test_printing_shows_the_judge_and_the_summary() -> None:
+    run = run_of(["1.0", "0.5"])
+    title, _, header, row = str(run).split("\n")
+    assert title == f"{run.dataset_name}: 2 samples · no judge needed"
+    assert header.split("  ")[0] == "scorer"
+    assert row.split()[:2] == ["given", "0.750"]
+    judged = replace(run, judge="lexical@3", samples=1)
+    assert str(judged).startswith(f"{run.dataset_name}: 1 sample · judge lexical@3\n")
+
+
+def test_a_notebook_shows_an_escaped_table() -> None:
+    run = replace(run_of(["1.0", "0.5"]), dataset_name="<img src=x onerror=alert(1)>", judge="<b>&")
+    page = run._repr_html_()  # pyright: ignore[reportPrivateUsage] - the name that notebooks call
+    assert "<img" not in page
+    assert "<b>" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;: 2 samples · judge &lt;b&gt;&amp;" in page
+    assert "<td>given</td><td>0.750</td>" in page
+    assert page.count("<tr>") == page.count("</tr>") == 2
+
+
+def test_the_wide_table_has_one_row_per_sample_with_its_texts() -> None:
+    run = run_of(["0.5", "skip"], [Given(), Harm()], question="How?")
+    texts = {"input": "How?", "reference": None, "context": None}
+    assert run.to_dicts(wide=True) == [
+        {"sample": "s1", **texts, "output": "0.5", "given": 0.5, "harm": 0.5},
+        {"sample": "s2", **texts, "output": "skip", "given": None, "harm": None},
+    ]
+    assert replace(run, dataset=None).to_dicts(wide=True)[0] == {"sample": "s1", "given": 0.5, "harm": 0.5}
+
+
+def test_a_scorer_that_is_named_like_a_text_does_not_replace_it() -> None:
+    class Output(Given):
+        name = "output"
+
+    row = run_of(["0.5"], [Output()]).to_dicts(wide=True)[0]
+    assert (row["output"], row["output@1"]) == ("0.5", 0.5)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_are_long_or_wide(library: str) -> None:
+    pytest.importorskip(library)
+    run = run_of(["0.5", "1.0"], [Given(), Harm()])
+    frame: Any = getattr(run, f"to_{library}")()
+    assert frame.shape[0] == 4
+    wide: Any = getattr(run, f"to_{library}")(wide=True)
+    assert list(wide.columns) == ["sample", "input", "output", "reference", "context", "given", "harm"]
+    assert list(wide["given"]) == [0.5, 1.0]
+
+
+def test_a_run_with_missing_records_is_unfinished() -> None:
+    run = run_of(["0.5", "1.0"])
+    assert Run.from_dict(run.to_dict(), list(run)).complete
+    assert Run.from_dict(run.to_dict(), list(run)[:1]).stop_reason == "unfinished"
+    stopped = {**run.to_dict(), "ended": "budget"}
+    assert Run.from_dict(stopped, list(run)[:1]).stop_reason == "budget"
+    with pytest.raises(ConfigError, match="summary format 9 is not 1"):
+        Run.from_dict({**run.to_dict(), "format": 9}, [])

@@ -1,0 +1,285 @@
+"""A session asks each question once, within limits, and its answers are durable before they count."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from evalstone import evaluate
+from evalstone.errors import ConfigError, JudgeDeclined, JudgeError
+from evalstone.judges import ModelJudge, ScriptedJudge
+from evalstone.judges.base import Judge
+from evalstone.ledger import AsyncLedger
+from evalstone.ledger.store import Ledger
+from evalstone.questions import ListClaims
+from evalstone.questions.base import Answer, Ask, Question
+from evalstone.run.budget import Budget, call_price
+from evalstone.run.session import Recording, Session
+from evalstone.scorers import Scorer
+from evalstone.types import Score
+
+A = TypeVar("A")
+
+REPLY = '{"claims": ["a"]}'
+
+
+class SlowJudge(Judge):
+    """Answers every question with one claim after a while, and counts."""
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.asked: list[str] = []
+        self.now = 0
+        self.most = 0
+        self.broken = broken
+
+    @property
+    def identity(self) -> str:
+        return "slow"
+
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+        self.asked.append(question.fingerprint)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.01)
+        self.now -= 1
+        if self.broken:
+            raise JudgeError("broken", reply="raw")
+        return Answer(value=question.read(REPLY), judge=self.identity, reply=REPLY, cost=0.5)
+
+
+def test_equal_questions_at_the_same_time_are_one_call() -> None:
+    judge = SlowJudge()
+
+    async def ask() -> list[Answer[Any]]:
+        session = Session(judge)
+        return await asyncio.gather(*(session.ask(ListClaims(text="x")) for _ in range(5)))
+
+    answers = asyncio.run(ask())
+    assert len(judge.asked) == 1
+    assert [answer.cached for answer in answers] == [False, True, True, True, True]
+
+
+def test_a_question_asked_again_later_is_answered_from_memory() -> None:
+    judge = SlowJudge()
+
+    async def ask() -> bool:
+        session = Session(judge)
+        await session.ask(ListClaims(text="x"))
+        return (await session.ask(ListClaims(text="x"))).cached
+
+    assert asyncio.run(ask())
+    assert len(judge.asked) == 1
+
+
+def test_no_more_calls_are_under_way_than_allowed() -> None:
+    judge = SlowJudge()
+
+    async def ask() -> None:
+        session = Session(judge, concurrency=3)
+        await asyncio.gather(*(session.ask(ListClaims(text=str(n))) for n in range(12)))
+
+    asyncio.run(ask())
+    assert judge.most == 3
+
+
+def test_a_failure_is_shared_within_a_session_and_asked_again_in_the_next() -> None:
+    judge = SlowJudge(broken=True)
+
+    async def ask() -> list[Any]:
+        session = Session(judge)
+        first = await asyncio.gather(*(session.ask(ListClaims(text="x")) for _ in range(3)), return_exceptions=True)
+        judge.broken = False
+        (later,) = await asyncio.gather(session.ask(ListClaims(text="x")), return_exceptions=True)
+        return [*first, later, (await Session(judge).ask(ListClaims(text="x"))).value]
+
+    *failed, value = asyncio.run(ask())
+    assert [str(error) for error in failed] == ["broken"] * 4
+    assert value == ("a",)
+    assert len(judge.asked) == 2
+
+
+def test_only_the_one_who_asked_pays_for_a_question_that_fails() -> None:
+    class Dear(SlowJudge):
+        async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+            await asyncio.sleep(0.01)
+            raise JudgeError("broken", reply="raw", cost=0.5)
+
+    async def ask() -> list[float | None]:
+        session = Session(Dear())
+        errors = await asyncio.gather(*(session.ask(ListClaims(text="x")) for _ in range(3)), return_exceptions=True)
+        return [error.cost for error in errors if isinstance(error, JudgeError)]
+
+    assert asyncio.run(ask()) == [0.5, 0.0, 0.0]
+
+
+def test_an_answer_in_the_ledger_is_not_asked_for_again_and_costs_nothing(tmp_path: Path) -> None:
+    judge = SlowJudge()
+
+    async def ask(*, use_cache: bool = True) -> Answer[Any]:
+        async with AsyncLedger(tmp_path / "l.db") as ledger:
+            return await Session(judge, ledger=ledger, use_cache=use_cache).ask(ListClaims(text="x"))
+
+    asyncio.run(ask())
+    answer = asyncio.run(ask())
+    assert answer.cached
+    assert answer.value == ("a",)
+    assert len(judge.asked) == 1
+    assert not asyncio.run(ask(use_cache=False)).cached
+    assert len(judge.asked) == 2
+
+
+def test_an_answer_is_durable_before_it_is_given(tmp_path: Path) -> None:
+    async def ask() -> int:
+        async with AsyncLedger(tmp_path / "l.db") as ledger:
+            await Session(SlowJudge(), ledger=ledger).ask(ListClaims(text="x"))
+            with Ledger(tmp_path / "l.db") as second:
+                return len(second.answers("slow", [ListClaims(text="x").fingerprint]))
+
+    assert asyncio.run(ask()) == 1
+
+
+def test_a_stored_reply_that_no_longer_reads_is_asked_for_again(tmp_path: Path) -> None:
+    judge = SlowJudge()
+    question = ListClaims(text="x")
+
+    async def ask() -> bool:
+        async with AsyncLedger(tmp_path / "l.db") as ledger:
+            return (await Session(judge, ledger=ledger).ask(question)).cached
+
+    asyncio.run(ask())
+    with Ledger(tmp_path / "l.db") as ledger:
+        stored = ledger.answers("slow", [question.fingerprint])[question.fingerprint]
+        ledger.write([dataclasses.replace(stored, reply="spoilt")])
+    assert not asyncio.run(ask())
+
+
+def test_free_answers_are_not_kept(tmp_path: Path) -> None:
+    async def ask() -> None:
+        async with AsyncLedger(tmp_path / "l.db") as ledger:
+            await Session(ScriptedJudge([REPLY]), ledger=ledger).ask(ListClaims(text="x"))
+
+    asyncio.run(ask())
+    with Ledger(tmp_path / "l.db") as ledger:
+        assert ledger.answers("scripted", [ListClaims(text="x").fingerprint]) == {}
+
+
+def test_steps_tell_what_was_asked_answered_and_paid() -> None:
+    async def ask() -> Recording:
+        session = Session(SlowJudge())
+        recording = Recording(session)
+        await recording(ListClaims(text="x"))
+        await recording(ListClaims(text="x"))
+        return recording
+
+    first, second = asyncio.run(ask()).calls
+    assert (first.question, first.judge, first.answer, first.cost, first.cached) == (
+        "list_claims",
+        "slow",
+        ["a"],
+        0.5,
+        False,
+    )
+    assert (second.cost, second.cached) == (0.0, True)
+
+
+def test_a_failed_question_is_a_step_too_with_the_raw_reply() -> None:
+    async def ask() -> Recording:
+        recording = Recording(Session(SlowJudge(broken=True)))
+        with pytest.raises(JudgeError):
+            await recording(ListClaims(text="x"))
+        return recording
+
+    (step,) = asyncio.run(ask()).calls
+    assert (step.answer, step.reply) == (None, "raw")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathering(Scorer):
+    """Asks several questions at once; the first one fails."""
+
+    name = "gathering"
+    asks = (ListClaims,)
+    grouped: bool = False
+
+    async def score(self, ask: Ask, *, output: str) -> Score:
+        questions = [ListClaims(text=f"{output} {number}") for number in range(4)]
+        if self.grouped:
+            async with asyncio.TaskGroup() as group:
+                for question in questions:
+                    group.create_task(self._ask(ask, question))
+        else:
+            await asyncio.gather(*(ask(question) for question in questions))
+        return Score(1.0)
+
+    async def _ask(self, ask: Ask, question: ListClaims) -> None:
+        await ask(question)
+
+
+class FirstFails(Judge):
+    """Takes a dollar for every question, and fails the first one of each sample."""
+
+    def __init__(self, error: type[Exception] = JudgeError) -> None:
+        self.paid = 0.0
+        self.error = error
+
+    @property
+    def identity(self) -> str:
+        return "first fails"
+
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+        self.paid += 1.0
+        if str(question.inputs()["text"]).endswith(" 0"):
+            raise self.error("broken", cost=1.0) if issubclass(self.error, JudgeError) else self.error("broken")
+        await asyncio.sleep(0.05)
+        return Answer(value=question.read(REPLY), judge=self.identity, reply=REPLY, cost=1.0)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("concurrency", [1, 32])
+def test_what_was_paid_beside_a_failed_call_stands_in_its_record(grouped: bool, concurrency: int) -> None:
+    judge = FirstFails()
+    samples = [{"id": "a", "output": "one"}, {"id": "b", "output": "two"}]
+    run = evaluate(samples, Gathering(grouped=grouped), judge=judge, ledger=None, concurrency=concurrency)
+    assert run["gathering"].failed == 2
+    assert run.cost == judge.paid
+    assert judge.paid <= (8 if concurrency > 1 else 4)
+
+
+def test_a_decline_inside_a_group_of_tasks_is_a_skip_and_a_refused_key_ends_the_run() -> None:
+    run = evaluate([{"output": "x"}], Gathering(grouped=True), judge=FirstFails(JudgeDeclined), ledger=None)
+    assert run["gathering"].skipped == 1
+    with pytest.raises(ConfigError, match="broken"):
+        evaluate([{"output": "x"}], Gathering(grouped=True), judge=FirstFails(ConfigError), ledger=None)
+
+
+def test_calls_that_a_scorer_leaves_behind_are_ended_and_counted() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Careless(Scorer):
+        name = "careless"
+        asks = (ListClaims,)
+
+        async def score(self, ask: Ask, *, output: str) -> Score:
+            left = asyncio.ensure_future(ask(ListClaims(text=output)))
+            await asyncio.sleep(0.01)
+            return Score(float(not left.done()))
+
+    judge = FirstFails()
+    (record,) = evaluate([{"output": "x"}], Careless(), judge=judge, ledger=None)
+    assert (record.value, record.cost, judge.paid, len(record.steps)) == (1.0, 1.0, 1.0, 1)
+
+
+def test_a_budget_counts_what_is_reserved_by_calls_in_flight() -> None:
+    judge = ModelJudge("vllm/x", prices=(1e6, 0.0))
+    question = ListClaims(text="x")
+    price = call_price(question, judge)
+    assert price is not None
+    budget = Budget(1.5 * price, judge)
+    assert budget.reserve(question, judge) == price
+    assert budget.reserve(question, judge) is None
+    budget.settle(price, 0.4 * price)
+    assert budget.reserve(question, judge) == price
