@@ -15,7 +15,7 @@ from evalstone.cli.options import judge_spec
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError
 from evalstone.judges.lexical import LexicalJudge
-from evalstone.judges.providers.catalog import PROVIDERS
+from evalstone.judges.providers.base import PROVIDERS
 from evalstone.results.calibration import calibration_for
 from tests.cli.conftest import Evalstone
 from tests.serving import serving
