@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from evalstone._core import sync
 from evalstone.datasets import Dataset, load
@@ -28,9 +28,19 @@ from evalstone.scorers import Scorer, parse_scorers
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
 Samples: TypeAlias = "Dataset | Iterable[Sample | Mapping[str, Any]] | str | Path | object"
-"""Sample values, dictionaries, a path (JSON, JSONL, CSV, Parquet), a table (pandas, polars, pyarrow, Hugging Face), or a
-Dataset."""
-ScorerSpec: TypeAlias = "str | Mapping[str, Any] | Scorer | type[Scorer]"
+"""Sample values, dictionaries, a path (JSON, JSONL, CSV, Parquet), a table (pandas, polars, pyarrow, Hugging Face), or
+a Dataset."""
+
+
+class AsScorer(Protocol):
+    """What can be used as a scorer, such as an evaluator."""
+
+    def as_scorer(self) -> Scorer:
+        """The scorer."""
+        ...
+
+
+ScorerSpec: TypeAlias = "str | Mapping[str, Any] | Scorer | type[Scorer] | AsScorer"
 """A name such as "faithfulness" or "context_relevance(scale=10)", a table of name and parameters, or a Scorer."""
 JudgeSpec: TypeAlias = "str | Mapping[str, Any] | Judge"
 """A name such as "lexical" or "openai/gpt-5.1", a table of settings, or a Judge."""

@@ -1,5 +1,8 @@
 """The pages in a real browser: sorting, filtering, opening, narrow screens, hostile text, and without JavaScript."""
 
+# Playwright leaves the patterns of its assertions without a type.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import json

@@ -332,7 +332,7 @@ def test_an_option_of_the_wrong_kind_is_said_and_leaves_no_file(
 
 def test_scorers_none_is_no_scorer() -> None:
     with pytest.raises(ConfigError, match="not NoneType"):
-        evaluate(SAMPLES, None, ledger=None)
+        evaluate(SAMPLES, cast(Any, None), ledger=None)
 
 
 def test_a_misspelt_field_or_option_of_score_is_refused() -> None:

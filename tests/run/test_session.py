@@ -49,7 +49,7 @@ class SlowJudge(Judge):
         self.now -= 1
         if self.broken:
             raise JudgeError("broken", reply="raw")
-        return Answer(value=question.read(REPLY), judge=self.identity, reply=REPLY, cost=0.5)
+        return Answer(value=question.parse(REPLY), judge=self.identity, reply=REPLY, cost=0.5)
 
 
 def test_equal_questions_at_the_same_time_are_one_call() -> None:
@@ -236,7 +236,7 @@ class FirstFails(Judge):
         if str(question.inputs()["text"]).endswith(" 0"):
             raise self.error("broken", cost=1.0) if issubclass(self.error, JudgeError) else self.error("broken")
         await asyncio.sleep(0.05)
-        return Answer(value=question.read(REPLY), judge=self.identity, reply=REPLY, cost=1.0)
+        return Answer(value=question.parse(REPLY), judge=self.identity, reply=REPLY, cost=1.0)
 
 
 @pytest.mark.parametrize("grouped", [False, True])

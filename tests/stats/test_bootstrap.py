@@ -70,7 +70,7 @@ def test_what_cannot_be_resampled_has_no_limits() -> None:
     assert one is not None
     assert same is not None
     assert (one.low, one.high, one.caution) == (None, None, "a single sample")
-    assert (same.low, same.high, same.caution) == (None, None, "all resamples are alike")
+    assert (same.low, same.high, same.caution) == (None, None, "all resamples give the same statistic")
     with pytest.raises(ConfigError, match="resamples must be 100 or more, not 10"):
         bootstrap_interval(VALUES, resamples=10)
     with pytest.raises(DataError, match="value 1 is nan"):

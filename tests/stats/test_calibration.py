@@ -144,6 +144,8 @@ def test_a_cross_validated_threshold_is_worth_no_more_than_chance_on_noise():
     assert checked == pytest.approx(0.5, abs=0.06)
 
 
+isotonic([0.0, 1.0], [False, True])  # imports scipy, so that no timed example pays for it
+
 CASES = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=30)
 
 

@@ -182,3 +182,29 @@ def test_drift_refuses_a_tolerance_of_nothing_and_has_no_result_without_anchors(
     assert drift([], []) is None
     with pytest.raises(ConfigError, match="tolerance must be above 0"):
         drift([0.5], [0.5], tolerance=0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "confidence", "drifted"),
+    [
+        (6, 0.95, True),  # p = 2 / 2^6 = 0.031
+        (5, 0.95, False),  # p = 2 / 2^5 = 0.0625
+        (5, 0.9375, True),  # p is 1 - confidence exactly
+        (5, 0.94, False),
+    ],
+)
+def test_drift_is_tested_at_one_minus_the_confidence(changed: int, confidence: float, drifted: bool) -> None:
+    before = [0.5] * 40
+    found = drift(before, [0.6 + 0.01 * i for i in range(changed)] + [0.5] * (40 - changed), confidence=confidence)
+    assert found is not None
+    assert found.comparison.p_value == 2 / 2**changed
+    assert (found.verdict == "drifted") == drifted
+
+
+def test_a_judge_is_stable_only_if_both_limits_are_within_the_tolerance() -> None:
+    found = drift([0.5] * 60, [0.5 + (0.04 if place < 4 else 0.0) for place in range(60)], tolerance=0.004)
+    assert found is not None
+    assert found.comparison.difference.low is not None
+    assert found.comparison.difference.high is not None
+    assert -0.004 <= found.comparison.difference.low < 0.004 < found.comparison.difference.high
+    assert found.verdict == "inconclusive"

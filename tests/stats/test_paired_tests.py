@@ -120,3 +120,15 @@ def test_differences_that_are_equal_but_for_rounding_are_ties() -> None:
         np.array([[3.0, 3.0, 5.0], [3.0, 3.0, 7.0]]),
     )
     assert friedman(table) == friedman(exact)
+
+
+def test_the_observed_pattern_counts_among_the_drawn_ones() -> None:
+    # all signs agree: none of 9,999 random patterns gets as far, with a chance of 1 - 9,999 / 2^29
+    clear = permutation_test(np.linspace(0.1, 0.9, 30))
+    assert (clear.exact, clear.p_value) == (False, 1 / 10_000)
+
+
+def test_drawn_patterns_that_tie_with_the_observed_one_count() -> None:
+    # 24 signs of 1 and one of 2: P(|sum| >= 4) = 0.5731 by counting, P(|sum| > 4) = 0.3464
+    found = permutation_test(np.array([1.0] * 13 + [-1.0] * 11 + [2.0]))
+    assert found.p_value == pytest.approx(0.5731, abs=0.02)

@@ -202,3 +202,10 @@ def test_corrections_scale_with_their_unit() -> None:
     assert dataclasses.astuple(ten.estimate)[:3] == pytest.approx(
         [10 * x for x in dataclasses.astuple(one.estimate)[:3]]
     )
+
+
+def test_three_labels_give_an_estimate() -> None:
+    found = ppi_mean([0.9, 0.5, 0.7] + [0.8, 0.6] * 20, [0.8, 0.4, 0.7] + [None] * 40)
+    assert found is not None
+    assert found.estimate is not None
+    assert found.caution == "only 3 labels: the interval is approximate"

@@ -121,3 +121,13 @@ def test_a_refused_sample_counts_for_no_target() -> None:
     with pytest.raises(DataError, match=r"b: 7\.0 is not a number in"):
         gate.add({"a": 1.0, "b": 7.0})
     assert [decision.n for decision in gate.decisions()] == [0, 0]
+
+
+def test_limits_of_a_gate_are_the_confidence_sequence_at_twice_the_shared_alpha() -> None:
+    gate = SequentialGate([Target("a", 0.5), Target("b", 0.5)], alpha=0.1)
+    sequence = ConfidenceSequence(confidence=0.9)  # 1 - 2 · 0.1 / 2
+    for value in np.random.default_rng(6).beta(5, 5, 60).tolist():
+        gate.add({"a": value})
+        sequence.add(value)
+    decision = gate.decisions()[0]
+    assert (decision.low, decision.high) == sequence.bounds

@@ -101,7 +101,9 @@ class EvaluationRequest:
 def _document_text(item: object, number: int) -> str | None:
     if item is None or isinstance(item, str):
         return item
-    read: Any = cast("Mapping[str, Any]", item).get if isinstance(item, Mapping) else functools.partial(getattr, item)
+    read: Any = functools.partial(getattr, item)
+    if isinstance(item, Mapping):
+        read = cast("Mapping[str, Any]", item).get
     values: dict[str, Any] = {name: read(name, Ellipsis) for name in ("text", "content", "page_content")}
     present = {name: value for name, value in values.items() if value is not Ellipsis and not callable(value)}
     if not present:

@@ -1,10 +1,10 @@
-"""Agreement of raters beyond chance. Ratings are a row a unit and a column a rater; None is a missing rating.
+"""Agreement of raters beyond chance. Ratings are a row per unit and a column per rater; None is a missing rating.
 
     kappa, AC1, alpha = (observed - expected) / (1 - expected)          at most 1, 0 is chance, below 0 is worse
 
-They differ in what chance is: Cohen's kappa takes each rater's own habits, Fleiss' kappa and Krippendorff's alpha the
-habits of all together, Gwet's AC1 the share of units that are hard to rate, so that it does not fall when nearly all
-ratings are the same. All are None where they are undefined: when nothing is rated twice, or nothing ever differs.
+They differ in their model of chance: Cohen's kappa uses each rater's own distribution, Fleiss' kappa and Krippendorff's
+alpha that of all raters together, and Gwet's AC1 the share of units that are hard to rate, so that it doesn't drop when
+nearly all ratings are the same. All are None where undefined: nothing is rated twice, or all ratings are the same.
 """
 
 from __future__ import annotations
@@ -24,12 +24,22 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable], *, confidence: float = 0.95) -> Interval | None:
-    """Cohen's kappa of two raters who rated the same units, in [-1, 1], with its large-sample interval.
+    """Cohen's kappa of two raters of the same units, with its large-sample interval.
 
-    expected = Σ over categories of (share in first) * (share in second). None for no units, and when both raters always
-    gave the same one category. The interval is kappa ± z s with the s of Fleiss, Cohen and Everitt (1969), cut to
-    [-1, 1]; it has no ends below two units and where s is 0, as for full agreement. Raises DataError for sequences of
-    different lengths. Source: Cohen 1960.
+    expected = Σ over categories of (share in first) · (share in second). The interval is kappa ± z s with the s of
+    Fleiss, Cohen and Everitt (1969), cut to [-1, 1]. Source: Cohen 1960.
+
+    Args:
+        first: One rater's rating of each unit.
+        second: The other's, in the same order.
+        confidence: The confidence level, in (0, 1).
+
+    Returns:
+        Kappa in [-1, 1]; without limits below two units and where s is 0, as for full agreement. None for no units, and
+        if both raters always gave the same category.
+
+    Raises:
+        DataError: Sequences of different lengths.
     """
     if len(first) != len(second):
         raise DataError(f"two raters rate the same units; one has {len(first)} ratings, the other {len(second)}")
@@ -67,17 +77,20 @@ def _kappa_variance(
 
 
 def fleiss_kappa(ratings: Sequence[Sequence[Hashable | None]]) -> float | None:
-    """Fleiss' kappa of two or more raters, in [-1, 1]; the raters of one unit need not be those of another.
+    """Fleiss' kappa of two or more raters, in [-1, 1]; units may have different raters.
 
     observed = mean over units of the share of agreeing pairs; expected = Σ (share of a category in all ratings)².
-    None for no units, and when only one category was ever given. Raises DataError when units have different numbers
-    of ratings, or fewer than two: leave such units out, or use Krippendorff's alpha. Source: Fleiss 1971.
+    None for no units, and if all ratings are one category. Source: Fleiss 1971.
+
+    Raises:
+        DataError: Units have different numbers of ratings, or fewer than two: leave such units out, or use
+            Krippendorff's alpha.
     """
     counts = [Counter(rating for rating in row if rating is not None) for row in ratings]
     sizes = {row.total() for row in counts}
     if len(sizes) > 1 or (sizes and min(sizes) < 2):
-        told = " and ".join(map(str, sorted(sizes)))
-        raise DataError(f"Fleiss' kappa needs the same number of ratings, two or more, of each unit, not {told}")
+        came = " and ".join(map(str, sorted(sizes)))
+        raise DataError(f"Fleiss' kappa needs the same number of ratings, two or more, of each unit, not {came}")
     if not counts:
         return None
     observed = math.fsum(_agreeing(row) for row in counts) / len(counts)
@@ -90,17 +103,17 @@ def gwet_ac1(ratings: Sequence[Sequence[Hashable | None]], *, categories: int | 
     """Gwet's AC1 of two or more raters, at most 1. Missing ratings are allowed.
 
     observed = mean share of agreeing pairs, over units with two ratings or more; expected = Σ p (1 - p) / (q - 1), p
-    being the mean share of a category over units with a rating, and q the number of categories (as many as were given,
-    unless `categories` says more). None when no unit has two ratings, and when q is below 2. Source: Gwet 2008.
+    the mean share of a category over units with a rating, q the number of categories (those that occur, unless
+    `categories` is more). None if no unit has two ratings, and if q is below 2. Source: Gwet 2008.
     """
     counts = [row for row in (Counter(r for r in row if r is not None) for row in ratings) if row]
     pairable = [row for row in counts if row.total() >= 2]
-    given = {category for row in counts for category in row}
-    q = max(len(given), categories or 0)
+    categories_used = {category for row in counts for category in row}
+    q = max(len(categories_used), categories or 0)
     if not pairable or q < 2:
         return None
     observed = math.fsum(_agreeing(row) for row in pairable) / len(pairable)
-    shares = [math.fsum(row[category] / row.total() for row in counts) / len(counts) for category in given]
+    shares = [math.fsum(row[category] / row.total() for row in counts) / len(counts) for category in categories_used]
     expected = math.fsum(share * (1 - share) for share in shares) / (q - 1)
     return (observed - expected) / (1 - expected)
 
@@ -116,11 +129,14 @@ def krippendorff_alpha(ratings: Sequence[Sequence[R | None]], *, level: Level = 
 
         alpha = 1 - (n - 1) Σ o(c, k) d(c, k) / Σ n(c) n(k) d(c, k),    over pairs of values c, k
 
-    o: how often c and k stand in one unit, each unit's pairs weighing 1 / (its ratings - 1). n(c): the ratings c in
-    units with two ratings or more; n: all those. d by level: "nominal" 1 for c ≠ k; "interval" (c - k)²; "ordinal"
-    (n(c) / 2 + all between + n(k) / 2)². None when no unit has two ratings, and when all ratings are equal. Raises
-    ConfigError for an unknown level, DataError for ratings that are no numbers where their order counts.
-    Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
+    o: how often c and k occur in one unit, each unit's pairs weighted by 1 / (its ratings - 1). n(c): the ratings c in
+    units with two ratings or more; n: all of these. d by level of measurement: "nominal" 1 for c ≠ k; "interval"
+    (c - k)²; "ordinal" (n(c) / 2 + all between + n(k) / 2)². None if no unit has two ratings, and if all ratings are
+    equal. Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
+
+    Raises:
+        ConfigError: An unknown level of measurement.
+        DataError: Ordinal or interval ratings that are not numbers.
     """
     if level not in LEVELS:
         raise ConfigError(unknown("level of measurement", level, LEVELS))
@@ -147,7 +163,7 @@ def _apart(counts: Counter[R], places: Mapping[R, float] | None) -> float:
 
 
 def _places(totals: Mapping[R, int], level: Level) -> dict[R, float]:
-    """Where each value stands: an interval at its number, an ordinal at the middle of its ranks."""
+    """The position of each value: an interval at its number, an ordinal at the middle of its ranks."""
     numbers = {value: _number(value, level) for value in totals}
     if level == "interval":
         return numbers

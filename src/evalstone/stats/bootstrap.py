@@ -1,6 +1,6 @@
 """BCa bootstrap intervals, for any statistic, also of clustered samples.
 
-    the quantiles Φ(z0 + (z0 + z) / (1 - a (z0 + z))) of the resampled statistics,  z = ∓ Φ⁻¹(1 - (1 - confidence) / 2)
+    the quantiles Φ(z0 + (z0 + z) / (1 - a (z0 + z))) of the resampled statistics,  z = ± Φ⁻¹((1 + confidence) / 2)
 
 z0 (bias): Φ⁻¹ of the share of resampled statistics below the estimate, ties half. a (acceleration): the skewness of the
 jackknife, Σ d³ / (6 (Σ d²)^1.5). Source: Efron 1987, JASA 82.
@@ -18,7 +18,7 @@ from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums
 from evalstone.stats.intervals import Interval, check_confidence, single, small
 
 CHUNK = 2_000_000
-LEAST_RESAMPLES = 100
+MIN_RESAMPLES = 100
 
 
 def bootstrap_interval(
@@ -30,16 +30,27 @@ def bootstrap_interval(
     resamples: int = 9999,
     groups: Sequence[Hashable] | None = None,
 ) -> Interval | None:
-    """The bias-corrected and accelerated bootstrap interval of a statistic (None: the mean); None for no values.
+    """The bias-corrected and accelerated bootstrap interval of a statistic.
 
-    Interval.mean is the statistic. With groups, whole groups are drawn. Without limits below two values (groups) and
-    where all resamples give the same statistic. The same seed gives the same interval.
-    Raises DataError for a value that is no finite number and a statistic that is none for some resample, ConfigError
-    below 100 resamples.
+    Args:
+        values: Finite numbers, in any unit.
+        statistic: A function of the values; None: the mean.
+        confidence: The confidence level, in (0, 1).
+        seed: The same seed gives the same interval.
+        resamples: 100 or more.
+        groups: One cluster label per value; whole clusters are resampled.
+
+    Returns:
+        The interval, whose `mean` is the statistic; without limits for one value (cluster), and if all resamples give
+        the same statistic. None for no values.
+
+    Raises:
+        DataError: A value is not a finite number, or the statistic is not for some resample.
+        ConfigError: Fewer than 100 resamples, or confidence is outside (0, 1).
     """
     check_confidence(confidence)
-    if resamples < LEAST_RESAMPLES:
-        raise ConfigError(f"resamples must be {LEAST_RESAMPLES} or more, not {resamples}")
+    if resamples < MIN_RESAMPLES:
+        raise ConfigError(f"resamples must be {MIN_RESAMPLES} or more, not {resamples}")
     n = same_length(values=values, groups=groups)
     if n == 0:
         return None
@@ -60,7 +71,7 @@ def bootstrap_interval(
             "the statistic must be a finite number for all values, every resample and with any one left out"
         )
     if float(drawn.max() - drawn.min()) <= 1e-12 * max(1.0, abs(estimate)):
-        return Interval(estimate, None, None, n, confidence, count, caution="all resamples are alike")
+        return Interval(estimate, None, None, n, confidence, count, caution="all resamples give the same statistic")
     low, high = _bca(estimate, drawn, left_out, confidence)
     return Interval(estimate, low, high, n, confidence, count, "BCa", small(units, groups is not None))
 

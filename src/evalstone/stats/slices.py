@@ -176,8 +176,8 @@ class _Rest:
 def _permutation_p(n: int, size: int, gap: float, moments: tuple[float, float]) -> float:
     """P(mean of `size` of n values - mean of the others <= gap), by Pearson's type III distribution.
 
-    moments: the second and third about the mean. The distribution has the mean, variance and skewness of the permutation
-    distribution. Source: Mielke and Berry 2007, Permutation Methods, chapter 2.
+    moments: the second and third about the mean. The type III distribution has the mean, variance and skewness of the
+    permutation distribution. Source: Mielke and Berry 2007, Permutation Methods, chapter 2.
     """
     from scipy.special import gammainc, gammaincc, ndtr  # noqa: PLC0415 - 0.15 s of import
 

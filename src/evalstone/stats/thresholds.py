@@ -1,8 +1,8 @@
 """What values say about their mean against a threshold: one-sided p-values and limits that agree with each other.
 
-A limit at error rate alpha is the threshold whose p-value is alpha. Pass/fail values use the exact binomial test; scores
-the interval of `mean_interval`, one-sided; differences that of `difference_interval`; values that don't vary valid
-bounds in place of a spread.
+A limit at error rate alpha is the threshold whose p-value is alpha. Pass/fail values use the exact binomial test,
+scores the interval of `mean_interval`, differences that of `difference_interval`, both one-sided. Values that don't
+vary have no spread; they use bounds that are valid for any values.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class Equal(Evidence):
 
 @dataclass(frozen=True)
 class Unchanged(Evidence):
-    """Differences that are all 0: a mean of ± d needs a share d / scale of changed samples, and none of them changed."""
+    """Differences that are all 0: a mean of ± d needs a share d / scale of changed samples, and none has changed."""
 
     units: int
     scale: float

@@ -16,7 +16,7 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.text import sentences
 from evalstone.errors import ConfigError, JudgeDeclined, PromptError, ReplyError
 from evalstone.questions.base import Ask, Question, room_of
-from evalstone.questions.chunking import chunked
+from evalstone.questions.claims import chunked
 from evalstone.questions.explanation import EXPLAIN
 from evalstone.questions.grade import GRADE_FORM, Grade, GradeAgainstReference, GradeGrounding, GradeRelevance
 from evalstone.questions.verdict import (
