@@ -46,6 +46,7 @@ def test_all_tables_of_a_comparison_have_the_same_axis_and_headers_above_their_c
     view = comparison_view(comparison)
     assert len({chart.reach for chart in charts((*view.sections, *view.details))}) == 1
     assert len(charts(view.details)) == 2
+    assert charts(view.sections)[0].reach == 0.5  # the next of 1, 2, 5 above 0.25
     for section in (*view.sections, *view.details):
         for table in section.tables:
             assert {len(row) for row in table.rows} == {len(table.columns)}
