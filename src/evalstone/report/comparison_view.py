@@ -239,7 +239,7 @@ DRIFT_COLUMNS = ("before", "now", "change", "95% CI", "p", "changed", "largest c
 DRIFT: Mapping[str, tuple[str, Tone]] = {
     "drifted": ("drifted", "bad"),
     "stable": ("stable", "good"),
-    "unclear": ("inconclusive", "unsure"),
+    "inconclusive": ("inconclusive", "unsure"),
 }
 
 
