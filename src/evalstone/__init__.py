@@ -47,8 +47,8 @@ if TYPE_CHECKING:
         Judge,
         LabelledQuestion,
         LexicalJudge,
-        Limited,
-        Logged,
+        Limits,
+        LoggingJudge,
         ModelJudge,
         Panel,
         ReplayJudge,
@@ -195,8 +195,8 @@ __all__ = [
     "LedgerBusyError",
     "LedgerError",
     "LexicalJudge",
-    "Limited",
-    "Logged",
+    "Limits",
+    "LoggingJudge",
     "Message",
     "MissingDependency",
     "ModelJudge",
@@ -302,7 +302,7 @@ _HOMES = {
             "EvaluationRequest EvaluationResponse Evaluator FactCheckingEvaluator RelevancyEvaluator"
         ),
         "evalstone.judges": (
-            "Cascade CascadeFit SelfConsistency LexicalJudge Judge LabelledQuestion Limited Logged ModelJudge "
+            "Cascade CascadeFit SelfConsistency LexicalJudge Judge LabelledQuestion Limits LoggingJudge ModelJudge "
             "Panel ReplayJudge ScriptedJudge parse_judge"
         ),
         "evalstone._core.prompts": "Prompt",

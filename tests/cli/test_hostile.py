@@ -66,7 +66,7 @@ def test_any_text_leaves_one_line_a_record_and_a_table(tmp_path: Path, text: str
     samples = [Sample(id="x", input=text, output=text, context=[text])]
     told, lines = shown(samples, tmp_path, ["faithfulness", "context_relevance"])
     assert len(lines) == 2
-    table = [line for line in told.splitlines() if line.rstrip().endswith(" higher")]
+    table = [line for line in told.splitlines() if line.rstrip().endswith("↑ higher is better")]
     assert [line.split()[0] for line in table] == ["faithfulness", "context_relevance"]
 
 

@@ -64,8 +64,8 @@ def test_a_run_with_a_cascade_names_it_and_says_what_it_saved(tmp_path: Path, ev
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
     identity = json.loads((tmp_path / "res" / "summary.json").read_text())["judge"]["identity"]
-    assert f"judged by {identity}" in told
-    assert f"{identity}: 1 of 2 questions escalated (50%), 1 calls of vllm/x({server.url}) saved" in told
+    assert f"judge {identity}" in told
+    assert f"{identity}: 1 of 2 questions escalated (50%), 1 call of vllm/x({server.url}) saved" in told
     again = evalstone("report", "res")
     assert "1 of 2 questions escalated (50%)" in " ".join(again.stdout.split())
 
@@ -154,7 +154,7 @@ def test_labels_in_a_file_of_their_own_calibrate_the_lexical_judge(
     files = ("--out", "copy.json", "--svg", "diagram.svg")
     done = evalstone("calibrate", "--labels", labels.name, "--data", str(DEMO_DATA), *files)
     assert done.returncode == 0, done.stderr
-    for told in ("60 labelled samples", "people: yes", "specificity", "AUROC", "Reliability", "2 annotators", "Saved:"):
+    for told in ("60 labeled samples", "people: yes", "specificity", "AUROC", "Reliability", "2 annotators", "Saved:"):
         assert told in done.stdout
     copy = json.loads((tmp_path / "copy.json").read_text())
     assert len(copy["pairs"]) == 60
@@ -174,23 +174,23 @@ def test_a_calibration_can_be_printed_as_one_line_of_json(tmp_path: Path, evalst
     assert data["measures"]["raw"]["bins"]
 
 
-def test_scores_that_an_edit_loses_are_told_where_nothing_else_is_found(tmp_path: Path, evalstone: Evalstone) -> None:
+def test_scores_lost_to_a_perturbation_are_reported(tmp_path: Path, evalstone: Evalstone) -> None:
     row = {"id": "a", "output": "Paris is in France.", "context": ["Paris is in France."], "other": "Hello!"}
     (tmp_path / "data.jsonl").write_text(json.dumps(row))
     shown = printed(evalstone, "audit", "data.jsonl", "--paraphrase", "other", "--perturbation", "bold")
-    assert "1 score was lost by an edit" in shown
-    assert "No edit swayed it" in shown
+    assert "1 score lost to a perturbation" in shown
+    assert "No perturbation affected it" in shown
 
 
-def test_an_audit_prints_a_line_an_edit(tmp_path: Path, evalstone: Evalstone) -> None:
+def test_an_audit_prints_a_line_per_perturbation(tmp_path: Path, evalstone: Evalstone) -> None:
     shown = printed(evalstone, "audit", "--perturbation", "verbosity", "--perturbation", "position", "--samples", "12")
     for told in (
         "12 of 60 samples",
         "repeat",
         "passages_reversed",
         "verbosity",
-        "adjusted by Holm",
-        "unedited: mean",
+        "Holm-adjusted",
+        "Unperturbed: mean",
     ):
         assert told in shown
     assert "injection" not in shown

@@ -114,7 +114,7 @@ def test_failed_outcomes_end_with_exit_code_3_and_keep_the_raw_reply(
     assert done.returncode == 3
     row = records(tmp_path / "res")[0]
     assert (row["outcome"], row["error"]["reply"]) == ("failed", "I cannot say")
-    assert "2 failed" in done.stdout
+    assert "2 results failed" in done.stdout
 
 
 def test_a_minimum_that_is_not_met_ends_with_exit_code_1(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:

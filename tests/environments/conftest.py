@@ -25,7 +25,7 @@ def slowly(request: dict[str, Any], number: int) -> Response:
 
 
 def judge_of(server: Server) -> ModelJudge:
-    return ModelJudge("vllm/test", base_url=server.url, deadline=20.0)
+    return ModelJudge("vllm/test", base_url=server.url, total_timeout=20.0)
 
 
 def samples(count: int, word: str = "answer") -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from evalstone._core.sync import run
 
 # In debug mode asyncio tells of callbacks that took long, as on a busy machine any does.
 logging.getLogger("asyncio").addFilter(lambda record: not record.getMessage().startswith("Executing"))
-judge = ModelJudge("vllm/test", base_url=os.environ["URL"], deadline=20.0)
+judge = ModelJudge("vllm/test", base_url=os.environ["URL"], total_timeout=20.0)
 
 def samples(count, word):
     return [{"id": str(n), "output": f"{word} {n}", "context": [f"passage {n}"]} for n in range(count)]

@@ -12,10 +12,11 @@ import pytest
 
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError
 from evalstone.judges import LexicalJudge, ModelJudge
-from evalstone.judges.base import opened_with
+from evalstone.judges.model import opening_messages, reply_schema
+from evalstone.judges.providers.base import ModelCapabilities
 from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
 from evalstone.judges.providers.batch.base import segment
-from evalstone.judges.providers.capabilities import ModelCapabilities
+from evalstone.judges.providers.openai_compatible import chat_payload
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Question
 from evalstone.types import Usage
@@ -39,24 +40,27 @@ def asked(judge: ModelJudge, work: Callable[[BatchApi], Awaitable[T]]) -> T:
 
 
 def test_a_request_to_openai_is_what_is_sent_directly_with_an_id_around_it() -> None:
-    api, turns = batch_api(OPENAI), opened_with(QUESTION, OPENAI.manner)
-    sent = json.loads(api.request("b-1", QUESTION, turns))
+    api, messages = batch_api(OPENAI), opening_messages(QUESTION, OPENAI.instructions)
+    sent = json.loads(api.request("b-1", QUESTION, messages))
+    payload = chat_payload(
+        "gpt-4o", messages, reply_schema(QUESTION), OPENAI.settings_for(QUESTION), ModelCapabilities()
+    )
     assert sent == {
         "custom_id": "b-1",
         "method": "POST",
         "url": "/v1/chat/completions",
-        "body": json.loads(json.dumps(OPENAI.payload(QUESTION, turns, ModelCapabilities()))),
+        "body": json.loads(json.dumps(payload)),
     }
     assert sent["body"]["seed"] == 7
 
 
 def test_a_request_to_anthropic_has_the_system_text_apart() -> None:
-    api, turns = batch_api(ANTHROPIC), opened_with(QUESTION, ANTHROPIC.manner)
-    params = json.loads(api.request("b-1", QUESTION, turns))["params"]
+    api, messages = batch_api(ANTHROPIC), opening_messages(QUESTION, ANTHROPIC.instructions)
+    params = json.loads(api.request("b-1", QUESTION, messages))["params"]
     assert params["model"] == "claude-sonnet-4-5"
     assert params["max_tokens"] == 16_384
     assert params["temperature"] == 0.0
-    assert params["system"].endswith(ANTHROPIC.manner)
+    assert params["system"].endswith(ANTHROPIC.instructions)
     assert [turn["role"] for turn in params["messages"]] == ["user"]
     assert params["output_config"]["format"]["type"] == "json_schema"
     assert params["output_config"]["format"]["schema"] == QUESTION.json_schema
@@ -65,7 +69,7 @@ def test_a_request_to_anthropic_has_the_system_text_apart() -> None:
 @pytest.mark.parametrize("kind", QUESTION_KINDS, ids=lambda kind: kind.__name__)
 def test_no_schema_that_anthropic_is_sent_has_bounds_which_it_refuses(kind: type[Question[Any]]) -> None:
     question = question_of(kind, "text")
-    sent = batch_api(ANTHROPIC).payload(question, opened_with(question), ModelCapabilities())
+    sent = batch_api(ANTHROPIC).payload(question, opening_messages(question), ModelCapabilities())
     schema = json.dumps(sent.get("output_config", {}))
     assert not any(
         f'"{bound}": {value}' in schema for bound in ("minimum", "maximum", "maxItems") for value in (0, 1, 5)
@@ -74,11 +78,11 @@ def test_no_schema_that_anthropic_is_sent_has_bounds_which_it_refuses(kind: type
 
 def test_a_request_is_one_line_for_every_reader_of_lines_whatever_is_judged() -> None:
     question = ListClaims(text='one\ntwo\u2028three\u2029four\x85five"}\nsix \ud83d \x00')
-    line = batch_api(OPENAI).request("b-1", question, opened_with(question))
+    line = batch_api(OPENAI).request("b-1", question, opening_messages(question))
     assert len(line.decode().splitlines()) == 1
     sent = json.loads(line)
     assert sent.keys() == {"custom_id", "method", "url", "body"}
-    assert sent["body"]["messages"][-1]["content"] == opened_with(question)[-1].content
+    assert sent["body"]["messages"][-1]["content"] == opening_messages(question)[-1].content
 
 
 MESSAGE = {
@@ -125,11 +129,11 @@ def test_what_a_reply_cost_is_unknown_where_it_does_not_say_and_nothing_breaks(j
 
 
 def test_a_schema_or_a_length_that_anthropic_refuses_is_left_out_from_then_on() -> None:
-    api, turns = batch_api(ANTHROPIC), opened_with(QUESTION)
+    api, messages = batch_api(ANTHROPIC), opening_messages(QUESTION)
     for said in ("output_config.format: not supported", "max_tokens: 16384 > 4096", "temperature is deprecated"):
-        sent = api.payload(QUESTION, turns, api.refusals)
+        sent = api.payload(QUESTION, messages, api.capabilities)
         assert api.learn(QUESTION, sent, {"status": 400, "error": said})
-    left = api.payload(QUESTION, turns, api.refusals)
+    left = api.payload(QUESTION, messages, api.capabilities)
     assert left.keys() == {"model", "max_tokens", "messages", "system"}
     assert left["max_tokens"] == 4_096
     assert not api.learn(QUESTION, left, {"status": 400, "error": "max_tokens: 4096 > 100"})
@@ -139,14 +143,14 @@ def test_a_schema_or_a_length_that_anthropic_refuses_is_left_out_from_then_on() 
 
 @pytest.mark.parametrize("judge", [OPENAI, ANTHROPIC])
 def test_what_was_refused_can_be_taken_up_by_another_process(judge: ModelJudge) -> None:
-    first, second, turns = batch_api(judge), batch_api(judge), opened_with(QUESTION)
+    first, second, messages = batch_api(judge), batch_api(judge), opening_messages(QUESTION)
     assert first.learn(
-        QUESTION, first.payload(QUESTION, turns, first.refusals), {"status": 400, "error": "temperature"}
+        QUESTION, first.payload(QUESTION, messages, first.capabilities), {"status": 400, "error": "temperature"}
     )
-    second.refusals.take_up(json.loads(json.dumps(first.refusals.told())))
-    sent = second.payload(QUESTION, turns, second.refusals)
+    second.capabilities.update(json.loads(json.dumps(first.capabilities.to_dict())))
+    sent = second.payload(QUESTION, messages, second.capabilities)
     assert "temperature" not in sent
-    assert sent == first.payload(QUESTION, turns, first.refusals)
+    assert sent == first.payload(QUESTION, messages, first.capabilities)
 
 
 def test_a_batch_is_found_by_its_mark_on_a_later_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +182,7 @@ def test_a_result_that_was_answered_counts_though_it_stands_among_the_errors_too
 
 def test_an_answer_without_an_id_leaves_it_unclear_whether_there_is_a_batch() -> None:
     async def made(content: bytes) -> str:
-        return batch_api(OPENAI).made_by(content)
+        return batch_api(OPENAI).created_id(content)
 
     for content in (b"{}", b"<html>", b'{"id": 3}'):
         with pytest.raises(DeliveryUnknown):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ from evalstone import Cascade, CascadeFit, LabelledQuestion, LexicalJudge, Panel
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError, JudgeUnavailable, ProviderError
 from evalstone.judges import ScriptedJudge
-from evalstone.judges.base import Judge, Reply
-from evalstone.judges.fitting import Case, Threshold, fit_threshold, thresholds
+from evalstone.judges.base import Judge
+from evalstone.judges.fitting import Case, CurvePoint, fit_threshold, thresholds
+from evalstone.judges.providers.base import Completion
 from evalstone.questions import ClaimSupported, ClaimVerdict, GradeGrounding, VerifyClaims
 from evalstone.questions.base import Answer, Question
 from evalstone.questions.custom import Choose
@@ -29,7 +30,9 @@ CHOOSE = Choose((("text", "x"),), Prompt("", "{{text}}"), ("good", "bad"))
 
 
 def sure(word: str, confidence: float | None, name: str = "cheap") -> ScriptedJudge:
-    return ScriptedJudge(lambda _: Reply(f'{{"reason": "", "verdict": "{word}"}}', confidence=confidence), name=name)
+    return ScriptedJudge(
+        lambda _: Completion(f'{{"reason": "", "verdict": "{word}"}}', confidence=confidence), name=name
+    )
 
 
 def asked(judge: Judge, question: Question[Any] = YES_NO) -> Answer[Any]:
@@ -58,7 +61,7 @@ def test_the_second_is_asked_where_the_first_is_less_sure_than_wanted(
     confidence: float | None, word: str, escalated: float
 ) -> None:
     dear = sure("no", 0.7, "dear")
-    answer = asked(Cascade(sure("yes", confidence), dear, below=0.9))
+    answer = asked(Cascade(sure("yes", confidence), dear, threshold=0.9))
     assert answer.value.verdict == word
     assert len(dear.asked) == escalated
     detail: Any = answer.detail
@@ -96,7 +99,7 @@ def test_only_the_unsure_claims_are_put_to_the_second() -> None:
         )
     )
     dear = ScriptedJudge([verdicts(("supported", [1]))], name="dear")
-    answer = asked(Cascade(panel, dear, below=0.9), VERIFY)
+    answer = asked(Cascade(panel, dear, threshold=0.9), VERIFY)
     assert dear.asked == [VerifyClaims(claims=("y",), context=("p",))]
     assert [(one.claim, one.verdict) for one in answer.value] == [
         ("x", "supported"),
@@ -118,9 +121,9 @@ def test_a_question_of_which_all_is_unsure_is_put_whole() -> None:
     ("make", "told"),
     [
         (lambda: Cascade(LexicalJudge(), LexicalJudge()), "twice"),
-        (lambda: Cascade(LexicalJudge(), sure("yes", 1), below=1.5), "from 0 to 1, not 1.5"),
-        (lambda: Cascade(LexicalJudge(), sure("yes", 1), below=True), "from 0 to 1"),
-        (lambda: Cascade(LexicalJudge(), sure("yes", 1), below=float("nan")), "from 0 to 1"),
+        (lambda: Cascade(LexicalJudge(), sure("yes", 1), threshold=1.5), "from 0 to 1, not 1.5"),
+        (lambda: Cascade(LexicalJudge(), sure("yes", 1), threshold=True), "from 0 to 1"),
+        (lambda: Cascade(LexicalJudge(), sure("yes", 1), threshold=float("nan")), "from 0 to 1"),
         (lambda: Cascade(LexicalJudge(), "x"), "must be a Judge, not str"),  # pyright: ignore[reportArgumentType]
     ],
 )
@@ -141,29 +144,29 @@ CASES = (
 
 def test_every_threshold_and_what_it_comes_to() -> None:
     assert thresholds(CASES) == (
-        Threshold(0.0, 3 / 5, 1 / 5),
-        Threshold(0.5, 3 / 5, 1 / 5),
-        Threshold(0.6, 4 / 5, 2 / 5),
-        Threshold(0.8, 4 / 5, 3 / 5),
-        Threshold(0.9, 5 / 5, 4 / 5),
-        Threshold(1.0, 4 / 5, 5 / 5),
+        CurvePoint(0.0, 3 / 5, 1 / 5),
+        CurvePoint(0.5, 3 / 5, 1 / 5),
+        CurvePoint(0.6, 4 / 5, 2 / 5),
+        CurvePoint(0.8, 4 / 5, 3 / 5),
+        CurvePoint(0.9, 5 / 5, 4 / 5),
+        CurvePoint(1.0, 4 / 5, 5 / 5),
     )
 
 
 def test_the_threshold_that_reaches_an_accuracy_with_the_least_escalation() -> None:
     fit = fit_threshold(CASES, accuracy=0.75)
-    assert (fit.below, fit.accuracy, fit.escalated) == (0.6, 0.8, 0.4)
-    assert (fit.first, fit.then, fit.verdicts) == (0.4, 0.8, 5)
+    assert (fit.threshold, fit.accuracy, fit.escalated) == (0.6, 0.8, 0.4)
+    assert (fit.primary, fit.fallback, fit.verdicts) == (0.4, 0.8, 5)
 
 
 def test_the_most_accurate_threshold_within_a_share_that_may_be_escalated() -> None:
-    assert fit_threshold(CASES, escalated=0.6).below == 0.6  # as accurate as 0.8, and cheaper
-    assert fit_threshold(CASES, escalated=0.2).below == 0.0
-    assert fit_threshold(CASES).below == 0.9
+    assert fit_threshold(CASES, escalated=0.6).threshold == 0.6  # as accurate as 0.8, and cheaper
+    assert fit_threshold(CASES, escalated=0.2).threshold == 0.0
+    assert fit_threshold(CASES).threshold == 0.9
 
 
 def test_wishes_that_cannot_be_met_say_how_far_it_goes() -> None:
-    with pytest.raises(ConfigError, match=r"no threshold reaches an accuracy of 0.9; the best is 0.800 at below=0.6"):
+    with pytest.raises(ConfigError, match=r"an accuracy of 0.9; the best is 0.800 at threshold=0.6"):
         fit_threshold(CASES, accuracy=0.9, escalated=0.5)
     with pytest.raises(ConfigError, match=r"20.0% have no confidence"):
         fit_threshold(CASES, escalated=0.1)
@@ -183,9 +186,9 @@ def test_held_out_figures_are_those_of_thresholds_that_were_chosen_without_the_q
         Case(0.8, True, True, "c"),
     ]
     fit = fit_threshold(cases)
-    assert (fit.below, fit.accuracy, fit.escalated) == (0.8, pytest.approx(5 / 6), 0.5)
+    assert (fit.threshold, fit.accuracy, fit.escalated) == (0.8, pytest.approx(5 / 6), 0.5)
     assert fit.held_out is not None
-    without = [fit_threshold([case for case in cases if case.question != name]).below for name in "abc"]
+    without = [fit_threshold([case for case in cases if case.question != name]).threshold for name in "abc"]
     assert without == [0.0, 0.0, 0.8]
     # a and b then keep both of theirs, one right each; c escalates one, which is then wrong.
     assert (fit.held_out, fit.held_out_escalated) == (3 / 6, pytest.approx(1 / 6))
@@ -209,8 +212,8 @@ def test_judges_that_guess_gain_nothing_on_held_out_labels() -> None:
 )
 def test_the_curve_is_what_counting_at_each_threshold_gives(cases: list[Case], below: float) -> None:
     for one in thresholds(cases):
-        moved = [case.confidence is None or case.confidence < one.below for case in cases]
-        right = [case.then if m else case.first for case, m in zip(cases, moved, strict=True)]
+        moved = [case.confidence is None or case.confidence < one.threshold for case in cases]
+        right = [case.fallback if m else case.primary for case, m in zip(cases, moved, strict=True)]
         assert one.escalated == sum(moved) / len(cases)
         assert one.accuracy == sum(right) / len(cases)
 
@@ -219,7 +222,7 @@ def by_claim(question: Question[Any], confidence: float | None = None) -> Any:
     """Says supported for claims that begin with s, surer of longer claims; wrong about `sure mistake`."""
     assert isinstance(question, ClaimSupported)
     word = "yes" if question.claim.startswith("s") else "no"
-    return Reply(f'{{"reason": "", "verdict": "{word}"}}', confidence=min(1.0, len(question.claim) / 10))
+    return Completion(f'{{"reason": "", "verdict": "{word}"}}', confidence=min(1.0, len(question.claim) / 10))
 
 
 def perfect(question: Question[Any]) -> Any:
@@ -239,13 +242,13 @@ def test_a_threshold_is_fitted_to_labelled_questions(tmp_path: Path) -> None:
     fit = cascade.fit(LABELS, accuracy=0.75)
     assert isinstance(fit, CascadeFit)
     # cheap: s 0.1 wrong, "sure thing" 1.0 right, a 0.1 wrong, "other thing" 1.0 wrong
-    assert (fit.first, fit.then) == (0.25, 1.0)
-    assert (fit.below, fit.accuracy, fit.escalated) == (1.0, 0.75, 0.5)
+    assert (fit.primary, fit.fallback) == (0.25, 1.0)
+    assert (fit.threshold, fit.accuracy, fit.escalated) == (1.0, 0.75, 0.5)
     assert str(fit) == (
-        "below=1.0: accuracy 0.750 with 50.0% escalated (0.750 with 50.0% on held-out labels); "
-        "first alone 0.250, then alone 1.000 (4 labelled verdicts)"
+        "threshold=1.0: accuracy 0.750 with 50.0% escalated (0.750 with 50.0% on held-out labels); "
+        "primary alone 0.250, fallback alone 1.000 (4 labeled verdicts)"
     )
-    assert cascade.at(fit.below).below == 1.0
+    assert replace(cascade, threshold=fit.threshold).threshold == 1.0
     assert fit_cascade(cascade, LABELS, accuracy=0.75, ledger=tmp_path / "l.db") == fit
 
 
@@ -272,14 +275,14 @@ def test_labels_of_several_items_are_one_case_each() -> None:
     dear = ScriptedJudge([verdicts("supported", "supported", "not_mentioned")], name="dear")
     label = LabelledQuestion(VERIFY, ["supported", True, False])
     fit = Cascade(cheap, dear).fit([label])
-    assert (fit.first, fit.then, fit.verdicts) == (pytest.approx(1 / 3), 1.0, 3)
+    assert (fit.primary, fit.fallback, fit.verdicts) == (pytest.approx(1 / 3), 1.0, 3)
 
 
 def test_questions_that_the_second_cannot_answer_are_counted_apart() -> None:
     silent = Raising(JudgeError("no"))
     dear = sure("yes", None, "dear")
     fit = Cascade(silent, dear).fit([LabelledQuestion(YES_NO, "yes")])
-    assert (fit.verdicts, fit.first, fit.escalated) == (1, 0.0, 1.0)
+    assert (fit.verdicts, fit.primary, fit.escalated) == (1, 0.0, 1.0)
     with pytest.raises(ConfigError, match="there is none"):
         Cascade(dear, silent).fit([LabelledQuestion(YES_NO, "yes")])
 
@@ -323,6 +326,6 @@ def test_confidences_of_verdicts_themselves_divide_a_question() -> None:
             return Answer(value=said, judge="sure", confidence=0.2)
 
     dear = ScriptedJudge([verdicts("contradicted")], name="dear")
-    answer = asked(Cascade(Sure(), dear, below=0.5), VERIFY)
+    answer = asked(Cascade(Sure(), dear, threshold=0.5), VERIFY)
     assert [one.verdict for one in answer.value] == ["supported", "contradicted", "supported"]
     assert dear.asked == [VerifyClaims(claims=("y",), context=("p",))]

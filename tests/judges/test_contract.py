@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import Cascade, LexicalJudge, Limited, Logged, ModelJudge, Panel, ReplayJudge, SelfConsistency
+from evalstone import Cascade, LexicalJudge, Limits, LoggingJudge, ModelJudge, Panel, ReplayJudge, SelfConsistency
 from evalstone._core.json import to_jsonable
 from evalstone.api import evaluate, plan_for
 from evalstone.errors import ConfigError, JudgeDeclined
@@ -38,7 +38,7 @@ def replies(question: Question[Any]) -> Any:
 
 
 def model(url: str, **settings: Any) -> ModelJudge:
-    return ModelJudge("vllm/x", base_url=url, prices=(1.0, 2.0), deadline=5.0, **settings)
+    return ModelJudge("vllm/x", base_url=url, prices=(1.0, 2.0), total_timeout=5.0, **settings)
 
 
 def scripted(name: str = "scripted") -> ScriptedJudge:
@@ -56,14 +56,16 @@ JUDGES: dict[str, Make] = {
     "scripted": lambda _, __: scripted(),
     "replay": lambda _, __: replay(),
     "panel": lambda url, _: Panel(LexicalJudge(), model(url), scripted(), vote="mean"),
-    "cascade": lambda url, _: Cascade(LexicalJudge(), model(url), below=0.99),
-    "self_consistency": lambda url, _: SelfConsistency(model(url, seed=1), samples=3),
-    "logged": lambda url, folder: Logged(model(url), folder / "log.jsonl"),
-    "limited": lambda url, _: Limited(model(url), at_once=2, a_minute=6000, at_most=100),
-    "logged panel": lambda url, folder: Logged(Panel(LexicalJudge(), model(url)), str(folder / "log.jsonl")),
-    "limited panel": lambda url, _: Limited(Panel(scripted("a"), scripted("b")), at_once=1),
+    "cascade": lambda url, _: Cascade(LexicalJudge(), model(url), threshold=0.99),
+    "self_consistency": lambda url, _: SelfConsistency(model(url, seed=1), n=3),
+    "logged": lambda url, folder: LoggingJudge(model(url), folder / "log.jsonl"),
+    "limited": lambda url, _: model(url, limits=Limits(max_concurrency=2, requests_per_minute=6000, max_requests=100)),
+    "logged panel": lambda url, folder: LoggingJudge(Panel(LexicalJudge(), model(url)), str(folder / "log.jsonl")),
+    "limited panel": lambda url, _: Panel(scripted("a"), scripted("b"), limits=Limits(max_concurrency=1)),
     "cascade of panels": lambda url, _: Cascade(
-        Panel(scripted("a"), scripted("b")), SelfConsistency(Limited(model(url), at_once=1), samples=2), below=1.0
+        Panel(scripted("a"), scripted("b")),
+        SelfConsistency(model(url, limits=Limits(max_concurrency=1)), n=2),
+        threshold=1.0,
     ),
 }
 OTHERS: dict[str, Make] = {
@@ -71,8 +73,8 @@ OTHERS: dict[str, Make] = {
     "scripted": lambda _, __: scripted("another"),
     "replay": lambda _, __: ReplayJudge({}, source="b"),
     "panel": lambda url, _: Panel(LexicalJudge(), model(url), scripted(), vote="majority"),
-    "cascade": lambda url, _: Cascade(LexicalJudge(), model(url), below=0.98),
-    "self_consistency": lambda url, _: SelfConsistency(model(url, seed=1), samples=4),
+    "cascade": lambda url, _: Cascade(LexicalJudge(), model(url), threshold=0.98),
+    "self_consistency": lambda url, _: SelfConsistency(model(url, seed=1), n=4),
 }
 every_judge = pytest.mark.parametrize("kind", list(JUDGES))
 # The recording has one answer and no more.
@@ -129,7 +131,7 @@ def test_a_judge_prints_as_what_it_is(judge: Judge) -> None:
 )
 def test_what_a_judge_prints_reads_back(judge: Judge) -> None:
     names: dict[str, Any] = {"PosixPath": Path}
-    for known in (Cascade, SelfConsistency, LexicalJudge, Limited, Logged, ModelJudge, Panel):
+    for known in (Cascade, SelfConsistency, LexicalJudge, Limits, LoggingJudge, ModelJudge, Panel):
         names[known.__name__] = known
     read = eval(repr(judge), names)
     assert (repr(read), read.identity) == (repr(judge), judge.identity)

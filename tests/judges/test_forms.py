@@ -9,9 +9,8 @@ import pydantic
 import pytest
 
 from evalstone._core.prompts import Prompt
-from evalstone.judges.providers.forms import settle_form
 from evalstone.judges.providers.logprobs import confidence_of
-from evalstone.judges.voting import Vote, VoteConfig
+from evalstone.judges.voting import Vote, VoteConfig, settle_form
 from evalstone.questions.base import is_votable
 from evalstone.questions.custom import AnswerAs, AnswerForm
 

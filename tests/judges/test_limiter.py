@@ -10,7 +10,7 @@ import pytest
 
 from evalstone.errors import ConfigError
 from evalstone.judges import ModelJudge
-from evalstone.judges.providers.limits import Limiter, TokenBucket
+from evalstone.judges.providers.limits import Limiter, Limits, TokenBucket
 
 
 async def work(limiter: Limiter, *, seconds: float = 0.01, refused: bool = False) -> None:
@@ -31,17 +31,17 @@ def test_nothing_is_held_back_before_a_refusal() -> None:
 
     seconds, limiter = asyncio.run(many())
     assert seconds < 0.5
-    assert limiter.at_once == math.inf
+    assert limiter.concurrency == math.inf
 
 
 def test_many_refusals_cut_what_goes_out_at_once_and_answers_raise_it_again() -> None:
     async def trouble() -> list[float]:
         limiter = Limiter()
         await asyncio.gather(*(work(limiter, refused=True) for _ in range(40)))
-        after_cut = limiter.at_once
+        after_cut = limiter.concurrency
         for _ in range(10):
             await work(limiter)
-        return [after_cut, limiter.at_once]
+        return [after_cut, limiter.concurrency]
 
     cut, later = asyncio.run(trouble())
     assert cut <= 40 * 0.7
@@ -56,7 +56,7 @@ def test_refusals_of_one_moment_cut_only_once() -> None:
             limiter.refused(place.sent_at, None)
         for place in places:
             place.__exit__(None, None, None)
-        return limiter.at_once
+        return limiter.concurrency
 
     assert asyncio.run(trouble()) == pytest.approx(70)
 
@@ -66,7 +66,7 @@ def test_a_refusal_now_and_then_is_no_reason_to_go_slow() -> None:
         limiter = Limiter()
         for number in range(100):
             await work(limiter, seconds=0, refused=number % 10 == 0)
-        return limiter.at_once
+        return limiter.concurrency
 
     assert asyncio.run(mostly_fine()) == math.inf
 
@@ -86,7 +86,7 @@ def test_a_wait_that_was_asked_for_holds_everyone_back() -> None:
 def test_one_who_gives_up_waiting_leaves_the_place_to_the_next() -> None:
     async def impatient() -> int:
         limiter = Limiter()
-        limiter.at_once = 1
+        limiter.concurrency = 1
         first = await limiter.admit(1)
         second = asyncio.create_task(limiter.admit(1))
         third = asyncio.create_task(work(limiter, seconds=0))
@@ -94,14 +94,14 @@ def test_one_who_gives_up_waiting_leaves_the_place_to_the_next() -> None:
         second.cancel()
         first.__exit__(None, None, None)
         await asyncio.wait_for(third, 1)
-        return limiter.under_way
+        return limiter.inflight
 
     assert asyncio.run(impatient()) == 0
 
 
 def test_requests_a_minute_are_kept_to() -> None:
     async def hurry() -> float:
-        limiter = Limiter(requests_per_minute=600)
+        limiter = Limiter(Limits(requests_per_minute=600))
         began = time.monotonic()
         await asyncio.gather(*(work(limiter, seconds=0) for _ in range(14)))
         return time.monotonic() - began
@@ -118,4 +118,4 @@ def test_an_amount_above_the_minutes_share_waits_for_a_full_bucket_and_leaves_a_
 
 def test_limits_below_one_are_refused() -> None:
     with pytest.raises(ConfigError, match="requests_per_minute"):
-        ModelJudge("openai/x", requests_per_minute=0)
+        ModelJudge("openai/x", limits=Limits(requests_per_minute=0))

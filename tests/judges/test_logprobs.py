@@ -15,8 +15,8 @@ import pytest
 from evalstone._core.prompts import Prompt
 from evalstone.api import evaluate
 from evalstone.judges import Cascade, ModelJudge, ReplayJudge, ScriptedJudge
-from evalstone.judges.base import Reply
-from evalstone.judges.providers.logprobs import alternatives, confidence_of, geometric_mean
+from evalstone.judges.providers.base import Completion
+from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, geometric_mean
 from evalstone.ledger import AsyncLedger
 from evalstone.questions import ClaimSupported, GradeGrounding, JudgeToolCalls, ListClaims, MiniCheck, VerifyClaims
 from evalstone.questions.base import Answer, LabelProbabilities
@@ -44,44 +44,44 @@ def test_the_probabilities_are_those_at_the_place_of_the_score() -> None:
     tokens = spelt(
         '{"', "reason", '":"', "4", " of 5", '","', "score", '":', token("4", 0.6, {"5": 0.3, "x": 0.1}), "}"
     )
-    assert alternatives(tokens, FIVE) == pytest.approx({"4": 0.6, "5": 0.3})
+    assert alternatives_of(tokens, FIVE) == pytest.approx({"4": 0.6, "5": 0.3})
 
 
 def test_a_blank_before_the_number_belongs_to_no_word_and_adds_up() -> None:
     tokens = spelt('{"score', '":', token(" 4", 0.5, {"4": 0.2, " 5": 0.1}), "}")
-    assert alternatives(tokens, FIVE) == pytest.approx({"4": 0.7, "5": 0.1})
+    assert alternatives_of(tokens, FIVE) == pytest.approx({"4": 0.7, "5": 0.1})
 
 
 def test_a_score_that_the_reason_mentions_is_passed_over() -> None:
     reply = spelt(
         '{"reason": "', 'he says \\"score\\": ', token("5", 0.9, {"1": 0.1}), '", "score": ', token("2", 0.8), "}"
     )
-    assert alternatives(reply, FIVE) == pytest.approx({"2": 0.8})
+    assert alternatives_of(reply, FIVE) == pytest.approx({"2": 0.8})
 
 
 def test_a_number_of_two_digits_in_one_token_is_one_number() -> None:
     tokens = spelt('{"score": ', token("10", 0.7, {"9": 0.2, "1": 0.05}), "}")
-    assert alternatives(tokens, TEN) == pytest.approx({"10": 0.7, "9": 0.2, "1": 0.05})
+    assert alternatives_of(tokens, TEN) == pytest.approx({"10": 0.7, "9": 0.2, "1": 0.05})
 
 
 def test_a_number_that_is_spelt_over_two_tokens_gives_none() -> None:
-    assert alternatives(spelt('{"score": ', token("1", 0.9, {"7": 0.1}), "0", "}"), TEN) is None
+    assert alternatives_of(spelt('{"score": ', token("1", 0.9, {"7": 0.1}), "0", "}"), TEN) is None
 
 
 def test_a_digit_that_might_begin_another_number_gives_none_when_no_longer_token_is_seen() -> None:
-    assert alternatives(spelt('{"score": ', token("7", 0.6, {"1": 0.4}), "}"), TEN) is None
-    assert alternatives(spelt('{"score": ', token("7", 0.6, {"1": 0.3, "10": 0.1}), "}"), TEN) is not None
+    assert alternatives_of(spelt('{"score": ', token("7", 0.6, {"1": 0.4}), "}"), TEN) is None
+    assert alternatives_of(spelt('{"score": ', token("7", 0.6, {"1": 0.3, "10": 0.1}), "}"), TEN) is not None
 
 
 @pytest.mark.parametrize("text", ['{"score": 7}', '{"score": 4.5}', '{"score": 45}', '{"mark": 4}', "no idea"])
 def test_no_place_no_probabilities(text: str) -> None:
-    assert alternatives(spelt(*text), FIVE) is None
+    assert alternatives_of(spelt(*text), FIVE) is None
 
 
 def test_no_tokens_no_probabilities_and_no_mean() -> None:
-    assert alternatives([], FIVE) is None
+    assert alternatives_of([], FIVE) is None
     assert geometric_mean([]) is None
-    assert alternatives([{"token": '{"score": ', "logprob": 0}, {"token": "4", "logprob": 0}], FIVE) is None
+    assert alternatives_of([{"token": '{"score": ', "logprob": 0}, {"token": "4", "logprob": 0}], FIVE) is None
 
 
 def test_letters_of_several_bytes_split_over_tokens_do_not_move_the_place() -> None:
@@ -89,7 +89,9 @@ def test_letters_of_several_bytes_split_over_tokens_do_not_move_the_place() -> N
     tokens: list[Mapping[str, Any]] = [
         {"token": "?", "bytes": [byte], "logprob": 0.0, "top_logprobs": []} for byte in pieces
     ]
-    assert alternatives([*tokens, token("3", 0.5, {"2": 0.5}), token("}")], FIVE) == pytest.approx({"3": 0.5, "2": 0.5})
+    assert alternatives_of([*tokens, token("3", 0.5, {"2": 0.5}), token("}")], FIVE) == pytest.approx(
+        {"3": 0.5, "2": 0.5}
+    )
 
 
 QUESTION = RateByCriterion((("output", "x"),), Prompt("Rating it.", "{{output}}"), levels=5, by_probability=True)
@@ -100,7 +102,7 @@ REPLY = completion(json.dumps({"reason": "r", "score": 4}), logprobs={"content":
 
 def answers(server: Server, *questions: RateByCriterion, ledger: Path | None = None) -> list[Answer[Rating]]:
     """What a model gives to questions through a session, one after another."""
-    judge = ModelJudge("openai/gpt-4o-mini", base_url=server.url, api_key="k", deadline=5.0)
+    judge = ModelJudge("openai/gpt-4o-mini", base_url=server.url, api_key="k", total_timeout=5.0)
 
     async def work() -> list[Answer[Rating]]:
         async with contextlib.AsyncExitStack() as stack:
@@ -141,7 +143,7 @@ def test_probabilities_are_kept_in_the_ledger(tmp_path: Path) -> None:
 
 
 def test_a_recorded_run_repeats_the_weighted_score(tmp_path: Path) -> None:
-    said = Reply('{"reason": "r", "score": 4}', alternatives={"4": 0.6, "5": 0.3})
+    said = Completion('{"reason": "r", "score": 4}', alternatives={"4": 0.6, "5": 0.3})
     scorer = GEval("Plain.", steps=(), weighted=True, fields=("output",))
     samples = [{"id": "one", "output": "x"}]
     run = evaluate(samples, scorer, judge=ScriptedJudge([said]), ledger=None)
@@ -202,7 +204,7 @@ def test_a_judge_with_logprobs_gives_its_verdicts_confidence_and_a_cascade_takes
     with serving(lambda request, _: reply if request["model"] == "cheap" else other) as server:
         cheap = ModelJudge("vllm/cheap", base_url=server.url, logprobs=True)
         dear = ModelJudge("vllm/dear", base_url=server.url)
-        kept = asyncio.run(Cascade(cheap, dear, below=0.55).answer(question))
-        moved = asyncio.run(Cascade(cheap, dear, below=0.65).answer(question))
+        kept = asyncio.run(Cascade(cheap, dear, threshold=0.55).answer(question))
+        moved = asyncio.run(Cascade(cheap, dear, threshold=0.65).answer(question))
     assert (kept.value.verdict, kept.confidence) == ("yes", pytest.approx(0.6))
     assert (moved.value.verdict, moved.confidence) == ("no", None)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import time
+import traceback
 from typing import Any
 
+import aiohttp
 import pytest
 
 from evalstone.errors import ConfigError, JudgeError, ProviderError, ReplyError
 from evalstone.judges import ModelJudge, parse_judge
+from evalstone.judges.providers.openai_compatible import proxy_for
 from evalstone.questions import ListClaims, VerifyClaims
 from tests.serving import Behaviour, Response, Server, completion, serving
 
@@ -19,7 +23,7 @@ GOOD = completion(json.dumps({"claims": ["Ada was born in 1815."]}))
 
 
 def asked(server: Server, question: Any = QUESTION, **settings: Any) -> Any:
-    settings = {"base_url": server.url, "api_key": "secret-key", "deadline": 5.0, **settings}
+    settings = {"base_url": server.url, "api_key": "secret-key", "total_timeout": 5.0, **settings}
     return asyncio.run(ModelJudge("openai/gpt-4o-mini", **settings).answer(question))
 
 
@@ -144,7 +148,7 @@ def test_a_wrong_key_or_model_is_the_callers_to_mend(status: int) -> None:
 def test_a_wait_beyond_the_deadline_that_one_was_asked_for_is_waited_for_by_nobody() -> None:
     day = Response(429, {"error": {"message": "requests per day"}}, {"Retry-After": "86400"})
     with serving(lambda _request, _number: day) as server:
-        judge = ModelJudge("openai/x", base_url=server.url, deadline=5.0)
+        judge = ModelJudge("openai/x", base_url=server.url, total_timeout=5.0)
 
         async def ask() -> list[Any]:
             async with judge.opened(), asyncio.timeout(4):
@@ -155,7 +159,7 @@ def test_a_wait_beyond_the_deadline_that_one_was_asked_for_is_waited_for_by_nobo
         assert len(server.requests) == 1
     assert "requests per day" in str(first)
     assert {str(error) for error in later} == {
-        f"{server.url.split('/')[2]} asks everyone to wait for longer than the deadline of 5 s "
+        f"{server.url.split('/')[2]} asks everyone to wait for longer than total_timeout=5 s "
         "(HTTP 429: requests per day)"
     }
 
@@ -163,11 +167,11 @@ def test_a_wait_beyond_the_deadline_that_one_was_asked_for_is_waited_for_by_nobo
 def test_a_deadline_ends_the_attempts_and_names_the_last_trouble() -> None:
     trouble = Response(503, {"error": {"message": "overloaded"}})
     with serving(one_after_another(trouble)) as server, pytest.raises(ProviderError, match="overloaded"):
-        asked(server, deadline=0.5)
+        asked(server, total_timeout=0.5)
 
 
 def test_an_endpoint_that_is_not_there_is_an_error_of_the_endpoint() -> None:
-    judge = ModelJudge("openai/x", base_url="http://127.0.0.1:9/v1", deadline=0.3)
+    judge = ModelJudge("openai/x", base_url="http://127.0.0.1:9/v1", total_timeout=0.3)
     with pytest.raises(ProviderError, match="gave no answer"):
         asyncio.run(judge.answer(QUESTION))
 
@@ -238,7 +242,7 @@ def test_a_form_of_reply_is_refused_once_for_all_judges_of_an_endpoint_and_model
 
         async def three() -> None:
             for model in ("vllm/one", "vllm/one", "vllm/two"):
-                await ModelJudge(model, base_url=server.url, deadline=5.0).answer(QUESTION)
+                await ModelJudge(model, base_url=server.url, total_timeout=5.0).answer(QUESTION)
 
         asyncio.run(three())
     with_schema = "json_object with a schema"
@@ -339,6 +343,10 @@ def test_unknown_names_get_the_nearest() -> None:
         ModelJudge("opneai/gpt-5.1")
     with pytest.raises(ConfigError, match="provider/model"):
         parse_judge("gpt-5.1")
+    with pytest.raises(ConfigError, match="did you mean openai/gpt-4o"):
+        parse_judge("gpt-4o")
+    with pytest.raises(ConfigError, match="did you mean anthropic/claude-sonnet-4-5"):
+        parse_judge("claude-sonnet-4-5(temperature=1)")
     with pytest.raises(ConfigError, match="did you mean lexical"):
         parse_judge("lexcal")
     with pytest.raises(ConfigError, match="did you mean temperature"):
@@ -364,6 +372,74 @@ def test_one_retry_after_holds_back_all_callers() -> None:
                 return waited
 
         assert asyncio.run(two()) > 0.15
+
+
+def test_four_frames_lie_between_a_question_and_the_http_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames: list[str] = []
+    connect = aiohttp.ClientSession._request  # pyright: ignore[reportPrivateUsage]
+
+    async def noted(self: aiohttp.ClientSession, *args: Any, **named: Any) -> Any:
+        ours = [frame for frame, _ in traceback.walk_stack(None) if "/evalstone/judges/" in frame.f_code.co_filename]
+        frames.extend(frame.f_code.co_qualname for frame in reversed(ours))
+        return await connect(self, *args, **named)
+
+    monkeypatch.setattr(aiohttp.ClientSession, "_request", noted)
+    with serving(one_after_another(GOOD)) as server:
+        asked(server)
+    assert frames == ["ModelJudge.answer", "converse", "ChatCompletions.complete", "Endpoint.request"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "url", "proxy"),
+    [
+        ({}, "http://models.example/v1", None),
+        ({"NO_PROXY": "localhost"}, "http://models.example/v1", None),
+        ({"HTTP_PROXY": "http://user:pass@proxy:3128"}, "http://models.example/v1", "http://user:pass@proxy:3128"),
+        ({"HTTPS_PROXY": "http://proxy:3128"}, "http://models.example/v1", None),
+        ({"HTTPS_PROXY": "http://proxy:3128"}, "https://models.example:8443/v1", "http://proxy:3128"),
+        ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "example"}, "http://user@models.example/v1", None),
+        ({"HTTP_PROXY": "http://proxy:3128", "NO_PROXY": "models.example:1"}, "http://models.example:1/v1", None),
+    ],
+)
+def test_the_proxy_of_the_environment_is_found_once_for_an_endpoint(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], url: str, proxy: str | None
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name.lower(), value)
+    assert proxy_for(url) == proxy
+
+
+def test_requests_go_through_the_proxy_that_is_set_and_never_look_for_a_netrc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiohttp.client.netrc_from_env", lambda: pytest.fail("looked for .netrc"))
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with serving(one_after_another(GOOD)) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
+        answer = asyncio.run(
+            ModelJudge("vllm/x", base_url="http://models.example/v1", total_timeout=5.0).answer(QUESTION)
+        )
+    assert answer.value == ("Ada was born in 1815.",)
+    assert proxy.headers[0]["Host"] == "models.example"
+
+
+def test_a_retry_after_only_lengthens_a_wait() -> None:
+    at_once = Response(503, "{}", {"Retry-After": "0"})
+    with serving(one_after_another(at_once, at_once, GOOD)) as server:
+        began = time.monotonic()
+        asked(server)
+        assert time.monotonic() - began >= 0.25 / 2 + 0.5 / 2
+
+
+def test_the_total_timeout_is_over_all_attempts_of_a_question() -> None:
+    # A malformed reply gives the next attempt no new time.
+    answers = [Response(body=completion("no"), delay=0.3), Response(503, "{}")]
+    with serving(lambda _, number: answers[number % 2 == 0]) as server, pytest.raises(JudgeError) as raised:
+        asked(server, total_timeout=1.0, retries=100)
+    assert 0.3 < raised.value.seconds < 2.0
+    assert raised.value.reply == "no"
 
 
 def test_errors_of_a_judge_are_one_family() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import Cascade, LexicalJudge, Limited, Logged, ModelJudge, Panel, SelfConsistency, parse_judge
+from evalstone import Cascade, LexicalJudge, Limits, LoggingJudge, ModelJudge, Panel, SelfConsistency, parse_judge
 from evalstone.errors import ConfigError
 
 A, B = ModelJudge("vllm/a"), ModelJudge("vllm/b")
@@ -26,14 +26,13 @@ A, B = ModelJudge("vllm/a"), ModelJudge("vllm/b")
         ('vllm/a(language="Old, (very) English")', ModelJudge("vllm/a", language="Old, (very) English")),
         ("panel(vllm/a, lexical)", Panel(A, LexicalJudge())),
         (" panel( vllm/a ,vllm/b, vote = mean,quorum=1 ) ", Panel(A, B, vote="mean", quorum=1)),
-        ("cascade(lexical, vllm/a, below=0.7)", Cascade(LexicalJudge(), A, below=0.7)),
+        ("cascade(lexical, vllm/a, threshold=0.7)", Cascade(LexicalJudge(), A, threshold=0.7)),
         (
-            "self_consistency(vllm/a(temperature=1.0), samples=3)",
+            "self_consistency(vllm/a(temperature=1.0), n=3)",
             SelfConsistency(ModelJudge("vllm/a", temperature=1.0), 3),
         ),
-        ("vllm/a(samples=3)", SelfConsistency(A, 3)),
-        ("vllm/a(at_once=2)", Limited(A, at_once=2)),
-        ("panel(vllm/a, vllm/b, log=l.jsonl)", Logged(Panel(A, B), "l.jsonl")),
+        ("vllm/a(max_concurrency=2)", ModelJudge("vllm/a", limits=Limits(max_concurrency=2))),
+        ("panel(vllm/a, vllm/b, log=l.jsonl)", LoggingJudge(Panel(A, B), "l.jsonl")),
         (
             "cascade(panel(lexical, vllm/a), self_consistency(vllm/b))",
             Cascade(Panel(LexicalJudge(), A), SelfConsistency(B)),
@@ -50,10 +49,10 @@ def test_a_judge_on_one_line(spec: str, judge: Any) -> None:
         LexicalJudge(),
         ModelJudge("vllm/a", temperature=0.5, seed=3, max_tokens=10, logprobs=True),
         ModelJudge("vllm/a", base_url="http://h:1/v1", seed=3),
-        Cascade(LexicalJudge(), A, below=0.123456789),
+        Cascade(LexicalJudge(), A, threshold=0.123456789),
         Panel(A, B, vote="mean", quorum=1),
-        Panel(LexicalJudge(), SelfConsistency(ModelJudge("vllm/a", temperature=None), samples=2), vote="unanimous"),
-        Cascade(Panel(A, B), ModelJudge("openai/gpt-5.1", reasoning_effort="low"), below=0.75),
+        Panel(LexicalJudge(), SelfConsistency(ModelJudge("vllm/a", temperature=None), n=2), vote="unanimous"),
+        Cascade(Panel(A, B), ModelJudge("openai/gpt-5.1", reasoning_effort="low"), threshold=0.75),
     ],
     ids=lambda judge: judge.identity,
 )
@@ -65,12 +64,14 @@ def test_an_identity_reads_back_as_the_judge(judge: Any) -> None:
     ("toml", "judge"),
     [
         ('judge = {panel = ["vllm/a", "lexical"], vote = "unanimous"}', Panel(A, LexicalJudge(), vote="unanimous")),
-        ('judge = {cascade = ["lexical", {model = "vllm/a"}], below = 0.8}', Cascade(LexicalJudge(), A, below=0.8)),
-        ('judge = {model = "vllm/a", samples = 2}', SelfConsistency(A, 2)),
-        ('[judge]\nself_consistency = {model = "vllm/a"}\nsamples = 2', SelfConsistency(A, 2)),
         (
-            'judge = {panel = ["vllm/a", "vllm/b"], at_most = 9, log = "x"}',
-            Logged(Limited(Panel(A, B), at_most=9), "x"),
+            'judge = {cascade = ["lexical", {model = "vllm/a"}], threshold = 0.8}',
+            Cascade(LexicalJudge(), A, threshold=0.8),
+        ),
+        ('[judge]\nself_consistency = {model = "vllm/a"}\nn = 2', SelfConsistency(A, 2)),
+        (
+            'judge = {panel = ["vllm/a", "vllm/b"], max_requests = 9, log = "x"}',
+            LoggingJudge(Panel(A, B, limits=Limits(max_requests=9)), "x"),
         ),
     ],
 )
@@ -95,9 +96,9 @@ def test_a_judge_in_a_table(toml: str, judge: Any) -> None:
         ("vllm/a(temprature=1)", "did you mean temperature"),
         ("lexical(temperature=1)", "has no settings"),
         ("cascade(lexical, vllm/a, vllm/b)", "two judges"),
-        ("cascade(lexical, vllm/a, below=high)", "from 0 to 1, not 'high'"),
-        ("self_consistency(vllm/a, vllm/b)", "asks one judge several times"),
-        ("self_consistency(vllm/a, samples=x)", "whole number"),
+        ("cascade(lexical, vllm/a, threshold=high)", "from 0 to 1, not 'high'"),
+        ("self_consistency(vllm/a, vllm/b)", "one judge, which it asks several times, not 2"),
+        ("self_consistency(vllm/a, n=x)", "whole number"),
         ({"panel": ["vllm/a", "vllm/b"], "cascade": []}, "is all of panel, cascade"),
         ({"panel": "vllm/a"}, "takes a list of judges"),
         ({"panel": ["vllm/a", 5]}, "not 5"),

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from evalstone import JudgeCall, LexicalJudge, Limited, ModelJudge, Panel, SelfConsistency
+from evalstone import JudgeCall, LexicalJudge, LoggingJudge, ModelJudge, Panel, SelfConsistency
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, JudgeUnavailable, ProviderError, ReplyError
 from evalstone.judges import ScriptedJudge
-from evalstone.judges.base import Judge, Reply
+from evalstone.judges.base import Judge
+from evalstone.judges.providers.base import Completion
 from evalstone.questions import ClaimSupported, Grade, GradeGrounding, ListClaims, VerifyClaims
 from evalstone.questions.base import Answer, Question
 from evalstone.types import Usage
@@ -116,7 +117,7 @@ def test_a_favourable_verdict_needs_all_members_where_the_vote_is_unanimous() ->
 
 def test_a_mean_takes_the_members_probabilities() -> None:
     def sure(name: str, word: str, confidence: float) -> ScriptedJudge:
-        return judge(name, Reply(f'{{"reason": "", "verdict": "{word}"}}', confidence=confidence))
+        return judge(name, Completion(f'{{"reason": "", "verdict": "{word}"}}', confidence=confidence))
 
     panel = Panel(sure("a", "yes", 0.4), sure("b", "yes", 0.4), sure("c", "no", 0.96), vote="mean")
     assert asked(panel, YES_NO).value.verdict == "no"
@@ -156,13 +157,13 @@ def test_one_failed_question_beside_a_member_that_is_down_does_not_end_the_run()
         (lambda: Panel(LexicalJudge(), LexicalJudge()), "twice in the panel"),
         (lambda: Panel(LexicalJudge(), judge("a"), vote="most"), "vote must be"),  # pyright: ignore[reportArgumentType]
         (lambda: Panel(LexicalJudge(), judge("a"), quorum=3), "from 1 to 2"),
-        (lambda: Panel(LexicalJudge(), judge("a"), quorum=0), "from 1 to 2"),
+        (lambda: Panel(LexicalJudge(), judge("a"), quorum=0), "quorum must be None or a whole number of 1 or more"),
         (lambda: Panel(LexicalJudge(), judge("a"), quorum=True), "whole number"),
         (lambda: Panel(LexicalJudge(), "openai/x"), "parse_judge"),  # pyright: ignore[reportArgumentType]
-        (lambda: SelfConsistency(LexicalJudge(), samples=1), "from 2 to 1000"),
+        (lambda: SelfConsistency(LexicalJudge(), n=1), "from 2 to 1000"),
         (lambda: SelfConsistency(SelfConsistency(LexicalJudge())), "repeats its questions already"),
         (lambda: SelfConsistency(Panel(LexicalJudge(), SelfConsistency(judge("a")))), "repeats"),
-        (lambda: SelfConsistency("lexical"), "needs a Judge"),  # pyright: ignore[reportArgumentType]
+        (lambda: SelfConsistency("lexical"), "judge must be a Judge, not str"),  # pyright: ignore[reportArgumentType]
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make: Any, told: str) -> None:
@@ -182,12 +183,12 @@ def test_a_judge_asked_repeatedly_outvotes_itself_and_tells_how_often_it_flips()
 
 def test_repetitions_that_fail_leave_the_others_unless_half_are_gone() -> None:
     good = {"reason": "r", "verdict": "yes"}
-    answer = asked(SelfConsistency(judge("a", good, "?{", good), samples=3), YES_NO)
+    answer = asked(SelfConsistency(judge("a", good, "?{", good), n=3), YES_NO)
     detail: Any = answer.detail
     assert detail["samples"] == 2
     assert list(detail["silent"]) == ["a #1"]
     with pytest.raises(JudgeError, match="1 of 2 repetitions"):
-        asked(SelfConsistency(judge("a", good), samples=2), YES_NO)
+        asked(SelfConsistency(judge("a", good), n=2), YES_NO)
 
 
 def test_lists_are_asked_once_of_a_judge_that_is_asked_repeatedly() -> None:
@@ -199,7 +200,7 @@ def test_lists_are_asked_once_of_a_judge_that_is_asked_repeatedly() -> None:
 def test_repetitions_of_a_model_with_a_seed_take_other_seeds_under_one_name() -> None:
     with serving(lambda _, __: completion('{"reason": "", "verdict": "yes"}')) as server:
         model = ModelJudge("vllm/x", base_url=server.url, seed=7)
-        answer = asked(SelfConsistency(model, samples=3), YES_NO)
+        answer = asked(SelfConsistency(model, n=3), YES_NO)
     assert sorted(request["seed"] for request in server.requests) == [7, 8, 9]
     assert {step.judge for step in answer.members} == {model.identity}
 
@@ -207,14 +208,14 @@ def test_repetitions_of_a_model_with_a_seed_take_other_seeds_under_one_name() ->
 def test_a_judge_that_cannot_give_another_answer_is_noted() -> None:
     told = "the same answer each time"
     assert told in SelfConsistency(LexicalJudge()).note
-    assert told in SelfConsistency(Limited(ModelJudge("vllm/x"), at_once=1)).note
+    assert told in SelfConsistency(LoggingJudge(ModelJudge("vllm/x"))).note
     assert told not in SelfConsistency(ModelJudge("vllm/x", temperature=0.7)).note
     assert told not in SelfConsistency(ModelJudge("vllm/x", seed=1)).note
     assert told not in SelfConsistency(Panel(LexicalJudge(), ModelJudge("vllm/x", temperature=None))).note
 
 
 def test_a_panel_that_is_asked_repeatedly_numbers_its_members_questions() -> None:
-    answer = asked(SelfConsistency(Panel(yes("a", "yes"), yes("b", "no")), samples=2), YES_NO)
+    answer = asked(SelfConsistency(Panel(yes("a", "yes"), yes("b", "no")), n=2), YES_NO)
     (first, second) = answer.members
     assert isinstance(first, JudgeCall)
     assert [(step.judge, step.repeat_index) for step in (*first.members, *second.members)] == [

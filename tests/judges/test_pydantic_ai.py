@@ -16,40 +16,72 @@ from pydantic_ai.usage import RequestUsage
 
 from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
 from evalstone.judges import ModelJudge
-from evalstone.judges.base import Turn
-from evalstone.judges.providers.pydantic_ai import send
+from evalstone.judges.model import converse, reply_schema
+from evalstone.judges.providers.base import ChatMessage, ModelSettings
+from evalstone.judges.providers.limits import Limits, TransientError
+from evalstone.judges.providers.pydantic_ai import PydanticAI
 from evalstone.questions import ListClaims
+from evalstone.types import Usage
 
 QUESTION = ListClaims(text="Ada was born in 1815.")
-TURNS = [Turn("system", "rules"), Turn("user", "ask"), Turn("assistant", "wrong"), Turn("user", "again")]
+MESSAGES = [
+    ChatMessage("system", "rules"),
+    ChatMessage("user", "ask"),
+    ChatMessage("assistant", "wrong"),
+    ChatMessage("user", "again"),
+]
+SETTINGS = ModelSettings(temperature=0.0, seed=7, reasoning_effort="low")
 
 
-def sent(answer: Any, *, model: str = "anthropic/claude-sonnet-4-5") -> tuple[Any, list[ModelMessage], AgentInfo]:
-    seen: list[tuple[list[ModelMessage], AgentInfo]] = []
+def provider(*answers: Any, seen: list[Any] | None = None, thinks: bool = True) -> PydanticAI:
+    """A provider whose model gives these answers in turn, the last one again and again."""
+    left = list(answers)
 
     def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        seen.append((messages, info))
+        if seen is not None:
+            seen.append((messages, info))
+        answer = left.pop(0) if len(left) > 1 else left[0]
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    reply = asyncio.run(send(ModelJudge(model, seed=7), QUESTION, TURNS, model=FunctionModel(respond)))
-    return reply, *seen[0]
+    def price(usage: Usage) -> float:
+        return (usage.input + usage.output) / 1e6
+
+    return PydanticAI(
+        "google/gemini-2.5-pro",
+        api_key=None,
+        headers={"X-Team": "a"},
+        timeout=9.0,
+        total_timeout=5.0,
+        limits=Limits(),
+        price=price,
+        model=FunctionModel(respond, profile={"supports_thinking": thinks, "supports_json_schema_output": True}),
+    )
 
 
-def test_turns_settings_and_schema_reach_the_model_and_the_reply_comes_back() -> None:
+def sent(answer: Any) -> tuple[Any, list[ModelMessage], AgentInfo]:
+    seen: list[tuple[list[ModelMessage], AgentInfo]] = []
+    asked = provider(answer, seen=seen).complete(MESSAGES, reply_schema(QUESTION), SETTINGS)
+    return asyncio.run(asked), *seen[0]
+
+
+def test_messages_settings_and_schema_reach_the_model_and_the_reply_comes_back() -> None:
     usage = RequestUsage(input_tokens=100, output_tokens=10, cache_read_tokens=40)
     response = ModelResponse(parts=[TextPart('{"claims": []}')], usage=usage, finish_reason="stop")
     reply, messages, info = sent(response)
     assert (reply.text, reply.complete) == ('{"claims": []}', True)
     assert (reply.usage.input, reply.usage.output, reply.usage.cached) == (100, 10, 40)
-    assert reply.cost == pytest.approx((60 * 3 + 40 * 0.3 + 10 * 15) / 1e6)
+    assert reply.cost == pytest.approx(110 / 1e6)
     assert [part.part_kind for message in messages for part in message.parts] == [
         "system-prompt", "user-prompt", "text", "user-prompt",
     ]  # fmt: skip
     assert info.model_settings is not None
     assert info.model_settings.get("temperature") == 0.0
     assert info.model_settings.get("seed") == 7
+    assert info.model_request_parameters.thinking == "low"
+    assert info.model_settings.get("extra_headers") == {"X-Team": "a"}
+    assert (info.model_settings.get("timeout"), info.model_settings.get("max_retries")) == (9.0, 0)
     wanted = info.model_request_parameters.output_object
     assert wanted is not None
     assert wanted.json_schema == QUESTION.json_schema
@@ -65,9 +97,59 @@ def test_a_filtered_reply_is_a_decline() -> None:
         sent(ModelResponse(parts=[TextPart("")], finish_reason="content_filter"))
 
 
-def test_an_error_of_the_provider_is_an_error_of_the_endpoint() -> None:
-    with pytest.raises(ProviderError, match="529"):
-        sent(ModelHTTPError(529, "claude", {"error": "overloaded"}))
+def test_errors_of_the_provider_are_final_or_tried_again() -> None:
+    with pytest.raises(TransientError, match="529"):
+        sent(ModelHTTPError(529, "gemini", {"error": "overloaded"}))
+    with pytest.raises(ProviderError, match="400") as final:
+        sent(ModelHTTPError(400, "gemini", {"error": "too long"}))
+    assert not isinstance(final.value, TransientError)
+
+
+def test_the_conversation_retries_a_transient_error_and_counts_it() -> None:
+    busy = ModelHTTPError(503, "gemini", {"error": "busy"})
+    model = provider(busy, busy, ModelResponse(parts=[TextPart('{"claims": ["a"]}')], finish_reason="stop"))
+
+    async def work() -> tuple[Any, Any]:
+        answer = await converse(QUESTION, model.complete, judge="g", total_timeout=5.0)
+        return answer.value, model.warnings()
+
+    assert asyncio.run(work()) == (("a",), {"HTTP 503": 2})
+
+
+def test_a_provider_that_stays_busy_is_given_up_after_the_total_timeout() -> None:
+    model = provider(ModelHTTPError(503, "gemini", {"error": "busy"}))
+    with pytest.raises(ProviderError, match=r"gave no answer in \d+ attempts; the last: HTTP 503"):
+        asyncio.run(converse(QUESTION, model.complete, judge="g", total_timeout=0.5))
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "name"),
+    [
+        ("anthropic/claude-sonnet-4-5", {"seed": 7}, "seed"),
+        ("anthropic/claude-sonnet-4-5", {"logprobs": True}, "logprobs"),
+        ("google/gemini-2.5-pro", {"logprobs": True}, "logprobs"),
+        ("cohere/command-r", {"headers": {"X": "1"}}, "headers"),
+        ("cohere/command-r", {"reasoning_effort": "low"}, "reasoning_effort"),
+    ],
+)
+def test_a_setting_that_a_provider_cannot_take_is_refused_before_the_run(
+    model: str, settings: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"can't take {name}"):
+        ModelJudge(model, api_key="k", **settings).check()
+
+
+def test_a_reasoning_effort_is_not_dropped_for_a_model_that_does_not_reason() -> None:
+    model = provider(ModelResponse(parts=[TextPart("{}")]), thinks=False)
+    with pytest.raises(ConfigError, match="can't take reasoning_effort"):
+        asyncio.run(model.complete(MESSAGES, None, SETTINGS))
+
+
+def test_settings_that_a_provider_takes_pass_the_check() -> None:
+    for model in ("anthropic/claude-sonnet-4-5", "google/gemini-2.5-pro"):
+        ModelJudge(model, api_key="k", reasoning_effort="low", headers={"X": "1"}, max_tokens=9).check()
+    # An OpenAI-compatible server takes what the provider itself would not.
+    ModelJudge("anthropic/claude-sonnet-4-5", base_url="http://127.0.0.1:1/v1", seed=7, logprobs=True).check()
 
 
 def test_a_missing_key_is_the_callers_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,22 +3,22 @@ from __future__ import annotations
 import pytest
 
 from evalstone import ConfigError, ModelJudge
-from evalstone.judges.providers.context_limits import room_for
+from evalstone.judges.model import limits_of_window
 from evalstone.questions.base import ROOM, ContextLimits
 
 
 def test_a_large_or_unknown_window_leaves_the_usual_room() -> None:
-    assert room_for(None) == ROOM == room_for(400_000)
+    assert limits_of_window(None) == ROOM == limits_of_window(400_000)
 
 
 def test_a_small_window_leaves_room_beside_the_reply_and_the_instructions() -> None:
-    assert room_for(8_192) == ContextLimits(tokens=int(0.75 * (8_192 - 2_048 - 1_500)), items=25)
-    assert room_for(2_000) == ContextLimits(tokens=1, items=6)
+    assert limits_of_window(8_192) == ContextLimits(tokens=int(0.75 * (8_192 - 2_048 - 1_500)), items=25)
+    assert limits_of_window(2_000) == ContextLimits(tokens=1, items=6)
 
 
 def test_a_short_reply_takes_fewer_items() -> None:
-    assert room_for(None, max_tokens=400) == ContextLimits(items=5)
-    assert room_for(None, max_tokens=10) == ContextLimits(items=1)
+    assert limits_of_window(None, max_tokens=400) == ContextLimits(items=5)
+    assert limits_of_window(None, max_tokens=10) == ContextLimits(items=1)
 
 
 def test_a_model_has_the_room_of_its_listed_window_or_of_the_one_it_is_given() -> None:

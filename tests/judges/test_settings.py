@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import pickle
 from types import MappingProxyType
@@ -12,20 +11,15 @@ import pytest
 
 from evalstone.errors import ConfigError
 from evalstone.judges import LexicalJudge, ModelJudge, parse_judge
-from evalstone.judges.providers.settings import SETTINGS
+from evalstone.judges.providers.limits import Limits
 
 MODEL = "openai/gpt-5.1"
 TEXTS = ("base_url", "api_key", "language", "reasoning_effort")
-POSITIVE = ("requests_per_minute", "tokens_per_minute", "max_tokens")
+POSITIVE = ("context_window", "max_tokens")
 
 
 def made(**settings: Any) -> ModelJudge:
     return ModelJudge(MODEL, **settings)
-
-
-def test_every_setting_is_checked():
-    known = {each.name for each in dataclasses.fields(ModelJudge) if each.init}
-    assert known == {*SETTINGS, "prices", "headers"}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +30,11 @@ def test_every_setting_is_checked():
         *(("temperature", value) for value in (-0.1, 2.1, "0", True, math.nan, math.inf)),
         *(("seed", value) for value in (1.0, "1", True)),
         *(("retries", value) for value in (-1, 1.0, "3", True, None)),
-        *((name, value) for name in ("timeout", "deadline") for value in (0, -1, "9", True, None, math.nan, math.inf)),
+        *(
+            (name, value)
+            for name in ("timeout", "total_timeout")
+            for value in (0, -1, "9", True, None, math.nan, math.inf)
+        ),
         *(("timeout", value) for value in (10**400, 1j)),
         *(("logprobs", value) for value in (1, "yes", None)),
         *(("prices", value) for value in (3, "12", [1], [1, 2, 3], [1, "2"], [1, -1], [1, math.nan], [1, math.inf])),
@@ -59,7 +57,7 @@ def test_a_setting_of_the_wrong_kind_or_out_of_range_is_refused_by_name(name: st
         *(("temperature", value) for value in (None, 0, 2, 0.5)),
         *(("seed", value) for value in (None, 0, -1)),
         *(("retries", value) for value in (0, 5)),
-        *((name, value) for name in ("timeout", "deadline") for value in (1, 0.001)),
+        *((name, value) for name in ("timeout", "total_timeout") for value in (1, 0.001)),
         *(("logprobs", value) for value in (True, False)),
         *(("prices", value) for value in (None, (0, 0), (1.25, 10))),
         *(("headers", value) for value in ({}, {"X": "1"}, MappingProxyType({"X": "1"}))),
@@ -67,6 +65,20 @@ def test_a_setting_of_the_wrong_kind_or_out_of_range_is_refused_by_name(name: st
 )
 def test_a_setting_within_its_range_is_taken(name: str, value: Any):
     assert getattr(made(**{name: value}), name) == value
+
+
+@pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "max_concurrency", "max_requests"])
+@pytest.mark.parametrize("value", [-1, 1.5, "3", True, [1], math.nan])
+def test_a_limit_that_is_not_a_whole_number_is_refused_by_name(name: str, value: Any):
+    with pytest.raises(ConfigError, match=f"^{name} must be None or a whole number of . or more, not .+"):
+        Limits(**{name: value})
+    with pytest.raises(ConfigError, match=f"^{name} must be"):
+        parse_judge({"model": MODEL, name: value})
+
+
+def test_limits_are_limits():
+    with pytest.raises(ConfigError, match=r"limits must be a Limits, not 5 \(int\)"):
+        made(limits=5)
 
 
 @pytest.mark.parametrize(

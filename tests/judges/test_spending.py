@@ -10,7 +10,8 @@ import pytest
 
 from evalstone.errors import JudgeDeclined, JudgeError, ProviderError, ReplyError
 from evalstone.judges import ModelJudge
-from evalstone.judges.base import Reply, Turn, converse
+from evalstone.judges.model import converse
+from evalstone.judges.providers.base import Completion
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.run.budget import Budget
 from evalstone.run.session import Recording, Session
@@ -31,23 +32,23 @@ def refusing(refusal: Any, content: Any = None, finish: str = "stop") -> dict[st
     return reply
 
 
-def ended(*said: Reply | JudgeError | None, question: Any = QUESTION, retries: int = 3) -> JudgeError:
+def ended(*said: Completion | JudgeError | None, question: Any = QUESTION, retries: int = 3) -> JudgeError:
     """The error that ends a conversation in which these are said."""
     left = iter(said)
 
-    async def send(_: list[Turn]) -> Reply | None:
+    async def complete(*_: object) -> Completion | None:
         reply = next(left)
         if isinstance(reply, JudgeError):
             raise reply
         return reply
 
     with pytest.raises(JudgeError) as raised:
-        asyncio.run(converse(question, send, judge="fake", retries=retries))
+        asyncio.run(converse(question, complete, judge="fake", retries=retries))
     return raised.value
 
 
 def judge_at(server: Server, *, retries: int = 1) -> ModelJudge:
-    return ModelJudge("vllm/x", base_url=server.url, deadline=5.0, prices=PRICE, retries=retries)
+    return ModelJudge("vllm/x", base_url=server.url, total_timeout=5.0, prices=PRICE, retries=retries)
 
 
 def saying(*answers: Any) -> Behaviour:
@@ -63,7 +64,7 @@ def test_an_error_has_taken_nothing_unless_it_says_so_and_keeps_what_it_says_whe
 
 
 def test_a_judge_that_gives_no_verdict_to_the_end_is_paid_for_every_attempt():
-    empty = Reply('{"verdicts": {}}', TOOK, 0.5)
+    empty = Completion('{"verdicts": {}}', TOOK, 0.5)
     error = ended(empty, empty, empty, question=VERIFY, retries=2)
     assert isinstance(error, ReplyError)
     assert (error.usage, error.cost, error.reply) == (TOOK + TOOK + TOOK, 1.5, empty.text)
@@ -71,14 +72,14 @@ def test_a_judge_that_gives_no_verdict_to_the_end_is_paid_for_every_attempt():
 
 
 def test_a_conversation_that_breaks_off_has_cost_what_was_said_by_then():
-    error = ended(Reply("one", TOOK, 0.5), Reply("two", TOOK, 0.25), ProviderError("gone"))
+    error = ended(Completion("one", TOOK, 0.5), Completion("two", TOOK, 0.25), ProviderError("gone"))
     assert isinstance(error, ProviderError)
     assert (str(error), error.usage, error.cost, error.reply) == ("gone", TOOK + TOOK, 0.75, "two")
     assert error.seconds > 0
 
 
 def test_what_the_last_attempt_took_and_said_is_added():
-    error = ended(Reply("one", TOOK, 0.5), JudgeDeclined("I won't", reply="no", usage=TOOK, cost=0.25))
+    error = ended(Completion("one", TOOK, 0.5), JudgeDeclined("I won't", reply="no", usage=TOOK, cost=0.25))
     assert (error.usage, error.cost, error.reply) == (TOOK + TOOK, 0.75, "no")
 
 
@@ -88,12 +89,12 @@ def test_a_conversation_that_never_began_cost_nothing():
 
 
 def test_one_unknown_price_makes_the_whole_unknown():
-    assert ended(Reply("one", TOOK, None), ProviderError("gone")).cost is None
-    assert ended(Reply("one", TOOK, 0.5), Reply("two", TOOK, None), retries=1).cost is None
+    assert ended(Completion("one", TOOK, None), ProviderError("gone")).cost is None
+    assert ended(Completion("one", TOOK, 0.5), Completion("two", TOOK, None), retries=1).cost is None
 
 
 def test_a_judge_with_nothing_more_to_say_has_the_error_and_the_cost_of_what_it_said():
-    error = ended(Reply("one", TOOK, 0.5), None)
+    error = ended(Completion("one", TOOK, 0.5), None)
     assert isinstance(error, ReplyError)
     assert (error.usage, error.cost, error.reply) == (TOOK, 0.5, "one")
 

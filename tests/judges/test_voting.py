@@ -14,9 +14,17 @@ from hypothesis import strategies as st
 from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Prompt
 from evalstone.errors import JudgeDeclined
-from evalstone.judges.providers.forms import settle_form
-from evalstone.judges.typed import answer_from
-from evalstone.judges.voting import VOTES, Vote, VoteConfig, VoteResult, entropy, settle, weighted_together
+from evalstone.judges.voting import (
+    VOTES,
+    Vote,
+    VoteConfig,
+    VoteResult,
+    answer_from,
+    entropy,
+    settle,
+    settle_form,
+    weighted_together,
+)
 from evalstone.questions import Choice, ClaimVerdict, Grade
 from evalstone.questions.alignment import Alignment, AlignmentPart
 from evalstone.questions.base import is_votable

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone import Limited, Logged, ModelJudge, Panel, ReplayJudge, evaluate
+from evalstone import Limits, LoggingJudge, ModelJudge, Panel, ReplayJudge, evaluate
 from evalstone.errors import BudgetExceeded, ConfigError, ProviderError
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Answer, Question
 from tests.fakes import claims
-from tests.serving import Response, serving
+from tests.serving import Response, completion, serving
 
 ONE, TWO = ListClaims(text="one"), ListClaims(text="two")
 KEY = 'sk-"secret"-\\key'
@@ -27,7 +26,8 @@ KEY = 'sk-"secret"-\\key'
 class Slow(Judge):
     """Answers after a while, and notes how many questions were under way at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, **limits: Any) -> None:
+        self.limits = Limits(**limits)
         self.now = self.most = self.count = 0
 
     @property
@@ -35,12 +35,13 @@ class Slow(Judge):
         return "slow"
 
     async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
-        self.count += 1
-        self.now += 1
-        self.most = max(self.most, self.now)
-        await asyncio.sleep(0.01)
-        self.now -= 1
-        return Answer(value=("a",), judge="slow", reply='{"claims": ["a"]}')
+        async with self.limits.admitted(self.identity):
+            self.count += 1
+            self.now += 1
+            self.most = max(self.most, self.now)
+            await asyncio.sleep(0.01)
+            self.now -= 1
+            return Answer(value=("a",), judge="slow", reply='{"claims": ["a"]}')
 
 
 def asked(judge: Judge, *questions: Question[Any]) -> list[Any]:
@@ -57,7 +58,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def test_every_answer_and_every_error_is_a_line_of_the_log(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    judge = Logged(ScriptedJudge([claims("a")], retries=0), path)
+    judge = LoggingJudge(ScriptedJudge([claims("a")], retries=0), path)
     asked(judge, ONE, TWO)
     first, second = lines(path)
     assert (first["judge"], first["steps"][0]["answer"], first["steps"][0]["question"]) == (
@@ -73,7 +74,7 @@ def test_every_answer_and_every_error_is_a_line_of_the_log(tmp_path: Path) -> No
 def test_a_log_is_a_recording(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     members = (ScriptedJudge([claims("a")], name="a"), ScriptedJudge([claims("b")], name="b"))
-    asked(Logged(Panel(*members), path, texts=True), ONE)
+    asked(LoggingJudge(Panel(*members), path, include_inputs=True), ONE)
     assert lines(path)[0]["materials"] == {"text": "one"}
     (answer,) = asked(ReplayJudge.from_records(path), ONE)
     assert answer.value == ("a",)
@@ -81,7 +82,7 @@ def test_a_log_is_a_recording(tmp_path: Path) -> None:
 
 def test_a_log_holds_what_was_asked_and_not_what_was_reused(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    judge = Logged(Slow(), path)
+    judge = LoggingJudge(Slow(), path)
     for _ in range(2):
         evaluate([{"output": "o", "context": ["o"]}], ["faithfulness"], judge=judge, ledger=tmp_path / "l.db")
     assert [line["steps"][0]["question"] for line in lines(path)].count("list_claims") == 1
@@ -91,8 +92,8 @@ def test_a_key_is_never_written(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     refusal = Response(400, {"error": {"message": f"this key is not liked: {KEY} and s3cret"}})
     with serving(lambda _, __: refusal) as server:
-        model = ModelJudge("vllm/x", base_url=server.url, api_key=KEY, headers={"X-Key": "s3cret"}, deadline=2)
-        (error,) = asked(Logged(model, path, texts=True), ONE)
+        model = ModelJudge("vllm/x", base_url=server.url, api_key=KEY, headers={"X-Key": "s3cret"}, total_timeout=2)
+        (error,) = asked(LoggingJudge(model, path, include_inputs=True), ONE)
     assert isinstance(error, ProviderError)
     assert KEY in str(error)
     text = path.read_text("utf-8")
@@ -102,65 +103,67 @@ def test_a_key_is_never_written(tmp_path: Path) -> None:
 
 def test_text_of_a_judge_cannot_begin_a_line_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    asked(Logged(ScriptedJudge([claims("a\n\u2028\x1b[31m{}")]), path), ONE)
+    asked(LoggingJudge(ScriptedJudge([claims("a\n\u2028\x1b[31m{}")]), path), ONE)
     assert len(path.read_bytes().splitlines()) == 1
     assert b"\x1b" not in path.read_bytes()
 
 
 def test_a_log_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be written"):
-        Logged(Slow(), tmp_path / "none" / "log.jsonl").check()
+        LoggingJudge(Slow(), tmp_path / "none" / "log.jsonl").check()
 
 
-def test_no_more_questions_are_under_way_than_allowed() -> None:
-    slow = Slow()
-    asked(Limited(slow, at_once=2), *(ListClaims(text=str(number)) for number in range(9)))
+def test_no_more_questions_are_in_flight_than_allowed() -> None:
+    slow = Slow(max_concurrency=2)
+    asked(slow, *(ListClaims(text=str(number)) for number in range(9)))
     assert (slow.most, slow.count) == (2, 9)
 
 
-def test_equal_limits_around_each_other_do_not_wait_for_themselves() -> None:
-    slow = Slow()
-    twice = Limited(Logged(Limited(slow, at_once=1), os.devnull), at_once=1)
+def test_a_composite_has_limits_of_its_own_beside_its_members() -> None:
+    one, two = Slow(max_concurrency=3), ScriptedJudge(lambda _: claims("b"))
+    panel = Panel(one, two, limits=Limits(max_concurrency=2))
+    answers = asked(panel, *(ListClaims(text=str(number)) for number in range(9)))
+    assert [answer.value for answer in answers] == [("a",)] * 9
+    assert one.most == 2
 
-    async def work() -> Answer[Any]:
-        return await asyncio.wait_for(twice.answer(ListClaims(text="t")), timeout=5)
 
-    assert asyncio.run(work()).value is not None
-    assert slow.count == 1
+def test_a_model_has_no_more_requests_in_flight_than_allowed() -> None:
+    with serving(lambda _, __: Response(body=completion('{"claims": ["a"]}'), delay=0.02)) as server:
+        judge = ModelJudge("vllm/x", base_url=server.url, limits=Limits(max_concurrency=2))
+        asked(judge, *(ListClaims(text=str(number)) for number in range(9)))
+    assert (server.most_at_once, len(server.requests)) == (2, 9)
 
 
 def test_no_more_questions_begin_in_a_minute_than_allowed() -> None:
     started = time.monotonic()
     # 1200 a minute are 20 a second, and a second's worth may be saved up.
-    asked(Limited(Slow(), a_minute=1200), *(ListClaims(text=str(number)) for number in range(26)))
+    asked(Slow(requests_per_minute=1200), *(ListClaims(text=str(number)) for number in range(26)))
     assert 0.2 < time.monotonic() - started < 2
 
 
-def test_the_limit_of_a_run_ends_it_and_the_next_run_has_its_own(tmp_path: Path) -> None:
-    slow = Slow()
-    limited = Limited(slow, at_most=3)
-    answers = asked(limited, *(ListClaims(text=str(number)) for number in range(5)))
-    assert sum(isinstance(answer, BudgetExceeded) for answer in answers) == 2
+def test_max_requests_ends_a_run_and_the_next_run_has_its_own() -> None:
+    slow = Slow(max_requests=3)
+    answers = asked(slow, *(ListClaims(text=str(number)) for number in range(5)))
+    assert [type(answer) for answer in answers] == [Answer] * 3 + [BudgetExceeded] * 2
     assert slow.count == 3
     samples = [{"id": str(number), "output": str(number), "context": ["p"]} for number in range(6)]
-    runs = [
-        evaluate(samples, ["faithfulness"], judge=Limited(ScriptedJudge(lambda _: claims()), at_most=2), ledger=None)
-        for _ in range(2)
-    ]
-    assert all(run.stop_reason == "the limit of 2 questions to scripted is reached" for run in runs)
+    members = (ScriptedJudge(lambda _: claims(), name="a"), ScriptedJudge(lambda _: claims(), name="b"))
+    panel = Panel(*members, limits=Limits(max_requests=2))
+    runs = [evaluate(samples, ["faithfulness"], judge=panel, ledger=None) for _ in range(2)]
+    assert all(run.stop_reason == f"max_requests=2 of {panel.identity} is reached" for run in runs)
     assert all(len(run.records) == 2 for run in runs)
 
 
-@pytest.mark.parametrize(
-    "limit", [{"at_once": 0}, {"a_minute": 0}, {"at_most": -1}, {"at_once": True}, {"at_most": 1.5}]
-)
-def test_limits_are_whole_numbers(limit: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="must be a whole number"):
-        Limited(Slow(), **limit)
+def test_max_requests_of_a_model_counts_its_questions_and_not_its_retries() -> None:
+    with serving(lambda _, number: completion("?" if number == 1 else '{"claims": ["a"]}')) as server:
+        judge = ModelJudge("vllm/x", base_url=server.url, limits=Limits(max_requests=2))
+        answers = [asked(judge, ONE, TWO, ListClaims(text="three")) for _ in range(2)]
+    assert [[type(answer) for answer in each] for each in answers] == [[Answer, Answer, BudgetExceeded]] * 2
+    assert len(server.requests) == 5
 
 
 def test_a_wrapper_answers_under_the_name_of_its_judge() -> None:
-    judge = Logged(Limited(ModelJudge("vllm/x", seed=1), at_once=1), "l.jsonl")
+    judge = LoggingJudge(ModelJudge("vllm/x", seed=1), "l.jsonl")
     assert judge.identity == ModelJudge("vllm/x", seed=1).identity
-    with pytest.raises(ConfigError, match="Logged needs a Judge, not str"):
-        Logged("vllm/x")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ConfigError, match="judge must be a Judge, not str"):
+        LoggingJudge("vllm/x")  # pyright: ignore[reportArgumentType]

@@ -72,7 +72,7 @@ class PickMark(Question[str]):
 
 
 def judge(llama: Llama, **settings: Any) -> ModelJudge:
-    settings = {"max_tokens": 400, "deadline": 60.0, **settings}
+    settings = {"max_tokens": 400, "total_timeout": 60.0, **settings}
     return ModelJudge("llamacpp/noise", base_url=llama.url, **settings)
 
 

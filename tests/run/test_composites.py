@@ -117,7 +117,7 @@ def test_another_vote_and_another_threshold_over_the_same_members_ask_nothing(tm
     ledger = tmp_path / "l.db"
     put(Panel(one, two), YES_NO, ledger=ledger)
     put(Panel(two, one, vote="unanimous"), YES_NO, ledger=ledger)
-    put(Cascade(one, two, below=1.0), YES_NO, ledger=ledger)
+    put(Cascade(one, two, threshold=1.0), YES_NO, ledger=ledger)
     put(one, YES_NO, ledger=ledger)
     assert len(one.asked) == len(two.asked) == 1
 
@@ -126,8 +126,8 @@ def test_repetitions_are_kept_under_their_numbers_and_the_first_is_the_ordinary_
     one = Paid("one")
     ledger = tmp_path / "l.db"
     put(one, YES_NO, ledger=ledger)
-    put(SelfConsistency(one, samples=3), YES_NO, ledger=ledger)
-    put(SelfConsistency(one, samples=5), YES_NO, ledger=ledger)
+    put(SelfConsistency(one, n=3), YES_NO, ledger=ledger)
+    put(SelfConsistency(one, n=5), YES_NO, ledger=ledger)
     assert [number for _, number in one.asked] == [0, 1, 2, 3, 4]
 
 
@@ -140,7 +140,7 @@ def test_equal_questions_to_a_panel_are_one_question_to_each_member() -> None:
 
 def test_a_judge_that_sits_in_two_places_is_asked_once() -> None:
     one, two, three = Paid("one"), Paid("two"), Paid("three")
-    (answer,) = put(Cascade(Panel(one, two), Panel(one, three), below=1.0), YES_NO)
+    (answer,) = put(Cascade(Panel(one, two), Panel(one, three), threshold=1.0), YES_NO)
     assert answer.detail["escalated"] == 0.0
     (answer,) = put(Panel(Panel(one, two), Panel(one, three)), YES_NO)
     assert len(one.asked) == 2  # once for each session
@@ -300,8 +300,8 @@ def test_a_summary_says_how_far_a_panel_agreed_and_who_was_silent() -> None:
     assert (told["questions"], told["verdicts"], told["agreement"], told["entropy"]) == (8, 12, 1.0, 0.0)
     assert told["silent"] == {"dead": 4}
     assert run["faithfulness"].questions == 16
-    repeated = evaluate(SAMPLES[:4], ["faithfulness"], judge=SelfConsistency(Paid("one"), samples=3), ledger=None)
-    assert repeated.judge_stats["self_consistency(one, samples=3)"]["flip_rate"] == 0.0
+    repeated = evaluate(SAMPLES[:4], ["faithfulness"], judge=SelfConsistency(Paid("one"), n=3), ledger=None)
+    assert repeated.judge_stats["self_consistency(one, n=3)"]["flip_rate"] == 0.0
 
 
 def test_a_recorded_run_of_a_panel_is_scored_again_without_it_and_its_members_vote_anew(tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ import sys
 from evalstone import Cascade, SelfConsistency, ModelJudge, Panel, evaluate
 url, ledger = sys.argv[1:]
 a, b, c = (ModelJudge(f"vllm/{name}", base_url=url, temperature=0.7) for name in "abc")
-judge = Cascade(Panel(a, SelfConsistency(b, samples=3)), c, below=1.0)
+judge = Cascade(Panel(a, SelfConsistency(b, n=3)), c, threshold=1.0)
 samples = [{"id": str(n), "output": f"Paris has {n} bridges.", "context": ["p"]} for n in range(12)]
 run = evaluate(samples, ["faithfulness"], judge=judge, ledger=ledger, concurrency=4)
 print(run["faithfulness"].mean, run.failed)

@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from evalstone.judge_quality.audit import AuditConfig
     from evalstone.judge_quality.calibrate import JudgeOptions
     from evalstone.judges.base import Judge
-    from evalstone.judges.providers.catalog import Provider
+    from evalstone.judges.providers.base import ProviderInfo
     from evalstone.results.calibration import Calibration
     from evalstone.run.budget import StopSignal
 
 COMPOSITE_JUDGES = {
     "panel(openai/gpt-5.1, google/gemini-2.5-pro, lexical)": "several judges vote: majority, mean or unanimous",
-    "cascade(lexical, openai/gpt-5.1, below=0.9)": "asks the second judge where the first is unsure",
-    "self_consistency(openai/gpt-5.1(temperature=0.7), samples=5)": "asks one judge several times and takes the vote",
+    "cascade(lexical, openai/gpt-5.1, threshold=0.9)": "asks the second judge where the first is unsure",
+    "self_consistency(openai/gpt-5.1(temperature=0.7), n=5)": "asks one judge several times and takes the vote",
 }
 
 
@@ -321,7 +321,7 @@ def judges(
         str | None,
         typer.Argument(
             metavar="JUDGE",
-            help="A judge to describe, as --judge takes it: 'cascade(lexical, openai/gpt-5.1, below=0.9)'.",
+            help="A judge to describe, as --judge takes it: 'cascade(lexical, openai/gpt-5.1, threshold=0.9)'.",
         ),
     ] = None,
     ledger: LedgerOption = None,
@@ -344,7 +344,7 @@ def _list_judges(screen: Console, ledger: str) -> None:
     from rich.text import Text
 
     from evalstone.judges.lexical import LexicalJudge
-    from evalstone.judges.providers.catalog import PROVIDERS
+    from evalstone.judges.providers.base import PROVIDERS
     from evalstone.results.calibration import list_calibrations
 
     lexical = LexicalJudge()
@@ -376,7 +376,7 @@ def _list_judges(screen: Console, ledger: str) -> None:
     screen.print("\nevalstone judges NAME describes one and checks that it is ready.", style="dim")
 
 
-def _key(provider: Provider) -> Text:
+def _key(provider: ProviderInfo) -> Text:
     """Whether the API key is set; never the key itself."""
     from rich.text import Text
 
@@ -386,7 +386,7 @@ def _key(provider: Provider) -> Text:
     return Text.assemble(provider.key, ("  set", "green") if is_set else ("  not set", "dim"))
 
 
-def _endpoint(provider: Provider) -> str:
+def _endpoint(provider: ProviderInfo) -> str:
     own = next((name for name in provider.base_url_from if os.environ.get(name)), None)
     if own is not None:
         return f"the URL in {own}"

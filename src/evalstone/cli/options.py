@@ -243,7 +243,7 @@ def judge_spec(judge: Any, base_url: str | None) -> Any:
         return {**cast("dict[str, Any]", judge), "base_url": base_url}
     if "/" not in str(judge):
         raise ConfigError(f"--base-url needs a model as --judge, such as vllm/my-model, not {judge}")
-    from evalstone.judges.spec import table_of
+    from evalstone.judges.parse import table_of
 
     table = table_of(str(judge))
     if isinstance(table, str):

@@ -95,6 +95,13 @@ def deliver(outputs: Mapping[str, tuple[str | None, Parts]], *, announce: bool =
     return bool(requested)
 
 
+def html_page(view: View) -> Iterable[str]:
+    """A view as an HTML page, in parts."""
+    from evalstone.report.html import page  # imports jinja2
+
+    return page(view)
+
+
 def present(
     view: View,
     places: Mapping[str, str | None],
@@ -114,12 +121,15 @@ def present(
         others: What makes the formats that are not laid out from the view.
         always_show: Whether to show it even if files are written, unless one goes to standard output.
     """
-    from evalstone.report.html import page
-    from evalstone.report.markdown import lines
+
+    def markdown() -> Iterable[str]:
+        from evalstone.report.markdown import lines
+
+        return (f"{line}\n" for line in lines(view))
 
     parts: dict[str, Parts] = {
-        "html": lambda: page(page_view or view),
-        "markdown": lambda: (f"{line}\n" for line in lines(view)),
+        "html": lambda: html_page(page_view or view),
+        "markdown": markdown,
         "json": json_parts(data),
         **(others or {}),
     }

@@ -37,7 +37,7 @@ from evalstone.cli.options import (
     scorer_named,
     scorer_numbers,
 )
-from evalstone.cli.output import PAGE_TOP, as_stdout, console, deliver, json_parts, table, to_stderr
+from evalstone.cli.output import PAGE_TOP, as_stdout, console, deliver, html_page, json_parts, table, to_stderr
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -242,7 +242,6 @@ def _run(
 ) -> int:
     """Run, save, show; the exit code."""
     from evalstone.api import evaluate
-    from evalstone.report.html import page
     from evalstone.report.run_view import run_view
     from evalstone.results.files import write_run
     from evalstone.run.batch.options import BatchOptions
@@ -280,7 +279,7 @@ def _run(
         return stopped
     saved = [] if config.out is None else [write_run(result, config.out)]
     outputs = {
-        "html": (config.html, lambda: page(run_view(result, worst=max(config.top, PAGE_TOP)))),
+        "html": (config.html, lambda: html_page(run_view(result, worst=max(config.top, PAGE_TOP)))),
         "json": (as_stdout(as_json), json_parts(result.to_dict())),
     }
     deliver(outputs, announce=False)

@@ -101,8 +101,8 @@ class EvaluationRequest:
 def _document_text(item: object, number: int) -> str | None:
     if item is None or isinstance(item, str):
         return item
-    read = cast("Mapping[str, Any]", item).get if isinstance(item, Mapping) else functools.partial(getattr, item)
-    values = {name: read(name, Ellipsis) for name in ("text", "content", "page_content")}
+    read: Any = cast("Mapping[str, Any]", item).get if isinstance(item, Mapping) else functools.partial(getattr, item)
+    values: dict[str, Any] = {name: read(name, Ellipsis) for name in ("text", "content", "page_content")}
     present = {name: value for name, value in values.items() if value is not Ellipsis and not callable(value)}
     if not present:
         kind = type(item).__name__

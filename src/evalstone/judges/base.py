@@ -1,18 +1,18 @@
-"""What a judge is, and the conversation that every judge made of text replies has with its model."""
+"""What a judge is, and how a judge that is made of others asks them."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
-from evalstone.errors import JudgeDeclined, JudgeError, ReplyError
+from evalstone.errors import JudgeError
+from evalstone.judges.providers.limits import NO_LIMITS, Limits
 from evalstone.questions.base import ROOM, Answer, ContextLimits, Question, failed_call, judge_call
-from evalstone.types import NO_USAGE, JudgeCall, Usage, total_cost
+from evalstone.types import JudgeCall, Usage
 
 A = TypeVar("A")
 
@@ -28,6 +28,10 @@ class Judge(ABC):
 
     note: str = ""
     """One sentence for reports: what this judge is and what it can't see."""
+
+    limits: Limits = NO_LIMITS
+    """How much it may be asked. A judge that answers by itself applies them: `async with
+    self.limits.admitted(self.identity): …`."""
 
     @property
     @abstractmethod
@@ -81,7 +85,12 @@ class Judge(ABC):
 
     def opened(self) -> AbstractAsyncContextManager[object]:
         """A context that holds the judge's connections open; each run enters it once."""
-        return contextlib.nullcontext()
+        return contextlib.nullcontext(self) if self.limits == NO_LIMITS else self._counted()
+
+    @contextlib.asynccontextmanager
+    async def _counted(self) -> AsyncGenerator[object]:
+        with self.limits.opened(self.identity) as limiter:
+            yield limiter
 
     def warnings(self) -> Mapping[str, int]:
         """Counts of the errors that were retried on the running loop so far: `{"HTTP 429": 3}`."""
@@ -110,6 +119,12 @@ class AskJudge:
         self._answer = answer or answer_directly
         self.repeat = repeat
         self.calls: list[JudgeCall] = []
+        self._started = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """How long ago the first member could be asked."""
+        return time.perf_counter() - self._started
 
     async def __call__(self, judge: Judge, question: Question[A], repeat: int = 0) -> Answer[A]:
         """Ask a member. Raises what the member raises."""
@@ -134,126 +149,3 @@ def leaves(judge: Judge) -> tuple[Judge, ...]:
         return (judge,)
     found = {leaf.identity: leaf for member in judge.members for leaf in leaves(member)}
     return tuple(found.values())
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One message of the conversation with a model."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-@dataclass(frozen=True)
-class Reply:
-    """A model's raw reply. complete=False: the model was stopped before its end. alternatives: the probabilities of
-    the words that the question wants weighed."""
-
-    text: str
-    usage: Usage = NO_USAGE
-    cost: float | None = 0.0
-    confidence: float | None = None
-    complete: bool = True
-    alternatives: Mapping[str, float] | None = None
-
-
-Send: TypeAlias = Callable[[list[Turn]], Awaitable[Reply | None]]
-
-
-class _Spent:
-    """What the attempts at one question took, and the last raw reply."""
-
-    def __init__(self) -> None:
-        self.started = time.perf_counter()
-        self.usage = NO_USAGE
-        self.costs: list[float | None] = []
-        self.reply: str | None = None
-
-    def add(self, reply: Reply) -> None:
-        """Count a reply."""
-        self.usage += reply.usage
-        self.costs.append(reply.cost)
-        self.reply = reply.text
-
-    @property
-    def seconds(self) -> float:
-        return time.perf_counter() - self.started
-
-    def on(self, error: JudgeError) -> JudgeError:
-        """The error with all this on it, beside what its own attempt took."""
-        error.usage = self.usage + (error.usage or NO_USAGE)
-        error.cost = total_cost([*self.costs, error.cost])
-        error.seconds = self.seconds
-        error.reply = self.reply if error.reply is None else error.reply
-        return error
-
-
-async def converse(question: Question[A], send: Send, *, judge: str, retries: int = 3, manner: str = "") -> Answer[A]:
-    """Ask, read the reply, and on a reply that is no answer show the model its error and ask again.
-
-    send: puts the turns to the model; None means that it has nothing more to say, and a JudgeError that it raises ends
-    the conversation. retries: corrections at most. manner: a sentence on style, added to the instructions. Raises the
-    last reply's error when no attempt gave an answer: JudgeDeclined when the model declined to the end, else
-    ReplyError. Every JudgeError that leaves has what all attempts took, and the last raw reply. A reply that was cut
-    off is an error even where it can be read.
-    """
-    spent = _Spent()
-    turns = opening = opened_with(question, manner)
-    error: JudgeError | None = None
-    for _ in range(retries + 1):
-        try:
-            reply = await send(turns)
-        except JudgeError as raised:
-            spent.on(raised)
-            raise
-        if reply is None:
-            break
-        spent.add(reply)
-        try:
-            value = value_of(question, reply)
-        except (ReplyError, JudgeDeclined) as raised:
-            error = raised
-            turns = corrected(opening, question, reply.text, str(raised))
-            continue
-        return Answer(
-            value=value,
-            judge=judge,
-            reply=reply.text,
-            usage=spent.usage,
-            cost=total_cost(spent.costs),
-            seconds=spent.seconds,
-            confidence=reply.confidence,
-            alternatives=reply.alternatives,
-        )
-    if error is None:
-        error = JudgeError(f"{judge} has no answer to {question.kind}")
-    raise spent.on(error)
-
-
-def opened_with(question: Question[Any], manner: str = "") -> list[Turn]:
-    """The turns that put a question to a model for the first time."""
-    system, user = question.render()
-    system = f"{system}\n{manner}" if system and manner else system
-    return [Turn("system", system)] * bool(system) + [Turn("user", user)]
-
-
-def corrected(opening: list[Turn], question: Question[Any], reply: str, error: str) -> list[Turn]:
-    """The turns that show a model its reply, and what is wrong with it, and ask again."""
-    return [*opening, Turn("assistant", _excerpt(reply)), Turn("user", _correction(question, error))]
-
-
-def value_of(question: Question[A], reply: Reply) -> A:
-    """The answer that a reply is. Raises ReplyError, for one that was cut off as well, and JudgeDeclined."""
-    if not reply.complete:
-        raise ReplyError("the reply was cut off before its end")
-    return question.parse_with_probabilities(reply.text, reply.alternatives)
-
-
-def _correction(question: Question[Any], error: str) -> str:
-    is_json = question.json_schema is not None
-    form = "the JSON object that was asked for, complete" if is_json else "the answer asked for"
-    return f"That reply cannot be used: {error}. Reply again with {form}, and nothing else."
-
-
-def _excerpt(text: str) -> str:
-    return text if len(text) <= 4000 else text[:2000] + "\n[…]\n" + text[-2000:]

@@ -1,37 +1,37 @@
-"""What judges made of judges have in common: their members' needs are theirs, and every answer keeps its members'."""
+"""What judges that are made of judges have in common: their members' needs are theirs, and answers keep every call."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from evalstone.errors import (
-    JudgeDeclined,
-    JudgeError,
-    JudgeUnavailable,
-    ProviderError,
-    ReplyError,
-    RunAborted,
-)
+from evalstone.errors import JudgeDeclined, JudgeError, JudgeUnavailable, ProviderError, ReplyError, RunAborted
 from evalstone.judges.base import AskJudge, Judge, leaves
+from evalstone.judges.providers.limits import NO_LIMITS, Limits
+from evalstone.judges.voting import Vote, answer_confidence, elect, vote_detail
 from evalstone.questions.base import Answer, ContextLimits, Question
-from evalstone.types import JudgeCall, Usage, total_cost
+from evalstone.types import Usage, total_cost
 
 A = TypeVar("A")
+Errors = Mapping[str, JudgeError | JudgeUnavailable]
+"""Why members gave no answer, by their names."""
 
 
+@dataclass(frozen=True)
 class Composite(Judge):
-    """A judge that asks others. It keeps nothing between questions: a frozen value, like its members.
+    """A judge that asks others: a frozen value, like its members.
 
-    An answer's usage, cost and steps are those of its members. In a run each of them has its place in the ledger, so
+    An answer's usage, cost and calls are those of its members. In a run each member has its own place in the ledger, so
     that another vote, or another threshold, over the same members asks nothing again.
     """
+
+    limits: Limits = field(default=NO_LIMITS, kw_only=True, compare=False, repr=False)
+    """Limits on the composite as a whole; tokens are its members' matter."""
 
     @property
     @abstractmethod
@@ -40,41 +40,50 @@ class Composite(Judge):
 
     @property
     @abstractmethod
-    def manner(self) -> str:
-        """One sentence on how their answers become one, for reports."""
+    def description(self) -> str:
+        """How the members' answers become one, for reports."""
 
     @abstractmethod
-    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
-        """The members' answers as one. Raises what their errors come to."""
+    async def decide(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        """The members' answers as one, within the limits."""
 
-    def settled(self) -> None:
-        """Take over from the members what is theirs to say; to be called last when one is made."""
+    def derive(self) -> None:
+        """Set what follows from the members; called last by `__post_init__`."""
         notes = dict.fromkeys(leaf.note for leaf in leaves(self) if leaf.note)
         object.__setattr__(self, "cacheable", any(leaf.cacheable for leaf in leaves(self)))
-        object.__setattr__(self, "note", "; ".join([self.manner, *notes]))
+        object.__setattr__(self, "note", "; ".join([self.description, *notes]))
 
     async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
         async with self.opened():
             return await self.combine(question, AskJudge(repeat=repeat))
 
+    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        if self.limits == NO_LIMITS:
+            return await self.decide(question, ask)
+        async with self.limits.admitted(self.identity):
+            return await self.decide(question, ask)
+
     def opened(self) -> AbstractAsyncContextManager[object]:
-        return _all_opened(self.members)
+        return self._opened()
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncGenerator[None]:
+        async with AsyncExitStack() as stack:
+            stack.enter_context(self.limits.opened(self.identity))
+            for member in self.members:
+                await stack.enter_async_context(member.opened())
+            yield
 
     def warnings(self) -> Mapping[str, int]:
-        # Two models behind one endpoint meet its trouble together, and it is counted once.
-        places = {id(leaf.connection or leaf): leaf for leaf in leaves(self)}
-        met: Counter[str] = Counter()
-        for leaf in places.values():
-            met.update(leaf.warnings())
-        return dict(met)
+        # Two models behind one endpoint share its errors, which are counted once.
+        connections = {id(leaf.connection or leaf): leaf for leaf in leaves(self)}
+        return dict(sum((Counter(leaf.warnings()) for leaf in connections.values()), Counter[str]()))
 
     @property
     def context_limits(self) -> ContextLimits:
-        """What each member has room for."""
-        rooms = [member.context_limits for member in self.members]
-        return ContextLimits(
-            **{field.name: min(getattr(room, field.name) for room in rooms) for field in fields(ContextLimits)}
-        )
+        """What every member can take."""
+        each = [member.context_limits for member in self.members]
+        return ContextLimits(**{f.name: min(getattr(one, f.name) for one in each) for f in fields(ContextLimits)})
 
     def check(self) -> None:
         for member in self.members:
@@ -88,88 +97,92 @@ class Composite(Judge):
     def secrets(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(secret for member in self.members for secret in member.secrets))
 
-
-@asynccontextmanager
-async def _all_opened(members: tuple[Judge, ...]) -> AsyncGenerator[None]:
-    async with AsyncExitStack() as stack:
-        for member in members:
-            await stack.enter_async_context(member.opened())
-        yield
-
-
-class Hearing:
-    """One question before a judge of judges: it asks the members, and keeps what they said and what it took."""
-
-    def __init__(self, judge: Judge, ask: AskJudge) -> None:
-        self.judge = judge
-        self.ask = ask
-        self.steps = ask.calls
-        self._started = time.perf_counter()
-
-    async def ask_all(
-        self, asked: Sequence[tuple[Judge, int]], question: Question[A]
-    ) -> tuple[list[Answer[A]], dict[str, JudgeError | JudgeUnavailable]]:
-        """What several answer at the same time, in order, and why the others do not, by who they are.
-
-        Raises what ends a run and ConfigError; a judge that is down is one that does not answer.
-        """
-        tasks = [asyncio.ensure_future(self.tried(judge, question, number)) for judge, number in asked]
-        try:
-            results = await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-        order = {(judge.identity, self.ask.repeat + number): place for place, (judge, number) in enumerate(asked)}
-        self.steps.sort(key=lambda step: order.get((step.judge, step.repeat_index), -1))
-        answers = [one for one in results if isinstance(one, Answer)]
-        silent: dict[str, JudgeError | JudgeUnavailable] = {}
-        for (judge, number), one in zip(asked, results, strict=True):
-            if isinstance(one, JudgeError | JudgeUnavailable):
-                silent[f"{judge.identity} #{number}" if number else judge.identity] = one
-            elif isinstance(one, Exception):
-                raise one
-        return answers, silent
-
-    async def tried(self, member: Judge, question: Question[A], number: int = 0) -> Answer[A] | Exception:
-        """A member's answer, or why there is none: a JudgeError, or the error that ends a run, not yet raised."""
-        try:
-            return await self.ask(member, question, number)
-        except (JudgeError, RunAborted) as error:
-            return error
-
-    def end_below(self, needed: int, members: int, silent: Mapping[str, Exception]) -> None:
-        """Raise the error of a member that is down where, for good, fewer than needed are left to answer."""
-        down = [error for error in silent.values() if isinstance(error, JudgeUnavailable)]
-        if members - len(down) < needed:
-            raise down[0]
-
-    def answered(
-        self, value: A, *, confidence: float | None, detail: Mapping[str, Any], steps: list[JudgeCall] | None = None
-    ) -> Answer[A]:
-        """The members' answers as one. steps: in the order in which they are to be shown."""
-        members = tuple(self.steps if steps is None else steps)
+    def combined(self, ask: AskJudge, value: A, confidence: float | None, detail: Mapping[str, Any]) -> Answer[A]:
+        """The answer that the recorded calls came to."""
         return Answer(
             value=value,
-            judge=self.judge.identity,
-            usage=sum((step.usage for step in members), Usage()),
-            cost=total_cost(step.cost for step in members),
-            seconds=time.perf_counter() - self._started,
+            judge=self.identity,
+            usage=sum((call.usage for call in ask.calls), Usage()),
+            cost=total_cost(call.cost for call in ask.calls),
+            seconds=ask.seconds,
             confidence=confidence,
-            cached=all(step.cached for step in members),
-            members=members,
+            cached=all(call.cached for call in ask.calls),
+            members=tuple(ask.calls),
             detail=detail,
         )
 
-    def failure(self, told: str, errors: Sequence[Exception]) -> JudgeError:
-        """What the members' errors come to: JudgeDeclined when all of them are, or another kind that all are."""
+    def voted(
+        self,
+        question: Question[A],
+        ask: AskJudge,
+        answers: Sequence[Answer[A]],
+        *,
+        vote: Vote,
+        detail: Mapping[str, Any],
+        errors: Errors,
+    ) -> Answer[A]:
+        """The result of a vote on several answers. Raises JudgeDeclined if it can't be decided."""
+        try:
+            result = elect(question, answers, vote)
+        except JudgeDeclined as error:
+            raise self.failure(ask, str(error), [error]) from None
+        detail = {**detail, **vote_detail(result.verdicts), **silent_detail(errors)}
+        return self.combined(ask, result.value, answer_confidence(result.verdicts), detail)
+
+    def failure(self, ask: AskJudge, message: str, errors: Sequence[Exception]) -> JudgeError:
+        """The members' errors as one: JudgeDeclined if all of them are, or another kind that all are."""
         kinds = (JudgeDeclined, ProviderError, ReplyError)
         kind = next((kind for kind in kinds if all(isinstance(error, kind) for error in errors)), JudgeError)
         replies = [error.reply for error in errors if isinstance(error, JudgeError) and error.reply is not None]
         return kind(
-            told,
+            message,
             reply=replies[-1] if replies else None,
-            usage=sum((step.usage for step in self.steps), Usage()),
-            cost=total_cost(step.cost for step in self.steps),
-            seconds=time.perf_counter() - self._started,
-            members=tuple(self.steps),
+            usage=sum((call.usage for call in ask.calls), Usage()),
+            cost=total_cost(call.cost for call in ask.calls),
+            seconds=ask.seconds,
+            members=tuple(ask.calls),
         )
+
+
+async def ask_all(
+    ask: AskJudge, asked: Sequence[tuple[Judge, int]], question: Question[A]
+) -> tuple[list[Answer[A]], Errors]:
+    """Ask several members, or one several times, at once: the answers in order, and why the others gave none.
+
+    Raises what ends a run, once all have ended, and ConfigError at once. A member that is down only gives no answer.
+    """
+    tasks = [asyncio.ensure_future(_tried(ask, judge, question, repeat)) for judge, repeat in asked]
+    try:
+        results = await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    order = {(judge.identity, ask.repeat + repeat): place for place, (judge, repeat) in enumerate(asked)}
+    ask.calls.sort(key=lambda call: order.get((call.judge, call.repeat_index), -1))
+    answers = [result for result in results if isinstance(result, Answer)]
+    errors: dict[str, JudgeError | JudgeUnavailable] = {}
+    for (judge, repeat), result in zip(asked, results, strict=True):
+        if isinstance(result, JudgeError | JudgeUnavailable):
+            errors[f"{judge.identity} #{repeat}" if repeat else judge.identity] = result
+        elif isinstance(result, Exception):
+            raise result
+    return answers, errors
+
+
+async def _tried(ask: AskJudge, judge: Judge, question: Question[A], repeat: int) -> Answer[A] | Exception:
+    try:
+        return await ask(judge, question, repeat)
+    except (JudgeError, RunAborted) as error:
+        return error
+
+
+def raise_if_down(errors: Errors, *, needed: int, asked: int) -> None:
+    """Raise the error of a member that is down if too few are left for good."""
+    down = [error for error in errors.values() if isinstance(error, JudgeUnavailable)]
+    if asked - len(down) < needed:
+        raise down[0]
+
+
+def silent_detail(errors: Errors) -> dict[str, Any]:
+    """Who gave no answer and why, as a part of an answer's detail."""
+    return {"silent": {name: str(error) for name, error in errors.items()}} if errors else {}

@@ -1,7 +1,7 @@
-"""The threshold of a cascade, chosen on labelled verdicts: pure arithmetic, and the asking before it.
+"""The threshold of a cascade, chosen on labeled verdicts.
 
-    accuracy(t)  = share of verdicts that are right, the first judge's where its confidence is at least t, else the
-                   second's                                   range [0, 1], higher is better
+    accuracy(t)  = share of verdicts that are right, the primary judge's where its confidence is at least t, else the
+                   fallback's                                 range [0, 1], higher is better
     escalated(t) = share of verdicts whose confidence is below t, or that have none        range [0, 1]
 
 On the labels that a threshold was chosen on, its figures are a little too good. So they are given for held-out labels
@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from evalstone.errors import ConfigError, DataError, JudgeError
 from evalstone.judges.base import AskJudge, Judge
-from evalstone.judges.providers.settings import is_number
+from evalstone.judges.settings import is_number
 from evalstone.questions.base import Answer, Question, answer_type, item_confidences
 from evalstone.questions.reply import LabelOrder, label_orders
 
@@ -44,28 +44,28 @@ class LabelledQuestion:
     @property
     def wanted(self) -> tuple[Any, ...]:
         """The right verdict on each item, or the one there is."""
-        given = self.verdicts
-        return tuple(cast("Sequence[Any]", given)) if isinstance(given, list | tuple) else (given,)
+        verdicts = self.verdicts
+        return tuple(cast("Sequence[Any]", verdicts)) if isinstance(verdicts, list | tuple) else (verdicts,)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One labelled verdict: the first judge's confidence in it (None without one), and which judge was right.
+    """One labeled verdict: the primary's confidence in it (None without one), and which judge was right.
 
     question: whose it is, by fingerprint; verdicts of one question are held out together. Blank for one by itself.
     """
 
     confidence: float | None
-    first: bool
-    then: bool
+    primary: bool
+    fallback: bool
     question: str = ""
 
 
 @dataclass(frozen=True)
-class Threshold:
-    """What a cascade would come to with one threshold: shares in [0, 1] of the labelled verdicts."""
+class CurvePoint:
+    """The results with one threshold: shares in [0, 1] of the labeled verdicts."""
 
-    below: float
+    threshold: float
     accuracy: float
     escalated: float
 
@@ -74,30 +74,30 @@ class Threshold:
 class CascadeFit:
     """A threshold, and what it was chosen from.
 
-    below: the threshold. accuracy, escalated: with it, on the labels it was chosen on. first, then: the accuracy of
-    each judge alone. verdicts: how many labelled ones were judged. unanswered: how many more `then` gave no answer to;
-    they count nowhere. curve: every threshold that makes a difference, in rising order. held_out, held_out_escalated:
+    accuracy, escalated: with the threshold, on the labels it was chosen on. primary, fallback: the accuracy of each
+    judge alone. verdicts: how many labeled ones were judged. unanswered: how many more the fallback didn't answer; they
+    count nowhere. curve: every threshold that makes a difference, in rising order. held_out, held_out_escalated:
     accuracy and share escalated on labels that had no part in the choice (cross-validated), what to expect of others
-    like them; None with one question only.
+    like them; None for a single question.
     """
 
-    below: float
+    threshold: float
     accuracy: float
     escalated: float
-    first: float
-    then: float
+    primary: float
+    fallback: float
     verdicts: int
-    curve: tuple[Threshold, ...]
+    curve: tuple[CurvePoint, ...]
     unanswered: int = 0
     held_out: float | None = None
     held_out_escalated: float | None = None
 
     def __str__(self) -> str:
-        told = f"below={self.below!r}: accuracy {self.accuracy:.3f} with {self.escalated:.1%} escalated"
+        message = f"threshold={self.threshold!r}: accuracy {self.accuracy:.3f} with {self.escalated:.1%} escalated"
         if self.held_out is not None and self.held_out_escalated is not None:
-            told += f" ({self.held_out:.3f} with {self.held_out_escalated:.1%} on held-out labels)"
-        counts = f"{self.verdicts} labelled verdicts" + (f", {self.unanswered} unanswered" if self.unanswered else "")
-        return f"{told}; first alone {self.first:.3f}, then alone {self.then:.3f} ({counts})"
+            message += f" ({self.held_out:.3f} with {self.held_out_escalated:.1%} on held-out labels)"
+        counts = f"{self.verdicts} labeled verdicts" + (f", {self.unanswered} unanswered" if self.unanswered else "")
+        return f"{message}; primary alone {self.primary:.3f}, fallback alone {self.fallback:.3f} ({counts})"
 
 
 def fit_threshold(
@@ -111,7 +111,7 @@ def fit_threshold(
         if wish is not None and (not is_number(wish) or not 0 <= wish <= 1):
             raise ConfigError(f"{name} must be a number from 0 to 1, not {wish!r}")
     if not cases:
-        raise ConfigError("a threshold needs labelled verdicts that both judges answered, and there is none")
+        raise ConfigError("a threshold needs labeled verdicts that both judges answered, and there is none")
     curve = thresholds(cases)
     within = [one for one in curve if escalated is None or one.escalated <= escalated]
     if not within:
@@ -120,16 +120,17 @@ def fit_threshold(
     best = max(within, key=lambda one: one.accuracy)
     if accuracy is not None and best.accuracy < accuracy:
         raise ConfigError(
-            f"no threshold reaches an accuracy of {accuracy:g}; the best is {best.accuracy:.3f} at below={best.below:g}"
+            f"no threshold reaches an accuracy of {accuracy:g}; the best is {best.accuracy:.3f} at "
+            f"threshold={best.threshold:g}"
         )
     chosen = _chosen(curve, accuracy, escalated)
     held_out = _held_out(cases, accuracy, escalated)
     return CascadeFit(
-        below=chosen.below,
+        threshold=chosen.threshold,
         accuracy=chosen.accuracy,
         escalated=chosen.escalated,
-        first=sum(case.first for case in cases) / len(cases),
-        then=sum(case.then for case in cases) / len(cases),
+        primary=sum(case.primary for case in cases) / len(cases),
+        fallback=sum(case.fallback for case in cases) / len(cases),
         verdicts=len(cases),
         curve=curve,
         unanswered=unanswered,
@@ -138,7 +139,7 @@ def fit_threshold(
     )
 
 
-def _chosen(curve: Sequence[Threshold], accuracy: float | None, escalated: float | None) -> Threshold:
+def _chosen(curve: Sequence[CurvePoint], accuracy: float | None, escalated: float | None) -> CurvePoint:
     """The threshold that a wish asks for; the nearest to it where none meets it."""
     within = [one for one in curve if escalated is None or one.escalated <= escalated] or curve[:1]
     reaching = [one for one in within if accuracy is None or one.accuracy >= accuracy]
@@ -146,7 +147,7 @@ def _chosen(curve: Sequence[Threshold], accuracy: float | None, escalated: float
     return min(reaching, key=lambda one: (-one.accuracy if accuracy is None else 0, one.escalated, -one.accuracy))
 
 
-def _held_out(cases: Sequence[Case], accuracy: float | None, escalated: float | None) -> Threshold | None:
+def _held_out(cases: Sequence[Case], accuracy: float | None, escalated: float | None) -> CurvePoint | None:
     """What thresholds come to that are chosen without the cases they are held against; None with one question only."""
     names = [case.question or str(place) for place, case in enumerate(cases)]
     # By their fingerprints, so that the order of the labels makes no difference.
@@ -158,33 +159,33 @@ def _held_out(cases: Sequence[Case], accuracy: float | None, escalated: float | 
     for fold in range(folds):
         out = [order[name] % folds == fold for name in names]
         kept = [case for case, is_out in zip(cases, out, strict=True) if not is_out]
-        below = _chosen(thresholds(kept), accuracy, escalated).below
+        threshold = _chosen(thresholds(kept), accuracy, escalated).threshold
         for case in (case for case, is_out in zip(cases, out, strict=True) if is_out):
-            on = case.confidence is None or case.confidence < below
+            on = case.confidence is None or case.confidence < threshold
             moved += on
-            right += case.then if on else case.first
-    return Threshold(0.0, right / len(cases), moved / len(cases))
+            right += case.fallback if on else case.primary
+    return CurvePoint(0.0, right / len(cases), moved / len(cases))
 
 
-def thresholds(cases: Sequence[Case]) -> tuple[Threshold, ...]:
+def thresholds(cases: Sequence[Case]) -> tuple[CurvePoint, ...]:
     """Every threshold that divides the cases in another way, from 0 up, with what it comes to; at least one case.
 
     They are 0, each confidence that was given (which keeps the cases that have it), and 1, which escalates all that is
     not certain.
     """
     count = len(cases)
-    right = sum(case.then if case.confidence is None else case.first for case in cases)
+    right = sum(case.fallback if case.confidence is None else case.primary for case in cases)
     moved = sum(case.confidence is None for case in cases)
     rising = sorted((case for case in cases if case.confidence is not None), key=_confidence)
-    found = [Threshold(0.0, right / count, moved / count)]
+    results = [CurvePoint(0.0, right / count, moved / count)]
     place = 0
-    for below in sorted({*(_confidence(case) for case in rising), 1.0} - {0.0}):
-        while place < len(rising) and _confidence(rising[place]) < below:
-            right += rising[place].then - rising[place].first
+    for threshold in sorted({*(_confidence(case) for case in rising), 1.0} - {0.0}):
+        while place < len(rising) and _confidence(rising[place]) < threshold:
+            right += rising[place].fallback - rising[place].primary
             moved += 1
             place += 1
-        found.append(Threshold(below, right / count, moved / count))
-    return tuple(found)
+        results.append(CurvePoint(threshold, right / count, moved / count))
+    return tuple(results)
 
 
 def _confidence(case: Case) -> float:
@@ -192,11 +193,11 @@ def _confidence(case: Case) -> float:
 
 
 async def judged_cases(
-    first: Judge, then: Judge, labels: Iterable[LabelledQuestion], ask: AskJudge | None
+    primary: Judge, fallback: Judge, labels: Iterable[LabelledQuestion], ask: AskJudge | None
 ) -> tuple[list[Case], int]:
-    """Both judges' answers to labelled questions, a case a verdict, and how many verdicts `then` gave no answer to.
+    """Both judges' answers to labeled questions, a case a verdict, and how many verdicts the fallback didn't give.
 
-    What the first cannot answer is a case without confidence. Raises DataError for labels that do not fit.
+    What the primary can't answer is a case without confidence. Raises DataError for labels that do not fit.
     """
     # A run's own way to the judges has its own bound.
     gate = asyncio.Semaphore(AT_ONCE) if ask is None else contextlib.nullcontext()
@@ -210,23 +211,23 @@ async def judged_cases(
                 return None
 
     async def both(label: LabelledQuestion) -> tuple[list[Case], int]:
-        early, late = await asyncio.gather(tried(first, label.question), tried(then, label.question))
+        early, late = await asyncio.gather(tried(primary, label.question), tried(fallback, label.question))
         return ([], len(label.wanted)) if late is None else (cases_of(label, early, late), 0)
 
     listed = list(labels)
     for place, label in enumerate(listed, start=1):
         _check(label, place)
-    found = await asyncio.gather(*map(both, listed))
-    return [case for cases, _ in found for case in cases], sum(missing for _, missing in found)
+    results = await asyncio.gather(*map(both, listed))
+    return [case for cases, _ in results for case in cases], sum(missing for _, missing in results)
 
 
 def cases_of(label: LabelledQuestion, early: Answer[Any] | None, late: Answer[Any]) -> list[Case]:
-    """The cases in two answers to one labelled question. Raises DataError when the label does not fit the question."""
-    then, name = _right(label, late.value), label.question.fingerprint
+    """The cases in two answers to one labeled question. Raises DataError when the label does not fit the question."""
+    fallback, name = _right(label, late.value), label.question.fingerprint
     if early is None:
-        return [Case(None, False, right, name) for right in then]
-    sure = item_confidences(label.question, early) or (early.confidence,) * len(then)
-    return [Case(*case, name) for case in zip(sure, _right(label, early.value), then, strict=True)]
+        return [Case(None, False, right, name) for right in fallback]
+    sure = item_confidences(label.question, early) or (early.confidence,) * len(fallback)
+    return [Case(*case, name) for case in zip(sure, _right(label, early.value), fallback, strict=True)]
 
 
 def _check(label: object, place: int) -> None:
@@ -236,8 +237,8 @@ def _check(label: object, place: int) -> None:
     question = label.question
     items = len(getattr(question, question.divisible_by)) if question.divisible_by else 1
     if items != len(label.wanted):
-        told = f"{items} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
-        raise DataError(f"label {place}: {question.kind}: {told}")
+        message = f"{items} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
+        raise DataError(f"label {place}: {question.kind}: {message}")
     answers = answer_type(type(question))
     kind = typing.get_args(answers)[0] if question.divisible_by else answers
     for truth in label.wanted:
@@ -248,8 +249,8 @@ def _right(label: LabelledQuestion, value: Any) -> list[bool]:
     """Whether each verdict in an answer is the one that the label has."""
     items = cast("Sequence[Any]", value) if label.question.divisible_by else [value]
     if len(items) != len(label.wanted):
-        told = f"{len(items)} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
-        raise DataError(f"{label.question.kind}: {told}")
+        message = f"{len(items)} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
+        raise DataError(f"{label.question.kind}: {message}")
     pairs = zip(items, label.wanted, strict=True)
     return [_is_right(item, cast("type[Any]", type(item)), truth, label.question) for item, truth in pairs]
 
@@ -262,10 +263,10 @@ def _is_right(item: Any, kind: type[Any], truth: Any, question: Question[Any], a
     if scale.number or not scales:
         raise DataError(f"{asked} questions have no verdict that is right or wrong, so no label can be held against it")
     words: tuple[Any, ...] = scale.worst_first or getattr(question, "choices", ())
-    said = getattr(item, name, None)
+    verdict = getattr(item, name, None)
     if scale.ordered and isinstance(truth, bool) and words and not isinstance(words[0], bool):
-        return (said == words[-1]) == truth
+        return (verdict == words[-1]) == truth
     if words and truth not in words:
-        told = ", ".join(str(word) for word in words) + (", or true or false" if scale.ordered else "")
-        raise DataError(f"{asked}: a label must be one of {told}, not {reprlib.repr(truth)}")
-    return said == truth
+        message = ", ".join(str(word) for word in words) + (", or true or false" if scale.ordered else "")
+        raise DataError(f"{asked}: a label must be one of {message}, not {reprlib.repr(truth)}")
+    return verdict == truth

@@ -2,50 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Annotated, TypeVar
 
-from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, JudgeUnavailable
-from evalstone.judges.ballots import confidence_of, settled, told
+from evalstone.errors import ConfigError, JudgeError, JudgeUnavailable
 from evalstone.judges.base import AskJudge, Judge
-from evalstone.judges.composite import Composite, Hearing
-from evalstone.judges.voting import VOTES, Vote
+from evalstone.judges.composite import Composite, ask_all, raise_if_down, silent_detail
+from evalstone.judges.providers.limits import NO_LIMITS, Limits
+from evalstone.judges.settings import Range, check_settings, require_judge
+from evalstone.judges.voting import Vote
 from evalstone.questions.base import Answer, Question, is_votable
 
 A = TypeVar("A")
+
+_DESCRIPTIONS = {
+    "majority": "by majority; a tie goes to the less favorable verdict",
+    "mean": "by mean probability; a tie goes to the less favorable verdict",
+    "unanimous": "where one unfavorable verdict is enough",
+}
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Panel(Composite):
     """Several judges that vote: `Panel(ModelJudge("openai/gpt-5.1"), LexicalJudge(), vote="majority")`.
 
-    judges: two or more, no two the same. vote: "majority", "mean" or "unanimous", verdict by verdict, with ties and
-    numbers as judges/voting.py defines them; "unanimous" gives a favourable verdict only when every member that
-    answered gave it. quorum: how many members must answer; None for more than half, and for all where the vote is
-    unanimous. With fewer the question fails, and is skipped where all the others declined.
+    Questions that can't be voted on (they ask for a list, such as claims, or for text) go to the first member alone,
+    and to the next if it gives no answer, so that all later questions are about one list.
 
-    What cannot be voted on (lists that a judge makes, such as claims, and texts) is asked of the first member alone,
-    and of the next when it gives no answer, so that all later questions are about one list.
+    The answer's confidence is the smallest share of members that agree on a verdict (the smallest mean probability if
+    the vote is by that), in [0, 1], not calibrated; None if there are only numbers. `Answer.detail` has `vote`,
+    `agreement` and `entropy` (means over the verdicts, in [0, 1] and in bits), `verdicts` with the votes for each, and
+    `silent`: who gave no answer, and why.
 
-    The answer's confidence is the least share of members that agrees on a verdict (the least mean probability where
-    the vote is by that), in [0, 1], not calibrated; None where there are only numbers.
-
-    `Answer.detail` has `vote`, `agreement` and `entropy` (the means over the verdicts, in [0, 1] and in bits),
-    `verdicts` with the votes for each, and `silent`: who did not answer, and why. Raises ConfigError for fewer than two
-    judges, two equal ones, an unknown vote, or a quorum that no vote can reach.
+    Raises ConfigError for fewer than two judges, two equal ones, an unknown vote, or a quorum beyond their number.
     """
 
     judges: tuple[Judge, ...]
-    vote: Vote
-    quorum: int | None
+    """Two or more, no two the same."""
 
-    def __init__(self, *judges: Judge, vote: Vote = "majority", quorum: int | None = None) -> None:
-        _check(judges, vote, quorum)
-        object.__setattr__(self, "judges", tuple(judges))
-        object.__setattr__(self, "vote", vote)
-        object.__setattr__(self, "quorum", quorum)
-        self.settled()
+    vote: Vote
+    """"majority", "mean" or "unanimous", verdict by verdict; judges/voting.py defines ties and numbers. "unanimous"
+    gives a favorable verdict only if every member that answered gave it."""
+
+    quorum: Annotated[int | None, Range(1)]
+    """How many members must answer; None for more than half, and for all if the vote is unanimous. With fewer the
+    question fails, or is skipped if all the others declined."""
+
+    def __init__(
+        self, *judges: Judge, vote: Vote = "majority", quorum: int | None = None, limits: Limits = NO_LIMITS
+    ) -> None:
+        for name, value in (("judges", judges), ("vote", vote), ("quorum", quorum), ("limits", limits)):
+            object.__setattr__(self, name, value)
+        self._check()
+        self.derive()
+
+    def _check(self) -> None:
+        for number, judge in enumerate(self.judges, start=1):
+            require_judge(f"judge {number} of a panel", judge)
+        names = [judge.identity for judge in self.judges]
+        if len(names) < 2:
+            raise ConfigError(f"a panel needs two judges or more, not {len(names)}")
+        if repeated := [name for name in names if names.count(name) > 1]:
+            raise ConfigError(f"{repeated[0]} is twice in the panel; SelfConsistency asks one judge several times")
+        check_settings(self)
+        if self.quorum is not None and self.quorum > len(names):
+            raise ConfigError(f"quorum must be from 1 to {len(names)}, the number of judges, not {self.quorum}")
 
     def __repr__(self) -> str:
         quorum = "" if self.quorum is None else f", quorum={self.quorum}"
@@ -57,13 +78,13 @@ class Panel(Composite):
 
     @property
     def identity(self) -> str:
-        """The members' identities, the vote, and the quorum where it is your own."""
+        """The members' identities, the vote, and the quorum if it was set."""
         quorum = "" if self.quorum is None else f", quorum={self.quorum}"
         return f"panel({', '.join(judge.identity for judge in self.judges)}, vote={self.vote}{quorum})"
 
     @property
-    def manner(self) -> str:
-        return f"a panel of {len(self.judges)} judges, {_MANNERS[self.vote]}"
+    def description(self) -> str:
+        return f"a panel of {len(self.judges)} judges, {_DESCRIPTIONS[self.vote]}"
 
     @property
     def needed(self) -> int:
@@ -72,62 +93,28 @@ class Panel(Composite):
             return self.quorum
         return len(self.judges) if self.vote == "unanimous" else len(self.judges) // 2 + 1
 
-    async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
-        hearing = Hearing(self, ask)
+    async def decide(self, question: Question[A], ask: AskJudge) -> Answer[A]:
         if not is_votable(question):
-            return await _first(hearing, self.judges, question)
-        answers, silent = await hearing.ask_all([(judge, 0) for judge in self.judges], question)
+            return await self._first_answer(question, ask)
+        answers, errors = await ask_all(ask, [(judge, 0) for judge in self.judges], question)
         if len(answers) < self.needed:
-            hearing.end_below(self.needed, len(self.judges), silent)
-            why = "; ".join(f"{name}: {error}" for name, error in silent.items())
-            said = f"{len(answers)} of {len(self.judges)} judges answered, {self.needed} are needed ({why})"
-            raise hearing.failure(said, list(silent.values()))
-        try:
-            found = settled(question, answers, self.vote)
-        except JudgeDeclined as error:
-            raise hearing.failure(str(error), [error]) from None
-        detail = {"kind": "panel", "vote": self.vote, "answered": len(answers), **told(found.verdicts)}
-        if silent:
-            detail["silent"] = {name: str(error) for name, error in silent.items()}
-        return hearing.answered(found.value, confidence=confidence_of(found.verdicts), detail=detail)
+            raise_if_down(errors, needed=self.needed, asked=len(self.judges))
+            reasons = "; ".join(f"{name}: {error}" for name, error in errors.items())
+            message = f"{len(answers)} of {len(self.judges)} judges answered, {self.needed} are needed ({reasons})"
+            raise self.failure(ask, message, list(errors.values()))
+        detail = {"kind": "panel", "vote": self.vote, "answered": len(answers)}
+        return self.voted(question, ask, answers, vote=self.vote, detail=detail, errors=errors)
 
-
-_MANNERS = {
-    "majority": "by majority; a tie goes to the less favourable verdict",
-    "mean": "by mean probability; a tie goes to the less favourable verdict",
-    "unanimous": "where one unfavourable verdict is enough",
-}
-
-
-async def _first(hearing: Hearing, judges: Sequence[Judge], question: Question[A]) -> Answer[A]:
-    """The answer of the first judge that gives one."""
-    silent: dict[str, JudgeError | JudgeUnavailable] = {}
-    for judge in judges:
-        answers, mute = await hearing.ask_all([(judge, 0)], question)
-        if answers:
-            detail: dict[str, Any] = {"kind": "panel", "vote": "none", "answered": 1, "spoke": judge.identity}
-            if silent:
-                detail["silent"] = {name: str(error) for name, error in silent.items()}
-            return hearing.answered(answers[0].value, confidence=answers[0].confidence, detail=detail)
-        silent.update(mute)
-    hearing.end_below(1, len(judges), silent)
-    why = "; ".join(f"{name}: {error}" for name, error in silent.items())
-    raise hearing.failure(f"none of {len(judges)} judges answered ({why})", list(silent.values()))
-
-
-def _check(judges: Sequence[object], vote: object, quorum: object) -> None:
-    for place, judge in enumerate(judges, start=1):
-        if not isinstance(judge, Judge):
-            told = "parse_judge reads names and tables" if isinstance(judge, str) else f"not {type(judge).__name__}"
-            raise ConfigError(f"judge {place} of a panel must be a Judge: {told}")
-    names = [judge.identity for judge in cast("Sequence[Judge]", judges)]
-    if len(names) < 2:
-        raise ConfigError(f"a panel needs two judges or more, not {len(names)}")
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ConfigError(f"{twice[0]} is twice in the panel; to ask one judge several times, take SelfConsistency")
-    if vote not in VOTES:
-        raise ConfigError(f"vote must be {', '.join(VOTES)}, not {vote!r}")
-    if quorum is not None and (isinstance(quorum, bool) or not isinstance(quorum, int)):
-        raise ConfigError(f"quorum must be a whole number or None, not {quorum!r}")
-    if quorum is not None and not 1 <= quorum <= len(names):
-        raise ConfigError(f"quorum must be from 1 to {len(names)}, the number of judges, not {quorum}")
+    async def _first_answer(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        errors: dict[str, JudgeError | JudgeUnavailable] = {}
+        for judge in self.judges:
+            answers, error = await ask_all(ask, [(judge, 0)], question)
+            if answers:
+                detail = {"kind": "panel", "vote": "none", "answered": 1, "spoke": judge.identity}
+                first = answers[0]
+                return self.combined(ask, first.value, first.confidence, {**detail, **silent_detail(errors)})
+            errors.update(error)
+        raise_if_down(errors, needed=1, asked=len(self.judges))
+        reasons = "; ".join(f"{name}: {error}" for name, error in errors.items())
+        message = f"none of {len(self.judges)} judges answered ({reasons})"
+        raise self.failure(ask, message, list(errors.values()))

@@ -1,129 +1,216 @@
-"""Judges from what a command line or a file can hold: a name, one line, or a table of settings."""
+"""Judges from one line, as a command line has them and identities print them, or from a table, as a file has them.
+
+    lexical
+    openai/gpt-5.1
+    openai/gpt-5.1(temperature=0.7, seed=1)
+    vllm/my-model(http://localhost:8000/v1)
+    panel(openai/gpt-5.1, anthropic/claude-sonnet-4-5, lexical, vote=mean)
+    cascade(lexical, openai/gpt-5.1, threshold=0.9)
+    self_consistency(openai/gpt-5.1(temperature=0.7), n=5)
+
+A line is read as the table that a file has, and a table as a judge.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from evalstone.errors import ConfigError, unknown
 from evalstone.judges.base import Judge
 from evalstone.judges.cascade import Cascade
 from evalstone.judges.lexical import LexicalJudge
-from evalstone.judges.logging import Limited, Logged
+from evalstone.judges.logging import LoggingJudge
 from evalstone.judges.model import ModelJudge
 from evalstone.judges.panel import Panel
+from evalstone.judges.providers.limits import Limits
 from evalstone.judges.self_consistency import SelfConsistency
-from evalstone.judges.spec import table_of
 
-_LIMITS = ("at_once", "a_minute", "at_most")
+
+class _Kind(NamedTuple):
+    make: Callable[..., Judge]
+    settings: tuple[str, ...]
+    judges: int | None = None
+
+
+COMPOSITES: Mapping[str, _Kind] = {
+    "panel": _Kind(Panel, ("vote", "quorum")),
+    "cascade": _Kind(Cascade, ("threshold",), 2),
+    "self_consistency": _Kind(SelfConsistency, ("n",), 1),
+}
+_LIMITS = tuple(field.name for field in dataclasses.fields(Limits))
+_MODEL_SETTINGS = tuple(field.name for field in dataclasses.fields(ModelJudge) if field.name not in ("model", "limits"))
+_FAMILIES = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "chatgpt": "openai"} | {
+    "claude": "anthropic", "gemini": "google", "gemma": "google", "mistral": "mistral", "grok": "xai",
+    "deepseek": "deepseek", "command": "cohere", "llama": "ollama", "qwen": "ollama",
+}  # fmt: skip
+"""The provider of a model that is named without one, by how its name begins."""
 
 
 def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
-    """A judge from `lexical`, `openai/gpt-5.1`, or {"model": "openai/gpt-5.1", "temperature": 0.2}; judges made of
-    judges from {"panel": [judges], "vote": …}, {"cascade": [first, then], "below": …}, {"self_consistency": judge,
-    "samples": …}, or on one line: `cascade(lexical, openai/gpt-5.1, below=0.9)`.
+    """A judge from its name, one line or a table of settings.
 
-    A model's table may have `samples` (it is asked so many times); any table `at_once`, `a_minute`, `at_most` (limits)
-    and `log` (a file). Raises ConfigError for an unknown judge, provider or setting, naming the nearest.
+    A table is {"model": "openai/gpt-5.1", "temperature": 0.2}, {"panel": [judges], "vote": …}, {"cascade": [primary,
+    fallback], "threshold": …} or {"self_consistency": judge, "n": …}. Any but the lexical judge's may have the limits
+    `max_concurrency`, `requests_per_minute`, `tokens_per_minute` and `max_requests`; any may have `log` (a file).
+
+    Raises:
+        ConfigError: an unknown judge, provider or setting, with the nearest name, or a line that can't be read.
     """
     if isinstance(spec, Judge):
         return spec
-    if not isinstance(spec, str | Mapping) or spec == "":  # pyright: ignore[reportUnnecessaryIsInstance]
-        told = "a judge is `lexical`, a language model named provider/model, such as openai/gpt-5.1"
-        raise ConfigError(f"{told}, a table of such a model and its settings, or a Judge, not {reprlib.repr(spec)}")
-    if isinstance(spec, str):
-        read = table_of(spec) if "(" in spec else spec
-        return _named(read) if isinstance(read, str) else parse_judge(read)
-    settings = dict(spec)
-    wrapping = {name: settings.pop(name) for name in (*_LIMITS, "log") if name in settings}
-    return _wrapped(_made(settings), wrapping)
+    if isinstance(spec, str) and spec.strip():
+        return _from_table(table_of(spec))
+    if isinstance(spec, Mapping):
+        return _from_table(spec)
+    message = "a judge is `lexical`, a language model named provider/model, such as openai/gpt-5.1"
+    raise ConfigError(f"{message}, a table of such a model and its settings, or a Judge, not {reprlib.repr(spec)}")
 
 
-def _named(name: str) -> Judge:
+def _from_table(table: Mapping[str, Any]) -> Judge:
+    settings = dict(table)
+    kinds = [kind for kind in ("model", *COMPOSITES) if kind in settings]
+    if len(kinds) != 1:
+        found = "is all of " + ", ".join(kinds) if kinds else f"has {sorted(map(str, settings))}"
+        expected = f'a model, such as model = "openai/gpt-5.1", or one of {", ".join(COMPOSITES)}'
+        raise ConfigError(f"a judge's table needs {expected}; it {found}")
+    kind, subject, log = kinds[0], settings.pop(kinds[0]), settings.pop("log", None)
+    judge = _model(subject, settings) if kind == "model" else _composite(kind, subject, settings)
+    if log is None:
+        return judge
+    if not isinstance(log, str) or not log:
+        raise ConfigError(f"log must be the path of a file, not {log!r}")
+    return LoggingJudge(judge, log)
+
+
+def _model(name: Any, settings: dict[str, Any]) -> Judge:
+    if not isinstance(name, str):
+        raise ConfigError(f'a judge\'s table needs a model, such as model = "openai/gpt-5.1", not {name!r}')
+    name = name.strip()
     if name in ("lexical", LexicalJudge().identity):
+        if settings:
+            raise ConfigError(
+                f"the lexical judge has no settings; it was given {', '.join(sorted(map(str, settings)))}"
+            )
         return LexicalJudge()
-    if name in _KINDS:
+    if name in COMPOSITES:
         raise ConfigError(f"{name} needs the judges that it is made of: {name}(lexical, openai/gpt-5.1)")
     if "/" not in name:
-        told = unknown("judge", name, ["lexical", *_KINDS])
-        raise ConfigError(f"{told}; language models are named provider/model, such as openai/gpt-5.1")
-    return ModelJudge(name)
+        raise _unknown_judge(name)
+    return ModelJudge(name, **_settings(name, settings, _MODEL_SETTINGS))
 
 
-def _wrapped(judge: Judge, wrapping: Mapping[str, Any]) -> Judge:
-    limits = {name: value for name, value in wrapping.items() if name in _LIMITS}
-    if limits:
-        judge = Limited(judge, **limits)
-    if "log" not in wrapping:
-        return judge
-    if not isinstance(wrapping["log"], str) or not wrapping["log"]:
-        raise ConfigError(f"log must be the path of a file, not {wrapping['log']!r}")
-    return Logged(judge, wrapping["log"])
+def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:
+    make, names, count = COMPOSITES[kind]
+    if count == 1 and not isinstance(subject, list | tuple):
+        subject = [subject]
+    if not isinstance(subject, list | tuple):
+        raise ConfigError(f"{kind} takes a list of judges, not {reprlib.repr(subject)}")
+    judges = [parse_judge(each) for each in cast("Sequence[Any]", subject)]
+    if count is not None and len(judges) != count:
+        expected = "one judge, which it asks several times" if count == 1 else "two judges, primary and fallback"
+        raise ConfigError(f"{kind} takes {expected}, not {len(judges)}")
+    return make(*judges, **_settings(kind, settings, names))
 
 
-def _made(settings: dict[str, Any]) -> Judge:
-    kinds = [kind for kind in (*_KINDS, "model") if kind in settings]
-    if len(kinds) != 1:
-        told = "is all of " + ", ".join(kinds) if kinds else f"has {sorted(map(str, settings))}"
-        wanted = 'a model, such as model = "openai/gpt-5.1"'
-        raise ConfigError(f"a judge's table needs {wanted}, or one of {', '.join(_KINDS)}; it {told}")
-    given = settings.pop(kinds[0])
-    if kinds[0] in _KINDS:
-        return _KINDS[kinds[0]](given, settings)
-    if not isinstance(given, str):
-        raise ConfigError(f'a judge\'s table needs a model, such as model = "openai/gpt-5.1", not {given!r}')
-    if "samples" in settings:
-        samples = settings.pop("samples")
-        return SelfConsistency(_model(given, settings), samples)
-    return _model(given, settings)
-
-
-def _model(name: str, settings: dict[str, Any]) -> Judge:
-    if name == "lexical":
-        if settings:
-            told = ", ".join(sorted(map(str, settings)))
-            raise ConfigError(f"the lexical judge has no settings; it was given {told}")
-        return LexicalJudge()
-    _check(name, settings, {f.name for f in dataclasses.fields(ModelJudge) if f.init})
-    return ModelJudge(name, **settings)
-
-
-def _panel(given: Any, settings: dict[str, Any]) -> Judge:
-    _check("panel", settings, ("vote", "quorum"))
-    return Panel(*_judges("panel", given), **settings)
-
-
-def _cascade(given: Any, settings: dict[str, Any]) -> Judge:
-    _check("cascade", settings, ("below",))
-    judges = _judges("cascade", given)
-    if len(judges) != 2:
-        raise ConfigError(f"a cascade has two judges, the first and the one asked then, not {len(judges)}")
-    return Cascade(judges[0], judges[1], **settings)
-
-
-def _consistent(given: Any, settings: dict[str, Any]) -> Judge:
-    _check("self_consistency", settings, ("samples",))
-    if isinstance(given, list):
-        raise ConfigError(f"consistent asks one judge several times, not {len(cast('list[Any]', given))} judges")
-    return SelfConsistency(parse_judge(given), **settings)
-
-
-_KINDS: Mapping[str, Callable[[Any, dict[str, Any]], Judge]] = {
-    "panel": _panel,
-    "cascade": _cascade,
-    "self_consistency": _consistent,
-}
-
-
-def _judges(kind: str, given: Any) -> list[Judge]:
-    if not isinstance(given, list | tuple):
-        raise ConfigError(f"{kind} takes a list of judges, not {reprlib.repr(given)}")
-    return [parse_judge(one) for one in cast("Sequence[Any]", given)]
-
-
-def _check(what: str, settings: Mapping[str, Any], known: Sequence[str] | set[str]) -> None:
+def _settings(judge: str, settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The settings as arguments, with those that are limits in one value."""
     for name in settings:
-        if name not in known:
-            raise ConfigError(f"{what}: {unknown('setting', str(name), known)}")
+        if name not in names and name not in _LIMITS:
+            raise ConfigError(f"{judge}: {unknown('setting', str(name), (*names, *_LIMITS))}")
+    limits = {name: value for name, value in settings.items() if name in _LIMITS}
+    arguments = {name: value for name, value in settings.items() if name not in _LIMITS}
+    return {**arguments, "limits": Limits(**limits)} if limits else arguments
+
+
+def _unknown_judge(name: str) -> ConfigError:
+    family = re.match(r"[a-z]+\d?", name.lower())
+    begins = family[0] if family else ""
+    provider = _FAMILIES.get(begins) or _FAMILIES.get(begins.rstrip("0123456789"))
+    if provider is not None:
+        return ConfigError(f"unknown judge {name!r}; did you mean {provider}/{name}? Models are named provider/model")
+    message = unknown("judge", name, ["lexical", *COMPOSITES])
+    return ConfigError(f"{message}; language models are named provider/model, such as openai/gpt-5.1")
+
+
+_CALL = re.compile(r"\s*([^\s(),=]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_SETTING = re.compile(r"\s*([a-z_]+)\s*=\s*(.*)", re.DOTALL)
+_WORDS: Mapping[str, Any] = {"true": True, "false": False, "True": True, "False": False, "None": None, "none": None}
+_DEEPEST = 20
+
+
+def table_of(spec: str) -> dict[str, Any]:
+    """A judge on one line as its table. Raises ConfigError if it can't be read."""
+    match = _CALL.fullmatch(spec)
+    if match is None:
+        raise ConfigError(f"a judge is written as a name, or as name(…), not {spec.strip()!r}")
+    name, inside = match[1], match[2]
+    if inside is None:
+        return {"model": name}
+    judges: list[Any] = []
+    settings: dict[str, Any] = {}
+    for part in _split(inside, spec):
+        if (setting := _SETTING.fullmatch(part)) is not None:
+            if setting[1] in settings:
+                raise ConfigError(f"{name}: {setting[1]} is given twice")
+            settings[setting[1]] = _value(setting[2].strip())
+        elif part.strip().startswith(("http://", "https://")):
+            settings["base_url"] = part.strip()  # as identities print it
+        elif settings:
+            raise ConfigError(f"{name}: judges stand before settings, and {part.strip()!r} does not")
+        else:
+            judges.append(table_of(part))
+    if name in COMPOSITES:
+        return {name: judges, **settings}
+    if "/" not in name and name != "lexical":
+        raise _unknown_judge(name)
+    if judges:
+        raise ConfigError(f"{name} takes settings such as temperature=0.7, not a judge")
+    return {"model": name, **settings}
+
+
+def _split(inside: str, spec: str) -> list[str]:
+    """The parts between commas, except those inside brackets and quotes."""
+    parts, depth, quote = [""], 0, ""
+    for character in inside:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character in "([":
+            depth += 1
+        elif character in ")]":
+            depth -= 1
+        if depth > _DEEPEST:
+            raise ConfigError(f"judges are nested more than {_DEEPEST} deep in {reprlib.repr(spec.strip())}")
+        if depth < 0:
+            break
+        if character == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += character
+    if depth or quote:
+        raise ConfigError(f"brackets or quotes do not match in {spec.strip()!r}")
+    if not any(part.strip() for part in parts):
+        return []
+    if not all(part.strip() for part in parts):
+        raise ConfigError(f"there is nothing between two commas, or after the last, in {spec.strip()!r}")
+    return parts
+
+
+def _value(text: str) -> Any:
+    if text in _WORDS:
+        return _WORDS[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    if text.startswith("[") and text.endswith("]"):
+        return [_value(part.strip()) for part in _split(text[1:-1], text)]
+    return text

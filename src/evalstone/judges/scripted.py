@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
 from evalstone.errors import ConfigError, DataError, JudgeDeclined
-from evalstone.judges.base import Judge, Reply, Turn, converse
-from evalstone.judges.typed import answer_from
+from evalstone.judges.base import Judge
+from evalstone.judges.model import converse
+from evalstone.judges.providers.base import Completion
+from evalstone.judges.voting import answer_from
 from evalstone.questions.base import Answer, Question
 from evalstone.types import Usage
 
@@ -24,9 +26,9 @@ class ScriptedJudge(Judge):
     """Gives prepared replies, through the same reading and retrying as a model's.
 
     script: a list (replies in the order of asking, retries included), a mapping from question kind to a reply or a list
-    of replies, or a function of the question. A reply is the raw text, data that is sent as JSON, or a `Reply`, which
-    may carry probabilities. `asked` collects the questions. When a list is used up the judge has nothing more to say,
-    and the question fails. name: what it is called, so that several can sit on one panel.
+    of replies, or a function of the question. A reply is the raw text, data that is sent as JSON, or a `Completion`,
+    which may carry probabilities. `asked` collects the questions. When a list is used up the judge has nothing more to
+    say, and the question fails. name: what it is called, so that several can sit on one panel.
     """
 
     cacheable = False
@@ -53,13 +55,13 @@ class ScriptedJudge(Judge):
     async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
         self.asked.append(question)
 
-        async def send(turns: list[Turn]) -> Reply | None:
-            said = self._next(question)
-            if said is None or isinstance(said, Reply):
-                return said
-            return Reply(said if isinstance(said, str) else json.dumps(said), Usage(requests=1))
+        async def complete(*_: object) -> Completion | None:
+            reply = self._next(question)
+            if reply is None or isinstance(reply, Completion):
+                return reply
+            return Completion(reply if isinstance(reply, str) else json.dumps(reply), Usage(requests=1))
 
-        return await converse(question, send, judge=self.identity, retries=self.retries)
+        return await converse(question, complete, judge=self.identity, retries=self.retries)
 
     def _next(self, question: Question[Any]) -> Any:
         if callable(self.script):
@@ -103,7 +105,7 @@ class ReplayJudge(Judge):
 
     @classmethod
     def from_records(cls, path: str | Path, *, judge: str | None = None) -> ReplayJudge:
-        """The answers behind a `records.jsonl`, or in a log that `Logged` wrote.
+        """The answers behind a `records.jsonl`, or in a log that `LoggingJudge` wrote.
 
         judge: the identity of one member of a judge made of judges, to repeat what that one said, so that a panel of
         such recordings votes anew without a call; None for the answers that the scorers got. Raises DataError when the

@@ -20,7 +20,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
-from evalstone.errors import JudgeDeclined
+from evalstone._core.json import to_jsonable
+from evalstone._core.parsing import validated
+from evalstone.errors import JudgeDeclined, ReplyError
+from evalstone.questions.base import Answer, Question, answer_type
+from evalstone.questions.custom import AnswerAs
 from evalstone.questions.reply import LabelOrder, label_orders, subject_of
 from evalstone.questions.verdict import Choice
 
@@ -70,21 +74,21 @@ class VoteConfig:
     sure: tuple[float | None, ...]
 
 
-def settle(values: Sequence[A], ballot: VoteConfig) -> VoteResult[A]:
+def settle(values: Sequence[A], config: VoteConfig) -> VoteResult[A]:
     """One answer out of one or more to the same question.
 
     Raises JudgeDeclined when the vote is unanimous, the judges differ, and no order says what is less favourable.
     """
-    return _settled(values, ballot, "")
+    return _settled(values, config, "")
 
 
-def _settled(values: Sequence[Any], ballot: VoteConfig, at: str) -> VoteResult[Any]:
+def _settled(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[Any]:
     kind = cast("type[Any]", type(values[0]))
     if dataclasses.is_dataclass(kind) and all(type(value) is kind for value in values):
-        return _object(values, ballot, at)
+        return _object(values, config, at)
     if is_aligned(values):
         items = [
-            _settled(column, ballot, _join(at, str(number)))
+            _settled(column, config, _join(at, str(number)))
             for number, column in enumerate(zip(*values, strict=True), start=1)
         ]
         agreeing = tuple(map(sum, zip(*(item.agreeing for item in items), strict=True)))
@@ -112,39 +116,39 @@ def _same_item(column: Sequence[Any]) -> bool:
     return subject is None or len({getattr(one, subject.name) for one in column}) == 1
 
 
-def _object(values: Sequence[Any], ballot: VoteConfig, at: str) -> VoteResult[Any]:
+def _object(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[Any]:
     kind = cast("type[Any]", type(values[0]))
     scales = label_orders(kind)
-    found: dict[str, VoteResult[Any]] = {}
+    outcome: dict[str, VoteResult[Any]] = {}
     for name in (field.name for field in dataclasses.fields(kind)):
-        given = [getattr(value, name) for value in values]
+        choices = [getattr(value, name) for value in values]
         if name in scales:
-            found[name] = decided(given, scales[name], ballot, _join(at, name), sure_of(values, ballot))
-        elif is_aligned(given) or all(dataclasses.is_dataclass(one) for one in given):
-            found[name] = _settled(given, ballot, _join(at, name))
-    agreeing = tuple(sum(one.agreeing[place] for one in found.values()) for place in range(len(values)))
+            outcome[name] = decided(choices, scales[name], config, _join(at, name), sure_of(values, config))
+        elif is_aligned(choices) or all(dataclasses.is_dataclass(one) for one in choices):
+            outcome[name] = _settled(choices, config, _join(at, name))
+    agreeing = tuple(sum(one.agreeing[place] for one in outcome.values()) for place in range(len(values)))
     speaker = values[agreeing.index(max(agreeing))]
-    verdicts = tuple(vote for one in found.values() for vote in one.verdicts)
-    made = {name: one.value for name, one in found.items()}
+    verdicts = tuple(vote for one in outcome.values() for vote in one.verdicts)
+    combined = {name: one.value for name, one in outcome.items()}
     if any(hasattr(value, "probabilities") for value in values):
-        made["probabilities"] = weighted_together([value.probabilities for value in values])
+        combined["probabilities"] = weighted_together([value.probabilities for value in values])
     if kind is Choice:
-        made["probability"] = _of_yes(values, ballot.vote)
+        combined["probability"] = _of_yes(values, config.vote)
     if hasattr(speaker, "confidence"):
-        made["confidence"] = _confidence(values, made, scales)
-    return VoteResult(replace(speaker, **made), verdicts, agreeing)
+        combined["confidence"] = _confidence(values, combined, scales)
+    return VoteResult(replace(speaker, **combined), verdicts, agreeing)
 
 
-def _confidence(values: Sequence[Any], made: Mapping[str, Any], scales: Mapping[str, LabelOrder]) -> float | None:
+def _confidence(values: Sequence[Any], combined: Mapping[str, Any], scales: Mapping[str, LabelOrder]) -> float | None:
     """The mean probability that the judges which say how sure they are give to the verdict that came out; None where
     none says so."""
     known = [value for value in values if value.confidence is not None]
     if not known or len(scales) != 1:
         return None
     ((name, scale),) = scales.items()
-    given = [getattr(value, name) for value in known]
-    labels = tuple(dict.fromkeys((made[name], *given)))
-    return _mean_probabilities(given, labels, scale, [value.confidence for value in known])[made[name]]
+    choices = [getattr(value, name) for value in known]
+    labels = tuple(dict.fromkeys((combined[name], *choices)))
+    return _mean_probabilities(choices, labels, scale, [value.confidence for value in known])[combined[name]]
 
 
 def _of_yes(choices: Sequence[Choice], vote: Vote) -> float | None:
@@ -169,10 +173,10 @@ Sure: TypeAlias = "float | Mapping[Any, float] | None"
 """How sure a judge is of its verdict, or the probability that it gives to each; None where it does not say."""
 
 
-def sure_of(values: Sequence[Any], ballot: VoteConfig) -> tuple[Sure, ...]:
+def sure_of(values: Sequence[Any], config: VoteConfig) -> tuple[Sure, ...]:
     """How sure each judge was of one item: as the item says, else as the judge said of its whole answer."""
     own = [_said_of(value) for value in values]
-    return tuple(whole if item is None else item for item, whole in zip(own, ballot.sure, strict=True))
+    return tuple(whole if item is None else item for item, whole in zip(own, config.sure, strict=True))
 
 
 def _said_of(value: Any) -> Sure:
@@ -182,48 +186,48 @@ def _said_of(value: Any) -> Sure:
 
 
 def decided(
-    given: Sequence[Any], scale: LabelOrder, ballot: VoteConfig, at: str, sure: Sequence[Sure]
+    choices: Sequence[Any], scale: LabelOrder, config: VoteConfig, at: str, sure: Sequence[Sure]
 ) -> VoteResult[Any]:
     """One verdict out of many. Raises JudgeDeclined as `settle` does."""
-    if scale.number and all(isinstance(one, int | float) for one in given):
-        return _number(given, scale, ballot.vote, at)
-    labels = sorted(dict.fromkeys(given), key=lambda label: _rank(label, scale))
-    counts = {label: sum(one == label for one in given) for label in labels}
+    if scale.number and all(isinstance(one, int | float) for one in choices):
+        return _number(choices, scale, config.vote, at)
+    labels = sorted(dict.fromkeys(choices), key=lambda label: _rank(label, scale))
+    counts = {label: sum(one == label for one in choices) for label in labels}
     probability: float | None = None
-    if ballot.vote == "unanimous":
+    if config.vote == "unanimous":
         result = _least(labels, scale, at)
-    elif ballot.vote == "mean":
-        weights = _mean_probabilities(given, labels, scale, sure)
-        result = _highest(weights, scale, given)
+    elif config.vote == "mean":
+        weights = _mean_probabilities(choices, labels, scale, sure)
+        result = _highest(weights, scale, choices)
         probability = weights[result]
     else:
-        result = _highest(dict(counts), scale, given)
+        result = _highest(dict(counts), scale, choices)
     votes = {str(label): count for label, count in counts.items()}
-    vote = VerdictVote(at, votes, counts[result] / len(given), entropy(counts), probability=probability)
-    return VoteResult(result, (vote,), tuple(float(one == result) for one in given))
+    vote = VerdictVote(at, votes, counts[result] / len(choices), entropy(counts), probability=probability)
+    return VoteResult(result, (vote,), tuple(float(one == result) for one in choices))
 
 
-def _number(given: Sequence[float], scale: LabelOrder, vote: Vote, at: str) -> VoteResult[float]:
+def _number(choices: Sequence[float], scale: LabelOrder, vote: Vote, at: str) -> VoteResult[float]:
     if vote == "unanimous":
-        result: float = _least(sorted(set(given)), scale, at)
+        result: float = _least(sorted(set(choices)), scale, at)
     elif vote == "mean":
-        mean = statistics.fmean(given)
+        mean = statistics.fmean(choices)
         # A whole number stays one: half-way between two, the lower.
-        result = math.ceil(mean - 0.5) if scale.whole else min(max(given), max(min(given), mean))
+        result = math.ceil(mean - 0.5) if scale.whole else min(max(choices), max(min(choices), mean))
     else:
-        result = statistics.median_low(given) if scale.whole else statistics.median(given)
+        result = statistics.median_low(choices) if scale.whole else statistics.median(choices)
     counts: dict[str, int] = {}
-    for one in given:
+    for one in choices:
         counts[f"{one:g}"] = counts.get(f"{one:g}", 0) + 1
-    found = VerdictVote(at, counts, None, None, statistics.pstdev(given))
+    outcome = VerdictVote(at, counts, None, None, statistics.pstdev(choices))
     # Numbers do not agree or differ: the nearest speaks, and no number outweighs a verdict.
-    return VoteResult(result, (found,), tuple(1 / (1 + abs(one - result)) for one in given))
+    return VoteResult(result, (outcome,), tuple(1 / (1 + abs(one - result)) for one in choices))
 
 
 def _least(labels: Sequence[Any], scale: LabelOrder, at: str) -> Any:
     if len(labels) > 1 and not scale.ordered:
-        told = ", ".join(str(label)[:40] for label in labels)
-        raise JudgeDeclined(f"the judges are not unanimous on {at or 'the answer'}: {told}")
+        names = ", ".join(str(label)[:40] for label in labels)
+        raise JudgeDeclined(f"the judges are not unanimous on {at or 'the answer'}: {names}")
     return labels[0]
 
 
@@ -232,12 +236,12 @@ def _rank(label: Any, scale: LabelOrder) -> int:
 
 
 def _mean_probabilities(
-    given: Sequence[Any], labels: Sequence[Any], scale: LabelOrder, sure: Sequence[Sure]
+    choices: Sequence[Any], labels: Sequence[Any], scale: LabelOrder, sure: Sequence[Sure]
 ) -> dict[Any, float]:
     """The mean, over judges, of the probability that each gives to each verdict that anybody gave."""
     everything = scale.worst_first or tuple(labels)
     totals = dict.fromkeys(labels, 0.0)
-    for said, confidence in zip(given, sure, strict=True):
+    for choice, confidence in zip(choices, sure, strict=True):
         if isinstance(confidence, Mapping):
             for label in labels:
                 totals[label] += confidence.get(label, 0.0)
@@ -245,15 +249,15 @@ def _mean_probabilities(
         own = 1.0 if confidence is None else confidence
         rest = (1 - own) / (len(everything) - 1) if len(everything) > 1 else 0.0
         for label in labels:
-            totals[label] += own if label == said else rest
-    return {label: total / len(given) for label, total in totals.items()}
+            totals[label] += own if label == choice else rest
+    return {label: total / len(choices) for label, total in totals.items()}
 
 
-def _highest(weights: Mapping[Any, float], scale: LabelOrder, given: Sequence[Any]) -> Any:
+def _highest(weights: Mapping[Any, float], scale: LabelOrder, choices: Sequence[Any]) -> Any:
     most = max(weights.values())
     tied = [label for label, weight in weights.items() if math.isclose(weight, most, rel_tol=1e-9)]
     if not scale.ordered:
-        return next(one for one in given if one in tied)
+        return next(one for one in choices if one in tied)
     return tied[(len(tied) - 1) // 2]  # they stand in order, the worst first
 
 
@@ -263,9 +267,9 @@ def entropy(counts: Mapping[Any, float]) -> float:
     return max(0.0, -math.fsum(n / total * math.log2(n / total) for n in counts.values() if n))
 
 
-def weighted_together(given: Sequence[Mapping[str, float] | None]) -> Mapping[str, float] | None:
+def weighted_together(choices: Sequence[Mapping[str, float] | None]) -> Mapping[str, float] | None:
     """The mean of probabilities over the judges that gave any; None when nobody did."""
-    known = [one for one in given if one]
+    known = [one for one in choices if one]
     if not known:
         return None
     words = dict.fromkeys(word for one in known for word in one)
@@ -274,3 +278,154 @@ def weighted_together(given: Sequence[Mapping[str, float] | None]) -> Mapping[st
 
 def _join(at: str, name: str) -> str:
     return f"{at}.{name}" if at else name
+
+
+def elect(question: Question[A], answers: Sequence[Answer[A]], vote: Vote) -> VoteResult[A]:
+    """One answer out of one or more to a question. Raises JudgeDeclined as `settle` does."""
+    config = VoteConfig(vote, tuple(answer.confidence for answer in answers))
+    values = [answer.value for answer in answers]
+    return settle_form(question, values, config) if isinstance(question, AnswerAs) else settle(values, config)
+
+
+def answer_confidence(verdicts: Sequence[VerdictVote]) -> float | None:
+    """How sure the least certain verdict is; None if there are only numbers. Not calibrated."""
+    return min((vote.sureness for vote in verdicts if vote.sureness is not None), default=None)
+
+
+def vote_detail(verdicts: Sequence[VerdictVote]) -> dict[str, Any]:
+    """How the verdicts came about, as data: the means of agreement and entropy, and each verdict's own figures."""
+    agreement = _mean_of(verdicts, "agreement")
+    return {
+        "agreement": agreement,
+        "entropy": _mean_of(verdicts, "entropy"),
+        "verdicts": [{k: v for k, v in dataclasses.asdict(vote).items() if v is not None} for vote in verdicts],
+    }
+
+
+def _mean_of(verdicts: Sequence[VerdictVote], name: str) -> float | None:
+    known = [value for vote in verdicts if (value := getattr(vote, name)) is not None]
+    return statistics.fmean(known) if known else None
+
+
+_CHOICE = LabelOrder(ordered=False)
+
+
+def settle_form(question: AnswerAs, values: Sequence[Any], config: VoteConfig) -> VoteResult[Any]:
+    """One value of the question's type out of many.
+
+    Voted on are its words out of a list, truth values and numbers, in objects within objects too; the rest, lists among
+    it, comes from the answer that agrees with most of that. Where the parts that won do not make a value of the type
+    (a model may have rules across its members), that answer is taken whole.
+    """
+    data = [to_jsonable(value) for value in values]
+    schema = question.json_schema
+    within = isinstance(data[0], dict) and set(cast("dict[str, Any]", data[0])) == set(schema["properties"])
+    node = schema if within else schema["properties"]["answer"]
+    outcome = _Along(schema.get("$defs", {}), config).settle(data, node, "")
+    speaker = values[outcome.agreeing.index(max(outcome.agreeing))]
+    try:
+        value = question.from_json(outcome.value if within else {"reason": "", "answer": outcome.value})
+    except ReplyError:
+        value = speaker
+    return VoteResult(value, outcome.verdicts, outcome.agreeing)
+
+
+class _Along:
+    """Voting along a schema."""
+
+    def __init__(self, defined: Mapping[str, Any], config: VoteConfig) -> None:
+        self.defined = defined
+        self.ballot = config
+
+    def settle(self, data: Sequence[Any], node: Mapping[str, Any], at: str) -> VoteResult[Any]:
+        node = self._resolved(node)
+        if "anyOf" in node:
+            return self._either(data, [self._resolved(option) for option in node["anyOf"]], at)
+        if "properties" in node and all(isinstance(one, dict) for one in data):
+            return self._object([cast("dict[str, Any]", one) for one in data], node, at)
+        if "enum" in node or node.get("type") == "boolean":
+            return decided(data, _CHOICE, self.ballot, at, self.ballot.sure)
+        if node.get("type") in ("integer", "number"):
+            scale = LabelOrder(number=True, whole=node["type"] == "integer", ordered=False)
+            return decided(data, scale, self.ballot, at, self.ballot.sure)
+        return VoteResult(data[0], (), tuple(0.0 for _ in data))
+
+    def _either(self, data: Sequence[Any], options: Sequence[Mapping[str, Any]], at: str) -> VoteResult[Any]:
+        """One value of several forms: a vote on the form, such as whether there is a value at all, then one among the
+        values of that form."""
+        common = next((option for option in options if all(_fits(one, option) for one in data)), None)
+        forms = [common or next((option for option in options if _fits(one, option)), options[-1]) for one in data]
+        names = [_form_of(form, options) for form in forms]
+        vote = decided(names, _CHOICE, self.ballot, at, self.ballot.sure)
+        chosen = [place for place, name in enumerate(names) if name == vote.value]
+        among = _Along(self.defined, VoteConfig(self.ballot.vote, tuple(self.ballot.sure[place] for place in chosen)))
+        outcome = among.settle([data[place] for place in chosen], forms[chosen[0]], at)
+        agreeing = dict(zip(chosen, outcome.agreeing, strict=True))
+        # That all have one form is no verdict, but that there is no value is one.
+        counts = len(set(names)) > 1 or data[chosen[0]] is None
+        return VoteResult(
+            outcome.value,
+            (*(vote.verdicts if counts else ()), *outcome.verdicts),
+            tuple(counts * vote.agreeing[place] + agreeing.get(place, 0.0) for place in range(len(data))),
+        )
+
+    def _object(self, data: Sequence[dict[str, Any]], node: Mapping[str, Any], at: str) -> VoteResult[Any]:
+        verdicts: list[VerdictVote] = []
+        agreeing = [0.0] * len(data)
+        won: dict[str, Any] = {}
+        for name, inner in node["properties"].items():
+            if not all(name in one for one in data):
+                continue
+            outcome = self.settle([one[name] for one in data], inner, f"{at}.{name}" if at else name)
+            if outcome.verdicts:
+                won[name] = outcome.value
+                verdicts += outcome.verdicts
+                agreeing = [a + b for a, b in zip(agreeing, outcome.agreeing, strict=True)]
+        speaker = data[agreeing.index(max(agreeing))]
+        return VoteResult({**speaker, **won}, tuple(verdicts), tuple(agreeing))
+
+    def _resolved(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "$ref" in node:
+            return self._resolved(self.defined[str(node["$ref"]).rpartition("/")[2]])
+        return node
+
+
+def _fits(value: Any, node: Mapping[str, Any]) -> bool:
+    """Whether a value has the form of one of several nodes of a schema; told by its kind alone."""
+    if "enum" in node:
+        return value in node["enum"]
+    match node.get("type"):
+        case "object":
+            return isinstance(value, dict) and set(cast("dict[str, Any]", value)) == set(node.get("properties", ()))
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer" | "number" as kind:
+            return isinstance(value, int if kind == "integer" else int | float) and not isinstance(value, bool)
+        case "array":
+            return isinstance(value, list)
+        case "null":
+            return value is None
+        case _:
+            return isinstance(value, str)
+
+
+def _form_of(node: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -> str:
+    """What one of several forms is called in the votes: its type, or its place where another has that as well."""
+    kind = node.get("type", "words")
+    alike = sum(option.get("type", "words") == kind for option in options)
+    return "none" if kind == "null" else str(kind) if alike < 2 else f"form {options.index(node) + 1}"
+
+
+def answer_from(question: Question[A], data: Any) -> A:
+    """The answer that `plain` made this data of. Raises ReplyError when it is not one."""
+    if isinstance(question, AnswerAs):
+        return cast(A, _formed(question, data))
+    return cast(A, validated(answer_type(type(question)), data, "answer"))
+
+
+def _formed(question: AnswerAs, data: Any) -> Any:
+    """An answer of the caller's own type: an object as it is, anything else under the name that a reply gives it."""
+    try:
+        return question.form.from_json({"reason": "", "answer": data})
+    except ReplyError:
+        return question.form.from_json(data)

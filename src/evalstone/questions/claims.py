@@ -1,4 +1,4 @@
-"""Claims: what a text asserts, and whether passages support it.
+"""Claims: what a text asserts, and whether passages support it, also where passages are too long for one question.
 
 Shared by faithfulness, hallucination and context recall: the claims of one text are listed once in a run.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.text import sentences
 from evalstone.questions.base import Ask, ListOf, VerdictPerItem, room_of
-from evalstone.questions.chunking import Chunk, chunked
 from evalstone.questions.reply import Cites, NotInReply, Subject, WorstFirst
 
 LIST_CLAIMS = Prompt(
@@ -102,29 +102,74 @@ async def verified(ask: Ask, claims: Sequence[str], context: Sequence[str]) -> t
     sentences: a claim is supported when a chunk supports it, else contradicted when one contradicts it. A later chunk
     is asked only about the claims that none before it supports. How much a question holds is the judge's to say.
     """
-    room = room_of(ask)
-    batches = [tuple(claims[start : start + room.items]) for start in range(0, len(claims), room.items)]
-    parts = chunked(context, room.characters(context))
-    if len(parts) == 1:
-        found = await asyncio.gather(*(ask(VerifyClaims(claims=batch, context=parts[0].texts)) for batch in batches))
-    else:
-        found = await asyncio.gather(*(_read(ask, batch, parts) for batch in batches))
-    return tuple(itertools.chain.from_iterable(found))
+    limits = room_of(ask)
+    batches = [tuple(claims[start : start + limits.items]) for start in range(0, len(claims), limits.items)]
+    parts = chunked(context, limits.characters(context))
+    verdicts = await asyncio.gather(*(_verified_in_chunks(ask, batch, parts) for batch in batches))
+    return tuple(itertools.chain.from_iterable(verdicts))
 
 
-async def _read(ask: Ask, claims: tuple[str, ...], parts: Sequence[Chunk]) -> tuple[ClaimVerdict, ...]:
+async def _verified_in_chunks(ask: Ask, claims: tuple[str, ...], parts: Sequence[Chunk]) -> tuple[ClaimVerdict, ...]:
     """The verdicts on a batch of claims by one chunk after another."""
-    found: dict[int, ClaimVerdict] = {}
+    if len(parts) == 1:
+        return await ask(VerifyClaims(claims=claims, context=parts[0].texts))
+    best: dict[int, ClaimVerdict] = {}
     for part in parts:
-        open_ = [place for place in range(len(claims)) if place not in found or found[place].verdict != "supported"]
-        if not open_:
+        unsupported = [place for place in range(len(claims)) if place not in best or best[place].verdict != "supported"]
+        if not unsupported:
             break
-        said = await ask(VerifyClaims(claims=tuple(claims[place] for place in open_), context=part.texts))
-        for place, verdict in zip(open_, said, strict=True):
-            if place not in found or _WEIGHT[verdict.verdict] > _WEIGHT[found[place].verdict]:
+        question = VerifyClaims(claims=tuple(claims[place] for place in unsupported), context=part.texts)
+        for place, verdict in zip(unsupported, await ask(question), strict=True):
+            if place not in best or _WEIGHT[verdict.verdict] > _WEIGHT[best[place].verdict]:
                 cited = dict.fromkeys(part.numbers[number - 1] for number in verdict.passages)
-                found[place] = replace(verdict, passages=tuple(cited))
-    return tuple(found[place] for place in range(len(claims)))
+                best[place] = replace(verdict, passages=tuple(cited))
+    return tuple(best[place] for place in range(len(claims)))
 
 
 _WEIGHT: Mapping[Support, int] = {"not_mentioned": 0, "contradicted": 1, "supported": 2}
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Texts that are asked about together, and the number of the passage, from 1, that each of them is of."""
+
+    texts: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+
+
+def chunked(passages: Sequence[str], longest: int) -> tuple[Chunk, ...]:
+    """Passages in as few chunks as hold at most `longest` characters each, in order; at least one, if an empty one.
+
+    A passage that is longer by itself is cut between sentences, and a sentence that is longer still, anywhere. What has
+    no letter and no digit is left out of such a passage.
+    """
+    if sum(map(len, passages)) <= longest:
+        return (Chunk(tuple(passages), tuple(range(1, len(passages) + 1))),)
+    groups: list[list[tuple[str, int]]] = []
+    space = 0
+    for number, passage in enumerate(passages, start=1):
+        for piece in _pieces(passage, longest):
+            if len(piece) > space or not groups:
+                groups.append([])
+                space = longest
+            groups[-1].append((piece, number))
+            space -= len(piece)
+    chunks = (Chunk(tuple(text for text, _ in group), tuple(number for _, number in group)) for group in groups)
+    return tuple(chunks) or (Chunk(),)
+
+
+def _pieces(passage: str, longest: int) -> Iterator[str]:
+    if len(passage) <= longest:
+        yield passage
+        return
+    piece = ""
+    for sentence in sentences(passage):
+        if piece and len(piece) + 1 + len(sentence) > longest:
+            yield piece
+            piece = ""
+        piece = f"{piece} {sentence}" if piece else sentence
+        while len(piece) > longest:
+            yield piece[:longest]
+            piece = piece[longest:]
+    if piece:
+        yield piece

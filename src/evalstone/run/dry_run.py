@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evalstone.errors import JudgeDeclined, JudgeError
 from evalstone.judges.base import Judge, leaves
 from evalstone.judges.lexical import LexicalJudge
-from evalstone.judges.logging import Wrapped
+from evalstone.judges.logging import LoggingJudge
 from evalstone.ledger.location import is_there
 from evalstone.ledger.rows import Key
 from evalstone.questions.base import Answer, Question
@@ -166,8 +166,8 @@ class _DryRunSession(Session):
 
 
 def _unwrapped(judge: Judge) -> Judge:
-    """The judge without its log and limits: stand-in answers are neither logged nor limited."""
-    while isinstance(judge, Wrapped):
+    """The judge without its log: stand-in answers are not logged."""
+    while isinstance(judge, LoggingJudge):
         judge = judge.judge
     return judge
 

@@ -322,7 +322,7 @@ def require_number(
 ) -> None:
     """Raise ConfigError for a field of a scorer, or of a dataclass in it, that is not a number from low to high."""
     for name in names:
-        value = cast(object, getattr(owner, name))
+        value = getattr(owner, name)
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not low <= value <= high or (exclude_low and value == low):
             if high == sys.float_info.max:

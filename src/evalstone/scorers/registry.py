@@ -92,7 +92,7 @@ TEMPLATES = Registry({"llm_classifier": "custom.llm_classifier.LLMClassifier", "
 def parse_scorers(specs: object) -> tuple[Scorer, ...]:
     """Return scorers from one spec or an iterable of specs, as `parse_scorer` reads each."""
     single = isinstance(specs, str | Mapping | Scorer | type) or not isinstance(specs, Iterable)
-    return tuple(parse_scorer(spec) for spec in ([specs] if single else cast("Iterable[object]", specs)))
+    return tuple(parse_scorer(spec) for spec in ([cast(object, specs)] if single else cast("Iterable[object]", specs)))
 
 
 def parse_scorer(spec: object) -> Scorer:
@@ -107,9 +107,9 @@ def parse_scorer(spec: object) -> Scorer:
     """
     if isinstance(spec, Scorer):
         return spec
-    if isinstance(spec, type) and issubclass(spec, Scorer):
-        return spec()
-    if callable(as_scorer := getattr(spec, "as_scorer", None)):
+    if isinstance(spec, type) and issubclass(cast("type[Any]", spec), Scorer):
+        return cast("type[Scorer]", spec)()
+    if callable(as_scorer := getattr(cast(object, spec), "as_scorer", None)):
         return parse_scorer(as_scorer())
     if isinstance(spec, str):
         if ":" in spec.partition("(")[0]:
@@ -117,7 +117,9 @@ def parse_scorer(spec: object) -> Scorer:
         name, parameters = _parsed(spec)
         return _build(name, parameters, {**TEMPLATES.paths, **SCORERS.paths})
     if not isinstance(spec, Mapping):
-        raise ConfigError(f"a scorer is a name, a table, a Scorer or an evaluator, not {type(spec).__name__}")
+        raise ConfigError(
+            f"a scorer is a name, a table, a Scorer or an evaluator, not {type(cast(object, spec)).__name__}"
+        )
     table = dict(cast("Mapping[str, Any]", spec))
     if "kind" in table:
         return _build(str(table.pop("kind")), table, TEMPLATES.paths, what="kind of scorer")

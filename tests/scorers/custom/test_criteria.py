@@ -11,7 +11,7 @@ from evalstone._core.prompts import Prompt
 from evalstone.api import evaluate
 from evalstone.errors import ConfigError, PromptError
 from evalstone.judges import ScriptedJudge
-from evalstone.judges.base import Reply
+from evalstone.judges.providers.base import Completion
 from evalstone.questions.rating import RateByCriterion, Rating
 from evalstone.scorers import GEval
 from evalstone.scorers.custom.geval import expected_share
@@ -74,7 +74,7 @@ def test_no_steps_at_all_are_no_answer(steps: list[str]) -> None:
 
 def test_a_weighted_mark_is_the_mean_by_probability() -> None:
     scorer = GEval("Plain.", steps=[], weighted=True)
-    reply = Reply('{"reason": "r", "score": 4}', alternatives={"4": 0.6, "5": 0.3})
+    reply = Completion('{"reason": "r", "score": 4}', alternatives={"4": 0.6, "5": 0.3})
     score = score_of(scorer, SAMPLE, [reply])
     assert score.value == pytest.approx(((4 * 0.6 + 5 * 0.3) / 0.9 - 1) / 4)
     assert score.evidence.probabilities == pytest.approx({"4": 2 / 3, "5": 1 / 3})
@@ -87,7 +87,7 @@ def test_without_probabilities_of_the_mark_itself_the_plain_mark_stands_and_the_
     alternatives: dict[str, float] | None,
 ) -> None:
     scorer = GEval("Plain.", steps=[], weighted=True)
-    score = score_of(scorer, SAMPLE, [Reply('{"reason": "r", "score": 4}', alternatives=alternatives)])
+    score = score_of(scorer, SAMPLE, [Completion('{"reason": "r", "score": 4}', alternatives=alternatives)])
     assert score.value == 0.75
     assert score.evidence.note == PLAIN_NOTE
 
@@ -108,7 +108,7 @@ def test_what_is_no_mark_or_no_probability_is_left_out_and_the_rest_is_normalise
 def test_a_weighted_mark_never_leaves_the_range() -> None:
     scorer = GEval("Plain.", steps=[], weighted=True)
     for probability in (0.1, 0.3, 0.7, 0.9):
-        reply = Reply('{"reason": "r", "score": 5}', alternatives={"5": probability})
+        reply = Completion('{"reason": "r", "score": 5}', alternatives={"5": probability})
         assert score_of(scorer, SAMPLE, [reply]).value == 1
 
 

@@ -1,47 +1,177 @@
-"""How many requests an endpoint takes: learned from its refusals, and held to what you set.
+"""How many calls go out: the limits that are set, what a provider's refusals teach, and the waits between attempts.
 
-Additive increase, multiplicative decrease: each answer lets a little more through at once; when more than a fifth of
-the last requests were refused as too many, the number is cut, once for all requests that were under way then. A
-refusal now and then costs one more try and is cheaper than going slow. Nothing is held back before the first cut.
+Additive increase, multiplicative decrease: each answer raises the concurrency a little; when more than a fifth of the
+last requests were refused as too many, it is cut, once for all requests that were in flight then. A refusal now and
+then costs one more attempt and is cheaper than going slow. Nothing is held back before the first cut.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import random
 import time
+import weakref
 from collections import deque
+from collections.abc import AsyncGenerator, Generator, Hashable
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from types import TracebackType
+from typing import Annotated
+
+from evalstone.errors import BudgetExceeded, ProviderError, ProviderTimeout
+from evalstone.judges.settings import Range, check_settings
 
 DECREASE = 0.7
 TOLERATED = 0.2
 MEMORY = 0.95
 MINUTE = 60.0
+FIRST_WAIT = 0.25
+LONGEST_WAIT = 20.0
+UNREACHED = 15.0
+"""Seconds after which an endpoint that never answered at all is given up: it is more likely absent than busy."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a judge may be asked. None means no limit.
+
+    A limit holds for all equal judges on one event loop together. Raises ConfigError for a value out of range.
+    """
+
+    max_concurrency: Annotated[int | None, Range(1)] = None
+    """Calls in flight at the same time."""
+
+    requests_per_minute: Annotated[int | None, Range(1)] = None
+    """Calls started in a minute; for a model, HTTP requests, retries included."""
+
+    tokens_per_minute: Annotated[int | None, Range(1)] = None
+    """Input tokens sent in a minute, estimated at four bytes each; models only."""
+
+    max_requests: Annotated[int | None, Range(0)] = None
+    """Questions in one run. The next one raises BudgetExceeded, which ends the run with what it has."""
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @contextmanager
+    def opened(self, judge: str) -> Generator[Limiter]:
+        """Count the questions to a judge, named by its identity, as those of one run for as long as this is open."""
+        with shared_limiter(judge, self) as limiter:
+            yield limiter
+
+    @asynccontextmanager
+    async def admitted(self, judge: str) -> AsyncGenerator[None]:
+        """Wait until a question may be put to a judge, and hold its place.
+
+        Raises:
+            BudgetExceeded: `max_requests` is reached.
+        """
+        with self.opened(judge) as limiter:
+            limiter.count(judge)
+            with await limiter.admit():
+                yield
+
+
+NO_LIMITS = Limits()
+
+
+class TransientError(ProviderError):
+    """An attempt failed, and the next may not. Only the retry loop sees it.
+
+    host: what failed. retry_after: seconds that the provider asked to wait. reached: whether the provider has ever
+    answered. rejected: the request was certainly not carried out. adapted: the provider refused a part of the request
+    that the next attempt leaves out, so there is no need to wait.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        host: str = "",
+        retry_after: float | None = None,
+        reached: bool = True,
+        rejected: bool = False,
+        adapted: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.host, self.retry_after, self.reached, self.rejected, self.adapted = (
+            host,
+            retry_after,
+            reached,
+            rejected,
+            adapted,
+        )
+
+
+class Backoff:
+    """The waits between attempts: growing, jittered, at least as long as the provider asks for."""
+
+    def __init__(self, total_timeout: float = math.inf) -> None:
+        self.started = time.monotonic()
+        self.total_timeout = total_timeout
+        self.attempts = 0
+
+    async def wait(self, error: TransientError) -> None:
+        """Wait before the next attempt. Raises ProviderTimeout if it would begin after `total_timeout`."""
+        if error.adapted:
+            return
+        pause = min(FIRST_WAIT * 2 ** min(self.attempts, 10), LONGEST_WAIT) * random.uniform(0.5, 1.0)
+        if error.retry_after is not None:
+            pause = max(pause, error.retry_after * random.uniform(1.0, 1.1))
+        self.attempts += 1
+        timeout = self.total_timeout if error.reached else min(self.total_timeout, UNREACHED)
+        if time.monotonic() + pause > self.started + timeout:
+            raise ProviderTimeout(f"{error.host} gave no answer in {self.attempts} attempts; the last: {error}")
+        await asyncio.sleep(pause)
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() > self.started + self.total_timeout
 
 
 class Limiter:
-    """The limiter of one endpoint on one event loop; shared by all who ask there.
+    """Admits the calls to one endpoint or judge on one event loop. Enter it for as long as a run uses it."""
 
-    requests_per_minute, tokens_per_minute: your own limits; None for none. `admit` waits for a place.
-    """
-
-    def __init__(self, *, requests_per_minute: int | None = None, tokens_per_minute: int | None = None) -> None:
-        self.at_once = math.inf
-        self.under_way = 0
-        self.refusals = 0
-        self._share = 0.0
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.ceiling = math.inf if self.limits.max_concurrency is None else self.limits.max_concurrency
+        self.concurrency: float = self.ceiling
+        self.inflight = 0
+        self._refused_share = 0.0
         self._open_at = 0.0
         self._cut_at = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._requests = TokenBucket(requests_per_minute)
-        self._tokens = TokenBucket(tokens_per_minute)
+        self._requests = TokenBucket(self.limits.requests_per_minute)
+        self._tokens = TokenBucket(self.limits.tokens_per_minute)
+        self._users = 0
+        self._count = 0
 
-    async def admit(self, tokens: int, *, until: float = math.inf) -> Place:
-        """Wait until a request of about so many tokens may go out. Enter the place for as long as it is under way.
+    def __enter__(self) -> Limiter:
+        self._users += 1
+        return self
 
-        Raises TimeoutError where everyone was asked to wait for longer than `until`, a time of the monotonic clock.
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._users -= 1
+        if not self._users:
+            self._count = 0
+
+    def count(self, judge: str) -> None:
+        """Count a question of the run. Raises BudgetExceeded beyond `max_requests`."""
+        if self.limits.max_requests is not None and self._count >= self.limits.max_requests:
+            raise BudgetExceeded(f"max_requests={self.limits.max_requests} of {judge} is reached")
+        self._count += 1
+
+    async def admit(self, tokens: int = 0, *, until: float = math.inf) -> Slot:
+        """Wait until a call of this many tokens may start. Enter the slot for as long as the call is in flight.
+
+        Raises:
+            TimeoutError: the provider asked everyone to wait beyond `until`, a time of the monotonic clock.
         """
-        while self.under_way >= self.at_once:
+        while self.inflight >= self.concurrency:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             try:
@@ -49,7 +179,7 @@ class Limiter:
             except BaseException:
                 self._wake()
                 raise
-        self.under_way += 1
+        self.inflight += 1
         try:
             while (wait := self._wait(tokens)) > 0:
                 if self._open_at > until:
@@ -58,67 +188,66 @@ class Limiter:
             self._requests.take(1)
             self._tokens.take(tokens)
         except BaseException:
-            self.leave()
+            self.release()
             raise
-        return Place(self)
+        return Slot(self)
 
     def _wait(self, tokens: int) -> float:
         return max(self._open_at - time.monotonic(), self._requests.wait(1), self._tokens.wait(tokens))
 
-    def leave(self) -> None:
-        """Give a place back and let the next in."""
-        self.under_way -= 1
+    def release(self) -> None:
+        """Give a slot back and let the next call in."""
+        self.inflight -= 1
         self._wake()
 
     def _wake(self) -> None:
-        while self._waiting and self.under_way < self.at_once:
+        while self._waiting and self.inflight < self.concurrency:
             turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
                 return
 
     def answered(self) -> None:
-        """A request was answered: a little more may go out at once."""
-        self._share *= MEMORY
-        if self.at_once < math.inf:
-            self.at_once += 1 / self.at_once
+        """Record an answer: a little more may be in flight."""
+        self._refused_share *= MEMORY
+        if self.concurrency < self.ceiling:
+            self.concurrency = min(self.ceiling, self.concurrency + 1 / self.concurrency)
             self._wake()
 
-    def refused(self, sent_at: float, wait: float | None) -> None:
-        """A request that went out at `sent_at` was refused as one too many; nobody sends for `wait` seconds."""
-        self.refusals += 1
+    def refused(self, sent_at: float, retry_after: float | None) -> None:
+        """Record that a request sent at `sent_at` was one too many. Nobody sends for `retry_after` seconds."""
         now = time.monotonic()
-        if wait is not None:
-            self._open_at = max(self._open_at, now + wait)
-        self._share = self._share * MEMORY + 1 - MEMORY
-        if self._share > TOLERATED and sent_at >= self._cut_at:
+        if retry_after is not None:
+            self._open_at = max(self._open_at, now + retry_after)
+        self._refused_share = self._refused_share * MEMORY + 1 - MEMORY
+        if self._refused_share > TOLERATED and sent_at >= self._cut_at:
             self._cut_at = now
-            self.at_once = max(1.0, min(self.at_once, self.under_way) * DECREASE)
+            self.concurrency = max(1.0, min(self.concurrency, self.inflight) * DECREASE)
 
 
-class Place:
-    """A request's place under a limiter."""
+class Slot:
+    """The place of a call in flight."""
 
     def __init__(self, limiter: Limiter) -> None:
         self._limiter = limiter
         self.sent_at = time.monotonic()
 
-    def __enter__(self) -> Place:
+    def __enter__(self) -> Slot:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._limiter.leave()
+        self._limiter.release()
 
 
 class TokenBucket:
-    """So many a minute, saved up for at most a second; an amount above that goes out when the bucket is full."""
+    """An amount per minute, saved up for at most a second; a larger amount goes out when the bucket is full."""
 
-    def __init__(self, a_minute: int | None) -> None:
-        self.rate = math.inf if a_minute is None else a_minute / MINUTE
-        self.most = max(self.rate, 1.0)
-        self.level = self.most
+    def __init__(self, per_minute: int | None) -> None:
+        self.rate = math.inf if per_minute is None else per_minute / MINUTE
+        self.capacity = max(self.rate, 1.0)
+        self.level = self.capacity
         self._at = time.monotonic()
 
     def wait(self, amount: float) -> float:
@@ -126,11 +255,22 @@ class TokenBucket:
         if self.rate == math.inf:
             return 0.0
         now = time.monotonic()
-        self.level = min(self.most, self.level + (now - self._at) * self.rate)
+        self.level = min(self.capacity, self.level + (now - self._at) * self.rate)
         self._at = now
-        return max(0.0, (min(amount, self.most) - self.level) / self.rate)
+        return max(0.0, (min(amount, self.capacity) - self.level) / self.rate)
 
     def take(self, amount: float) -> None:
-        """Take an amount; a larger one than was saved leaves a debt."""
+        """Take an amount; more than was saved leaves a debt."""
         if self.rate < math.inf:
             self.level -= amount
+
+
+_limiters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Limiter]] = weakref.WeakKeyDictionary()
+
+
+def shared_limiter(key: Hashable, limits: Limits) -> Limiter:
+    """The limiter of this key and these limits on the running loop, the same for every caller there."""
+    limiters = _limiters.setdefault(asyncio.get_running_loop(), {})
+    if (limiter := limiters.get((key, limits))) is None:
+        limiter = limiters[key, limits] = Limiter(limits)
+    return limiter

@@ -1,4 +1,4 @@
-"""Token probabilities of a reply, as OpenAI-compatible endpoints give them: what a question wants weighed, and how sure
+"""Token probabilities of a reply, as OpenAI-compatible endpoints give them: what a question wants labels, and how sure
 a model was of its verdicts.
 
     P(verdict)   = product of the probabilities of the tokens that spell it
@@ -91,7 +91,7 @@ def _probability(tokens: Sequence[Token], spelt: Sequence[bytes], start: int, en
     return math.exp(min(0.0, total))
 
 
-def alternatives(tokens: Sequence[Token], labels: LabelProbabilities) -> Mapping[str, float] | None:
+def alternatives_of(tokens: Sequence[Token], labels: LabelProbabilities) -> Mapping[str, float] | None:
     """The probability of each wanted word at the place where the reply's member has its value.
 
     A token counts for a word only when it is the whole word, so that the first half of "10" is never taken for a 1.

@@ -1,8 +1,8 @@
-"""The thin way to an OpenAI-compatible endpoint: one pooled aiohttp session an event loop, and retries that know why.
+"""OpenAI-compatible endpoints: one pooled aiohttp session an event loop, and chat completions over it.
 
-Retried with growing, jittered waits until a deadline: HTTP 408, 409, 429 and 5xx, timeouts, broken connections. A
-Retry-After is honoured by all callers of the endpoint, not only by the one that was told (limiter.py). Everything else
-is final, and so is a 5xx that names the form of reply asked for: some servers answer a refusal with HTTP 500.
+Retryable are HTTP 408, 409, 425, 429 and 5xx, timeouts and broken connections. A Retry-After holds back all callers of
+the endpoint, not only the one that received it. Everything else is final, and so is a 5xx that names the form of reply:
+some servers answer a refusal with HTTP 500.
 """
 
 from __future__ import annotations
@@ -10,67 +10,82 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import json
-import random
 import time
 import weakref
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, NoReturn, cast
 from urllib.parse import urlsplit
-from urllib.request import getproxies
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
-from evalstone.errors import ConfigError, DeliveryUnknown, ProviderError, ProviderTimeout
-from evalstone.judges.providers.capabilities import FORM_WORDS, ModelCapabilities
-from evalstone.judges.providers.limits import Limiter, Place
+from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
+from evalstone.judges.providers.base import (
+    FORM_WORDS,
+    ChatMessage,
+    Completion,
+    ModelCapabilities,
+    ModelSettings,
+    Provider,
+    ReplySchema,
+)
+from evalstone.judges.providers.limits import Backoff, Limiter, Limits, Slot, TransientError, shared_limiter
+from evalstone.judges.settings import is_number
+from evalstone.types import Usage
 
-FIRST_WAIT = 0.25
-LONGEST_WAIT = 20.0
-UNREACHED = 15.0
-BYTES_A_TOKEN = 4
+BYTES_PER_TOKEN = 4
+RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _FINAL = ("insufficient_quota", "billing", "credit balance", *FORM_WORDS)
-_UNDONE = ("HTTP 429", "ClientConnector")
-"""How trouble starts that leaves no doubt that a request was not carried out."""
+
+
+class RequestRefused(ProviderError):
+    """The endpoint refused a request for good."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Call(NamedTuple):
-    """One request. headers: beside the endpoint's own. timeout: seconds; None for the endpoint's own. once: not sent
-    again when it may have been carried out."""
+    """One HTTP request.
+
+    headers: in addition to the endpoint's. timeout: seconds; None for the endpoint's. idempotent: may be sent again
+    although it may have been carried out.
+    """
 
     method: str
     path: str
     body: bytes | None = None
     headers: Mapping[str, str] | None = None
     timeout: float | None = None
-    once: bool = False
+    idempotent: bool = True
 
 
 class Endpoint:
     """One base URL with its headers, as seen from one event loop. Enter it while it is used; it counts its users."""
 
     def __init__(
-        self, base_url: str, headers: Mapping[str, str], *, timeout: float, deadline: float, limiter: Limiter
+        self, base_url: str, headers: Mapping[str, str], *, timeout: float, total_timeout: float, limiter: Limiter
     ) -> None:
         self.url = base_url.rstrip("/")
         self.host = urlsplit(base_url).netloc.rpartition("@")[2]
         self.headers = dict(headers)
+        self.total_timeout = total_timeout
+        self.warnings: Counter[str] = Counter()
         self._timeout = aiohttp.ClientTimeout(total=timeout)
-        self.deadline = deadline
         self._session: aiohttp.ClientSession | None = None
         self._users = 0
         self._reached = False
         self._last_refusal = ""
-        self.met: Counter[str] = Counter()
         self._limiter = limiter
-        self._refusals: dict[str, ModelCapabilities] = {}
+        self._capabilities: dict[str, ModelCapabilities] = {}
 
-    def refusals(self, model: str) -> ModelCapabilities:
-        """What was refused so far of the requests to a model."""
-        return self._refusals.setdefault(model, ModelCapabilities())
+    def capabilities(self, model: str) -> ModelCapabilities:
+        """What the endpoint has refused so far in requests to a model."""
+        return self._capabilities.setdefault(model, ModelCapabilities())
 
     async def __aenter__(self) -> Endpoint:
         self._users += 1
@@ -90,83 +105,82 @@ class Endpoint:
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
                 timeout=self._timeout,
                 headers={"Content-Type": "application/json", **self.headers},
-                cookie_jar=aiohttp.DummyCookieJar(),  # to look for cookies that no endpoint sets takes time
-                # Reading it means looking for a .netrc file at every request: only where a proxy is asked for.
-                trust_env=bool(getproxies()),
+                cookie_jar=aiohttp.DummyCookieJar(),  # looking for cookies that no endpoint sets takes time
+                # Not trust_env: with it aiohttp reads .netrc and the environment in a thread at every request.
+                proxy=proxy_for(self.url),
             )
         return self._session
 
-    async def post(self, path: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The parsed answer to a request. Raises ProviderTimeout after the deadline, ProviderError for a final refusal, and
-        ConfigError when the key or the model's name is wrong."""
-        body = _JSON.encode(payload).encode()
-        return self.parsed(await self.exchange(Call("POST", path, body), tokens=len(body) // BYTES_A_TOKEN))
+    async def request(self, call: Call, tokens: int = 0) -> bytes:
+        """One attempt at a request that counts as this many tokens; the content of the answer.
 
-    async def exchange(self, call: Call, *, tokens: int = 0) -> bytes:
-        """The content of the answer to a request that counts as so many tokens. Raises as `post` does, and DeliveryUnknown
-        when a request that must not be sent twice has no answer."""
-        started = time.monotonic()
-        attempt = 0
-        while True:
-            with await self._admitted(tokens, started + self.deadline) as place:
-                told, asked_wait = await self._try(call, place)
-            if not isinstance(told, str):
-                return told
-            if call.once and not told.startswith(_UNDONE):
-                raise DeliveryUnknown(f"{self.host} gave no answer ({told})")
-            wait = _jittered(FIRST_WAIT * 2**attempt) if asked_wait is None else asked_wait * random.uniform(1, 1.1)
-            attempt += 1
-            # A server that never spoke is more likely not there than busy: the first to ask need not wait for long.
-            deadline = self.deadline if self._reached else min(self.deadline, UNREACHED)
-            if time.monotonic() + wait > started + deadline:
-                raise ProviderTimeout(f"{self.host} gave no answer in {attempt} attempts; the last: {told}")
-            await asyncio.sleep(wait)
-
-    async def _admitted(self, tokens: int, until: float) -> Place:
-        try:
-            return await self._limiter.admit(tokens, until=until)
-        except TimeoutError:
-            told = f"{self.host} asks everyone to wait for longer than the deadline of {self.deadline:g} s"
-            raise ProviderTimeout(f"{told} ({self._last_refusal})") from None
-
-    async def _try(self, call: Call, place: Place) -> tuple[bytes | str, float | None]:
-        """One attempt: the answer's content, or what went wrong and the wait that was asked for."""
+        Raises:
+            TransientError: another attempt may succeed.
+            RequestRefused: no other attempt will.
+            ProviderTimeout: the provider asked everyone to wait for longer than `total_timeout`.
+            ConfigError: the key or the model's name is wrong.
+        """
         limit = self._timeout if call.timeout is None else aiohttp.ClientTimeout(total=call.timeout)
-        try:
-            async with self._connected().request(
-                call.method, self.url + call.path, data=call.body, headers=call.headers, timeout=limit
-            ) as response:
-                content = await response.read()
-                self._reached = True
-                if response.status == 200:
+        with await self._slot(tokens) as slot:
+            try:
+                async with self._connected().request(
+                    call.method, self.url + call.path, data=call.body, headers=call.headers, timeout=limit
+                ) as response:
+                    content = await response.read()
+                    self._reached = True
+                    if response.status != 200:
+                        self._refused(response.status, content, response.headers, slot)
                     self._limiter.answered()
-                    return content, None
-                return self._refused(response.status, content, response.headers, place)
-        except TimeoutError:
-            self.met["timeouts"] += 1
-            return f"no answer within {limit.total:g} s", None
-        except aiohttp.ClientError as error:
-            self.met["broken connections"] += 1
-            return f"{type(error).__name__}: {error}", None
+                    return content
+            except TimeoutError:
+                self.warnings["timeouts"] += 1
+                raise self._transient(f"no answer within {limit.total:g} s") from None
+            except aiohttp.ClientError as error:
+                self.warnings["broken connections"] += 1
+                not_sent = isinstance(error, aiohttp.ClientConnectorError)
+                raise self._transient(f"{type(error).__name__}: {error}", rejected=not_sent) from None
 
-    def _refused(
-        self, status: int, content: bytes, headers: Mapping[str, str], place: Place
-    ) -> tuple[str, float | None]:
-        """What a refusal says and the wait that it asks for, if it may pass; else it is raised."""
-        told = f"HTTP {status}: {_message(content)}"
+    async def request_with_retries(self, call: Call) -> bytes:
+        """The content of the answer to a request, sent again after transient errors.
+
+        Raises what `request` raises, and DeliveryUnknown if a request that isn't idempotent may have been carried out.
+        """
+        backoff = Backoff(self.total_timeout)
+        while True:
+            try:
+                return await self.request(call)
+            except TransientError as error:
+                if not call.idempotent and not error.rejected:
+                    raise DeliveryUnknown(f"{self.host} gave no answer ({error})") from None
+                await backoff.wait(error)
+
+    async def _slot(self, tokens: int) -> Slot:
+        try:
+            return await self._limiter.admit(tokens, until=time.monotonic() + self.total_timeout)
+        except TimeoutError:
+            message = f"{self.host} asks everyone to wait for longer than total_timeout={self.total_timeout:g} s"
+            raise ProviderTimeout(f"{message} ({self._last_refusal})") from None
+
+    def _transient(self, message: str, *, retry_after: float | None = None, rejected: bool = False) -> TransientError:
+        return TransientError(
+            message, host=self.host, retry_after=retry_after, reached=self._reached, rejected=rejected
+        )
+
+    def _refused(self, status: int, content: bytes, headers: Mapping[str, str], slot: Slot) -> NoReturn:
+        message = f"HTTP {status}: {_message(content)}"
         if status in (401, 403, 404):
-            raise ConfigError(f"{self.host} refused the request ({told}); check the key and the model's name")
-        if status not in _RETRIED or any(word in told.lower() for word in _FINAL):
-            raise ProviderError(f"{self.host} refused the request ({told})")
-        self.met[f"HTTP {status}"] += 1
-        wait = _retry_after(headers)
+            raise ConfigError(f"{self.host} refused the request ({message}); check the key and the model's name")
+        if status not in RETRYABLE or any(word in message.lower() for word in _FINAL):
+            raise RequestRefused(f"{self.host} refused the request ({message})", status)
+        self.warnings[f"HTTP {status}"] += 1
+        retry_after = _retry_after(headers)
         if status == 429:
-            self._last_refusal = told
-            self._limiter.refused(place.sent_at, wait)
-        return told, wait
+            self._last_refusal = message
+            self._limiter.refused(slot.sent_at, retry_after)
+        raise self._transient(message, retry_after=retry_after, rejected=status == 429)
 
     def parsed(self, content: bytes) -> dict[str, Any]:
-        """The JSON object that an answer is. Raises ProviderError when it is none."""
+        """The JSON object in an answer. Raises ProviderError if there is none."""
         try:
             data: object = json.loads(content)
         except ValueError:
@@ -176,12 +190,135 @@ class Endpoint:
         return cast("dict[str, Any]", data)
 
 
-def _jittered(wait: float) -> float:
-    return min(wait, LONGEST_WAIT) * random.uniform(0.5, 1.0)
+class ChatCompletions(Provider):
+    """A model behind an OpenAI-compatible endpoint.
+
+    price: US dollars for a number of tokens; None when it is unknown.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str,
+        headers: Mapping[str, str],
+        *,
+        timeout: float,
+        total_timeout: float,
+        limits: Limits,
+        price: Callable[[Usage], float | None],
+    ) -> None:
+        self.model = model
+        self.price = price
+        self.endpoint = shared_endpoint(base_url, headers, timeout=timeout, total_timeout=total_timeout, limits=limits)
+
+    @property
+    def connection(self) -> object:
+        return self.endpoint
+
+    def warnings(self) -> Mapping[str, int]:
+        return dict(self.endpoint.warnings)
+
+    async def __aenter__(self) -> Provider:
+        await self.endpoint.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.endpoint.__aexit__(kind, error, trace)
+
+    async def complete(
+        self, messages: Sequence[ChatMessage], json_schema: ReplySchema | None, settings: ModelSettings
+    ) -> Completion:
+        capabilities = self.endpoint.capabilities(self.model)
+        payload = chat_payload(self.model, messages, json_schema, settings, capabilities)
+        body = _JSON.encode(payload).encode()
+        try:
+            content = await self.endpoint.request(
+                Call("POST", "/chat/completions", body), tokens=len(body) // BYTES_PER_TOKEN
+            )
+        except RequestRefused as error:
+            if capabilities.learn(json_schema.name if json_schema else "", payload, error.status, str(error)):
+                raise TransientError(str(error), adapted=True) from None
+            raise
+        return chat_completion(self.model, self.endpoint.parsed(content), self.price)
+
+
+def chat_payload(
+    model: str,
+    messages: Sequence[ChatMessage],
+    json_schema: ReplySchema | None,
+    settings: ModelSettings,
+    capabilities: ModelCapabilities,
+) -> dict[str, Any]:
+    """The body of a chat completion request, without what the endpoint has refused."""
+    payload: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": message.role, "content": message.content} for message in messages],
+    }
+    values = {
+        "temperature": settings.temperature,
+        "seed": settings.seed,
+        "max_tokens": settings.max_tokens,
+        "reasoning_effort": settings.reasoning_effort,
+        "logprobs": settings.logprobs or None,
+        "top_logprobs": settings.top_logprobs,
+    }
+    payload.update({k: v for k, v in values.items() if v is not None and k not in capabilities.refused})
+    if "max_tokens" in capabilities.refused and settings.max_tokens is not None:
+        payload["max_completion_tokens"] = settings.max_tokens
+    if (form := capabilities.response_format(json_schema)) is not None:
+        payload["response_format"] = form
+    return payload
+
+
+def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> Completion:
+    """The completion in a response. Raises JudgeDeclined for a decline, ProviderError for no completion."""
+    usage, cost = chat_usage(data, price)
+    try:
+        choice: Any = data["choices"][0]
+        finish = choice.get("finish_reason")
+        # What a filter stopped may have no message at all.
+        message: Any = (choice.get("message") or {}) if finish == "content_filter" else choice["message"]
+        content, refusal = message.get("content"), message.get("refusal")
+    except (KeyError, IndexError, TypeError, AttributeError):
+        error = f"{model} sent no choices: {str(data)[:200]}"
+        raise ProviderError(error, usage=usage, cost=cost) from None
+    if finish == "content_filter" or (refusal and not content):
+        reason = _one_line(str(refusal)) if refusal else "a content filter stopped the reply"
+        reply = str(content or refusal or "")
+        raise JudgeDeclined(f"the model declined: {reason}", reply=reply, usage=usage, cost=cost)
+    logprobs: Mapping[str, Any] = choice.get("logprobs") or {}
+    return Completion(
+        text=str(content or ""),
+        usage=usage,
+        cost=cost,
+        complete=finish != "length",
+        tokens=logprobs.get("content") or (),
+    )
+
+
+def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> tuple[Usage, float | None]:
+    """The tokens that a response reports and their cost, which is unknown if it reports none."""
+    reported = _object(data.get("usage"))
+    usage = Usage(
+        input=_count(reported.get("prompt_tokens")),
+        output=_count(reported.get("completion_tokens")),
+        cached=_count(_object(reported.get("prompt_tokens_details")).get("cached_tokens")),
+        requests=1,
+    )
+    return usage, price(usage) if is_number(reported.get("prompt_tokens")) else None
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for a URL; None where it names none or NO_PROXY exempts the host."""
+    parts = urlsplit(url)
+    proxy = getproxies().get(parts.scheme)
+    return None if proxy is None or proxy_bypass(parts.netloc.rpartition("@")[2]) else proxy
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a response asks to wait; None when it asks for nothing that can be read."""
+    """The seconds that a response asks to wait; None if it says nothing readable."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
             return max(0.0, float(milliseconds) / 1000)
@@ -196,34 +333,42 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _message(content: bytes) -> str:
-    """What an error response says, on one line."""
+    """The message of an error response, on one line."""
     text = content.decode("utf-8", "replace")
     try:
-        data: Any = json.loads(text)
-        error = data["error"]
+        error: Any = json.loads(text)["error"]
         text = f"{error['message']} ({error['code']})" if error.get("code") else str(error["message"])
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
+    return _one_line(text)
+
+
+def _one_line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 300 else line[:299] + "…"
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _count(value: Any) -> int:
+    """A count of tokens; 0 for anything else. A reply may be good though its usage is not."""
+    return int(value) if is_number(value) and value > 0 else 0
 
 
 _endpoints: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Endpoint]] = weakref.WeakKeyDictionary()
 
 
-def endpoint(
-    base_url: str,
-    headers: Mapping[str, str],
-    *,
-    timeout: float,
-    deadline: float,
-    requests_per_minute: int | None = None,
-    tokens_per_minute: int | None = None,
+def shared_endpoint(
+    base_url: str, headers: Mapping[str, str], *, timeout: float, total_timeout: float, limits: Limits
 ) -> Endpoint:
-    """The endpoint of this URL and these settings on the running loop; the same one for every caller there."""
-    key = (base_url, tuple(sorted(headers.items())), timeout, deadline, requests_per_minute, tokens_per_minute)
-    here = _endpoints.setdefault(asyncio.get_running_loop(), {})
-    if key not in here:
-        limiter = Limiter(requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute)
-        here[key] = Endpoint(base_url, headers, timeout=timeout, deadline=deadline, limiter=limiter)
-    return here[key]
+    """The endpoint of this URL and these settings on the running loop, the same for every caller there."""
+    key = (base_url, tuple(sorted(headers.items())), timeout, total_timeout, limits)
+    endpoints = _endpoints.setdefault(asyncio.get_running_loop(), {})
+    if (endpoint := endpoints.get(key)) is None:
+        limiter = shared_limiter(key, limits)
+        endpoint = endpoints[key] = Endpoint(
+            base_url, headers, timeout=timeout, total_timeout=total_timeout, limiter=limiter
+        )
+    return endpoint

@@ -30,7 +30,7 @@ def cost_of(usage: Usage, *, provider: str, model: str, prices: tuple[float, flo
 
 
 @functools.cache
-def window_of(provider: str, model: str) -> int | None:
+def context_window(provider: str, model: str) -> int | None:
     """How many tokens a model takes in, question and reply together; None when it is not known."""
     from genai_prices import data_snapshot  # noqa: PLC0415 - a third of a second, and only paid judges need it
 

@@ -75,7 +75,7 @@ class BatchRunner:
         self._run = run
         self.session.count(records)
         for row in await self.ledger.work(lambda ledger: batches.batches_of(ledger, self.session.identity)):
-            self.api.refusals.take_up(row.metadata)
+            self.api.capabilities.update(row.metadata)
         await self._look()
         await self._know()
 
@@ -211,7 +211,7 @@ class BatchRunner:
         batch, chunk, lines, size = secrets.token_hex(8), list[Collected](), list[bytes](), 0
         for each in collected:
             name = f"{batch}-{each.question.fingerprint}"
-            line = self.api.request(name, each.question, self.session.turns(each.question, each.known))
+            line = self.api.request(name, each.question, self.session.messages(each.question, each.known))
             if chunk and (len(chunk) >= self.api.most_requests or size + len(line) + 1 > self.api.most_bytes - 1000):
                 yield batch, chunk, lines
                 old, batch = batch, secrets.token_hex(8)
@@ -229,7 +229,7 @@ class BatchRunner:
             judge=self.session.identity,
             run=self._run,
             questions=len(chunk),
-            metadata=self.api.refusals.told(),
+            metadata=self.api.capabilities.to_dict(),
             cost=total_cost(each.amount for each in chunk),
             created=datetime.now(UTC).isoformat(),
         )

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evalstone.errors import AnswerPending, EvalstoneError, JudgeError
-from evalstone.judges.base import Judge, Reply, Turn, corrected, opened_with, value_of
+from evalstone.judges.base import Judge
+from evalstone.judges.model import correction_messages, opening_messages, read_completion
+from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities
 from evalstone.judges.providers.batch import BatchApi
-from evalstone.judges.providers.capabilities import ModelCapabilities
 from evalstone.judges.providers.pricing import at_batch_price
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.batches import batched_questions
@@ -165,10 +166,10 @@ class BatchSession(Session):
     async def _read(self, flight: Flight, known: BatchedQuestion, body: dict[str, Any]) -> Answer[Any]:
         """The answer that came in a batch. Raises AnswerPending when it is asked again, else what is wrong."""
         question = flight.question
-        reply: Reply | None = None
+        reply: Completion | None = None
         try:
             reply = self.api.reply(question, body)
-            value = value_of(question, reply)
+            value = read_completion(question, reply)
         except JudgeError as error:
             if reply is not None:
                 error.reply, error.usage, error.cost = reply.text, reply.usage, reply.cost
@@ -222,14 +223,16 @@ class BatchSession(Session):
     def _amount(self, question: Question[Any]) -> float | None:
         return at_batch_price(call_price(question, self.api.judge))
 
-    def turns(self, question: Question[Any], known: BatchedQuestion) -> list[Turn]:
+    def messages(self, question: Question[Any], known: BatchedQuestion) -> list[ChatMessage]:
         """The messages that ask a question, after what came of it so far."""
-        opening = opened_with(question, self.api.judge.manner)
-        return corrected(opening, question, known.reply, known.error or "") if known.reply else opening
+        opening = opening_messages(question, self.api.judge.instructions)
+        return correction_messages(opening, question, known.reply, known.error or "") if known.reply else opening
 
     def _payload(self, question: Question[Any], known: BatchedQuestion) -> dict[str, Any]:
         """The request as it was sent last."""
-        return self.api.payload(question, self.turns(question, known), self._sent.get(known.batch, ModelCapabilities()))
+        return self.api.payload(
+            question, self.messages(question, known), self._sent.get(known.batch, ModelCapabilities())
+        )
 
 
 @dataclass
@@ -266,5 +269,5 @@ class _EstimateSession(Session):
 
 def _capabilities(row: BatchRow) -> ModelCapabilities:
     found = ModelCapabilities()
-    found.take_up(row.metadata)
+    found.update(row.metadata)
     return found

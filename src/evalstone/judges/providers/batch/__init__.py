@@ -8,8 +8,8 @@ from __future__ import annotations
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.judges.model import ModelJudge
+from evalstone.judges.providers.base import split_model
 from evalstone.judges.providers.batch.base import BatchApi, BatchState, Finding, Result
-from evalstone.judges.providers.catalog import split_model
 
 __all__ = ["BatchApi", "BatchState", "Finding", "Result", "batch_api"]
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
-from evalstone.judges.base import Reply, Turn
+from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities
 from evalstone.judges.providers.batch.base import (
     UPLOAD,
     BatchApi,
@@ -26,9 +26,7 @@ from evalstone.judges.providers.batch.base import (
     objects,
     segment,
 )
-from evalstone.judges.providers.capabilities import ModelCapabilities
-from evalstone.judges.providers.openai_compatible import Call, Endpoint, endpoint
-from evalstone.judges.providers.pricing import cost_of
+from evalstone.judges.providers.openai_compatible import Call, Endpoint, shared_endpoint
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
@@ -49,58 +47,69 @@ class AnthropicBatches(BatchApi):
     most_bytes = 256_000_000
 
     def check(self) -> None:
-        if not self.judge.key():
+        self.judge.check_supported()
+        if self.judge.reasoning_effort:
+            raise ConfigError("Anthropic's batches can't take reasoning_effort: leave it out of the judge")
+        if not self.judge.key:
             raise ConfigError(f"{self.judge.model} needs a key: set the environment variable ANTHROPIC_API_KEY")
 
     def endpoint(self) -> Endpoint:
         judge = self.judge
         url = os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
-        headers = {"x-api-key": judge.key(), "anthropic-version": VERSION, **judge.headers}
-        return endpoint(f"{url.rstrip('/')}/v1", headers, timeout=judge.timeout, deadline=judge.deadline)
+        headers = {"x-api-key": judge.key, "anthropic-version": VERSION, **judge.headers}
+        return shared_endpoint(
+            f"{url.rstrip('/')}/v1",
+            headers,
+            timeout=judge.timeout,
+            total_timeout=judge.total_timeout,
+            limits=judge.limits,
+        )
 
-    def payload(self, question: Question[Any], turns: list[Turn], refusals: ModelCapabilities) -> dict[str, Any]:
-        judge, refused = self.judge, refusals.settings
+    def payload(
+        self, question: Question[Any], messages: list[ChatMessage], capabilities: ModelCapabilities
+    ) -> dict[str, Any]:
+        judge, refused = self.judge, capabilities.refused
         longest = SHORTER_REPLY if "max_tokens" in refused else LONGEST_REPLY
-        made: dict[str, Any] = {
+        payload: dict[str, Any] = {
             "model": self.model,
             "max_tokens": judge.max_tokens or longest,
-            "messages": [{"role": turn.role, "content": turn.content} for turn in turns if turn.role != "system"],
+            "messages": [{"role": each.role, "content": each.content} for each in messages if each.role != "system"],
         }
-        if system := "\n\n".join(turn.content for turn in turns if turn.role == "system"):
-            made["system"] = system
+        if system := "\n\n".join(each.content for each in messages if each.role == "system"):
+            payload["system"] = system
         if judge.temperature is not None and "temperature" not in refused:
-            made["temperature"] = judge.temperature
+            payload["temperature"] = judge.temperature
         schema = question.json_schema
         if schema is not None and "output_config" not in refused:
-            made["output_config"] = {"format": {"type": "json_schema", "schema": _unbounded(schema)}}
-        return made
+            payload["output_config"] = {"format": {"type": "json_schema", "schema": _unbounded(schema)}}
+        return payload
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         return {"custom_id": custom_id, "params": payload}
 
-    def learn(self, question: Question[Any], sent: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
-        said = str(told.get("error", ""))
-        if told["status"] != 400:
+    def learn(self, question: Question[Any], sent: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+        message = str(result.get("error", ""))
+        if result["status"] != 400:
             return False
-        if "output_config" in sent and any(word in said for word in ("output_config", "output format", "schema")):
-            self.refusals.settings.add("output_config")
+        if "output_config" in sent and any(word in message for word in ("output_config", "output format", "schema")):
+            self.capabilities.refused.add("output_config")
             return True
         for name in ("temperature", "max_tokens"):
-            if name in sent and name in said:
-                again = name not in self.refusals.settings
-                self.refusals.settings.add(name)
+            if name in sent and name in message:
+                again = name not in self.capabilities.refused
+                self.capabilities.refused.add(name)
                 return again or name == "temperature"
         return False
 
     async def submit(self, batch: str, lines: Sequence[bytes]) -> str:
         body = b'{"requests":[' + b",".join(lines) + b"]}"
-        call = Call("POST", "/messages/batches", body, timeout=max(UPLOAD, self.judge.timeout), once=True)
-        return self.made_by(await self.endpoint().exchange(call))
+        call = Call("POST", "/messages/batches", body, timeout=max(UPLOAD, self.judge.timeout), idempotent=False)
+        return self.created_id(await self.endpoint().request_with_retries(call))
 
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:
         possible: list[str] = []
-        async for told in self._listed(since - CLOCKS):
-            state = _state(told)
+        async for data in self._listed(since - CLOCKS):
+            state = _state(data)
             if state.remote in set(known) or state.total != requests:
                 continue
             if not state.ended:
@@ -115,14 +124,14 @@ class AnthropicBatches(BatchApi):
             page = await self.get_object(
                 f"/messages/batches?limit={PAGE}" + (f"&after_id={segment(after)}" if after else "")
             )
-            found = [as_object(each) for each in as_list(page.get("data"))]
-            for told in found:
-                if _made(told) < since:
+            entries = [as_object(each) for each in as_list(page.get("data"))]
+            for data in entries:
+                if _made(data) < since:
                     return
-                yield told
-            if not found or not page.get("has_more"):
+                yield data
+            if not entries or not page.get("has_more"):
                 return
-            after = id_of(found[-1])
+            after = id_of(entries[-1])
 
     async def state(self, remote: str) -> BatchState:
         return _state(await self.get_object(f"/messages/batches/{segment(remote)}"))
@@ -131,8 +140,8 @@ class AnthropicBatches(BatchApi):
         path = f"/messages/batches/{segment(state.remote)}/results"
         return list(_results(await self.get_file(path)))
 
-    def read(self, question: Question[Any], body: Mapping[str, Any]) -> Reply:
-        usage, cost = self.taken(body)
+    def read(self, body: Mapping[str, Any]) -> Completion:
+        usage, cost = self.usage(body)
         if not isinstance(body.get("content"), list):
             raise ProviderError(f"{self.judge.model} sent no message: {str(body)[:200]}", usage=usage, cost=cost)
         blocks = [as_object(each) for each in as_list(body.get("content"))]
@@ -140,22 +149,21 @@ class AnthropicBatches(BatchApi):
         stopped = body.get("stop_reason")
         if stopped == "refusal":
             raise JudgeDeclined("the model declined to reply", reply=text, usage=usage, cost=cost)
-        return Reply(text, usage, cost, complete=stopped not in ("max_tokens", "model_context_window_exceeded"))
+        return Completion(text, usage, cost, complete=stopped not in ("max_tokens", "model_context_window_exceeded"))
 
-    def taken(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
-        told = as_object(body.get("usage"))
-        cached = as_count(told.get("cache_read_input_tokens"))
-        fresh = as_count(told.get("input_tokens")) + as_count(told.get("cache_creation_input_tokens"))
-        usage = Usage(fresh + cached, as_count(told.get("output_tokens")), cached, 1)
-        prices = self.judge.prices
-        return usage, cost_of(usage, provider="anthropic", model=self.model, prices=prices) if told else None
+    def usage(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
+        data = as_object(body.get("usage"))
+        cached = as_count(data.get("cache_read_input_tokens"))
+        fresh = as_count(data.get("input_tokens")) + as_count(data.get("cache_creation_input_tokens"))
+        usage = Usage(fresh + cached, as_count(data.get("output_tokens")), cached, 1)
+        return usage, self.judge.price(usage) if data else None
 
 
-def _state(told: Mapping[str, Any]) -> BatchState:
-    counts = {name: as_count(count) for name, count in as_object(told.get("request_counts")).items()}
+def _state(data: Mapping[str, Any]) -> BatchState:
+    counts = {name: as_count(count) for name, count in as_object(data.get("request_counts")).items()}
     total = sum(counts.values())
-    ended = "ended" if told.get("processing_status") == "ended" else ""
-    return BatchState(id_of(told), ended, total - counts.get("processing", 0), total)
+    ended = "ended" if data.get("processing_status") == "ended" else ""
+    return BatchState(id_of(data), ended, total - counts.get("processing", 0), total)
 
 
 def _results(content: bytes) -> Iterator[Result]:
@@ -182,9 +190,9 @@ def _unbounded(schema: Any) -> Any:
     return schema
 
 
-def _made(told: Mapping[str, Any]) -> datetime:
+def _made(data: Mapping[str, Any]) -> datetime:
     try:
-        made = datetime.fromisoformat(str(told.get("created_at")))
+        payload = datetime.fromisoformat(str(data.get("created_at")))
     except ValueError:
-        raise ProviderError(f"a batch without created_at came: {str(told)[:200]}") from None
-    return made if made.tzinfo else made.replace(tzinfo=UTC)
+        raise ProviderError(f"a batch without created_at came: {str(data)[:200]}") from None
+    return payload if payload.tzinfo else payload.replace(tzinfo=UTC)

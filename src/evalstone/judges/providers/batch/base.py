@@ -12,10 +12,8 @@ from typing import Any, ClassVar, NamedTuple, cast
 from urllib.parse import quote
 
 from evalstone.errors import DeliveryUnknown, JudgeError, ProviderError
-from evalstone.judges.base import Reply, Turn
-from evalstone.judges.model import ModelJudge
-from evalstone.judges.providers.capabilities import ModelCapabilities
-from evalstone.judges.providers.catalog import split_model
+from evalstone.judges.model import ModelJudge, with_probabilities
+from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities, split_model
 from evalstone.judges.providers.openai_compatible import Call, Endpoint
 from evalstone.judges.providers.pricing import at_batch_price
 from evalstone.questions.base import Question
@@ -61,9 +59,9 @@ class Result(NamedTuple):
 
 
 class BatchApi(ABC):
-    """The batch API of one judge's provider. Every call raises what Endpoint.exchange raises.
+    """The batch API of one judge's provider. Every call raises what Endpoint.request_with_retries raises.
 
-    most_requests, most_bytes: of one batch. refusals: what is left out of the requests from now on.
+    most_requests, most_bytes: of one batch. capabilities: what is left out of the requests from now on.
     """
 
     most_requests: ClassVar[int]
@@ -72,7 +70,7 @@ class BatchApi(ABC):
     def __init__(self, judge: ModelJudge) -> None:
         self.judge = judge
         self.model = split_model(judge.model)[1]
-        self.refusals = ModelCapabilities()
+        self.capabilities = ModelCapabilities()
 
     @abstractmethod
     def check(self) -> None:
@@ -83,8 +81,10 @@ class BatchApi(ABC):
         """The provider's endpoint on the running loop."""
 
     @abstractmethod
-    def payload(self, question: Question[Any], turns: list[Turn], refusals: ModelCapabilities) -> dict[str, Any]:
-        """The request that puts the turns to the model, without what was refused."""
+    def payload(
+        self, question: Question[Any], messages: list[ChatMessage], capabilities: ModelCapabilities
+    ) -> dict[str, Any]:
+        """The body of a request, without what was refused."""
 
     @abstractmethod
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class BatchApi(ABC):
 
     @abstractmethod
     async def submit(self, batch: str, lines: Sequence[bytes]) -> str:
-        """Give the provider a batch of ours; its id there. Raises DeliveryUnknown when the provider may have it or not."""
+        """Submit a batch; its id at the provider. Raises DeliveryUnknown if it may or may not have arrived."""
 
     @abstractmethod
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:
@@ -108,61 +108,60 @@ class BatchApi(ABC):
         """The results of a batch that ended, in any order. Lines that cannot be read are left out."""
 
     @abstractmethod
-    def read(self, question: Question[Any], body: Mapping[str, Any]) -> Reply:
-        """The reply that the body of a response holds, at the usual price. Raises JudgeDeclined for a decline,
-        ProviderError for what is no reply."""
+    def read(self, body: Mapping[str, Any]) -> Completion:
+        """The completion in a response, at the usual price. Raises JudgeDeclined for a decline, else ProviderError."""
 
     @abstractmethod
-    def taken(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
-        """What a response says that it took, and its cost at the usual price; None when it does not say."""
+    def usage(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
+        """The tokens that a response reports and their cost at the usual price; None if it reports none."""
 
     def opened(self) -> AbstractAsyncContextManager[object]:
         """What is needed while batches are asked about."""
         return self.endpoint()
 
-    def request(self, custom_id: str, question: Question[Any], turns: list[Turn]) -> bytes:
+    def request(self, custom_id: str, question: Question[Any], messages: list[ChatMessage]) -> bytes:
         """A question as one request of a batch, on one line."""
-        made = self.line(custom_id, self.payload(question, turns, self.refusals))
+        made = self.line(custom_id, self.payload(question, messages, self.capabilities))
         line = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
         for character in "" if line.isascii() else _BREAKS:
             line = line.replace(character, f"\\u{ord(character):04x}")
         return line.encode()
 
-    def reply(self, question: Question[Any], told: Mapping[str, Any]) -> Reply:
-        """The reply that a result holds. Raises JudgeDeclined for a decline, ProviderError for anything else."""
-        if told["status"] != 200:
-            raise ProviderError(self.refusal(told))
+    def reply(self, question: Question[Any], result: Mapping[str, Any]) -> Completion:
+        """The completion in a result. Raises JudgeDeclined for a decline, ProviderError for anything else."""
+        if result["status"] != 200:
+            raise ProviderError(self.refusal(result))
         try:
-            reply = self.read(question, told["body"])
+            completion = with_probabilities(question, self.read(result["body"]))
         except JudgeError as error:
             error.cost = at_batch_price(error.cost)
             raise
-        return replace(reply, cost=at_batch_price(reply.cost))
+        return replace(completion, cost=at_batch_price(completion.cost))
 
-    def paid(self, told: Mapping[str, Any]) -> float | None:
-        """What a result cost, in US dollars; None when that is not known."""
+    def paid(self, result: Mapping[str, Any]) -> float | None:
+        """What a result cost in US dollars; None if that is unknown."""
         try:
-            return at_batch_price(self.taken(told["body"])[1]) if told["status"] == 200 else 0.0
+            return at_batch_price(self.usage(result["body"])[1]) if result["status"] == 200 else 0.0
         except (TypeError, ValueError, AttributeError):
             return None  # the counts are no numbers; the reply may be good all the same
 
-    def refusal(self, told: Mapping[str, Any]) -> str:
-        """What a result that is no reply says, in words."""
-        said = " ".join(str(told.get("error", "")).split())[:300]
-        if not told["status"]:
-            return f"the batch ended without an answer: {said}"
-        return f"{self.judge.model} refused the request (HTTP {told['status']}: {said})"
+    def refusal(self, result: Mapping[str, Any]) -> str:
+        """The error of a result that holds no completion."""
+        message = " ".join(str(result.get("error", "")).split())[:300]
+        if not result["status"]:
+            return f"the batch ended without an answer: {message}"
+        return f"{self.judge.model} refused the request (HTTP {result['status']}: {message})"
 
-    def may_pass(self, told: Mapping[str, Any]) -> bool:
+    def may_pass(self, result: Mapping[str, Any]) -> bool:
         """Whether the same request may have another result the next time."""
-        return told["status"] in _AGAIN or told["status"] >= 500 or told["status"] == 200
+        return result["status"] in _AGAIN or result["status"] >= 500 or result["status"] == 200
 
-    def learn(self, question: Question[Any], sent: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
-        """Leave out from now on what a refusal of the payload that was sent names; whether there was something."""
-        return self.refusals.learn(question, sent, self.refusal(told))
+    def learn(self, question: Question[Any], sent: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+        """Leave out from now on what a refusal of the sent payload names. Returns whether it named anything."""
+        return self.capabilities.learn(question.kind, sent, result["status"], self.refusal(result))
 
-    def made_by(self, content: bytes) -> str:
-        """The provider's id of the batch that it has just made. Raises DeliveryUnknown for an answer that does not say."""
+    def created_id(self, content: bytes) -> str:
+        """The provider's id of the batch it has just created. Raises DeliveryUnknown if the answer doesn't say."""
         try:
             return id_of(self.endpoint().parsed(content))
         except ProviderError as error:
@@ -170,11 +169,11 @@ class BatchApi(ABC):
 
     async def get_object(self, path: str) -> dict[str, Any]:
         """The JSON object at a path."""
-        return self.endpoint().parsed(await self.endpoint().exchange(Call("GET", path)))
+        return self.endpoint().parsed(await self.endpoint().request_with_retries(Call("GET", path)))
 
     async def get_file(self, path: str) -> bytes:
         """The file at a path, which may be as large as a batch."""
-        return await self.endpoint().exchange(Call("GET", path, timeout=max(UPLOAD, self.judge.timeout)))
+        return await self.endpoint().request_with_retries(Call("GET", path, timeout=max(UPLOAD, self.judge.timeout)))
 
 
 def segment(text: str) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from evalstone.judges.base import Reply, Turn
+from evalstone.judges.model import reply_schema
+from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities
 from evalstone.judges.providers.batch.base import (
     UPLOAD,
     BatchApi,
@@ -26,8 +27,14 @@ from evalstone.judges.providers.batch.base import (
     objects,
     segment,
 )
-from evalstone.judges.providers.capabilities import ModelCapabilities
-from evalstone.judges.providers.openai_compatible import Call, Endpoint
+from evalstone.judges.providers.openai_compatible import (
+    Call,
+    ChatCompletions,
+    Endpoint,
+    chat_completion,
+    chat_payload,
+    chat_usage,
+)
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
@@ -49,68 +56,71 @@ class OpenAIBatches(BatchApi):
         self.judge.check()
 
     def endpoint(self) -> Endpoint:
-        return cast(Endpoint, self.judge.endpoint())
+        return cast(ChatCompletions, self.judge.provider()).endpoint
 
-    def payload(self, question: Question[Any], turns: list[Turn], refusals: ModelCapabilities) -> dict[str, Any]:
-        return self.judge.payload(question, turns, refusals)
+    def payload(
+        self, question: Question[Any], messages: list[ChatMessage], capabilities: ModelCapabilities
+    ) -> dict[str, Any]:
+        settings = self.judge.settings_for(question)
+        return chat_payload(self.model, messages, reply_schema(question), settings, capabilities)
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         return {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": payload}
 
     async def submit(self, batch: str, lines: Sequence[bytes]) -> str:
-        wanted = {
+        request = {
             "input_file_id": await self._upload(f"evalstone-{batch}.jsonl", lines),
             "endpoint": "/v1/chat/completions",
             "completion_window": "24h",
             "metadata": {MARK: batch},
         }
-        call = Call("POST", "/batches", json.dumps(wanted).encode(), once=True)
-        return self.made_by(await self.endpoint().exchange(call))
+        call = Call("POST", "/batches", json.dumps(request).encode(), idempotent=False)
+        return self.created_id(await self.endpoint().request_with_retries(call))
 
     async def _upload(self, name: str, lines: Sequence[bytes]) -> str:
         body, kind = _form(name, lines)
         # A file that is uploaded twice costs nothing; only the one that a batch is made of counts.
         call = Call("POST", "/files", body, {"Content-Type": kind}, timeout=max(UPLOAD, self.judge.timeout))
-        return id_of(self.endpoint().parsed(await self.endpoint().exchange(call)))
+        return id_of(self.endpoint().parsed(await self.endpoint().request_with_retries(call)))
 
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:
         earliest, after = (since - CLOCKS).timestamp(), ""
         while True:
             page = await self.get_object(f"/batches?limit={PAGE}" + (f"&after={segment(after)}" if after else ""))
-            found = [as_object(each) for each in as_list(page.get("data"))]
-            for each in found:
+            entries = [as_object(each) for each in as_list(page.get("data"))]
+            for each in entries:
                 if as_object(each.get("metadata")).get(MARK) == batch:
                     return Finding(id_of(each))
-            if not found or not page.get("has_more") or as_count(found[-1].get("created_at")) < earliest:
+            if not entries or not page.get("has_more") or as_count(entries[-1].get("created_at")) < earliest:
                 return Finding()
-            after = id_of(found[-1])
+            after = id_of(entries[-1])
 
     async def state(self, remote: str) -> BatchState:
-        told = await self.get_object(f"/batches/{segment(remote)}")
-        status = str(told.get("status"))
-        counts = as_object(told.get("request_counts"))
-        files = tuple(str(told[name]) for name in ("output_file_id", "error_file_id") if told.get(name))
+        data = await self.get_object(f"/batches/{segment(remote)}")
+        status = str(data.get("status"))
+        counts = as_object(data.get("request_counts"))
+        files = tuple(str(data[name]) for name in ("output_file_id", "error_file_id") if data.get(name))
         done = as_count(counts.get("completed")) + as_count(counts.get("failed"))
-        refused = _why(told) if status == "failed" and not files else ""
+        refused = _why(data) if status == "failed" and not files else ""
         ended = status if status in _ENDED else ""
         return BatchState(remote, ended, done, as_count(counts.get("total")), refused, files)
 
     async def results(self, state: BatchState) -> list[Result]:
-        found: dict[str, Result] = {}
+        entries: dict[str, Result] = {}
         for file in state.files:
             content = await self.get_file(f"/files/{segment(file)}/content")
             for result in _results(content):
                 # One that was answered counts, should a request stand in both files.
-                before = found.setdefault(result.custom_id, result)
+                before = entries.setdefault(result.custom_id, result)
                 if before.body["status"] != 200:
-                    found[result.custom_id] = result
-        return list(found.values())
+                    entries[result.custom_id] = result
+        return list(entries.values())
 
-    def read(self, question: Question[Any], body: Mapping[str, Any]) -> Reply:
-        return self.judge.reply_of(question, body)
+    def read(self, body: Mapping[str, Any]) -> Completion:
+        return chat_completion(self.model, body, self.judge.price)
 
-    def taken(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
-        return self.judge.taken(body)
+    def usage(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
+        return chat_usage(body, self.judge.price)
 
 
 def _results(content: bytes) -> Iterator[Result]:
@@ -122,13 +132,13 @@ def _results(content: bytes) -> Iterator[Result]:
             yield Result(custom_id, {"status": 200, "body": body})
         else:
             refusal = as_object(body.get("error")) or error
-            said = refusal.get("message") or refusal.get("code") or "no reason given"
-            yield Result(custom_id, {"status": status if status != 200 else 0, "error": str(said)})
+            message = refusal.get("message") or refusal.get("code") or "no reason given"
+            yield Result(custom_id, {"status": status if status != 200 else 0, "error": str(message)})
 
 
-def _why(told: Mapping[str, Any]) -> str:
-    said = [as_object(each) for each in as_list(as_object(told.get("errors")).get("data"))]
-    reasons = dict.fromkeys(str(each.get("message") or each.get("code")) for each in said)
+def _why(data: Mapping[str, Any]) -> str:
+    message = [as_object(each) for each in as_list(as_object(data.get("errors")).get("data"))]
+    reasons = dict.fromkeys(str(each.get("message") or each.get("code")) for each in message)
     return "; ".join(list(reasons)[:3]) or "it gave no reason"
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from evalstone.questions import VerifyClaims
 from evalstone.questions.base import ContextLimits, Question
-from evalstone.questions.chunking import Chunk, chunked
-from evalstone.questions.claims import ClaimVerdict, Support, verified
+from evalstone.questions.claims import Chunk, ClaimVerdict, Support, chunked, verified
 
 A = TypeVar("A")
 

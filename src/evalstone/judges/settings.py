@@ -1,0 +1,117 @@
+"""Validation of settings, declared on the fields of a frozen dataclass.
+
+    temperature: Annotated[float | None, Range(0, 2)] = 0.0
+
+`check_settings(self)` in `__post_init__` checks each field against its annotation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import reprlib
+import sys
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+from evalstone.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Range:
+    """The range of a number. exclusive: `least` itself is too small."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    exclusive: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        return self.least <= value <= self.most and not (self.exclusive and value == self.least)
+
+    def __str__(self) -> str:
+        if self.most < math.inf:
+            return f" from {self.least:g} to {self.most:g}"
+        if self.least > -math.inf:
+            return f" above {self.least:g}" if self.exclusive else f" of {self.least:g} or more"
+        return ""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition on a setting, with the words that say what it must be."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def check_settings(value: Any) -> None:
+    """Check each field of a dataclass value against its annotation.
+
+    Raises:
+        ConfigError: naming the field, what it must be and what it is. Fields with `repr=False` are not shown.
+    """
+    for name, (rule, secret) in _rules(cast(Any, type(value))).items():
+        setting = getattr(value, name)
+        if not rule.holds(setting):
+            kind = type(setting).__name__
+            shown = f"this {kind}" if secret else f"{reprlib.repr(setting)} ({kind})"
+            raise ConfigError(f"{name} must be {rule.words}, not {shown}")
+
+
+def require_judge(name: str, value: object) -> None:
+    """Raise ConfigError unless a value is a judge."""
+    from evalstone.judges.base import Judge  # noqa: PLC0415 - judges check their settings here
+
+    if not isinstance(value, Judge):
+        hint = " (parse_judge reads names and tables)" if isinstance(value, str) else ""
+        raise ConfigError(f"{name} must be a Judge, not {type(value).__name__}{hint}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number; true and false are not."""
+    # math.isfinite can't take an integer beyond the floats.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+@functools.cache
+def _rules(kind: Any) -> Mapping[str, tuple[Rule, bool]]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: (_rule(hints[field.name]), not field.repr) for field in dataclasses.fields(kind) if field.init}
+
+
+def _rule(hint: Any) -> Rule:
+    if get_origin(hint) is Annotated:
+        hint, extra = get_args(hint)
+        if isinstance(extra, Rule):
+            return extra
+        return _of_type(hint, extra)
+    return _of_type(hint, Range())
+
+
+def _of_type(hint: Any, allowed: Range) -> Rule:
+    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    rules = [_of_class(option, allowed) for option in options if option is not type(None)]
+    words = " or ".join(rule.words for rule in rules)
+    if type(None) in options:
+        return Rule(f"None or {words}", lambda value: value is None or any(rule.holds(value) for rule in rules))
+    return Rule(words, lambda value: any(rule.holds(value) for rule in rules))
+
+
+def _of_class(hint: Any, allowed: Range) -> Rule:
+    if get_origin(hint) is Literal:
+        return Rule(", ".join(get_args(hint)), lambda value: value in get_args(hint))
+    if hint is bool:
+        return Rule("true or false", lambda value: isinstance(value, bool))
+    if hint is str:
+        return Rule("text", lambda value: isinstance(value, str))
+    if hint is int:
+        return Rule(
+            f"a whole number{allowed}", lambda value: isinstance(value, int) and is_number(value) and value in allowed
+        )
+    if hint is float:
+        return Rule(f"a number{allowed}", lambda value: is_number(value) and value in allowed)
+    kind = cast("type[Any]", get_origin(hint) or hint)
+    return Rule(f"a {kind.__name__}", lambda value: isinstance(value, kind))
