@@ -12,20 +12,11 @@ from typing import Any, cast
 import pytest
 
 import evalstone
-from evalstone import (
-    ConfigError,
-    Faithfulness,
-    Sample,
-    Score,
-    Scorer,
-    ScriptedJudge,
-    Skipped,
-    aevaluate,
-    evaluate,
-    score,
-)
+from evalstone import ConfigError, Sample, Score, Scorer, ScriptedJudge, Skipped, aevaluate, evaluate, score
+from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.ledger.store import Ledger
 from evalstone.questions import VerifyClaims
+from evalstone.scorers import Faithfulness
 from evalstone.types import Failed, Record
 from tests.serving import Response, completion, obliging, serving
 
@@ -239,7 +230,7 @@ def test_evaluators_and_classes_and_parameters_are_scorers_too() -> None:
     run = evaluate(
         SAMPLES[:1],
         [
-            evalstone.FactCheckingEvaluator(),
+            FactCheckingEvaluator(),
             Length,
             "context_relevance(scale=10)",
             {"name": "hallucination", "scale": 5},
