@@ -33,7 +33,7 @@ def test_all_judges_are_listed_with_their_keys_and_no_key_is_shown(tmp_path: Pat
         assert how.key in line
     (openai,) = [line for line in lines if line.startswith("openai/MODEL")]
     assert openai.split()[1:3] == ["OPENAI_API_KEY", "set"]
-    assert any(line.startswith("cascade(lexical, openai/gpt-5.1, below=0.9)") for line in lines)
+    assert any(line.startswith("cascade(lexical, openai/gpt-5.1, threshold=0.9)") for line in lines)
     assert any(line.startswith("lexical") for line in lines)
 
 
@@ -59,7 +59,7 @@ def test_what_is_no_judge_is_refused(tmp_path: Path, evalstone: Evalstone) -> No
 def test_a_run_with_a_cascade_names_it_and_says_what_it_saved(tmp_path: Path, evalstone: Evalstone) -> None:
     (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
     with serving() as server:
-        spec = f"cascade(lexical, vllm/x(base_url={server.url}), below=0.5)"
+        spec = f"cascade(lexical, vllm/x(base_url={server.url}), threshold=0.5)"
         done = evalstone("run", "data.jsonl", "-s", "faithfulness", "-j", spec, "--out", "res")
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
@@ -73,7 +73,7 @@ def test_a_run_with_a_cascade_names_it_and_says_what_it_saved(tmp_path: Path, ev
 def test_a_log_lies_beside_its_file_and_a_dry_run_writes_none(tmp_path: Path, evalstone: Evalstone) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "data.jsonl").write_text(json.dumps(ROW) + "\n")
-    table = 'judge = {panel = ["lexical", {model = "vllm/x", log = "x.jsonl"}], log = "p.jsonl", at_most = 1}'
+    table = 'judge = {panel = ["lexical", {model = "vllm/x", log = "x.jsonl"}], log = "p.jsonl", max_requests = 1}'
     (tmp_path / "sub" / "eval.toml").write_text(f'data = "data.jsonl"\nscorers = ["faithfulness"]\n{table}\n')
     config = load_config(str(tmp_path / "sub" / "eval.toml"))
     assert isinstance(config.judge, dict)
@@ -88,7 +88,7 @@ def test_a_log_lies_beside_its_file_and_a_dry_run_writes_none(tmp_path: Path, ev
 
 def test_one_scores_steps_show_the_members(tmp_path: Path, evalstone: Evalstone) -> None:
     with serving() as server:
-        spec = f"cascade(lexical, vllm/x(base_url={server.url}), below=0.5)"
+        spec = f"cascade(lexical, vllm/x(base_url={server.url}), threshold=0.5)"
         given = ("--output", "Paris is in France.", "--context", "Paris is in France.")
         done = evalstone("score", "-s", "faithfulness", "-j", spec, *given)
     lines = [line for line in done.stdout.splitlines() if line.startswith("    ")]

@@ -187,8 +187,8 @@ def test_a_comparison_tells_the_other_tests_and_what_changed_most_in_each_form(
     folder: Path, evalstone: Evalstone
 ) -> None:
     markdown = evalstone("compare", "a", "b", "--markdown", "-", "--top", "1").stdout
-    assert "given, A and B\\: Wilcoxon signed\\-rank test" in markdown
-    assert markdown.count("  - `s") == 2
+    assert "given\\: Wilcoxon" in markdown
+    assert markdown.count("\n- `s") == 2
     passes = run_of(["1", "0", "0", "0", "1"])
     write_run(passes, "p")
     write_run(run_of(["1", "1", "1", "1", "0"]), "q")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any, cast, get_args, get_type_hints
 
 from evalstone import GateCriteria, Score, compare, gate, judge_drift
 from evalstone.report.comparison_view import comparison_view, drift_view, gate_view
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.view import DifferenceChart, Section
+from evalstone.results.drift import DriftResult
+from evalstone.stats.comparison import Drift
 from tests.report.hostile import hostile_comparison
 from tests.report.test_html import Seen
 from tests.runs import Given, Harm, run_of
@@ -46,6 +49,7 @@ def test_all_tables_of_a_comparison_have_the_same_axis_and_headers_above_their_c
     view = comparison_view(comparison)
     assert len({chart.reach for chart in charts((*view.sections, *view.details))}) == 1
     assert len(charts(view.details)) == 2
+    assert charts(view.sections)[0].reach == 0.5  # the next of 1, 2, 5 above 0.25
     for section in (*view.sections, *view.details):
         for table in section.tables:
             assert {len(row) for row in table.rows} == {len(table.columns)}
@@ -100,6 +104,16 @@ def test_drift_is_shown_with_its_verdict() -> None:
     (row,) = drifted.sections[0].tables[0].rows
     assert (row[0].text, row[3].text, row[6].text, row[-1].text) == ("given", "+0.100", "100%", "drifted")
     assert "drifted" in "".join(page(drifted))
+
+
+def test_every_verdict_of_a_drift_has_its_words() -> None:
+    run = run_of(["0.5", "0.6", "0.7"])
+    (one,) = judge_drift(run, run)
+    for verdict, shown in (("drifted", "drifted"), ("stable", "stable"), ("inconclusive", "inconclusive")):
+        assert verdict in get_args(get_type_hints(Drift)["verdict"])
+        drift = replace(one.drift, verdict=cast("Any", verdict))
+        result = DriftResult(run, run, (replace(one, drift=drift),))
+        assert drift_view(result).sections[0].tables[0].rows[0][-1].text == shown
 
 
 def test_a_gate_shows_each_criterion_and_its_verdict() -> None:

@@ -16,7 +16,7 @@ import pytest
 from evalstone.report.html import asset, json_block, page, write_page
 from evalstone.report.run_view import run_view
 from evalstone.report.text import visible
-from evalstone.report.view import Column, Section, View, table
+from evalstone.report.view import Cell, Column, Examples, Fact, Outcome, SampleView, Section, View, table
 from tests.report.hostile import HOSTILE, MARKUP, hostile_run, hostile_views
 from tests.runs import Given, Harm, run_of
 
@@ -206,12 +206,25 @@ def test_the_better_end_of_the_scale_is_named() -> None:
     assert shown.count(">0 better</text>") == 1
 
 
-def test_hostile_headers_captions_and_notes_are_text() -> None:
+def test_hostile_headers_captions_notes_and_facts_are_text() -> None:
     columns = (Column(MARKUP), Column(MARKUP), Column(MARKUP, under=True))
-    cells = table(MARKUP, columns, [(MARKUP, MARKUP, MARKUP)], [MARKUP])
+    cells = table(MARKUP, columns, [(MARKUP, Cell(MARKUP, under=MARKUP), MARKUP)], [MARKUP])
     section = Section(MARKUP, (MARKUP,), (cells,), notes=(MARKUP,), folded=True)
-    seen = Seen("".join(page(View(MARKUP, MARKUP, (section,), notice=MARKUP, warnings=(MARKUP,), footer=(MARKUP,)))))
+    outcome = Outcome(MARKUP, None, MARKUP, "", MARKUP)
+    sample = SampleView(MARKUP, MARKUP, MARKUP, None, (outcome,), headline=MARKUP)
+    view = View(
+        name=MARKUP,
+        lead=MARKUP,
+        sections=(section,),
+        notice=MARKUP,
+        warnings=(MARKUP,),
+        verdict=Cell(MARKUP),
+        examples=(Examples(MARKUP, (sample,)),),
+        facts=(Fact(MARKUP, MARKUP),),
+        footer=(MARKUP,),
+    )
+    seen = Seen("".join(page(view)))
     assert "img" not in [tag for tag, _ in seen.elements]
-    assert seen.everything.count(MARKUP) == 16
+    assert seen.everything.count(MARKUP) == 25
     labels = [a["data-label"] for _, a in seen.elements if "data-label" in a]
     assert labels == [MARKUP]

@@ -36,5 +36,7 @@ def test_text_that_xml_cannot_hold_is_written_out() -> None:
 def test_a_failure_holds_its_message() -> None:
     root = ElementTree.fromstring("".join(junit("n", {"s": [Case("c", "g", "failure", "a < b")]})))
     assert root[0].get("failures") == "1"
+    hidden = ElementTree.fromstring("".join(junit("n", {"s": [Case("c", "g", "error", "a\u202e\x1b")]})))
+    assert hidden[0][0][0].text == "a\\u202e\\u001b"
     failure = root[0][0][0]
     assert (failure.tag, failure.text) == ("failure", "a < b")

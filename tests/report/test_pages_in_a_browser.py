@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
     """Opens a view as a page; every error in it fails the test."""
     pages: list[Page] = []
     errors: list[str] = []
@@ -73,7 +73,7 @@ def ids(tab: Page) -> list[str]:
     return tab.locator(".samples .opener").all_text_contents()
 
 
-def test_samples_stand_worst_first_and_sort_by_what_is_clicked(opened: Any) -> None:
+def test_samples_stand_worst_first_and_sort_by_what_is_clicked(opened: Callable[..., Page]) -> None:
     tab = opened(run_view(run_of(["0.9", "0.1", "fail", "0.5", "skip"], [Given()])))
     assert ids(tab) == ["s3", "s5", "s2", "s4", "s1"]
     header = tab.get_by_role("columnheader", name="given ↑")
@@ -90,7 +90,7 @@ def test_samples_stand_worst_first_and_sort_by_what_is_clicked(opened: Any) -> N
     assert ids(tab) == ["s3", "s5", "s2", "s4", "s1"]
 
 
-def test_samples_are_searched_and_filtered(opened: Any) -> None:
+def test_samples_are_searched_and_filtered(opened: Callable[..., Page]) -> None:
     tab = opened(run_view(run_of(["1", "0.1", "fail", "skip"])))
     for choice, shown in (("imperfect", ["s3", "s4", "s2"]), ("failed", ["s3"]), ("skipped", ["s4"])):
         tab.get_by_label("Show").select_option(choice)
@@ -101,7 +101,7 @@ def test_samples_are_searched_and_filtered(opened: Any) -> None:
     assert ids(tab) == ["s2"]
 
 
-def test_a_sample_opens_and_closes(opened: Any) -> None:
+def test_a_sample_opens_and_closes(opened: Callable[..., Page]) -> None:
     tab = opened(run_view(run_of(["0.5", "0.25"])))
     opener = tab.locator(".samples .opener").first
     opener.click()
@@ -112,12 +112,12 @@ def test_a_sample_opens_and_closes(opened: Any) -> None:
     assert tab.locator(".samples .detail").count() == 0
 
 
-def test_a_fragment_opens_its_sample(opened: Any) -> None:
+def test_a_fragment_opens_its_sample(opened: Callable[..., Page]) -> None:
     tab = opened(run_view(run_of([str(n / 100) for n in range(80)])), fragment="#s70")
     expect(tab.locator(".samples .detail")).to_contain_text("says 0.69")
 
 
-def test_samples_come_in_pages(opened: Any) -> None:
+def test_samples_come_in_pages(opened: Callable[..., Page]) -> None:
     tab = opened(run_view(run_of([str(n / 200) for n in range(120)])))
     assert len(ids(tab)) == 50
     tab.get_by_role("button", name="Show 50 more of 70").click()
@@ -126,7 +126,7 @@ def test_samples_come_in_pages(opened: Any) -> None:
     assert not tab.locator("button.more").is_visible()
 
 
-def test_bars_start_at_the_worse_end_and_are_colored_by_how_good_a_score_is(opened: Any) -> None:
+def test_bars_start_at_the_worse_end_and_are_colored_by_how_good_a_score_is(opened: Callable[..., Page]) -> None:
     tab = opened(run_view(run_of(["1", "0.2"], [Given(), Harm()])))
     best = tab.locator(".samples .row", has_text="s1")
     faithful, harmful = best.locator(".bar").all()
@@ -139,7 +139,7 @@ def test_bars_start_at_the_worse_end_and_are_colored_by_how_good_a_score_is(open
     assert edges[1][1]["right"] == edges[1][0]["right"]
 
 
-def test_claims_are_found_in_the_answer_and_in_the_passages_that_decide_them(opened: Any) -> None:
+def test_claims_are_found_in_the_answer_and_in_the_passages_that_decide_them(opened: Callable[..., Page]) -> None:
     sample = Sample(
         id="one",
         input="Where?",
@@ -165,7 +165,9 @@ def test_claims_are_found_in_the_answer_and_in_the_passages_that_decide_them(ope
 
 @pytest.mark.parametrize("name", ["run", "evidence", "words", "comparison"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_overflows_a_narrow_screen_even_when_everything_is_open(opened: Any, name: str, scheme: str) -> None:
+def test_nothing_overflows_a_narrow_screen_even_when_everything_is_open(
+    opened: Callable[..., Page], name: str, scheme: str
+) -> None:
     tab = opened(hostile_views()[name], width=400, color_scheme=scheme)
     tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")
     for opener in tab.locator(".samples .opener").all():
@@ -173,19 +175,20 @@ def test_nothing_overflows_a_narrow_screen_even_when_everything_is_open(opened: 
     assert tab.evaluate("document.documentElement.scrollWidth") <= 400
 
 
-def test_long_words_do_not_overflow_an_opened_sample_on_a_narrow_screen(opened: Any) -> None:
+def test_long_words_do_not_overflow_an_opened_sample_on_a_narrow_screen(opened: Callable[..., Page]) -> None:
     sample = Sample(id="i" * 200, input="w" * 500, output="0.5", context=["x" * 900], metadata={"k" * 90: "v" * 400})
     tab = opened(run_view(evaluate([sample], [Given()], ledger=None)), width=400)
     tab.locator(".samples .opener").click()
     tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")
     assert tab.evaluate("document.documentElement.scrollWidth") <= 400
     box = tab.locator(".samples .detail .panel").bounding_box()
+    assert box is not None
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 400
 
 
 @pytest.mark.parametrize("name", ["run", "evidence", "words"])
-def test_hostile_text_does_not_run_and_is_shown_as_text(opened: Any, name: str) -> None:
+def test_hostile_text_does_not_run_and_is_shown_as_text(opened: Callable[..., Page], name: str) -> None:
     tab = opened(hostile_views()[name])
     for opener in tab.locator(".samples .opener").all():
         opener.click()
@@ -197,7 +200,7 @@ def test_hostile_text_does_not_run_and_is_shown_as_text(opened: Any, name: str) 
         assert HOSTILE[0] in tab.locator(".samples .question").all_text_contents()
 
 
-def test_the_page_works_without_javascript(opened: Any) -> None:
+def test_the_page_works_without_javascript(opened: Callable[..., Page]) -> None:
     tab = opened(run_view(run_of(["0.9", "0.1", "0.5"]), worst=2), java_script_enabled=False)
     names = tab.locator("details.sample .name").all_text_contents()
     assert names == ["s2", "s3"]
@@ -208,7 +211,7 @@ def test_the_page_works_without_javascript(opened: Any) -> None:
     assert "needs JavaScript" in tab.locator("noscript").inner_text()
 
 
-def test_static_and_listed_samples_have_the_same_layout(opened: Any) -> None:
+def test_static_and_listed_samples_have_the_same_layout(opened: Callable[..., Page]) -> None:
     tab = opened(hostile_views()["evidence"])
     tab.get_by_label("Order").select_option("goodness")
     first = tab.locator(".samples .opener").first
@@ -223,7 +226,7 @@ def test_static_and_listed_samples_have_the_same_layout(opened: Any) -> None:
     assert plain[0] == plain[1]
 
 
-def test_a_page_prints_without_its_controls(opened: Any) -> None:
+def test_a_page_prints_without_its_controls(opened: Callable[..., Page]) -> None:
     tab = opened(run_view(run_of(["0.5"])))
     tab.emulate_media(media="print")
     assert not tab.locator(".controls").is_visible()

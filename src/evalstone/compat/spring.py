@@ -101,7 +101,7 @@ class EvaluationRequest:
 def _document_text(item: object, number: int) -> str | None:
     if item is None or isinstance(item, str):
         return item
-    read: Any = functools.partial(getattr, item)
+    read: Callable[..., Any] = functools.partial(getattr, cast(Any, item))
     if isinstance(item, Mapping):
         read = cast("Mapping[str, Any]", item).get
     values: dict[str, Any] = {name: read(name, Ellipsis) for name in ("text", "content", "page_content")}

@@ -38,6 +38,7 @@ from evalstone.report.view import (
 from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, ScorerComparison
 from evalstone.results.drift import DriftResult, ScorerDrift
 from evalstone.results.gate import Gate
+from evalstone.results.run import Run
 from evalstone.stats.gates import Decision
 from evalstone.types import Record, Sample
 
@@ -67,7 +68,7 @@ def comparison_view(comparison: Comparison, *, most: int = 3) -> View:
         sections=tuple(sections),
         examples=tuple(_changes(comparison, most)),
         details=tuple(_sliced(comparison, name, reach) for name in candidates if _slices_of(comparison, name)),
-        facts=tuple(Fact(name, text) for name, text in _runs(comparison)),
+        facts=tuple(Fact(name, text, f"{name}: {text}") for name, text in _runs(comparison)),
         footer=("Made by evalstone.",),
     )
 
@@ -238,7 +239,7 @@ DRIFT_COLUMNS = ("before", "now", "change", "95% CI", "p", "changed", "largest c
 DRIFT: Mapping[str, tuple[str, Tone]] = {
     "drifted": ("drifted", "bad"),
     "stable": ("stable", "good"),
-    "unclear": ("inconclusive", "unsure"),
+    "inconclusive": ("inconclusive", "unsure"),
 }
 
 
@@ -262,9 +263,14 @@ def drift_view(result: DriftResult) -> View:
         name="Judge drift",
         lead=listed(dict.fromkeys(run.dataset_name for _, run in runs)),
         sections=(Section("Drift", tables=(scores,), notes=(rule, *left)),),
-        facts=tuple(Fact(name, f"{samples_and_judge(run)} · run {run.id}") for name, run in runs),
+        facts=tuple(_run_fact(name, run) for name, run in runs),
         footer=("Made by evalstone.",),
     )
+
+
+def _run_fact(name: str, run: Run) -> Fact:
+    text = f"{samples_and_judge(run)} · run {run.id}"
+    return Fact(name, text, f"{name}: {text}")
 
 
 def _ends(one: ScorerDrift) -> Iterator[float]:

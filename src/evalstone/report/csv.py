@@ -100,7 +100,7 @@ def _comparison_row(line: ScorerComparison) -> Sequence[Cell]:
     difference = result.difference
     return (
         line.title, line.a, line.b, line.field, line.key, result.n, result.mean_a, result.mean_b, difference.mean,
-        difference.low, difference.high, result.p_value, line.adjusted_p_value, result.cohen_dz, result.wins, result.ties,
-        result.losses, line.verdict, line.info.signature, result.wilcoxon.p_value,
+        difference.low, difference.high, result.p_value, line.adjusted_p_value, result.cohen_dz, result.wins,
+        result.ties, result.losses, line.verdict, line.info.signature, result.wilcoxon.p_value,
         None if result.mcnemar is None else result.mcnemar.p_value,
     )  # fmt: skip

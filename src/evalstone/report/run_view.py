@@ -6,7 +6,7 @@ import heapq
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstone.report.samples import goodness, sample_view
 from evalstone.report.text import count, digits_for, limits, listed, money, number, p_value, percent, signed
@@ -32,8 +32,10 @@ from evalstone.results.run import Run
 from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
 from evalstone.stats.intervals import Interval
-from evalstone.stats.slices import SliceFinding
 from evalstone.types import Record, Sample, Score
+
+if TYPE_CHECKING:
+    from evalstone.stats.slices import SliceFinding
 
 MOST_SAMPLES = 10_000
 BINS = 20
