@@ -14,17 +14,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from evalstone import (
+from evalstone import Score, checks
+from evalstone.scorers import (
+    CodeScorer,
     Completeness,
     ContentSimilarity,
     KeywordCoverage,
     RougeL,
-    Score,
     TextualDifference,
     ToneConsistency,
-    checks,
 )
-from evalstone.scorers import CodeScorer
 
 VOCABULARY = (
     "the river bridge city engine report council winter garden market signal paper winter coast museum harbor "

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import subprocess
 import sys
+
+import pytest
 
 import evalstone
 
@@ -47,3 +50,11 @@ print("quiet")
 def test_every_public_name_is_there() -> None:
     for name in evalstone.__all__:
         assert getattr(evalstone, name) is not None
+
+
+def test_at_most_seventy_names_are_public_and_each_has_one_home() -> None:
+    assert len(evalstone.__all__) <= 70
+    assert set(evalstone.__all__) <= set(dir(evalstone))
+    assert evalstone.__version__ == importlib.metadata.version("evalstone")
+    with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
+        _ = getattr(evalstone, "evaluat")  # noqa: B009 - the name is not there, which is what is tested

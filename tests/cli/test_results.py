@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evalstone import Calibration, write_run
-from evalstone.results.calibration import LabeledScore, save_calibration
+from evalstone import write_run
+from evalstone.results.calibration import Calibration, LabeledScore, save_calibration
 from tests.cli.conftest import Evalstone
 from tests.runs import Given, Harm, run_of
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from evalstone import AuditConfig, LabelConfig, LLMClassifier, audit, calibrate
+from evalstone import LLMClassifier, audit, calibrate
 from evalstone.errors import ConfigError, DataError, JudgeDeclined
-from evalstone.judge_quality.audit import Audit, estimate_audit
+from evalstone.judge_quality.audit import Audit, AuditConfig, estimate_audit
+from evalstone.judge_quality.calibrate import LabelConfig
 from evalstone.judge_quality.perturbations import CHECKED
 from evalstone.judges import ScriptedJudge
 from evalstone.questions import ListClaims, VerifyClaims

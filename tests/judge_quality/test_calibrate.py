@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from evalstone import AuditConfig, LabelConfig, calibrate, calibration_for, list_calibrations
+from evalstone import calibrate
 from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
-from evalstone.judge_quality.calibrate import JudgeOptions
+from evalstone.judge_quality.audit import AuditConfig
+from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig
+from evalstone.results.calibration import calibration_for, list_calibrations
 from evalstone.run.budget import StopSignal
 
 ROWS = [

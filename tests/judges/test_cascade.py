@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone import Cascade, CascadeFit, LabelledQuestion, LexicalJudge, Panel, fit_cascade
+from evalstone import Cascade, LexicalJudge, Panel
 from evalstone._core.prompts import Prompt
+from evalstone.api import fit_cascade
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError, JudgeUnavailable, ProviderError
-from evalstone.judges import ScriptedJudge
+from evalstone.judges import CascadeFit, LabelledQuestion, ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.judges.fitting import Case, CurvePoint, fit_threshold, thresholds
 from evalstone.judges.providers.base import Completion

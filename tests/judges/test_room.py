@@ -4,11 +4,11 @@ import pytest
 
 from evalstone import ConfigError, ModelJudge
 from evalstone.judges.model import limits_of_window
-from evalstone.questions.base import ROOM, ContextLimits
+from evalstone.questions.base import DEFAULT_LIMITS, ContextLimits
 
 
 def test_a_large_or_unknown_window_leaves_the_usual_room() -> None:
-    assert limits_of_window(None) == ROOM == limits_of_window(400_000)
+    assert limits_of_window(None) == DEFAULT_LIMITS == limits_of_window(400_000)
 
 
 def test_a_small_window_leaves_room_beside_the_reply_and_the_instructions() -> None:
@@ -22,7 +22,7 @@ def test_a_short_reply_takes_fewer_items() -> None:
 
 
 def test_a_model_has_the_room_of_its_listed_window_or_of_the_one_it_is_given() -> None:
-    assert ModelJudge("openai/gpt-5.1").context_limits == ROOM
+    assert ModelJudge("openai/gpt-5.1").context_limits == DEFAULT_LIMITS
     assert ModelJudge("vllm/mine", context_window=8_192).context_limits.tokens == 3_483
     assert ModelJudge("openai/gpt-3.5-turbo-instruct", context_window=4_096).context_limits.tokens < 2_000
 

@@ -76,7 +76,7 @@ def test_when_one_of_two_is_killed_the_other_takes_over_what_it_was_asking(folde
 def test_a_run_on_a_server_says_where_it_is_without_the_password(folder: Path, postgres_url: str) -> None:
     with serving() as server:
         told, _ = start(folder, server, postgres_url, "one").communicate(timeout=60)
-        assert "Ledger:  postgresql://tester:***@127.0.0.1" in told
+        assert "Ledger: postgresql://tester:***@127.0.0.1" in told
         command = [sys.executable, "-m", "evalstone", "report", "last", "--ledger", postgres_url]
         again = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert again.returncode == 0, again.stderr

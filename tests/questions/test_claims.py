@@ -18,7 +18,7 @@ class Reader:
     """An ask with little room: supports a claim that a passage holds word for word, and contradicts "not" before it."""
 
     def __init__(self, room: ContextLimits) -> None:
-        self.room = room
+        self.context_limits = room
         self.asked: list[VerifyClaims] = []
 
     async def __call__(self, question: Question[A]) -> A:

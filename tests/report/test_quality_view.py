@@ -9,7 +9,9 @@ from xml.etree import ElementTree
 
 from rich.console import Console
 
-from evalstone import AuditConfig, LabelConfig, Sample, audit, calibrate
+from evalstone import Sample, audit, calibrate
+from evalstone.judge_quality.audit import AuditConfig
+from evalstone.judge_quality.calibrate import LabelConfig
 from evalstone.judge_quality.perturbations import CHECKED
 from evalstone.judges import ScriptedJudge
 from evalstone.questions import ListClaims, VerifyClaims

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from evalstone import Calibration, ConfigError, corrected_share
-from evalstone.results.calibration import LabeledScore
+from evalstone import ConfigError
+from evalstone.results.calibration import Calibration, LabeledScore
+from evalstone.results.human_labels import corrected_share
 from tests.runs import Given, run_of
 
 # Of 40 that people call yes the judge finds 36; of 40 that they call no it calls 10 yes.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalstone import ConfigError, DataError, Sample, load
-from evalstone.results.files import read_run, with_data, write_run
+from evalstone.results.files import with_data, write_run
 from evalstone.run.saved import read_run
 from tests.runs import run_of, samples_of
 

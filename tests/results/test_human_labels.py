@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evalstone import ConfigError, DataError, corrected, load_labels, select_for_labeling
+from evalstone import ConfigError, DataError
+from evalstone.results.human_labels import corrected, load_labels, select_for_labeling
 from tests.runs import Given, Harm, run_of
 
 ANSWERS = [str(number % 5 / 4) for number in range(40)]

@@ -12,15 +12,8 @@ from typing import Any
 
 import pytest
 
-from evalstone import (
-    BatchError,
-    BatchOptions,
-    Failed,
-    ModelJudge,
-    Score,
-    Scorer,
-    evaluate,
-)
+from evalstone import BatchOptions, Failed, ModelJudge, Score, Scorer, evaluate
+from evalstone.errors import BatchError
 from evalstone.judges.providers.batch.anthropic import AnthropicBatches
 from evalstone.judges.providers.batch.openai import OpenAIBatches
 from evalstone.questions import ListClaims

@@ -12,20 +12,11 @@ from typing import Any, cast
 import pytest
 
 import evalstone
-from evalstone import (
-    ConfigError,
-    Faithfulness,
-    Sample,
-    Score,
-    Scorer,
-    ScriptedJudge,
-    Skipped,
-    aevaluate,
-    evaluate,
-    score,
-)
+from evalstone import ConfigError, Sample, Score, Scorer, ScriptedJudge, Skipped, aevaluate, evaluate, score
+from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.ledger.store import Ledger
 from evalstone.questions import VerifyClaims
+from evalstone.scorers import Faithfulness
 from evalstone.types import Failed, Record
 from tests.serving import Response, completion, obliging, serving
 
@@ -239,7 +230,7 @@ def test_evaluators_and_classes_and_parameters_are_scorers_too() -> None:
     run = evaluate(
         SAMPLES[:1],
         [
-            evalstone.FactCheckingEvaluator(),
+            FactCheckingEvaluator(),
             Length,
             "context_relevance(scale=10)",
             {"name": "hallucination", "scale": 5},
@@ -256,7 +247,7 @@ def test_evaluators_and_classes_and_parameters_are_scorers_too() -> None:
     [
         ("fathfulness", "did you mean faithfulness"),
         ("context_relevance(scal=10)", "did you mean scale"),
-        ("faithfulness(scale=0)", "scale must be a positive number"),
+        ("faithfulness(scale=0)", "scale must be a number above 0"),
         ("faithfulness(", "cannot be read as a scorer"),
         (["faithfulness", "faithfulness"], "named twice"),
         ([], "no scorer was named"),
@@ -277,7 +268,7 @@ def test_concurrency_below_one_is_refused() -> None:
 def test_a_run_prints_as_a_table_and_reads_back_from_its_dictionaries() -> None:
     run = evaluate(SAMPLES, ["faithfulness", Length(scale=10)], ledger=None)
     assert "faithfulness" in str(run)
-    assert "95 % interval" in str(run)
+    assert "95% CI" in str(run)
     records = [Record.from_dict(json.loads(json.dumps(row))) for row in run.to_dicts()]
     again = evalstone.Run.from_dict(json.loads(json.dumps(run.to_dict())), records)
     assert [line.to_dict() for line in again.summary] == [line.to_dict() for line in run.summary]

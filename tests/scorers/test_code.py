@@ -101,7 +101,7 @@ def test_rapidfuzz_is_loaded_when_it_is_needed_and_not_before():
     code = """
 import sys, evalstone
 before = "rapidfuzz" in sys.modules
-evalstone.RougeL().score(output="a", reference="a")
+evalstone.scorers.RougeL().score(output="a", reference="a")
 print(before, "rapidfuzz" in sys.modules)
 """
     assert python(code) == "False True"

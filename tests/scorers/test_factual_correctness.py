@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from evalstone import FactualCorrectness, ScriptedJudge, evaluate, score
+from evalstone import ScriptedJudge, evaluate, score
 from evalstone.errors import ConfigError
+from evalstone.scorers import FactualCorrectness
 from evalstone.scorers.rag.factual_correctness import f_measure
 from evalstone.types import Score, Skipped
 

@@ -350,7 +350,7 @@ def _list_judges(screen: Console, ledger: str) -> None:
     lexical = LexicalJudge()
     screen.print(Text.assemble(("lexical", "bold"), f"  {lexical.identity}; no API key, no network, no cost"))
     screen.print(Text(f"  {lexical.note}", style="dim"))
-    numbers = ("responses", "unsupported", "AUROC [95 % CI]", "left out of training", "word overlap")
+    numbers = ("responses", "unsupported", "AUROC [95% CI]", "left out of training", "word overlap")
     measured = table("  measured on", *numbers, numbers=numbers)
     for one in lexical.card.data_sets:
         low, high = one.auroc_interval
@@ -450,7 +450,7 @@ def _calibrations_table(title: str, known: Sequence[Calibration]) -> Table:
     from evalstone.report.text import safe
     from evalstone.results.calibration_measures import measure
 
-    rows = table(title, "scorer", "dataset", "accuracy [95 % CI]", "kappa", "AUROC", fold=True)
+    rows = table(title, "scorer", "dataset", "accuracy [95% CI]", "kappa", "AUROC", fold=True)
     for one in known:
         found = measure(one)
         accuracy, kappa = found.at_default.accuracy, found.at_default.kappa

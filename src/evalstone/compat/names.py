@@ -185,7 +185,9 @@ RAGAS = (
     Counterpart("ExactMatch", "exact_match", "case is ignored unless ignore_case=False"),
     Counterpart("StringPresence", "contains", "case is ignored unless ignore_case=False"),
     Counterpart("SummarizationScore", "summarization", "the lower of two shares; theirs is a weighted mean"),
-    Counterpart("AspectCritic", "llm_classifier(question='…')", "yes is 1 and no is 0; the question may have holes"),
+    Counterpart(
+        "AspectCritic", "llm_classifier(question='…')", "yes is 1 and no is 0; the question may have placeholders"
+    ),
     Counterpart("SimpleCriteriaScore", "geval(text='…')", "divided by the range of the scale"),
     Counterpart("RubricsScore", "geval(text='…')", "divided by the range of the scale"),
     Counterpart(

@@ -11,7 +11,7 @@ import difflib
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
@@ -98,16 +98,16 @@ class EvaluationRequest:
         return cast("tuple[str, ...]", self.data_list)
 
 
-def _document_text(item: object, number: int) -> str | None:
+def _document_text(item: Any, number: int) -> str | None:
     if item is None or isinstance(item, str):
         return item
-    read: Callable[..., Any] = functools.partial(getattr, cast(Any, item))
+    read: Callable[..., Any] = functools.partial(getattr, item)
     if isinstance(item, Mapping):
         read = cast("Mapping[str, Any]", item).get
     values: dict[str, Any] = {name: read(name, Ellipsis) for name in ("text", "content", "page_content")}
     present = {name: value for name, value in values.items() if value is not Ellipsis and not callable(value)}
     if not present:
-        kind = type(item).__name__
+        kind = type(cast(object, item)).__name__
         raise ConfigError(f"document {number} must be text, or have text, content or page_content, not {kind}")
     for name, value in present.items():
         if value is not None and not isinstance(value, str):
@@ -443,14 +443,16 @@ def our_template(prompt: Prompt | str, defaults: Sequence[Prompt]) -> Prompt | s
         raise PromptError("the template is empty")
     styles = (True, False) if isinstance(prompt, str) else (True,)
     readings = [(doubled, default.placeholders) for doubled in styles for default in defaults]
-    doubled, holes = min(readings, key=lambda reading: _misfit(text, *reading))
-    _check(text, doubled, holes)
+    doubled, placeholders = min(readings, key=lambda reading: _misfit(text, *reading))
+    _check(text, doubled, placeholders)
     # In single braces a name in two is text in one, as in Python's formats.
     escaped = text if doubled else _BRACES[True].sub(r"\\{\2\\}", text)
-    renamed = _BRACES[doubled].sub(lambda match: match[1] + _our_name(match[2], holes) + match[3], escaped)
+    renamed = _BRACES[doubled].sub(lambda match: match[1] + _our_name(match[2], placeholders) + match[3], escaped)
     if isinstance(prompt, str):
         return renamed
-    passages = tuple(_our_name(name, holes) if name in _names(text, doubled) else name for name in prompt.passages)
+    passages = tuple(
+        _our_name(name, placeholders) if name in _names(text, doubled) else name for name in prompt.passages
+    )
     return replace(prompt, template=renamed, passages=passages)
 
 
@@ -458,47 +460,53 @@ def _names(text: str, doubled: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match[2] for match in _BRACES[doubled].finditer(text)))
 
 
-def _our_name(name: str, holes: Sequence[str]) -> str:
-    return name if name in holes else next((hole for hole in holes if name in ALIASES.get(hole, ())), name)
+def _our_name(name: str, placeholders: Sequence[str]) -> str:
+    return (
+        name
+        if name in placeholders
+        else next((placeholder for placeholder in placeholders if name in ALIASES.get(placeholder, ())), name)
+    )
 
 
-def _differences(text: str, doubled: bool, holes: Sequence[str]) -> tuple[list[str], list[str]]:
+def _differences(text: str, doubled: bool, placeholders: Sequence[str]) -> tuple[list[str], list[str]]:
     """The placeholders that a template lacks, and the names in it that are none."""
     names = _names(text, doubled)
-    missing = sorted(set(holes) - {_our_name(name, holes) for name in names})
-    return missing, sorted(name for name in names if _our_name(name, holes) not in holes)
+    missing = sorted(set(placeholders) - {_our_name(name, placeholders) for name in names})
+    return missing, sorted(name for name in names if _our_name(name, placeholders) not in placeholders)
 
 
-def _misfit(text: str, doubled: bool, holes: Sequence[str]) -> tuple[int, bool, int]:
-    missing, extra = _differences(text, doubled, holes)
+def _misfit(text: str, doubled: bool, placeholders: Sequence[str]) -> tuple[int, bool, int]:
+    missing, extra = _differences(text, doubled, placeholders)
     return len(missing), not _names(text, doubled), len(extra)
 
 
-def _check(text: str, doubled: bool, holes: Sequence[str]) -> None:
+def _check(text: str, doubled: bool, placeholders: Sequence[str]) -> None:
     """Raise PromptError unless the template has exactly these placeholders, under our names or Spring's."""
 
     def braced(name: str, double: bool = doubled) -> str:
         return "{{" + name + "}}" if double else "{" + name + "}"
 
-    missing, extra = _differences(text, doubled, holes)
-    springs = any(name not in holes for name in _names(text, doubled))
+    missing, extra = _differences(text, doubled, placeholders)
+    springs = any(name not in placeholders for name in _names(text, doubled))
     problems: list[str] = []
     if missing:
         shown = [braced(m) + (f" (or {braced(ALIASES[m][0])})" if springs and m in ALIASES else "") for m in missing]
         problems.append(f"the template lacks {', '.join(shown)}")
-    strays = [braced(name, not doubled) for name in _names(text, not doubled) if _our_name(name, holes) in missing]
+    strays = [
+        braced(name, not doubled) for name in _names(text, not doubled) if _our_name(name, placeholders) in missing
+    ]
     if strays:
         style, other = ("single", "double") if doubled else ("double", "single")
         verb = "stands" if len(strays) == 1 else "stand"
-        problems.append(f"{', '.join(strays)} {verb} in {style} braces, where holes are read in {other} ones")
+        problems.append(f"{', '.join(strays)} {verb} in {style} braces, where placeholders are read in {other} ones")
     if extra:
         aliases = [alias for name in missing for alias in ALIASES.get(name, ())]
         hints: list[str] = []
         for name in extra:
-            near = difflib.get_close_matches(name.lower(), [*holes, *aliases], n=1, cutoff=0.5)
-            known = ", ".join(map(braced, near or sorted(holes)))
+            near = difflib.get_close_matches(name.lower(), [*placeholders, *aliases], n=1, cutoff=0.5)
+            known = ", ".join(map(braced, near or sorted(placeholders)))
             hints.append(f"{braced(name)}; {'did you mean' if near else 'known:'} {known}{'?' if near else ''}")
-        noun = "a hole" if len(extra) == 1 else "holes"
+        noun = "a placeholder" if len(extra) == 1 else "placeholders"
         problems.append(f"the template has {noun} that nothing fills: {'; '.join(hints)}")
     if problems:
         raise PromptError("; ".join(problems))

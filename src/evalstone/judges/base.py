@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from evalstone.errors import JudgeError
 from evalstone.judges.providers.limits import NO_LIMITS, Limits
-from evalstone.questions.base import ROOM, Answer, ContextLimits, Question, failed_call, judge_call
+from evalstone.questions.base import DEFAULT_LIMITS, Answer, ContextLimits, Question, failed_call, judge_call
 from evalstone.types import JudgeCall, Usage
 
 A = TypeVar("A")
@@ -99,7 +99,7 @@ class Judge(ABC):
     @property
     def context_limits(self) -> ContextLimits:
         """How much one question to this judge may contain; longer ones are split where a question allows it."""
-        return ROOM
+        return DEFAULT_LIMITS
 
     def check(self) -> None:  # noqa: B027 - most judges have nothing to check
         """Raise ConfigError for anything that can be known to be wrong before the first call, such as a missing key."""

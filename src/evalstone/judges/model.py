@@ -31,7 +31,7 @@ from evalstone.judges.providers.limits import NO_LIMITS, Backoff, Limits, Transi
 from evalstone.judges.providers.logprobs import alternatives_of, confidence_of
 from evalstone.judges.providers.pricing import context_window, cost_of
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
-from evalstone.questions.base import ROOM, Answer, ContextLimits, Question
+from evalstone.questions.base import DEFAULT_LIMITS, Answer, ContextLimits, Question
 from evalstone.types import NO_USAGE, Usage, total_cost
 
 A = TypeVar("A")
@@ -282,10 +282,10 @@ def limits_of_window(window: int | None, max_tokens: int | None = None) -> Conte
     free because tokens are estimated. At least 1 of each, and never more than the defaults of ContextLimits.
     """
     reply = max_tokens or (LONGEST_REPLY if window is None else min(LONGEST_REPLY, window // 4))
-    items = max(1, min(ROOM.items, reply // TOKENS_PER_VERDICT))
+    items = max(1, min(DEFAULT_LIMITS.items, reply // TOKENS_PER_VERDICT))
     if window is None:
         return ContextLimits(items=items)
-    return ContextLimits(max(1, min(ROOM.tokens, int(SAFETY * (window - reply - INSTRUCTION_TOKENS)))), items)
+    return ContextLimits(max(1, min(DEFAULT_LIMITS.tokens, int(SAFETY * (window - reply - INSTRUCTION_TOKENS)))), items)
 
 
 Complete: TypeAlias = Callable[[Sequence[ChatMessage], ReplySchema | None, ModelSettings], Awaitable[Completion | None]]

@@ -333,7 +333,7 @@ class ContextLimits:
         return max(1, int(self.tokens * BYTES_A_TOKEN * sum(map(len, passages)) / size)) if size else self.tokens
 
 
-ROOM = ContextLimits()
+DEFAULT_LIMITS = ContextLimits()
 """The limits of a judge that says nothing else."""
 
 
@@ -343,6 +343,6 @@ class Ask(Protocol):
     async def __call__(self, question: Question[A]) -> A: ...
 
 
-def room_of(ask: Ask) -> ContextLimits:
+def context_limits_of(ask: Ask) -> ContextLimits:
     """What one question may hold that is put this way."""
-    return getattr(ask, "context_limits", ROOM)
+    return getattr(ask, "context_limits", DEFAULT_LIMITS)

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import sentences
-from evalstone.questions.base import Ask, ListOf, VerdictPerItem, room_of
+from evalstone.questions.base import Ask, ListOf, VerdictPerItem, context_limits_of
 from evalstone.questions.reply import Cites, NotInReply, Subject, WorstFirst
 
 LIST_CLAIMS = Prompt(
@@ -102,7 +102,7 @@ async def verified(ask: Ask, claims: Sequence[str], context: Sequence[str]) -> t
     sentences: a claim is supported when a chunk supports it, else contradicted when one contradicts it. A later chunk
     is asked only about the claims that none before it supports. How much a question holds is the judge's to say.
     """
-    limits = room_of(ask)
+    limits = context_limits_of(ask)
     batches = [tuple(claims[start : start + limits.items]) for start in range(0, len(claims), limits.items)]
     parts = chunked(context, limits.characters(context))
     verdicts = await asyncio.gather(*(_verified_in_chunks(ask, batch, parts) for batch in batches))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SUMMARY_FORMAT = 1
 TEXTS = ("input", "output", "reference", "context")
-HEADER = ("scorer", "mean", "95 % CI", "scored", "skipped", "failed")
+HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed")
 
 
 @dataclass(frozen=True, kw_only=True)

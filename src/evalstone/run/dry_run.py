@@ -1,7 +1,7 @@
 """Dry run: what a run would ask and cost, worked out without asking.
 
-The scorers run for real, with stand-in answers: the lexical judge's where it can answer a question, otherwise an example
-of usual length. Tokens are estimated at four bytes each.
+The scorers run for real, with stand-in answers: the lexical judge's where it can answer a question, otherwise an
+example of usual length. Tokens are estimated at four bytes each.
 """
 
 from __future__ import annotations

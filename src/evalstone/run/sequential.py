@@ -1,7 +1,7 @@
 """A gate that watches a run and stops it as soon as the verdict is clear.
 
-Samples are scored in random order and looked at in that order, whichever finishes first: a slow sample may not be passed
-over, because what takes long may well score differently. The error rates hold whenever the run stops.
+Samples are scored in random order and looked at in that order, whichever finishes first: a slow sample may not be
+passed over, because what takes long may well score differently. The error rates hold whenever the run stops.
 """
 
 from __future__ import annotations

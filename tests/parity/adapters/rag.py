@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from evalstone.questions.base import ROOM
+from evalstone.questions.base import DEFAULT_LIMITS
 from evalstone.scorers import (
     AnswerRelevancy,
     ContextPosition,
@@ -62,8 +62,11 @@ def batched(replies: Sequence[Any], claims: int) -> list[Any]:
     made: list[Any] = []
     for reply in replies:
         verdicts: Sequence[Any] = () if isinstance(reply, str) else reply["verdicts"]
-        if claims > ROOM.items and len(verdicts) == claims:
-            made += [{"verdicts": verdicts[start : start + ROOM.items]} for start in range(0, claims, ROOM.items)]
+        if claims > DEFAULT_LIMITS.items and len(verdicts) == claims:
+            made += [
+                {"verdicts": verdicts[start : start + DEFAULT_LIMITS.items]}
+                for start in range(0, claims, DEFAULT_LIMITS.items)
+            ]
         else:
             made.append(reply)
     return made

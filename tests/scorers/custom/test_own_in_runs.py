@@ -105,8 +105,9 @@ def test_the_command_line_takes_them_from_a_file_and_from_a_module(tmp_path: Pat
     )
     (tmp_path / "run.toml").write_text(
         'data = "data.jsonl"\njudge = "openai/gpt-4o-mini"\nledger = "ledger.db"\nout = "out"\n'
-        'scorers = ["my_scorers:short", { kind = "llm_classifier", name = "polite", question = "Is {{output}} polite?" }]\n'
-        "[min]\npolite = 0.5\n"
+        'scorers = ["my_scorers:short", '
+        '{ kind = "llm_classifier", name = "polite", question = "Is {{output}} polite?" }]\n'
+        "[fail_under]\npolite = 0.5\n"
     )
     with serving() as server:
         done = subprocess.run(
@@ -133,4 +134,4 @@ def test_the_command_line_shows_definitions_and_other_systems_names() -> None:
     assert "createFaithfulnessScorer" in shown("--from", "mastra")
     with pytest.raises(subprocess.CalledProcessError) as raised:
         shown("--from", "mstra")
-    assert "unknown system 'mstra'; did you mean mastra" in raised.value.stderr
+    assert "unknown tool 'mstra'; did you mean mastra" in raised.value.stderr

@@ -151,7 +151,7 @@ class DataSetFigures:
     left_out: Figures
     """Trained on other datasets only."""
     auroc_interval: tuple[float, float]
-    """The 95 % interval of `by_source.auroc`, from a bootstrap over sources."""
+    """The 95% confidence interval of `by_source.auroc`, from a bootstrap over sources."""
     word_overlap_auroc: float
     """The AUROC of the share of the response's words that the context has."""
 

@@ -63,11 +63,13 @@ def template_prompt(template: str, instructions: str, *, placeholders: Iterable[
         raise PromptError("the template is empty")
     known = tuple(placeholders)
     prompt = Prompt(instructions, template)
-    for hole in prompt.placeholders:
-        if hole not in known:
-            raise PromptError(f"the template has a hole that nothing fills: {unknown('hole', hole, known)}")
+    for placeholder in prompt.placeholders:
+        if placeholder not in known:
+            raise PromptError(
+                f"the template has a placeholder that nothing fills: {unknown('placeholder', placeholder, known)}"
+            )
     if single := _SINGLE.search(template):
-        raise PromptError(f"{single[0]} has single braces; a hole has two: {{{{{single[1]}}}}}")
+        raise PromptError(f"{single[0]} has single braces; a placeholder has two: {{{{{single[1]}}}}}")
     prompt.check(prompt.placeholders)
     return prompt
 

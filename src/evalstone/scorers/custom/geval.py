@@ -98,8 +98,8 @@ class GEval(CustomScorer):
                 if not isinstance(step, str) or not step.strip():
                     raise ConfigError(f"{self.name}: a step must be text that is not blank, not {step!r}")
         if placeholders := Prompt("", self.text).placeholders:
-            message = f"the criterion has the placeholder {{{{{placeholders[0]}}}}}; name the fields that are shown in fields=(…)"
-            raise PromptError(f"{self.name}: {message}")
+            message = f"the criterion has the placeholder {{{{{placeholders[0]}}}}}"
+            raise PromptError(f"{self.name}: {message}; name the fields that are shown in fields=(…)")
         self.prompt.check(self.prompt.placeholders)
         object.__setattr__(self, "questions", (WriteSteps,) * (self.steps is None) + (RateByCriterion,))
         object.__setattr__(self, "required_fields", self.prompt.placeholders)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import sentences
 from evalstone.errors import ConfigError, JudgeDeclined, PromptError, ReplyError
-from evalstone.questions.base import Ask, Question, room_of
+from evalstone.questions.base import Ask, Question, context_limits_of
 from evalstone.questions.claims import chunked
 from evalstone.questions.explanation import EXPLAIN
 from evalstone.questions.grade import GRADE_FORM, Grade, GradeAgainstReference, GradeGrounding, GradeRelevance
@@ -345,7 +345,7 @@ class FactCheck(GradedScorer, ContextScorer):
             return outcome
         whole = output.strip()
         apart = tuple(dict.fromkeys(sentences(whole)))
-        at_once = self.layout == "instructed" and room_of(ask).whole
+        at_once = self.layout == "instructed" and context_limits_of(ask).whole
         claims = (
             apart if self.by_sentence and not at_once else (whole,) * bool(apart or (whole and not self.by_sentence))
         )
