@@ -60,7 +60,8 @@ evalstone scorers faithfulness                # formula, fields, parameters, int
 ```
 
 ```python
-from evalstone import ContextRelevance, LexicalJudge, evaluate
+from evalstone import LexicalJudge, evaluate
+from evalstone.scorers import ContextRelevance
 
 samples = [{"input": "Where is Paris?", "output": "In France.", "context": ["Paris is in France."]}]
 run = evaluate(samples, ["faithfulness", ContextRelevance(scale=10)], judge=LexicalJudge(), ledger=None)

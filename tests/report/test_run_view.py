@@ -65,7 +65,7 @@ def test_a_run_says_how_many_samples_and_which_judge() -> None:
 
 def test_calls_retries_and_resumed_results_are_counted() -> None:
     run = run_of(["0.5"])
-    summary = (replace(run.summary[0], questions=240, cached=180),)
+    summary = (replace(run.summary[0], questions=420, cached=180),)
     view = run_view(replace(run, summary=summary, resumed=16, warnings={"HTTP 429": 40, "malformed replies": 17}))
     for line in (
         "240 judge calls, 180 cached",

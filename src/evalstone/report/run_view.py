@@ -161,7 +161,7 @@ def _warnings(run: Run) -> Iterator[str]:
 def _facts(run: Run) -> Iterator[Fact]:
     questions, cached = (sum(getattr(line, name) for line in run.summary) for name in ("questions", "cached"))
     if questions:
-        calls = f"{count(questions, 'judge call')}, {cached:,} cached"
+        calls = f"{count(questions - cached, 'judge call')}, {cached:,} cached"
         yield Fact("Judge calls", calls, calls)
     yield Fact("Cost", money(run.cost), f"cost {money(run.cost)}")
     yield Fact("Duration", f"{run.seconds:.1f} s", f"{run.seconds:.1f} s")
