@@ -66,9 +66,9 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def responses(sets: Mapping[str, Any]) -> str:
     """Whole responses, trained on other sources."""
     head = (
-        "data set",
+        "dataset",
         "responses (not supported), sources",
-        "AUROC [95 %]",
+        "AUROC [95% CI]",
         "word overlap",
         "balanced accuracy",
         "F1",
@@ -91,7 +91,7 @@ def responses(sets: Mapping[str, Any]) -> str:
 
 def left_out(sets: Mapping[str, Any]) -> str:
     """Whole responses, the data set not in training."""
-    head = ("data set left out", "AUROC", "balanced accuracy", "F1", "ECE")
+    head = ("left-out dataset", "AUROC", "balanced accuracy", "F1", "ECE")
     names = ("auroc", "balanced_accuracy", "f1", "calibration_error")
     rows = [(name, *(f"{one['left_out'][figure]:.3f}" for figure in names)) for name, one in sets.items()]
     mean = sum(one["left_out"]["auroc"] for one in sets.values()) / len(sets)
@@ -100,7 +100,7 @@ def left_out(sets: Mapping[str, Any]) -> str:
 
 def ablation(lines: Sequence[Mapping[str, Any]]) -> str:
     """Whole responses with and without the rule for false fields."""
-    head = ("dataset", "responses it applies to", "AUROC with / without", "left out: with / without")
+    head = ("dataset", "responses affected", "AUROC with / without", "left out: with / without")
     rows = [
         (
             line["name"],
@@ -115,7 +115,7 @@ def ablation(lines: Sequence[Mapping[str, Any]]) -> str:
 
 def claims(sets: Mapping[str, Any]) -> str:
     """Single claims."""
-    head = ("data set", "claims (not supported)", "AUROC", "balanced accuracy")
+    head = ("dataset", "claims (not supported)", "AUROC", "balanced accuracy")
     rows = [
         (name, f"{one['rows']} ({one['positive']})", f"{one['auroc']:.3f}", f"{one['balanced_accuracy']:.3f}")
         for name, one in sets.items()
@@ -125,9 +125,9 @@ def claims(sets: Mapping[str, Any]) -> str:
 
 def published(ragtruth: Mapping[str, float]) -> str:
     """Figures of other judges, and this one's beside them."""
-    head = ("judge", "on", "figure", "from")
+    head = ("judge", "data", "result", "source")
     ours = f"F1 {100 * ragtruth['f1']:.1f}, AUROC {100 * ragtruth['auroc']:.1f}"
-    own = ("this one", "RAGTruth, the half of the sources used here, cross-validated", ours, "measured here")
+    own = ("lexical", "RAGTruth, half of its sources, cross-validated", ours, "measured here")
     return markdown(head, [own, *PUBLISHED])
 
 

@@ -22,7 +22,7 @@ def _exports() -> dict[str, str]:
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return sorted(_exports())
+        return sorted(name for name, home in _exports().items() if home != __name__)
     if name == "__version__":
         from importlib.metadata import version  # noqa: PLC0415 - reading the metadata takes time
 
@@ -30,7 +30,9 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__") or name not in _exports():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = importlib.import_module(_exports()[name])
-    value = getattr(home, name) if hasattr(home, name) else importlib.import_module(f"{home.__name__}.{name}")
+    # A module is a name of the package that holds it only once it has been imported.
+    is_module = home.__name__ == __name__ or not hasattr(home, name)
+    value = importlib.import_module(f"{home.__name__}.{name}") if is_module else getattr(home, name)
     globals()[name] = value
     return value
 

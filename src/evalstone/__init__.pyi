@@ -1,5 +1,14 @@
 # The public names of evalstone, grouped by module: the one table that the package and type checkers read.
 
+from evalstone import agents as agents
+from evalstone import compat as compat
+from evalstone import datasets as datasets
+from evalstone import errors as errors
+from evalstone import judges as judges
+from evalstone import questions as questions
+from evalstone import results as results
+from evalstone import scorers as scorers
+from evalstone import stats as stats
 from evalstone._core.prompts import Prompt as Prompt
 from evalstone.api import aevaluate as aevaluate
 from evalstone.api import ascore as ascore

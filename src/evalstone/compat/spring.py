@@ -123,7 +123,7 @@ class EvaluationResponse:
         passed: True, False, or None when it was not decided. None is not a failure: test `passed is True` or `status`.
         score: In [0, 1]; None when there is none.
         feedback: Why, for people.
-        metadata: How it came about; its keys are listed in docs/evaluators.md.
+        metadata: How it came about; its keys are listed in docs/spring.md.
 
     Raises:
         OutcomeError: For a score that is not a finite number in [0, 1].
