@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -72,3 +73,25 @@ def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
         line for line in shown if line.strip() and " ".join(line.split()) not in printed and not changing.search(line)
     ]
     assert missing == []
+
+
+def test_the_outputs_in_the_readme_and_in_getting_started_are_what_their_commands_print(tmp_path: Path) -> None:
+    readme = "".join(blocks(ROOT / "README.md", "console"))
+    guide = ROOT / "docs" / "getting-started.md"
+    shell = [code for code in blocks(guide, "sh") if "install" not in code]
+    commands = [line for code in shell for line in code.splitlines() if "openai" not in line or "--dry-run" in line]
+    commands += [line.removeprefix("$ ") for line in readme.splitlines() if line.startswith("$ ")]
+    shown = [line for text in (*blocks(guide, "text"), readme) for line in text.splitlines() if line[:2] != "$ "]
+    done = subprocess.run(
+        ["bash", "-e", "-c", "\n".join(commands)],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    changing = re.compile(r"[\d.]+ s\b|run \d{8}-\S+|report \d{8}-\S+")
+    printed = {changing.sub("", " ".join(line.split())) for line in done.stdout.splitlines()}
+    assert shown
+    assert [line for line in shown if changing.sub("", " ".join(line.split())) not in printed] == []
