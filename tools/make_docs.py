@@ -58,7 +58,8 @@ evalstone scorers faithfulness                # formula, fields, parameters, int
 ```
 
 ```python
-from evalstone import ContextRelevance, LexicalJudge, evaluate
+from evalstone import LexicalJudge, evaluate
+from evalstone.scorers import ContextRelevance
 
 samples = [{"input": "Where is Paris?", "output": "In France.", "context": ["Paris is in France."]}]
 run = evaluate(samples, ["faithfulness", ContextRelevance(scale=10)], judge=LexicalJudge(), ledger=None)
@@ -78,8 +79,8 @@ Scorers that ask an identical question about a sample share the call. *Judge cal
 makes on its own. *Additional calls* is what it adds when all other scorers run too. Both are counted on one sample with
 every field filled and one claim or statement in each list. Scorers with 0 judge calls need no judge.
 
-`python bench/calls.py` compares ten of these scorers with their counterparts in @mastra/evals: 13 judge calls per record
-here, 26 there.
+`python bench/calls.py` compares ten of these scorers with their counterparts in @mastra/evals: 13 judge calls per
+record here, 26 there.
 
 """
 
