@@ -17,6 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cli_page import CLI_PAGE, cli_page
+
 from evalstone.questions.base import Question
 from evalstone.scorers import SCORERS
 from evalstone.scorers.base import Scorer, documentation, summary
@@ -181,7 +183,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    made = pages()
+    made = {**pages(), CLI_PAGE: cli_page()}
     stale = {path for path in (DOCS / "scorers").glob("*.md") if path not in made}
     different = [path for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]
     if options.check:
