@@ -44,7 +44,6 @@ ATTRIBUTES = "Attributes:\n"
 ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 COMMON = {
     "definition": "The formula: ours, or another system's ([definitions](../definitions.md)).",
-    "expected": "The expected text or texts. Without it, the sample's reference is used where the scorer allows it.",
     "ignore_case": "Ignore case.",
 }
 """What parameters mean that several scorers share and whose docstrings say nothing about them."""
@@ -81,8 +80,8 @@ Scorers that ask an identical question about a sample share the call. *Judge cal
 makes on its own. *Additional calls* is what it adds when all other scorers run too. Both are counted on one sample with
 every field filled and one claim or statement in each list. Scorers with 0 judge calls need no judge.
 
-`python bench/calls.py` compares ten of these scorers with their counterparts in @mastra/evals: 13 judge calls per record
-here, 26 there.
+`python bench/calls.py` compares ten of these scorers with their counterparts in @mastra/evals: 13 judge calls per
+record here, 26 there.
 
 """
 
@@ -137,7 +136,10 @@ def page(name: str, kind: type[Scorer]) -> str:
     if kind.interpretation:
         floors = [floor for floor, _ in kind.interpretation]
         meanings = [meaning for _, meaning in kind.interpretation]
-        spans = [f"{floors[0]:g} or more", *(f"{low:g} to {high:g}" for high, low in pairwise(floors[:-1]))]
+        spans = [
+            f"{floors[0]:g}" + " or more" * (floors[0] < 1),
+            *(f"{low:g} to {high:g}" for high, low in pairwise(floors[:-1])),
+        ]
         spans += [f"below {floors[-2]:g}"] * (len(floors) > 1)
         rows = "\n".join(f"| {span} | {meaning} |" for span, meaning in zip(spans, meanings, strict=True))
         parts += ["## Interpretation\n", f"| score, at scale 1 | meaning |\n|---|---|\n{rows}\n"]

@@ -65,7 +65,7 @@ class TextCheck(Check, ABC):
 class Contains(TextCheck):
     """Whether the answer contains a text.
 
-    1 if `expected`, or without it the sample's reference, stands anywhere in the answer, else 0. Case is ignored unless
+    1 if `expected`, or without it the sample's reference, occurs anywhere in the answer, else 0. Case is ignored unless
     `ignore_case` is off. Every answer contains the empty text.
     """
 
@@ -82,9 +82,9 @@ class Contains(TextCheck):
 
 @dataclass(frozen=True)
 class NotContains(TextCheck):
-    """Whether the answer is free of a text.
+    """Whether the answer does not contain a text.
 
-    0 if `expected` stands anywhere in the answer, else 1. Case is ignored unless `ignore_case` is off. Every answer
+    0 if `expected` occurs anywhere in the answer, else 1. Case is ignored unless `ignore_case` is off. Every answer
     contains the empty text.
     """
 
@@ -208,9 +208,9 @@ class ToolCheck(Check, ABC):
 
 @dataclass(frozen=True)
 class ToolCalled(ToolCheck):
-    """Whether the agent called a tool, at least so many times.
+    """Whether the agent called a tool, at least a number of times.
 
-    1 if the messages hold `times` or more calls of `tool`, else 0.
+    1 if the messages contain at least `times` calls of `tool`, else 0.
     """
 
     name = "tool_called"
@@ -233,7 +233,7 @@ class ToolCalled(ToolCheck):
 class ToolNotCalled(ToolCheck):
     """Whether the agent did not call a tool.
 
-    1 if the messages hold no call of `tool`, else 0.
+    1 if the messages contain no call of `tool`, else 0.
     """
 
     name = "tool_not_called"
@@ -251,10 +251,10 @@ class ToolNotCalled(ToolCheck):
 
 @dataclass(frozen=True)
 class ToolOrder(ToolCheck):
-    """Whether the agent called tools in an order.
+    """Whether the agent called tools in a certain order.
 
-    1 if `tools` stand among the calls in this order, else 0. Other calls may come before, between and after; a tool
-    named twice must be called twice. An empty order always holds.
+    1 if `tools` were called in this order, else 0. Other calls may come before, between and after; a tool
+    named twice must be called twice. An empty order always scores 1.
     """
 
     name = "tool_order"
@@ -277,9 +277,9 @@ class ToolOrder(ToolCheck):
 
 @dataclass(frozen=True)
 class MaxToolCalls(ToolCheck):
-    """Whether the agent made at most so many tool calls.
+    """Whether the agent made at most a number of tool calls.
 
-    1 if the messages hold `limit` calls or fewer, else 0.
+    1 if the messages contain at most `limit` calls, else 0.
     """
 
     name = "max_tool_calls"
@@ -300,7 +300,7 @@ class MaxToolCalls(ToolCheck):
 class NoToolCalls(ToolCheck):
     """Whether the agent called no tool at all.
 
-    1 if the messages hold no tool call, else 0.
+    1 if the messages contain no tool call, else 0.
     """
 
     name = "no_tool_calls"
@@ -314,7 +314,7 @@ class NoToolErrors(ToolCheck):
     """Whether every tool call returned, and none with an error.
 
     0 if a call failed, never returned, or returned an object whose `error` is not empty, else 1. A partial call fails
-    only by such a result. Holds when nothing was called.
+    only by such a result. 1 when nothing was called.
     """
 
     name = "no_tool_errors"

@@ -3,11 +3,11 @@
     tool call accuracy = 1 if the calls are those expected, else 0          range [0, scale], higher is better
 
 What is expected is `order` (the names of tools), else `tool` (one name), else the tools named in the sample's expected
-trajectory. Calls are taken from the messages, wherever they stand; one whose arguments were still being written is
-none. Expected in order: every tool was called, and their first calls stand in that order, others between them; so a
-name that is expected twice is never met. `strict`: the calls are exactly those expected, in that order. One tool:
-it was called; `strict`: it was called once and nothing else was. An agent that called nothing gets 0. An empty `order`
-counts as none given, and where `tool` is not given either nothing is right.
+trajectory. Calls are taken from all messages; one whose arguments were still being written is none. Expected in order:
+every tool was called, and their first calls are in that order, possibly with others between them; so a name that is
+expected twice is never met. `strict`: the calls are exactly those expected, in that order. One tool: it was called;
+`strict`: it was called once and nothing else was. An agent that called nothing gets 0. An empty `order` counts as none
+given, and where `tool` is not given either nothing is right.
 
 Undefined when nothing is expected: neither `order` nor `tool` is given and the sample expects no tools. A conversation
 without a user's or an assistant's message is an error. No judge call. Source: @mastra/evals, which knows `order` and

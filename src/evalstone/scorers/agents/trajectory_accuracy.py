@@ -37,7 +37,7 @@ class TrajectoryAccuracy(TrajectoryScorer):
         (0.0, "the agent went another way"),
     )
     advice = (
-        "Read which steps are missing, and which stand in another place. Where other ways are as good, expect less: "
+        "Read which steps are missing or out of order. If other ways are as good, relax the expectation: "
         "ordering relaxed or unordered, names without data."
     )
 

@@ -33,7 +33,7 @@ class ContextStatementRelevancy(ContextScorer):
         (0.4, "about half is off topic"),
         (0.0, "mostly off topic"),
     )
-    advice = "Cut documents into smaller pieces, so that each passage holds less that is off topic; then re-rank."
+    advice = "Cut documents into smaller pieces, so that each passage contains less that is off topic; then re-rank."
 
     async def score(self, ask: Ask, *, input: str, context: Sequence[str]) -> Score | Skipped:
         if not context:

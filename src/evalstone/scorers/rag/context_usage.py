@@ -3,7 +3,7 @@
     context usage = passages used / passages          range [0, scale], higher is better
 
 Used: the answer repeats, rewords or draws on something that the passage says. Undefined without passages. One judge
-call, shared with context_relevance: beside it, none. Source: @mastra/evals 0.13, where it is called contextual recall;
+call, shared with context_relevance. Source: @mastra/evals 0.13, where it is called contextual recall;
 today's context_recall looks at the reference answer instead.
 """
 

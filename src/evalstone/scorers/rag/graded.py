@@ -213,8 +213,8 @@ class AnswerFaithfulness(GradedScorer, ContextScorer):
         answer faithfulness = the judge's grade          range [0, scale], higher is better
 
     0.75 is the grade of an answer in which only unimportant details go beyond the passages. A grade that is not a
-    number in [0, 1] is asked for again, then Failed. Undefined when the judge declines, and without passages. One judge
-    call. Source: AnswerFaithfulnessEvaluator of Spring AI Alibaba, which passes any grade above 0.
+    number in [0, 1] is sent back for correction, then Failed. Undefined when the judge declines, and without passages.
+    One judge call. Source: AnswerFaithfulnessEvaluator of Spring AI Alibaba, which passes any grade above 0.
     """
 
     name = "answer_faithfulness"
@@ -242,8 +242,8 @@ class AnswerRelevanceGrade(GradedScorer):
 
     With a reference the answer is graded against it; without one, only for addressing the question: a wrong answer
     still addresses it. The two are different measures: do not mix them in one mean. Your own template decides by its
-    placeholders: one with a reference needs it in every sample. A grade that is not a number in [0, 1] is asked for
-    again, then Failed. Undefined when the judge declines, and for a blank question. One judge call.
+    placeholders: one with a reference needs it in every sample. A grade that is not a number in [0, 1] is sent back
+    for correction, then Failed. Undefined when the judge declines, and for a blank question. One judge call.
     Source: AnswerRelevancyEvaluator of Spring AI Alibaba, which passes any grade above 0.
     """
 

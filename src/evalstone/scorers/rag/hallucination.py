@@ -4,7 +4,7 @@
 
 Undefined when the answer makes no claim. With no passages nothing can support a claim. `definition` applies
 another system's formula to the same answers; deepeval counts passages, not claims. Two judge calls, both shared with
-faithfulness: beside it, none. Source: @mastra/evals.
+faithfulness. Source: @mastra/evals.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class NoiseSensitivity(Scorer):
         (0.0, "the answer followed the noise"),
     )
     advice = (
-        "See which dimension suffered. Where false statements were taken up, instruct the model to question what it is "
-        "told; where it strayed, restate the question at the end of the prompt."
+        "See which dimension suffered. If the answer adopted false statements, instruct the model to question its "
+        "input; if it strayed, restate the question at the end of the prompt."
     )
 
     baseline: str | None = None

@@ -88,7 +88,7 @@ class ToneConsistency(CodeScorer):
         (0.4, "the tone shifts strongly"),
         (0.0, "the tone turns around"),
     )
-    advice = "The weights are of single English words: irony, quotation and other languages escape them."
+    advice = "The weights are of single English words: irony, quotations and other languages are not recognized."
 
     reference_tone: str = ""
     compare_to: CompareTo | None = None
