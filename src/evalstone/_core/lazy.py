@@ -1,0 +1,42 @@
+"""Packages that import their public names on first use; the stub `__init__.pyi` is the table of these names."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def lazy_exports(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose public names are the imports in its stub.
+
+    Args:
+        package: `__name__` of the package.
+        file: `__file__` of the package; the stub is beside it.
+    """
+
+    @functools.cache
+    def exports() -> dict[str, str]:
+        import ast  # noqa: PLC0415 - not needed by commands, which import from the modules
+
+        stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+        imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+        return {alias.name: node.module or "" for node in imports for alias in node.names}
+
+    def get(name: str) -> Any:
+        if name == "__all__":
+            return sorted(exports())
+        if name.startswith("__") or name not in exports():
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = importlib.import_module(exports()[name])
+        value = getattr(home, name) if hasattr(home, name) else importlib.import_module(f"{home.__name__}.{name}")
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *exports()})
+
+    return get, names
