@@ -13,7 +13,7 @@ QUICK := tests --ignore tests/test_docs.py --ignore tests/parity --ignore tests/
 LLAMA_BUILD := -DLLAVA_BUILD=OFF -DGGML_LLAMAFILE=OFF -DGGML_OPENMP=OFF -DGGML_CPU_REPACK=OFF -DGGML_METAL=OFF \
 	-DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_CXX_FLAGS_RELEASE=-O1
 
-.PHONY: demo test coverage test-lowest newer-python test-newer test-llama check format bench docs train-lexical clean
+.PHONY: demo test coverage mutants test-lowest newer-python test-newer test-llama check format bench docs train-lexical clean
 
 demo: .venv/ready
 	$(RUN) evalstone demo
@@ -24,6 +24,11 @@ test: .venv/all
 # The line and branch coverage that CI requires is in pyproject.toml, under tool.coverage.
 coverage: .venv/all
 	$(RUN) pytest -n auto --maxprocesses 4 --cov --cov-report=term:skip-covered
+
+# Faults put into a copy of the code, which the tests have to notice: docs/mutants.md.
+# FILES=src/evalstone/run/budget.py TESTS=tests/run mutates one file; SAMPLE=50 takes so many of its mutants.
+mutants: .venv/all
+	$(RUN) python -m tools.mutants $(FILES) $(if $(TESTS),--tests $(TESTS)) $(if $(SAMPLE),--sample $(SAMPLE))
 
 # The oldest dependencies that pyproject.toml allows, and a newer Python where there is one.
 test-lowest: .tools/lowest/ready

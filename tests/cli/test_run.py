@@ -283,6 +283,12 @@ def test_a_mean_at_the_threshold_meets_it(data: Path, evalstone: Evalstone, boun
     assert evalstone("run", str(data), "-s", "faithfulness", "--fail-under", f"faithfulness={bound}").returncode == code
 
 
+@pytest.mark.parametrize(("bound", "code"), [("0.5", 0), ("0.4999999", 1), ("1", 0), ("0", 1)])
+def test_a_mean_at_the_upper_threshold_meets_it(data: Path, evalstone: Evalstone, bound: str, code: int) -> None:
+    done = evalstone("run", str(data), "-s", "hallucination", "--fail-over", f"hallucination={bound}")
+    assert done.returncode == code
+
+
 def test_two_scorers_of_one_name_are_told_apart_by_their_parameters(data: Path, evalstone: Evalstone) -> None:
     both = ("run", str(data), "-s", "rouge_l", "-s", "rouge_l(scale=10)", "--map", "reference=question")
     ambiguous = evalstone(*both, "--fail-under", "rouge_l=0.1")

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, ProviderTimeout
 from evalstone.judges import ModelJudge
-from evalstone.judges.providers.limits import Limiter, Limits, TokenBucket
+from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TokenBucket, TransientError
 
 
 async def work(limiter: Limiter, *, seconds: float = 0.01, refused: bool = False) -> None:
@@ -119,3 +119,41 @@ def test_an_amount_above_the_minutes_share_waits_for_a_full_bucket_and_leaves_a_
 def test_limits_below_one_are_refused() -> None:
     with pytest.raises(ConfigError, match="requests_per_minute"):
         ModelJudge("openai/x", limits=Limits(requests_per_minute=0))
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What the waits between attempts would have taken, in seconds; none is waited."""
+    taken: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        taken.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    return taken
+
+
+def test_waits_between_attempts_double_up_to_20_seconds_with_jitter(pauses: list[float]) -> None:
+    async def fail(times: int) -> None:
+        backoff = Backoff()
+        for _ in range(times):
+            await backoff.wait(TransientError("busy"))
+
+    asyncio.run(fail(40))
+    for attempt, pause in enumerate(pauses):
+        longest = min(0.25 * 2**attempt, 20)
+        assert longest / 2 <= pause <= longest
+    assert len({pause for pause in pauses if pause > 10}) > 10  # callers that failed together don't return together
+
+
+def test_a_wait_is_at_least_what_the_provider_asks_for(pauses: list[float]) -> None:
+    asyncio.run(Backoff().wait(TransientError("busy", retry_after=30.0)))
+    assert 30 <= pauses[0] <= 33
+
+
+def test_no_wait_begins_that_would_end_after_the_time_for_all_attempts(pauses: list[float]) -> None:
+    with pytest.raises(ProviderTimeout, match="h gave no answer in 1 attempts; the last: busy"):
+        asyncio.run(Backoff(10.0).wait(TransientError("busy", host="h", retry_after=30.0)))
+    assert pauses == []
+    asyncio.run(Backoff(0.0).wait(TransientError("adapted", adapted=True)))
+    assert pauses == []

@@ -207,3 +207,11 @@ def test_terminal_and_html_import_no_library_of_the_other() -> None:
         "assert 'jinja2' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_sample_without_claims_is_headed_by_the_reason_of_its_worst_score() -> None:
+    run = run_of(["0.9"], [Given(), Harm()])
+    (sample,) = run_view(run).examples[0].samples
+    assert sample.headline == "harm: says 0.9"
+    (low,) = run_view(run_of(["0.1"], [Given(), Harm()])).examples[0].samples
+    assert low.headline == "given: says 0.1"

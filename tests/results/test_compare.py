@@ -182,3 +182,24 @@ def test_slices_come_in_the_order_of_their_numbers_and_a_sample_without_text_is_
         "x",
     ]
     assert [part.key for part in less.slices("turn")[0].means] == ["2", "10", "(absent)", "x"]
+
+
+@pytest.mark.parametrize(("gains", "p"), [(5, 2 / 2**5), (6, 2 / 2**6), (8, 2 / 2**8)])
+def test_a_verdict_is_at_one_minus_the_confidence(gains: int, p: float) -> None:
+    # all of k changes upwards by the same: p = 2 / 2^k
+    a, b = run_of(["0.5"] * 10), run_of(["0.75"] * gains + ["0.5"] * (10 - gains))
+    for confidence, verdict in ((1 - 1.01 * p, "better"), (1 - 0.99 * p, "inconclusive")):
+        line = compare(a, b, confidence=confidence)["given"]
+        assert line.adjusted_p_value == pytest.approx(p)
+        assert line.verdict == verdict
+    assert compare(b, a, confidence=1 - 1.01 * p)["given"].verdict == "worse"
+
+
+def test_a_verdict_takes_the_corrected_p_value() -> None:
+    scorers = [Given(), Harm()]
+    a, b = run_of(["0.5"] * 10, scorers), run_of(["0.75"] * 6 + ["0.5"] * 4, scorers)
+    # p = 2 / 2^6 = 0.03 alone, 0.06 as the smallest of two
+    corrected, alone = (compare(a, b, correction=name) for name in ("holm", "none"))
+    assert [line.verdict for line in corrected.scorers] == ["inconclusive", "inconclusive"]
+    assert [line.verdict for line in alone.scorers] == ["better", "worse"]
+    assert [line.improvement for line in alone.scorers] == pytest.approx([0.15, -0.15])

@@ -35,3 +35,13 @@ def test_a_judge_that_scores_lower_has_drifted_and_one_that_does_not_is_not_said
 def test_other_answers_are_no_anchors() -> None:
     with pytest.raises(ConfigError, match="same outputs"):
         judge_drift(run_of(ANSWERS), run_of(ANSWERS[1:]))
+
+
+def test_confidence_and_tolerance_are_those_that_were_set() -> None:
+    run = run_of(["0.5"] * 20)
+    some = ["0.25"] * 6 + ["0.5"] * 14
+    now = Run.from_dict(run.to_dict(), run_of(some).records)
+    # six changes of one size: p = 2 / 2^6 = 0.03
+    assert judge_drift(run, now)["given"].drift.verdict == "drifted"
+    assert judge_drift(run, now, confidence=0.99)["given"].drift.verdict == "inconclusive"
+    assert judge_drift(run, now, confidence=0.99, tolerance=0.5)["given"].drift.verdict == "stable"

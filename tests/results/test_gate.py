@@ -73,3 +73,9 @@ def test_what_cannot_be_asked_for_is_refused(criteria: GateCriteria, told: str) 
 def test_a_baseline_that_nothing_is_held_against_is_told() -> None:
     held = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}), baseline=run_of(MIXED))
     assert held.notes == ("the baseline is not used: no max_regression was set",)
+
+
+def test_a_score_at_the_limit_of_a_pass_rate_passes() -> None:
+    run = run_of(["0.5"] * 10, [Given(), Harm()])
+    criteria = GateCriteria(pass_rate={"given": (0.5, 0.1), "harm": (0.5, 0.1)})
+    assert [decision.estimate for decision in gate(run, criteria).decisions] == [1.0, 1.0]

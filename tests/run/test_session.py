@@ -283,3 +283,12 @@ def test_a_budget_counts_what_is_reserved_by_calls_in_flight() -> None:
     assert budget.reserve(question, judge) is None
     budget.settle(price, 0.4 * price)
     assert budget.reserve(question, judge) == price
+
+
+def test_a_budget_pays_for_the_call_that_just_fits() -> None:
+    judge = ModelJudge("vllm/x", prices=(1e6, 0.0))
+    question = ListClaims(text="x")
+    price = call_price(question, judge)
+    assert price is not None
+    budget = Budget(2 * price, judge)
+    assert [budget.reserve(question, judge) for _ in range(3)] == [price, price, None]

@@ -154,3 +154,17 @@ def test_differences_by_rounding_are_none() -> None:
     (found,) = decide([MaxRegression("a", [0.1 + 0.2, 0.5] * 5, [0.3, 0.5] * 5, 0.02)])
     assert found == decide([MaxRegression("a", [0.3, 0.5] * 5, [0.3, 0.5] * 5, 0.02)])[0]
     assert found.verdict == "inconclusive"
+
+
+def test_a_p_value_of_exactly_alpha_decides() -> None:
+    # both of 2 pass, or none: P = 0.5² = 0.25 at a rate of 0.5
+    assert verdicts(PassRate("a", 2, 2, 0.5), alpha=0.25) == ["pass"]
+    assert verdicts(PassRate("a", 0, 2, 0.5), alpha=0.25) == ["fail"]
+    assert verdicts(PassRate("a", 2, 2, 0.5), alpha=0.24) == ["inconclusive"]
+
+
+def test_limits_are_at_the_alpha_that_holm_leaves() -> None:
+    easy, close = PassRate("easy", 60, 60, 0.5), PassRate("close", 53, 60, 0.85)
+    first, second = decide([easy, close])
+    assert first.low == pytest.approx(lower_limit(60, 60, 1 - 0.05 / 2))
+    assert second.low == pytest.approx(lower_limit(53, 60, 1 - 0.05))

@@ -132,3 +132,8 @@ def test_drawn_patterns_that_tie_with_the_observed_one_count() -> None:
     # 24 signs of 1 and one of 2: P(|sum| >= 4) = 0.5731 by counting, P(|sum| > 4) = 0.3464
     found = permutation_test(np.array([1.0] * 13 + [-1.0] * 11 + [2.0]))
     assert found.p_value == pytest.approx(0.5731, abs=0.02)
+
+
+def test_a_sampled_p_value_counts_the_observed_pattern_and_is_never_0() -> None:
+    # 2 of 2^40 patterns are as far from 0 as all signs alike: none of 9,999 is
+    assert permutation_test(np.arange(1.0, 41.0)).p_value == 1 / 10_000

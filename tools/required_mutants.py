@@ -1,0 +1,443 @@
+"""Faults that the tests have to notice, each as the text that is replaced. `make mutants` checks that all die.
+
+They are the kind of fault that looks right on the page: a term left out of a sum, a text that isn't escaped, an order
+turned around, a test at the wrong level. Each text stands once in its file; tests/test_required_mutants.py checks that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+REPORT = "src/evalstone/report"
+TEMPLATES = f"{REPORT}/templates"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault: a text of a file, and what takes its place."""
+
+    title: str
+    path: str
+    before: str
+    after: str
+    tests: tuple[str, ...]
+    """The tests that have to notice it."""
+    line: int = 0
+    changed: str = ""
+    """The whole file with the fault; "" where it follows from `before` and `after`."""
+
+    def applied(self, source: str) -> str:
+        """The file with the fault.
+
+        Raises:
+            SystemExit: The text doesn't stand in the file once.
+        """
+        if source.count(self.before) != 1:
+            raise SystemExit(
+                f"{self.title}: {self.before!r} stands {source.count(self.before)} times in {self.path}; "
+                "bring tools/required_mutants.py in step with the code"
+            )
+        return source.replace(self.before, self.after)
+
+    def located(self, root: Path) -> Mutant:
+        """The mutant with the number of its line."""
+        if self.changed:
+            return self
+        source = (root / self.path).read_text(encoding="utf-8")
+        self.applied(source)
+        return dataclasses.replace(self, line=source[: source.index(self.before)].count("\n") + 1)
+
+
+# Numbers, class names, and markup that is escaped already: nothing that judged text can be in.
+_NOT_JUDGED = {
+    "policy",
+    "style",
+    "script",
+    "block",
+    "tag",
+    "count",
+    "tick",
+    "edge",
+    "tall",
+    "wide",
+    "chart.kind",
+    "chart.tone",
+    "part.kind",
+    "tone",
+    "outcome.tone",
+    "view.verdict.tone",
+    "bin.n",
+    "cell.tone",
+    "y",
+}
+
+
+def unescaped() -> Iterator[Mutant]:
+    """Every text of every HTML template without its escaping."""
+    root = Path(__file__).resolve().parent.parent
+    for file in sorted((root / TEMPLATES).glob("*")):
+        source = file.read_text(encoding="utf-8")
+        for number, found in enumerate(re.finditer(r"\{\{ ([a-z_.]+) \}\}", source)):
+            if found[1] in _NOT_JUDGED:
+                continue
+            changed = f"{source[: found.start()]}{{{{ {found[1]}|safe }}}}{source[found.end() :]}"
+            line = source[: found.start()].count("\n") + 1
+            before = source.splitlines(keepends=True)[line - 1]
+            after = changed.splitlines(keepends=True)[line - 1]
+            title = f"unescaped in {file.name}, line {line}: {found[1]} ({number})"
+            path = str(file.relative_to(root))
+            tests = ("tests/report/test_html.py", "tests/report/test_quality_view.py")
+            yield Mutant(title, path, before, after, tests, line, changed)
+
+
+REQUIRED: tuple[Mutant, ...] = (
+    # ---- Money and retries ----
+    Mutant(
+        "a budget forgets what calls in flight have reserved",
+        "src/evalstone/run/budget.py",
+        "if self.spent + self.reserved + amount > self.limit:",
+        "if self.spent + amount > self.limit:",
+        ("tests/run/test_session.py",),
+    ),
+    Mutant(
+        "a budget refuses the call that just fits",
+        "src/evalstone/run/budget.py",
+        "if self.spent + self.reserved + amount > self.limit:",
+        "if self.spent + self.reserved + amount >= self.limit:",
+        ("tests/run/test_session.py",),
+    ),
+    Mutant(
+        "retries wait a fixed 0.01 s",
+        "src/evalstone/judges/providers/limits.py",
+        "pause = min(FIRST_WAIT * 2 ** min(self.attempts, 10), LONGEST_WAIT) * random.uniform(0.5, 1.0)",
+        "pause = 0.01",
+        ("tests/judges/test_limiter.py",),
+    ),
+    Mutant(
+        "retries don't wait as long as the provider asks",
+        "src/evalstone/judges/providers/limits.py",
+        "pause = max(pause, error.retry_after * random.uniform(1.0, 1.1))",
+        "pass",
+        ("tests/judges/test_limiter.py",),
+    ),
+    # ---- Pages ----
+    Mutant(
+        "HTML isn't escaped", f"{REPORT}/html.py", "autoescape=True", "autoescape=False", ("tests/report/test_html.py",)
+    ),
+    Mutant(
+        "invisible characters stay in HTML",
+        f"{REPORT}/html.py",
+        "finalize=_finalized,",
+        "",
+        ("tests/report/test_html.py",),
+    ),
+    Mutant(
+        "JSON in a page can close its script element",
+        f"{REPORT}/html.py",
+        'safe = _CLOSING.sub(lambda match: f"\\\\u{ord(match[0]):04x}", text)',
+        "safe = text",
+        ("tests/report/test_html.py",),
+    ),
+    Mutant(
+        "pages may load anything",
+        f"{REPORT}/html.py",
+        "default-src 'none'",
+        "default-src *",
+        ("tests/report/test_html.py",),
+    ),
+    *unescaped(),
+    Mutant(
+        "scripts read judged text as HTML",
+        f"{REPORT}/assets/elements.js",
+        "element.append(...children.filter((child) => child !== null));",
+        "for (const child of children) {\n"
+        '    if (typeof child === "string") element.innerHTML += child;\n'
+        "    else if (child !== null) element.append(child);\n"
+        "  }",
+        ("tests/report/test_html.py",),
+    ),
+    Mutant(
+        "scripts read judged text as HTML by another way",
+        f"{REPORT}/assets/elements.js",
+        "element.append(...children.filter((child) => child !== null));",
+        "for (const child of children.filter((child) => child !== null)) {\n"
+        '    element.append(typeof child === "string"\n'
+        "      ? document.createRange().createContextualFragment(child) : child);\n"
+        "  }",
+        ("tests/report/test_pages_in_a_browser.py",),
+    ),
+    Mutant(
+        "the list of samples is sorted backwards",
+        f"{REPORT}/assets/samples.js",
+        "direction * (x < y ? -1 : x > y ? 1 : 0)",
+        "direction * (x < y ? 1 : x > y ? -1 : 0)",
+        ("tests/report/test_pages_in_a_browser.py",),
+    ),
+    Mutant(
+        "the list of samples begins with the best",
+        f"{REPORT}/assets/samples.js",
+        'sort: "goodness", descending: false',
+        'sort: "goodness", descending: true',
+        ("tests/report/test_pages_in_a_browser.py",),
+    ),
+    Mutant(
+        "samples without a score come last",
+        f"{REPORT}/assets/samples.js",
+        "sample.goodness === null ? -1 : sample.goodness",
+        "sample.goodness === null ? 2 : sample.goodness",
+        ("tests/report/test_pages_in_a_browser.py",),
+    ),
+    # ---- What reports show ----
+    Mutant(
+        "the worst samples are the best",
+        f"{REPORT}/run_view.py",
+        "lowest = heapq.nsmallest(worst,",
+        "lowest = heapq.nlargest(worst,",
+        ("tests/report/test_run_view.py",),
+    ),
+    Mutant(
+        "where lower is better, the worst samples are the best",
+        f"{REPORT}/samples.py",
+        "return 1 - record.outcome.fraction if info.lower_is_better else record.outcome.fraction",
+        "return record.outcome.fraction",
+        ("tests/report/test_run_view.py",),
+    ),
+    Mutant(
+        "a page of very many samples holds the best",
+        f"{REPORT}/run_view.py",
+        "listed_names = heapq.nsmallest(MOST_SAMPLES,",
+        "listed_names = heapq.nlargest(MOST_SAMPLES,",
+        ("tests/report/test_html.py",),
+    ),
+    Mutant(
+        "a sample's headline is the reason of its best score",
+        f"{REPORT}/samples.py",
+        "at = min(scored)[1] if scored else 0",
+        "at = max(scored)[1] if scored else 0",
+        ("tests/report/test_run_view.py",),
+    ),
+    Mutant(
+        "JUnit attributes aren't sanitized",
+        f"{REPORT}/junit.py",
+        "return safe(text, LONGEST_ATTRIBUTE, joiners=True)",
+        "return text",
+        ("tests/report/test_junit.py",),
+    ),
+    Mutant(
+        "JUnit texts aren't sanitized",
+        f"{REPORT}/junit.py",
+        ".text = visible(case.message)",
+        ".text = case.message",
+        ("tests/report/test_junit.py",),
+    ),
+    Mutant(
+        "JUnit messages aren't sanitized",
+        f"{REPORT}/junit.py",
+        "message = safe(case.message, LONGEST_MESSAGE, joiners=True)",
+        "message = case.message",
+        ("tests/report/test_junit.py",),
+    ),
+    # ---- Charts ----
+    Mutant(
+        "the axis of an interval ends at 1 on every scale",
+        f"{TEMPLATES}/charts.html",
+        "{{ axis(0, chart.scale, height - 14,",
+        "{{ axis(0, 1, height - 14,",
+        ("tests/report/test_charts.py",),
+    ),
+    Mutant(
+        "the better end of an axis is the worse one",
+        f"{TEMPLATES}/charts.html",
+        '"low" if chart.lower_is_better else "high"',
+        '"high" if chart.lower_is_better else "low"',
+        ("tests/report/test_charts.py",),
+    ),
+    Mutant(
+        "an axis is mirrored",
+        f"{TEMPLATES}/charts.html",
+        "{% macro at(value, scale) %}{{ number(edge + (width - 2 * edge) * value / scale) }}",
+        "{% macro at(value, scale) %}{{ number(width - edge - (width - 2 * edge) * value / scale) }}",
+        ("tests/report/test_charts.py",),
+    ),
+    Mutant(
+        "scores are drawn as if every scale ended at 1",
+        f"{TEMPLATES}/charts.html",
+        "{% macro at(value, scale) %}{{ number(edge + (width - 2 * edge) * value / scale) }}",
+        "{% macro at(value, scale) %}{{ number(edge + (width - 2 * edge) * value) }}",
+        ("tests/report/test_charts.py",),
+    ),
+    Mutant(
+        "a difference is drawn on the wrong side of zero",
+        f"{TEMPLATES}/charts.html",
+        "number(width / 2 + (width / 2 - edge) *",
+        "number(width / 2 - (width / 2 - edge) *",
+        ("tests/report/test_charts.py",),
+    ),
+    Mutant(
+        "the axis of a difference is mirrored",
+        f"{TEMPLATES}/charts.html",
+        "{{ axis(-chart.reach, chart.reach, height - 14) }}",
+        "{{ axis(chart.reach, -chart.reach, height - 14) }}",
+        ("tests/report/test_charts.py",),
+    ),
+    Mutant(
+        "a histogram is mirrored",
+        f"{TEMPLATES}/charts.html",
+        'x="{{ number(edge + loop.index0 * bin + 0.7) }}"',
+        'x="{{ number(width - edge - loop.index * bin + 0.7) }}"',
+        ("tests/report/test_charts.py",),
+    ),
+    Mutant(
+        "the bars of a histogram don't stand on its axis",
+        f"{TEMPLATES}/charts.html",
+        'y="{{ number(base - tall) }}"',
+        'y="4.0"',
+        ("tests/report/test_charts.py",),
+    ),
+    Mutant(
+        "a reliability diagram is upside down",
+        f"{TEMPLATES}/charts.html",
+        "{{ number(size - margin - (size - 2 * margin) * share) }}",
+        "{{ number(margin + (size - 2 * margin) * share) }}",
+        ("tests/report/test_quality_view.py",),
+    ),
+    # ---- Statistics ----
+    Mutant(
+        "a permutation test can have p = 0",
+        "src/evalstone/stats/paired_tests.py",
+        "(hits + 1) / (PERMUTATIONS + 1)",
+        "hits / PERMUTATIONS",
+        ("tests/stats/test_paired_tests.py",),
+    ),
+    Mutant(
+        "Holm's method without its steps down",
+        "src/evalstone/stats/multiple_testing.py",
+        "scaled = ((m - rank) * p_values[place] for rank, place in enumerate(order))",
+        "scaled = (m * p_values[place] for rank, place in enumerate(order))",
+        ("tests/stats/test_multiple_testing.py",),
+    ),
+    Mutant(
+        "Holm's method doesn't keep the order of p-values",
+        "src/evalstone/stats/multiple_testing.py",
+        "itertools.accumulate(scaled, max)",
+        "itertools.accumulate(scaled, lambda _, p: p)",
+        ("tests/stats/test_multiple_testing.py",),
+    ),
+    Mutant(
+        "the limits of a gate are Bonferroni's",
+        "src/evalstone/stats/gates.py",
+        "alphas[place] = alpha / (m - min(rank, rejected))",
+        "alphas[place] = alpha / m",
+        ("tests/stats/test_gates.py",),
+    ),
+    Mutant(
+        "drift is tested at half its level",
+        "src/evalstone/stats/comparison.py",
+        "if comparison.p_value <= 1 - confidence:",
+        "if comparison.p_value <= (1 - confidence) / 2:",
+        ("tests/stats/test_comparison.py",),
+    ),
+    Mutant(
+        "drift is tested at twice its level",
+        "src/evalstone/stats/comparison.py",
+        "if comparison.p_value <= 1 - confidence:",
+        "if comparison.p_value <= 2 * (1 - confidence):",
+        ("tests/stats/test_comparison.py",),
+    ),
+    Mutant(
+        "the drift of runs ignores the confidence",
+        "src/evalstone/results/drift.py",
+        "scale=pair.info.scale, confidence=confidence, tolerance=tolerance",
+        "scale=pair.info.scale, tolerance=tolerance",
+        ("tests/results/test_drift.py",),
+    ),
+    Mutant(
+        "the drift of runs ignores the tolerance",
+        "src/evalstone/results/drift.py",
+        "scale=pair.info.scale, confidence=confidence, tolerance=tolerance",
+        "scale=pair.info.scale, confidence=confidence",
+        ("tests/results/test_drift.py",),
+    ),
+    # ---- Verdicts ----
+    Mutant(
+        "compare's verdict is at twice alpha",
+        "src/evalstone/results/compare.py",
+        "if self.adjusted_p_value > 1 - self.confidence",
+        "if self.adjusted_p_value > 2 * (1 - self.confidence)",
+        ("tests/results/test_compare.py",),
+    ),
+    Mutant(
+        "compare's verdict is at half of alpha",
+        "src/evalstone/results/compare.py",
+        "if self.adjusted_p_value > 1 - self.confidence",
+        "if self.adjusted_p_value > (1 - self.confidence) / 2",
+        ("tests/results/test_compare.py",),
+    ),
+    Mutant(
+        "compare's verdict isn't corrected",
+        "src/evalstone/results/compare.py",
+        "if self.adjusted_p_value > 1 - self.confidence",
+        "if self.result.p_value > 1 - self.confidence",
+        ("tests/results/test_compare.py",),
+    ),
+    Mutant(
+        "where lower is better, a rise is called better",
+        "src/evalstone/results/compare.py",
+        "return -difference if self.info.lower_is_better else difference",
+        "return difference",
+        ("tests/results/test_compare.py",),
+    ),
+    Mutant(
+        "a gate doesn't pass at exactly alpha",
+        "src/evalstone/stats/gates.py",
+        '"pass" if p[0] <= alpha else',
+        '"pass" if p[0] < alpha else',
+        ("tests/stats/test_gates.py",),
+    ),
+    Mutant(
+        "a gate doesn't fail at exactly alpha",
+        "src/evalstone/stats/gates.py",
+        '"fail" if p[1] <= alpha else',
+        '"fail" if p[1] < alpha else',
+        ("tests/stats/test_gates.py",),
+    ),
+    Mutant(
+        "a score at the limit of a pass rate doesn't pass",
+        "src/evalstone/results/gate.py",
+        "else value >= threshold for value in values",
+        "else value > threshold for value in values",
+        ("tests/results/test_gate.py",),
+    ),
+    Mutant(
+        "where lower is better, a score at the limit of a pass rate doesn't pass",
+        "src/evalstone/results/gate.py",
+        "value <= threshold if info.lower_is_better",
+        "value < threshold if info.lower_is_better",
+        ("tests/results/test_gate.py",),
+    ),
+    Mutant(
+        "a mean at --fail-under fails",
+        "src/evalstone/cli/run.py",
+        "if info.lower_is_better else mean < bound:",
+        "if info.lower_is_better else mean <= bound:",
+        ("tests/cli/test_run.py::test_a_mean_at_the_threshold_meets_it",),
+    ),
+    Mutant(
+        "a mean at --fail-over fails",
+        "src/evalstone/cli/run.py",
+        "elif mean > bound if info.lower_is_better",
+        "elif mean >= bound if info.lower_is_better",
+        ("tests/cli/test_run.py::test_a_mean_at_the_upper_threshold_meets_it",),
+    ),
+    Mutant(
+        "a threshold at the end of the scale is refused",
+        "src/evalstone/cli/run.py",
+        "if not 0 <= bound <= info.scale:",
+        "if not 0 < bound < info.scale:",
+        ("tests/cli/test_run.py::test_a_mean_at_the_upper_threshold_meets_it",),
+    ),
+)
