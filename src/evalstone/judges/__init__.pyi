@@ -13,3 +13,5 @@ from evalstone.judges.providers.limits import Limits as Limits
 from evalstone.judges.scripted import ReplayJudge as ReplayJudge
 from evalstone.judges.scripted import ScriptedJudge as ScriptedJudge
 from evalstone.judges.self_consistency import SelfConsistency as SelfConsistency
+
+__all__: list[str]

@@ -55,3 +55,5 @@ from evalstone.questions.verdict import CorrectAgainstReference as CorrectAgains
 from evalstone.questions.verdict import GiveVerdict as GiveVerdict
 from evalstone.questions.verdict import MiniCheck as MiniCheck
 from evalstone.questions.yes_no import read_yes_no as read_yes_no
+
+__all__: list[str]
