@@ -19,14 +19,12 @@ from evalstone.judges.providers.batch.base import (
     BatchState,
     Finding,
     Result,
-    as_count,
     as_list,
-    as_object,
     id_of,
     objects,
     segment,
 )
-from evalstone.judges.providers.openai_compatible import Call, Endpoint, shared_endpoint
+from evalstone.judges.providers.openai_compatible import Call, Endpoint, as_count, as_object, shared_endpoint
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 

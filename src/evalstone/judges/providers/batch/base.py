@@ -181,19 +181,9 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-def as_object(value: Any) -> dict[str, Any]:
-    """A JSON value as an object; empty when it is none."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def as_list(value: Any) -> list[Any]:
     """A JSON value as a list; empty when it is none."""
     return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def as_count(value: Any) -> int:
-    """A JSON value as a count; 0 when it is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def id_of(told: Mapping[str, Any]) -> str:
