@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,7 +14,7 @@ from urllib.parse import quote
 from evalstone.errors import DeliveryUnknown, JudgeError, ProviderError
 from evalstone.judges.model import ModelJudge, with_probabilities
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities, split_model
-from evalstone.judges.providers.openai_compatible import Call, Endpoint
+from evalstone.judges.providers.openai_compatible import Call, Endpoint, as_object
 from evalstone.judges.providers.pricing import at_batch_price
 from evalstone.questions.base import Question
 from evalstone.types import Usage
@@ -170,6 +170,18 @@ class BatchApi(ABC):
     async def get_object(self, path: str) -> dict[str, Any]:
         """The JSON object at a path."""
         return self.endpoint().parsed(await self.endpoint().request_with_retries(Call("GET", path)))
+
+    async def listed(self, path: str, cursor: str) -> AsyncIterator[dict[str, Any]]:
+        """The objects that a path lists, over all its pages; cursor is the parameter that names the last one seen."""
+        after = ""
+        while True:
+            page = await self.get_object(f"{path}&{cursor}={segment(after)}" if after else path)
+            entries = [as_object(each) for each in as_list(page.get("data"))]
+            for entry in entries:
+                yield entry
+            if not entries or not page.get("has_more"):
+                return
+            after = id_of(entries[-1])
 
     async def get_file(self, path: str) -> bytes:
         """The file at a path, which may be as large as a batch."""
