@@ -10,7 +10,7 @@ import pytest
 
 from evalstone._core.prompts import Prompt
 from evalstone.judges.providers.logprobs import confidence_of
-from evalstone.judges.voting import Vote, VoteConfig, settle_form
+from evalstone.judges.voting import Vote, VoteConfig, settle
 from evalstone.questions.base import is_votable
 from evalstone.questions.custom import AnswerAs, AnswerForm
 
@@ -31,7 +31,7 @@ def form(kind: Any) -> AnswerAs:
 
 
 def settled_form(kind: Any, *values: Any, vote: Vote = "majority") -> Any:
-    return settle_form(form(kind), values, VoteConfig(vote, (None,) * len(values))).value
+    return settle(values, VoteConfig(vote, (None,) * len(values)), form(kind)).value
 
 
 def test_answers_of_a_callers_type_are_voted_on_along_their_schema() -> None:
@@ -104,7 +104,7 @@ def test_parts_that_make_no_value_together_give_way_to_the_judge_that_agrees_mos
 def test_answers_of_several_forms_are_voted_on_by_form_and_then_within_it(
     kind: Any, given: list[Any], result: Any, agreements: list[float | None]
 ) -> None:
-    found = settle_form(form(kind), given, VoteConfig("majority", (None,) * len(given)))
+    found = settle(given, VoteConfig("majority", (None,) * len(given)), form(kind))
     assert found.value == result
     assert [vote.agreement for vote in found.verdicts] == [pytest.approx(one) if one else None for one in agreements]
     assert found.agreeing.index(max(found.agreeing)) == given.index(result)
@@ -121,7 +121,7 @@ def test_objects_of_several_forms_are_voted_on_within_the_form_that_most_gave() 
         right: bool
 
     given = [Refused("x", True), Answered(False), Answered(True), Answered(True)]
-    found = settle_form(form(Refused | Answered), given, VoteConfig("majority", (None,) * 4))
+    found = settle(given, VoteConfig("majority", (None,) * 4), form(Refused | Answered))
     assert found.value == Answered(True)
     assert [(vote.at, vote.votes) for vote in found.verdicts] == [
         ("", {"form 1": 1, "form 2": 3}),

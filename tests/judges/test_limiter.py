@@ -14,12 +14,13 @@ from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TokenBuc
 
 
 async def work(limiter: Limiter, *, seconds: float = 0.01, refused: bool = False) -> None:
-    with await limiter.admit(10) as place:
-        await asyncio.sleep(seconds)
-        if refused:
-            limiter.refused(place.sent_at, None)
-        else:
-            limiter.answered()
+    sent_at = await limiter.admit(10)
+    await asyncio.sleep(seconds)
+    if refused:
+        limiter.refused(sent_at, None)
+    else:
+        limiter.answered()
+    limiter.release()
 
 
 def test_nothing_is_held_back_before_a_refusal() -> None:
@@ -51,11 +52,11 @@ def test_many_refusals_cut_what_goes_out_at_once_and_answers_raise_it_again() ->
 def test_refusals_of_one_moment_cut_only_once() -> None:
     async def trouble() -> float:
         limiter = Limiter()
-        places = [await limiter.admit(1) for _ in range(100)]
-        for place in places:
-            limiter.refused(place.sent_at, None)
-        for place in places:
-            place.__exit__(None, None, None)
+        times = [await limiter.admit(1) for _ in range(100)]
+        for sent_at in times:
+            limiter.refused(sent_at, None)
+        for _ in times:
+            limiter.release()
         return limiter.concurrency
 
     assert asyncio.run(trouble()) == pytest.approx(70)
@@ -74,8 +75,8 @@ def test_a_refusal_now_and_then_is_no_reason_to_go_slow() -> None:
 def test_a_wait_that_was_asked_for_holds_everyone_back() -> None:
     async def told() -> float:
         limiter = Limiter()
-        with await limiter.admit(1) as place:
-            limiter.refused(place.sent_at, 0.2)
+        limiter.refused(await limiter.admit(1), 0.2)
+        limiter.release()
         began = time.monotonic()
         await work(limiter, seconds=0)
         return time.monotonic() - began
@@ -87,12 +88,12 @@ def test_one_who_gives_up_waiting_leaves_the_place_to_the_next() -> None:
     async def impatient() -> int:
         limiter = Limiter()
         limiter.concurrency = 1
-        first = await limiter.admit(1)
+        await limiter.admit(1)
         second = asyncio.create_task(limiter.admit(1))
         third = asyncio.create_task(work(limiter, seconds=0))
         await asyncio.sleep(0.01)
         second.cancel()
-        first.__exit__(None, None, None)
+        limiter.release()
         await asyncio.wait_for(third, 1)
         return limiter.inflight
 

@@ -19,10 +19,8 @@ from evalstone.judges.voting import (
     Vote,
     VoteConfig,
     VoteResult,
-    answer_from,
     entropy,
     settle,
-    settle_form,
     weighted_together,
 )
 from evalstone.questions import Choice, ClaimVerdict, Grade
@@ -233,13 +231,11 @@ def test_judges_that_agree_are_taken_at_their_word_whatever_was_asked(question: 
     example = question.example()
     value = question.parse(example if isinstance(example, str) else json.dumps(example))
     ballot = VoteConfig(vote, (None,) * 3)
-    found = (
-        settle_form(question, [value] * 3, ballot) if isinstance(question, AnswerAs) else settle([value] * 3, ballot)
-    )
+    found = settle([value] * 3, ballot, question)
     assert found.value == value
     assert all(one.agreement in (None, 1.0) and one.entropy in (None, 0.0) for one in found.verdicts)
     assert found.verdicts or not is_votable(question)
-    assert answer_from(question, json.loads(json.dumps(to_jsonable(value)))) == value
+    assert question.from_jsonable(json.loads(json.dumps(to_jsonable(value)))) == value
 
 
 def test_what_a_judge_lists_by_itself_is_not_voted_on() -> None:

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
 from evalstone.errors import JudgeError
-from evalstone.judges.providers.limits import NO_LIMITS, Limits
+from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.base import DEFAULT_LIMITS, Answer, ContextLimits, Question, failed_call, judge_call
 from evalstone.types import JudgeCall, Usage
 
@@ -89,7 +89,7 @@ class Judge(ABC):
 
     @contextlib.asynccontextmanager
     async def _counted(self) -> AsyncGenerator[object]:
-        with self.limits.opened(self.identity) as limiter:
+        with shared_limiter(self.identity, self.limits) as limiter:
             yield limiter
 
     def warnings(self) -> Mapping[str, int]:

@@ -6,13 +6,13 @@ import asyncio
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from evalstone.errors import JudgeDeclined, JudgeError, JudgeUnavailable, ProviderError, ReplyError, RunAborted
 from evalstone.judges.base import AskJudge, Judge, leaves
-from evalstone.judges.providers.limits import NO_LIMITS, Limits
+from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.judges.voting import Vote, answer_confidence, elect, vote_detail
 from evalstone.questions.base import Answer, ContextLimits, Question
 from evalstone.types import Usage, total_cost
@@ -63,13 +63,10 @@ class Composite(Judge):
         async with self.limits.admitted(self.identity):
             return await self.decide(question, ask)
 
-    def opened(self) -> AbstractAsyncContextManager[object]:
-        return self._opened()
-
     @asynccontextmanager
-    async def _opened(self) -> AsyncGenerator[None]:
+    async def opened(self) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
-            stack.enter_context(self.limits.opened(self.identity))
+            stack.enter_context(shared_limiter(self.identity, self.limits))
             for member in self.members:
                 await stack.enter_async_context(member.opened())
             yield

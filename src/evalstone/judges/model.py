@@ -6,13 +6,12 @@ through pydantic-ai (the extra `providers`).
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -27,7 +26,7 @@ from evalstone.judges.providers.base import (
     ReplySchema,
     split_model,
 )
-from evalstone.judges.providers.limits import NO_LIMITS, Backoff, Limits, TransientError
+from evalstone.judges.providers.limits import NO_LIMITS, Backoff, Limiter, Limits, TransientError, shared_limiter
 from evalstone.judges.providers.logprobs import alternatives_of, confidence_of
 from evalstone.judges.providers.pricing import context_window, cost_of
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
@@ -54,7 +53,8 @@ def _are_prices(value: Any) -> bool:
 def _are_headers(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return False
-    return all(isinstance(text, str) for item in cast("Mapping[Any, Any]", value).items() for text in item)
+    headers = cast("Mapping[Any, Any]", value)
+    return not headers or all(isinstance(text, str) for text in (*headers, *headers.values()))
 
 
 _PRICES = Rule("None or two numbers of 0 or more, dollars for a million input and output tokens", _are_prices)
@@ -108,9 +108,7 @@ class ModelJudge(Judge):
     prices: Annotated[tuple[float, float] | None, _PRICES] = field(default=None, compare=False)
     """US dollars for a million input and output tokens, in place of the listed ones."""
 
-    headers: Annotated[Mapping[str, str], _HEADERS] = field(
-        default_factory=lambda: dict[str, str](), repr=False, compare=False
-    )
+    headers: Annotated[Mapping[str, str], _HEADERS] = field(default_factory=dict[str, str], repr=False, compare=False)
     """HTTP headers added to every request."""
 
     def __post_init__(self) -> None:
@@ -123,22 +121,13 @@ class ModelJudge(Judge):
     @property
     def identity(self) -> str:
         """The model's name, and every setting that may change its answers."""
-        settings = [
-            f"{name}={getattr(self, name)}"
-            for name, default in (
-                ("temperature", 0.0),
-                ("seed", None),
-                ("max_tokens", None),
-                ("reasoning_effort", None),
-                ("language", None),
-                ("logprobs", False),
-            )
-            if getattr(self, name) != default
-        ]
-        url = self.url
-        if url != PROVIDERS[self._provider].base_url:
+        settings: list[str] = []
+        if (url := self.url) != PROVIDERS[split_model(self.model)[0]].base_url:
             parts = urlsplit(url)
-            settings.insert(0, f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
+            settings.append(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
+        for name, default in _IN_IDENTITY:
+            if (value := getattr(self, name)) != default:
+                settings.append(f"{name}={value}")
         return f"{self.model}({', '.join(settings)})" if settings else self.model
 
     @property
@@ -147,20 +136,18 @@ class ModelJudge(Judge):
         return limits_of_window(window, self.max_tokens)
 
     @property
-    def _provider(self) -> str:
-        return split_model(self.model)[0]
-
-    @property
     def url(self) -> str:
         """The base URL of the OpenAI-compatible endpoint; empty if the model has none."""
-        info = PROVIDERS[self._provider]
-        from_environment = (os.environ.get(name) for name in info.base_url_from)
-        return (self.base_url or next(filter(None, from_environment), None) or info.base_url).rstrip("/")
+        info = PROVIDERS[split_model(self.model)[0]]
+        url = self.base_url
+        for variable in info.base_url_from:
+            url = url or os.environ.get(variable)
+        return (url or info.base_url).rstrip("/")
 
     @property
     def key(self) -> str:
         """The provider's key; empty if there is none."""
-        variable = PROVIDERS[self._provider].key
+        variable = PROVIDERS[split_model(self.model)[0]].key
         return self.api_key or (os.environ.get(variable, "") if variable else "")
 
     @property
@@ -169,7 +156,7 @@ class ModelJudge(Judge):
         return f"Write every reason in {self.language or 'the language of the judged text'}."
 
     def check(self) -> None:
-        info, url = PROVIDERS[self._provider], self.url
+        info, url = PROVIDERS[split_model(self.model)[0]], self.url
         if url and urlsplit(url).scheme not in ("http", "https"):
             raise ConfigError(f"base_url must start with http:// or https://, not {url!r}")
         if info.key and url in ("", info.base_url) and not self.key:
@@ -183,9 +170,10 @@ class ModelJudge(Judge):
 
     def check_supported(self) -> None:
         """Raise ConfigError for a setting that the provider can't take."""
-        for name in () if self.url else PROVIDERS[self._provider].unsupported:
+        provider = split_model(self.model)[0]
+        for name in () if self.url else PROVIDERS[provider].unsupported:
             if getattr(self, name):
-                raise ConfigError(f"{self._provider} can't take {name}: leave it out of the judge {self.model}")
+                raise ConfigError(f"{provider} can't take {name}: leave it out of the judge {self.model}")
 
     def price(self, usage: Usage) -> float | None:
         provider, model = split_model(self.model)
@@ -202,18 +190,23 @@ class ModelJudge(Judge):
     def warnings(self) -> Mapping[str, int]:
         return self.provider().warnings()
 
-    def opened(self) -> AbstractAsyncContextManager[object]:
-        return self._opened()
-
     @asynccontextmanager
-    async def _opened(self) -> AsyncGenerator[Provider]:
-        with _divided(self.limits)[0].opened(self.identity):
-            async with self.provider() as provider:
+    async def opened(self) -> AsyncGenerator[Provider]:
+        provider = self.provider()
+        async with provider.opened():
+            if self.limits.max_requests is None:
                 yield provider
+            else:
+                with self._limiter():
+                    yield provider
+
+    def _limiter(self) -> Limiter:
+        """What counts the questions of a run against `max_requests`; the other limits are on HTTP requests."""
+        return shared_limiter(self.identity, Limits(max_requests=self.limits.max_requests))
 
     def provider(self) -> Provider:
         """The model's provider on the running loop."""
-        limits = _divided(self.limits)[1]
+        limits = self.limits if self.limits.max_requests is None else replace(self.limits, max_requests=None)
         if not (url := self.url):
             from evalstone.judges.providers.pydantic_ai import PydanticAI  # noqa: PLC0415 - an extra
 
@@ -252,24 +245,25 @@ class ModelJudge(Judge):
         )
 
     async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
-        with _divided(self.limits)[0].opened(self.identity) as limiter:
-            limiter.count(self.identity)
-            async with self.provider() as provider:
-                return await converse(
-                    question,
-                    provider.complete,
-                    judge=self.identity,
-                    settings=self.settings_for(question, repeat),
-                    retries=self.retries,
-                    total_timeout=self.total_timeout,
-                    instructions=self.instructions,
-                )
+        async with self.opened() as provider:
+            if self.limits.max_requests is not None:
+                self._limiter().count(self.identity)
+            return await converse(
+                question,
+                provider.complete,
+                judge=self.identity,
+                settings=self.settings_for(question, repeat),
+                retries=self.retries,
+                total_timeout=self.total_timeout,
+                instructions=self.instructions,
+            )
 
 
-@functools.lru_cache(maxsize=256)
-def _divided(limits: Limits) -> tuple[Limits, Limits]:
-    """The limit on questions, which is the judge's own, and those on requests, which the provider shares out."""
-    return Limits(max_requests=limits.max_requests), replace(limits, max_requests=None)
+_IN_IDENTITY = tuple(
+    (each.name, each.default)
+    for each in fields(ModelJudge)
+    if each.name in ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs")
+)
 
 
 def limits_of_window(window: int | None, max_tokens: int | None = None) -> ContextLimits:
@@ -314,76 +308,50 @@ async def converse(
         ReplyError: no reply was an answer; the last one's error.
         JudgeError: any other failure. All of them have what all attempts took, and the last raw reply.
     """
-    spent = _Spent()
+    started, usage, reply = time.perf_counter(), NO_USAGE, None
+    costs: list[float | None] = []
     backoff = Backoff(total_timeout)
     messages = opening = opening_messages(question, instructions)
     schema = reply_schema(question)
     failure: JudgeError | None = None
-    while True:
-        try:
+    try:
+        while True:
             try:
                 completion = await complete(messages, schema, settings)
             except TransientError as error:
                 await backoff.wait(error)
                 continue
-        except JudgeError as error:
-            spent.charge(error)
-            raise
-        if completion is None:
-            break
-        backoff.attempts = 0
-        completion = with_probabilities(question, completion)
-        spent.add(completion)
-        try:
-            value = read_completion(question, completion)
-        except (ReplyError, JudgeDeclined) as error:
-            failure = error
-            if spent.replies > retries or backoff.expired:
-                break
-            messages = correction_messages(opening, question, completion.text, str(error))
-            continue
-        return Answer(
-            value=value,
-            judge=judge,
-            reply=completion.text,
-            usage=spent.usage,
-            cost=total_cost(spent.costs),
-            seconds=spent.seconds,
-            confidence=completion.confidence,
-            alternatives=completion.alternatives,
-        )
-    raise spent.charge(failure or JudgeError(f"{judge} has no answer to {question.kind}"))
-
-
-class _Spent:
-    """What the attempts at one question took, and the last raw reply."""
-
-    def __init__(self) -> None:
-        self.started = time.perf_counter()
-        self.usage = NO_USAGE
-        self.costs: list[float | None] = []
-        self.reply: str | None = None
-
-    @property
-    def replies(self) -> int:
-        return len(self.costs)
-
-    @property
-    def seconds(self) -> float:
-        return time.perf_counter() - self.started
-
-    def add(self, completion: Completion) -> None:
-        self.usage += completion.usage
-        self.costs.append(completion.cost)
-        self.reply = completion.text
-
-    def charge(self, error: JudgeError) -> JudgeError:
-        """Add all this to an error, beside what its own attempt took."""
-        error.usage = self.usage + (error.usage or NO_USAGE)
-        error.cost = total_cost([*self.costs, error.cost])
-        error.seconds = self.seconds
-        error.reply = self.reply if error.reply is None else error.reply
-        return error
+            if completion is None:
+                raise failure or JudgeError(f"{judge} has no answer to {question.kind}")
+            backoff.attempts = 0
+            completion = with_probabilities(question, completion) if completion.tokens else completion
+            usage, reply = usage + completion.usage, completion.text
+            costs.append(completion.cost)
+            try:
+                value = read_completion(question, completion)
+            except (ReplyError, JudgeDeclined) as error:
+                if len(costs) > retries or backoff.expired:
+                    raise
+                failure = error
+                messages = correction_messages(opening, question, reply, str(error))
+                continue
+            return Answer(
+                value=value,
+                judge=judge,
+                reply=reply,
+                usage=usage,
+                cost=total_cost(costs),
+                seconds=time.perf_counter() - started,
+                confidence=completion.confidence,
+                alternatives=completion.alternatives,
+            )
+    except JudgeError as error:
+        # What all attempts took, beside what the last one took.
+        error.usage = usage + (error.usage or NO_USAGE)
+        error.cost = total_cost([*costs, error.cost])
+        error.seconds = time.perf_counter() - started
+        error.reply = reply if error.reply is None else error.reply
+        raise
 
 
 def reply_schema(question: Question[Any]) -> ReplySchema | None:
@@ -412,11 +380,10 @@ def correction_messages(
 
 def with_probabilities(question: Question[Any], completion: Completion) -> Completion:
     """The completion with what its tokens' probabilities say: its confidence, and the words that a question weighs."""
-    if not (tokens := completion.tokens):
+    tokens, labels = completion.tokens, question.label_probabilities
+    if not tokens:
         return completion
-    alternatives = (
-        None if question.label_probabilities is None else alternatives_of(tokens, question.label_probabilities)
-    )
+    alternatives = None if labels is None else alternatives_of(tokens, labels)
     return replace(completion, confidence=confidence_of(question, tokens), alternatives=alternatives, tokens=())
 
 

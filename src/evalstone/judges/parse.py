@@ -90,17 +90,15 @@ def _model(name: Any, settings: dict[str, Any]) -> Judge:
     if not isinstance(name, str):
         raise ConfigError(f'a judge\'s table needs a model, such as model = "openai/gpt-5.1", not {name!r}')
     name = name.strip()
-    if name in ("lexical", LexicalJudge().identity):
-        if settings:
-            raise ConfigError(
-                f"the lexical judge has no settings; it was given {', '.join(sorted(map(str, settings)))}"
-            )
-        return LexicalJudge()
+    if "/" in name:
+        return ModelJudge(name, **_settings(name, settings, _MODEL_SETTINGS))
     if name in COMPOSITES:
         raise ConfigError(f"{name} needs the judges that it is made of: {name}(lexical, openai/gpt-5.1)")
-    if "/" not in name:
+    if name not in ("lexical", LexicalJudge().identity):
         raise _unknown_judge(name)
-    return ModelJudge(name, **_settings(name, settings, _MODEL_SETTINGS))
+    if settings:
+        raise ConfigError(f"the lexical judge has no settings; it was given {', '.join(sorted(map(str, settings)))}")
+    return LexicalJudge()
 
 
 def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:
@@ -118,11 +116,12 @@ def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:
 
 def _settings(judge: str, settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """The settings as arguments, with those that are limits in one value."""
-    for name in settings:
+    arguments: dict[str, Any] = {}
+    limits: dict[str, int] = {}
+    for name, value in settings.items():
         if name not in names and name not in _LIMITS:
             raise ConfigError(f"{judge}: {unknown('setting', str(name), (*names, *_LIMITS))}")
-    limits = {name: value for name, value in settings.items() if name in _LIMITS}
-    arguments = {name: value for name, value in settings.items() if name not in _LIMITS}
+        (limits if name in _LIMITS else arguments)[name] = value
     return {**arguments, "limits": Limits(**limits)} if limits else arguments
 
 

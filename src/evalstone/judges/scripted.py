@@ -12,7 +12,6 @@ from evalstone.errors import ConfigError, DataError, JudgeDeclined
 from evalstone.judges.base import Judge
 from evalstone.judges.model import converse
 from evalstone.judges.providers.base import Completion
-from evalstone.judges.voting import answer_from
 from evalstone.questions.base import Answer, Question
 from evalstone.types import Usage
 
@@ -144,7 +143,7 @@ class ReplayJudge(Judge):
         if reply is not None:
             value = question.parse_with_probabilities(reply, weights)
         elif key in self.answers:
-            value = answer_from(question, self.answers[key])
+            value = question.from_jsonable(self.answers[key])
         else:
             raise JudgeDeclined(f"no answer to this {question.kind} question was recorded")
         return Answer(

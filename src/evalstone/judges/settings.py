@@ -13,7 +13,7 @@ import math
 import reprlib
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
@@ -53,9 +53,9 @@ def check_settings(value: Any) -> None:
     Raises:
         ConfigError: naming the field, what it must be and what it is. Fields with `repr=False` are not shown.
     """
-    for name, (rule, secret) in _rules(cast(Any, type(value))).items():
+    for name, default, rule, secret in _rules(cast(Any, type(value))):
         setting = getattr(value, name)
-        if not rule.holds(setting):
+        if setting is not default and not rule.holds(setting):
             kind = type(setting).__name__
             shown = f"this {kind}" if secret else f"{reprlib.repr(setting)} ({kind})"
             raise ConfigError(f"{name} must be {rule.words}, not {shown}")
@@ -77,30 +77,24 @@ def is_number(value: Any) -> bool:
 
 
 @functools.cache
-def _rules(kind: Any) -> Mapping[str, tuple[Rule, bool]]:
+def _rules(kind: Any) -> Sequence[tuple[str, Any, Rule, bool]]:
+    """The name, default and rule of each field, and whether its value must not be shown."""
     hints = get_type_hints(kind, include_extras=True)
-    return {field.name: (_rule(hints[field.name]), not field.repr) for field in dataclasses.fields(kind) if field.init}
+    fields = [field for field in dataclasses.fields(kind) if field.init]
+    return [(field.name, field.default, _rule(hints[field.name]), not field.repr) for field in fields]
 
 
-def _rule(hint: Any) -> Rule:
+def _rule(hint: Any, allowed: Range = Range()) -> Rule:
     if get_origin(hint) is Annotated:
         hint, extra = get_args(hint)
-        if isinstance(extra, Rule):
-            return extra
-        return _of_type(hint, extra)
-    return _of_type(hint, Range())
-
-
-def _of_type(hint: Any, allowed: Range) -> Rule:
-    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    rules = [_of_class(option, allowed) for option in options if option is not type(None)]
-    words = " or ".join(rule.words for rule in rules)
-    if type(None) in options:
-        return Rule(f"None or {words}", lambda value: value is None or any(rule.holds(value) for rule in rules))
-    return Rule(words, lambda value: any(rule.holds(value) for rule in rules))
-
-
-def _of_class(hint: Any, allowed: Range) -> Rule:
+        return extra if isinstance(extra, Rule) else _rule(hint, extra)
+    if get_origin(hint) in (Union, types.UnionType):
+        rules = [_rule(option, allowed) for option in get_args(hint) if option is not type(None)]
+        optional = type(None) in get_args(hint)
+        words = ["None"] * optional + [rule.words for rule in rules]
+        return Rule(
+            " or ".join(words), lambda value: (optional and value is None) or any(rule.holds(value) for rule in rules)
+        )
     if get_origin(hint) is Literal:
         return Rule(", ".join(get_args(hint)), lambda value: value in get_args(hint))
     if hint is bool:

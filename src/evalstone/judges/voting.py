@@ -16,14 +16,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, get_args
 
 from evalstone._core.json import to_jsonable
-from evalstone._core.parsing import validated
 from evalstone.errors import JudgeDeclined, ReplyError
-from evalstone.questions.base import Answer, Question, answer_type
+from evalstone.questions.base import Answer, Question
 from evalstone.questions.custom import AnswerAs
 from evalstone.questions.reply import LabelOrder, label_orders, subject_of
 from evalstone.questions.verdict import Choice
@@ -74,12 +73,15 @@ class VoteConfig:
     sure: tuple[float | None, ...]
 
 
-def settle(values: Sequence[A], config: VoteConfig) -> VoteResult[A]:
+def settle(values: Sequence[A], config: VoteConfig, question: Question[A] | None = None) -> VoteResult[A]:
     """One answer out of one or more to the same question.
+
+    Voted on are the labels of the answers' type; in values of a type of the caller's (AnswerAs), what its schema says
+    are words out of a list, truth values and numbers, in objects within objects too.
 
     Raises JudgeDeclined when the vote is unanimous, the judges differ, and no order says what is less favourable.
     """
-    return _settled(values, config, "")
+    return _settle_form(question, values, config) if isinstance(question, AnswerAs) else _settled(values, config, "")
 
 
 def _settled(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[Any]:
@@ -91,11 +93,17 @@ def _settled(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[A
             _settled(column, config, _join(at, str(number)))
             for number, column in enumerate(zip(*values, strict=True), start=1)
         ]
-        agreeing = tuple(map(sum, zip(*(item.agreeing for item in items), strict=True)))
-        verdicts = tuple(vote for item in items for vote in item.verdicts)
-        return VoteResult(tuple(item.value for item in items), verdicts, agreeing)
+        return replace(_joined(items, values), value=tuple(item.value for item in items))
     # Without a verdict in it, an answer can only be taken whole.
     return VoteResult(values[0], (), tuple(0.0 for _ in values))
+
+
+def _joined(parts: Collection[VoteResult[Any]], values: Sequence[A]) -> VoteResult[A]:
+    """The results for the parts of answers as one. Its value is the answer that agrees with most of them, the first of
+    equals."""
+    agreeing = tuple(sum(part.agreeing[place] for part in parts) for place in range(len(values)))
+    speaker = values[agreeing.index(max(agreeing))]
+    return VoteResult(speaker, tuple(vote for part in parts for vote in part.verdicts), agreeing)
 
 
 def is_aligned(values: Sequence[Any]) -> bool:
@@ -126,9 +134,8 @@ def _object(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[An
             outcome[name] = decided(choices, scales[name], config, _join(at, name), sure_of(values, config))
         elif is_aligned(choices) or all(dataclasses.is_dataclass(one) for one in choices):
             outcome[name] = _settled(choices, config, _join(at, name))
-    agreeing = tuple(sum(one.agreeing[place] for one in outcome.values()) for place in range(len(values)))
-    speaker = values[agreeing.index(max(agreeing))]
-    verdicts = tuple(vote for one in outcome.values() for vote in one.verdicts)
+    result = _joined(outcome.values(), values)
+    speaker = result.value
     combined = {name: one.value for name, one in outcome.items()}
     if any(hasattr(value, "probabilities") for value in values):
         combined["probabilities"] = weighted_together([value.probabilities for value in values])
@@ -136,7 +143,7 @@ def _object(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[An
         combined["probability"] = _of_yes(values, config.vote)
     if hasattr(speaker, "confidence"):
         combined["confidence"] = _confidence(values, combined, scales)
-    return VoteResult(replace(speaker, **combined), verdicts, agreeing)
+    return replace(result, value=replace(speaker, **combined))
 
 
 def _confidence(values: Sequence[Any], combined: Mapping[str, Any], scales: Mapping[str, LabelOrder]) -> float | None:
@@ -284,7 +291,7 @@ def elect(question: Question[A], answers: Sequence[Answer[A]], vote: Vote) -> Vo
     """One answer out of one or more to a question. Raises JudgeDeclined as `settle` does."""
     config = VoteConfig(vote, tuple(answer.confidence for answer in answers))
     values = [answer.value for answer in answers]
-    return settle_form(question, values, config) if isinstance(question, AnswerAs) else settle(values, config)
+    return settle(values, config, question)
 
 
 def answer_confidence(verdicts: Sequence[VerdictVote]) -> float | None:
@@ -310,84 +317,76 @@ def _mean_of(verdicts: Sequence[VerdictVote], name: str) -> float | None:
 _CHOICE = LabelOrder(ordered=False)
 
 
-def settle_form(question: AnswerAs, values: Sequence[Any], config: VoteConfig) -> VoteResult[Any]:
-    """One value of the question's type out of many.
-
-    Voted on are its words out of a list, truth values and numbers, in objects within objects too; the rest, lists among
-    it, comes from the answer that agrees with most of that. Where the parts that won do not make a value of the type
-    (a model may have rules across its members), that answer is taken whole.
-    """
+def _settle_form(question: AnswerAs, values: Sequence[Any], config: VoteConfig) -> VoteResult[Any]:
+    """One value of the question's type. What isn't voted on, lists among it, comes from the answer that agrees with
+    most of the result. Where the parts that won do not make a value of the type (a model may have rules across its
+    members), that answer is taken whole."""
     data = [to_jsonable(value) for value in values]
     schema = question.json_schema
     within = isinstance(data[0], dict) and set(cast("dict[str, Any]", data[0])) == set(schema["properties"])
     node = schema if within else schema["properties"]["answer"]
-    outcome = _Along(schema.get("$defs", {}), config).settle(data, node, "")
-    speaker = values[outcome.agreeing.index(max(outcome.agreeing))]
+    outcome = _along(data, node, schema.get("$defs", {}), config, "")
     try:
         value = question.from_json(outcome.value if within else {"reason": "", "answer": outcome.value})
     except ReplyError:
-        value = speaker
-    return VoteResult(value, outcome.verdicts, outcome.agreeing)
+        value = values[outcome.agreeing.index(max(outcome.agreeing))]
+    return replace(outcome, value=value)
 
 
-class _Along:
-    """Voting along a schema."""
+def _along(
+    data: Sequence[Any], node: Mapping[str, Any], defined: Mapping[str, Any], config: VoteConfig, at: str
+) -> VoteResult[Any]:
+    """A vote along a node of a JSON schema."""
+    node = _resolved(node, defined)
+    if "anyOf" in node:
+        return _either(data, [_resolved(option, defined) for option in node["anyOf"]], defined, config, at)
+    if "properties" in node and all(isinstance(one, dict) for one in data):
+        outcomes = {
+            name: _along([one[name] for one in data], inner, defined, config, _join(at, name))
+            for name, inner in node["properties"].items()
+            if all(name in one for one in data)
+        }
+        won = {name: outcome for name, outcome in outcomes.items() if outcome.verdicts}
+        result = _joined(won.values(), data)
+        return replace(result, value={**result.value, **{name: outcome.value for name, outcome in won.items()}})
+    if "enum" in node or node.get("type") == "boolean":
+        return decided(data, _CHOICE, config, at, config.sure)
+    if node.get("type") in ("integer", "number"):
+        scale = LabelOrder(number=True, whole=node["type"] == "integer", ordered=False)
+        return decided(data, scale, config, at, config.sure)
+    return VoteResult(data[0], (), tuple(0.0 for _ in data))
 
-    def __init__(self, defined: Mapping[str, Any], config: VoteConfig) -> None:
-        self.defined = defined
-        self.ballot = config
 
-    def settle(self, data: Sequence[Any], node: Mapping[str, Any], at: str) -> VoteResult[Any]:
-        node = self._resolved(node)
-        if "anyOf" in node:
-            return self._either(data, [self._resolved(option) for option in node["anyOf"]], at)
-        if "properties" in node and all(isinstance(one, dict) for one in data):
-            return self._object([cast("dict[str, Any]", one) for one in data], node, at)
-        if "enum" in node or node.get("type") == "boolean":
-            return decided(data, _CHOICE, self.ballot, at, self.ballot.sure)
-        if node.get("type") in ("integer", "number"):
-            scale = LabelOrder(number=True, whole=node["type"] == "integer", ordered=False)
-            return decided(data, scale, self.ballot, at, self.ballot.sure)
-        return VoteResult(data[0], (), tuple(0.0 for _ in data))
+def _either(
+    data: Sequence[Any],
+    options: Sequence[Mapping[str, Any]],
+    defined: Mapping[str, Any],
+    config: VoteConfig,
+    at: str,
+) -> VoteResult[Any]:
+    """One value of several forms: a vote on the form, such as whether there is a value at all, then one among the
+    values of that form."""
+    common = next((option for option in options if all(_fits(one, option) for one in data)), None)
+    forms = [common or next((option for option in options if _fits(one, option)), options[-1]) for one in data]
+    names = [_form_of(form, options) for form in forms]
+    vote = decided(names, _CHOICE, config, at, config.sure)
+    chosen = [place for place, name in enumerate(names) if name == vote.value]
+    among = VoteConfig(config.vote, tuple(config.sure[place] for place in chosen))
+    outcome = _along([data[place] for place in chosen], forms[chosen[0]], defined, among, at)
+    agreeing = dict(zip(chosen, outcome.agreeing, strict=True))
+    # That all have one form is no verdict, but that there is no value is one.
+    counts = len(set(names)) > 1 or data[chosen[0]] is None
+    return VoteResult(
+        outcome.value,
+        (*(vote.verdicts if counts else ()), *outcome.verdicts),
+        tuple(counts * vote.agreeing[place] + agreeing.get(place, 0.0) for place in range(len(data))),
+    )
 
-    def _either(self, data: Sequence[Any], options: Sequence[Mapping[str, Any]], at: str) -> VoteResult[Any]:
-        """One value of several forms: a vote on the form, such as whether there is a value at all, then one among the
-        values of that form."""
-        common = next((option for option in options if all(_fits(one, option) for one in data)), None)
-        forms = [common or next((option for option in options if _fits(one, option)), options[-1]) for one in data]
-        names = [_form_of(form, options) for form in forms]
-        vote = decided(names, _CHOICE, self.ballot, at, self.ballot.sure)
-        chosen = [place for place, name in enumerate(names) if name == vote.value]
-        among = _Along(self.defined, VoteConfig(self.ballot.vote, tuple(self.ballot.sure[place] for place in chosen)))
-        outcome = among.settle([data[place] for place in chosen], forms[chosen[0]], at)
-        agreeing = dict(zip(chosen, outcome.agreeing, strict=True))
-        # That all have one form is no verdict, but that there is no value is one.
-        counts = len(set(names)) > 1 or data[chosen[0]] is None
-        return VoteResult(
-            outcome.value,
-            (*(vote.verdicts if counts else ()), *outcome.verdicts),
-            tuple(counts * vote.agreeing[place] + agreeing.get(place, 0.0) for place in range(len(data))),
-        )
 
-    def _object(self, data: Sequence[dict[str, Any]], node: Mapping[str, Any], at: str) -> VoteResult[Any]:
-        verdicts: list[VerdictVote] = []
-        agreeing = [0.0] * len(data)
-        won: dict[str, Any] = {}
-        for name, inner in node["properties"].items():
-            if not all(name in one for one in data):
-                continue
-            outcome = self.settle([one[name] for one in data], inner, f"{at}.{name}" if at else name)
-            if outcome.verdicts:
-                won[name] = outcome.value
-                verdicts += outcome.verdicts
-                agreeing = [a + b for a, b in zip(agreeing, outcome.agreeing, strict=True)]
-        speaker = data[agreeing.index(max(agreeing))]
-        return VoteResult({**speaker, **won}, tuple(verdicts), tuple(agreeing))
-
-    def _resolved(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
-        if "$ref" in node:
-            return self._resolved(self.defined[str(node["$ref"]).rpartition("/")[2]])
-        return node
+def _resolved(node: Mapping[str, Any], defined: Mapping[str, Any]) -> Mapping[str, Any]:
+    while "$ref" in node:
+        node = defined[str(node["$ref"]).rpartition("/")[2]]
+    return node
 
 
 def _fits(value: Any, node: Mapping[str, Any]) -> bool:
@@ -414,18 +413,3 @@ def _form_of(node: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -> s
     kind = node.get("type", "words")
     alike = sum(option.get("type", "words") == kind for option in options)
     return "none" if kind == "null" else str(kind) if alike < 2 else f"form {options.index(node) + 1}"
-
-
-def answer_from(question: Question[A], data: Any) -> A:
-    """The answer that `plain` made this data of. Raises ReplyError when it is not one."""
-    if isinstance(question, AnswerAs):
-        return cast(A, _formed(question, data))
-    return cast(A, validated(answer_type(type(question)), data, "answer"))
-
-
-def _formed(question: AnswerAs, data: Any) -> Any:
-    """An answer of the caller's own type: an object as it is, anything else under the name that a reply gives it."""
-    try:
-        return question.form.from_json({"reason": "", "answer": data})
-    except ReplyError:
-        return question.form.from_json(data)

@@ -16,7 +16,16 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, get_origin
 
 from evalstone._core.json import content_hash, to_jsonable
-from evalstone._core.parsing import TEXT, list_schema, member, numbered_schema, object_schema, parse_json, texts
+from evalstone._core.parsing import (
+    TEXT,
+    list_schema,
+    member,
+    numbered_schema,
+    object_schema,
+    parse_json,
+    texts,
+    validated,
+)
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, JudgeError
 from evalstone.questions.reply import (
@@ -92,6 +101,10 @@ class Question(_Prompted, Generic[A]):
     def from_json(self, data: Any) -> A:
         """The answer in a parsed reply. Raises ReplyError when there is none."""
         return read_reply(answer_type(type(self)), data, self, subject=self._subject())
+
+    def from_jsonable(self, data: Any) -> A:
+        """The answer that `to_jsonable` made this data of. Raises ReplyError when it is not one."""
+        return cast(A, validated(answer_type(type(self)), data, "answer"))
 
     def _subject(self) -> Any:
         """What the answer is on, where an input says so; None where nothing does."""

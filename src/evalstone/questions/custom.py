@@ -106,6 +106,13 @@ class AnswerAs(OwnQuestion[Any]):
     def from_json(self, data: Any) -> Any:
         return self.form.from_json(data)
 
+    def from_jsonable(self, data: Any) -> Any:
+        # An object is recorded as it is, anything else without the name that a reply gives it.
+        try:
+            return self.form.from_json({"reason": "", "answer": data})
+        except ReplyError:
+            return self.form.from_json(data)
+
 
 @dataclass(frozen=True)
 class Number:

@@ -6,8 +6,8 @@ import functools
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Literal
 
 from evalstone.errors import ConfigError, unknown
@@ -114,7 +114,7 @@ class Completion:
 
 
 class Provider(ABC):
-    """One model at one provider. Enter it for as long as it is used: it may hold connections open.
+    """One model at one provider.
 
     What it can't take of the settings is in its `ProviderInfo`, and is refused before a run.
     """
@@ -141,13 +141,9 @@ class Provider(ABC):
         """Counts of the errors that were retried on the running loop so far."""
         return {}
 
-    async def __aenter__(self) -> Provider:
-        return self
-
-    async def __aexit__(  # noqa: B027 - nothing to close where no connection is held
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
+    def opened(self) -> AbstractAsyncContextManager[object]:
+        """A context that holds its connections open."""
+        return nullcontext()
 
 
 FORM_WORDS = ("response_format", "json_schema")

@@ -13,9 +13,9 @@ import random
 import time
 import weakref
 from collections import deque
-from collections.abc import AsyncGenerator, Generator, Hashable
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Hashable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Annotated
 
@@ -54,12 +54,6 @@ class Limits:
     def __post_init__(self) -> None:
         check_settings(self)
 
-    @contextmanager
-    def opened(self, judge: str) -> Generator[Limiter]:
-        """Count the questions to a judge, named by its identity, as those of one run for as long as this is open."""
-        with shared_limiter(judge, self) as limiter:
-            yield limiter
-
     @asynccontextmanager
     async def admitted(self, judge: str) -> AsyncGenerator[None]:
         """Wait until a question may be put to a judge, and hold its place.
@@ -67,10 +61,13 @@ class Limits:
         Raises:
             BudgetExceeded: `max_requests` is reached.
         """
-        with self.opened(judge) as limiter:
+        with shared_limiter(judge, self) as limiter:
             limiter.count(judge)
-            with await limiter.admit():
+            await limiter.admit()
+            try:
                 yield
+            finally:
+                limiter.release()
 
 
 NO_LIMITS = Limits()
@@ -95,22 +92,20 @@ class TransientError(ProviderError):
         adapted: bool = False,
     ) -> None:
         super().__init__(message)
-        self.host, self.retry_after, self.reached, self.rejected, self.adapted = (
-            host,
-            retry_after,
-            reached,
-            rejected,
-            adapted,
-        )
+        self.host = host
+        self.retry_after = retry_after
+        self.reached = reached
+        self.rejected = rejected
+        self.adapted = adapted
 
 
+@dataclass
 class Backoff:
     """The waits between attempts: growing, jittered, at least as long as the provider asks for."""
 
-    def __init__(self, total_timeout: float = math.inf) -> None:
-        self.started = time.monotonic()
-        self.total_timeout = total_timeout
-        self.attempts = 0
+    total_timeout: float = math.inf
+    attempts: int = 0
+    started: float = field(default_factory=time.monotonic)
 
     async def wait(self, error: TransientError) -> None:
         """Wait before the next attempt. Raises ProviderTimeout if it would begin after `total_timeout`."""
@@ -143,8 +138,9 @@ class Limiter:
         self._open_at = 0.0
         self._cut_at = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._requests = TokenBucket(self.limits.requests_per_minute)
-        self._tokens = TokenBucket(self.limits.tokens_per_minute)
+        requests, tokens = self.limits.requests_per_minute, self.limits.tokens_per_minute
+        self._requests = None if requests is None else TokenBucket(requests)
+        self._tokens = None if tokens is None else TokenBucket(tokens)
         self._users = 0
         self._count = 0
 
@@ -165,8 +161,8 @@ class Limiter:
             raise BudgetExceeded(f"max_requests={self.limits.max_requests} of {judge} is reached")
         self._count += 1
 
-    async def admit(self, tokens: int = 0, *, until: float = math.inf) -> Slot:
-        """Wait until a call of this many tokens may start. Enter the slot for as long as the call is in flight.
+    async def admit(self, tokens: int = 0, *, until: float = math.inf) -> float:
+        """Wait until a call of this many tokens may start, and return when it did. Call `release` when it has ended.
 
         Raises:
             TimeoutError: the provider asked everyone to wait beyond `until`, a time of the monotonic clock.
@@ -181,24 +177,31 @@ class Limiter:
                 raise
         self.inflight += 1
         try:
-            while (wait := self._wait(tokens)) > 0:
+            while True:
+                wait = self._open_at - time.monotonic()
+                if self._requests is not None:
+                    wait = max(wait, self._requests.wait(1))
+                if self._tokens is not None:
+                    wait = max(wait, self._tokens.wait(tokens))
+                if wait <= 0:
+                    break
                 if self._open_at > until:
                     raise TimeoutError
                 await asyncio.sleep(wait)
-            self._requests.take(1)
-            self._tokens.take(tokens)
+            if self._requests is not None:
+                self._requests.take(1)
+            if self._tokens is not None:
+                self._tokens.take(tokens)
         except BaseException:
             self.release()
             raise
-        return Slot(self)
-
-    def _wait(self, tokens: int) -> float:
-        return max(self._open_at - time.monotonic(), self._requests.wait(1), self._tokens.wait(tokens))
+        return time.monotonic()
 
     def release(self) -> None:
-        """Give a slot back and let the next call in."""
+        """End a call that was admitted, and let the next one in."""
         self.inflight -= 1
-        self._wake()
+        if self._waiting:
+            self._wake()
 
     def _wake(self) -> None:
         while self._waiting and self.inflight < self.concurrency:
@@ -225,35 +228,17 @@ class Limiter:
             self.concurrency = max(1.0, min(self.concurrency, self.inflight) * DECREASE)
 
 
-class Slot:
-    """The place of a call in flight."""
-
-    def __init__(self, limiter: Limiter) -> None:
-        self._limiter = limiter
-        self.sent_at = time.monotonic()
-
-    def __enter__(self) -> Slot:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._limiter.release()
-
-
 class TokenBucket:
     """An amount per minute, saved up for at most a second; a larger amount goes out when the bucket is full."""
 
-    def __init__(self, per_minute: int | None) -> None:
-        self.rate = math.inf if per_minute is None else per_minute / MINUTE
+    def __init__(self, per_minute: int) -> None:
+        self.rate = per_minute / MINUTE
         self.capacity = max(self.rate, 1.0)
         self.level = self.capacity
         self._at = time.monotonic()
 
     def wait(self, amount: float) -> float:
         """Seconds until this amount may be taken."""
-        if self.rate == math.inf:
-            return 0.0
         now = time.monotonic()
         self.level = min(self.capacity, self.level + (now - self._at) * self.rate)
         self._at = now
@@ -261,8 +246,7 @@ class TokenBucket:
 
     def take(self, amount: float) -> None:
         """Take an amount; more than was saved leaves a debt."""
-        if self.rate < math.inf:
-            self.level -= amount
+        self.level -= amount
 
 
 _limiters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Limiter]] = weakref.WeakKeyDictionary()

@@ -12,7 +12,7 @@ import email.utils
 import json
 import time
 import weakref
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, cast
@@ -31,7 +31,7 @@ from evalstone.judges.providers.base import (
     Provider,
     ReplySchema,
 )
-from evalstone.judges.providers.limits import Backoff, Limiter, Limits, Slot, TransientError, shared_limiter
+from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError
 from evalstone.judges.settings import is_number
 from evalstone.types import Usage
 
@@ -81,11 +81,8 @@ class Endpoint:
         self._reached = False
         self._last_refusal = ""
         self._limiter = limiter
-        self._capabilities: dict[str, ModelCapabilities] = {}
-
-    def capabilities(self, model: str) -> ModelCapabilities:
-        """What the endpoint has refused so far in requests to a model."""
-        return self._capabilities.setdefault(model, ModelCapabilities())
+        self.capabilities: defaultdict[str, ModelCapabilities] = defaultdict(ModelCapabilities)
+        """By model, what the endpoint has refused so far."""
 
     async def __aenter__(self) -> Endpoint:
         self._users += 1
@@ -99,17 +96,15 @@ class Endpoint:
             session, self._session = self._session, None
             await session.close()
 
-    def _connected(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
-                timeout=self._timeout,
-                headers={"Content-Type": "application/json", **self.headers},
-                cookie_jar=aiohttp.DummyCookieJar(),  # looking for cookies that no endpoint sets takes time
-                # Not trust_env: with it aiohttp reads .netrc and the environment in a thread at every request.
-                proxy=proxy_for(self.url),
-            )
-        return self._session
+    def _connect(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
+            timeout=self._timeout,
+            headers={"Content-Type": "application/json", **self.headers},
+            cookie_jar=aiohttp.DummyCookieJar(),  # looking for cookies that no endpoint sets takes time
+            # Not trust_env: with it aiohttp reads .netrc and the environment in a thread at every request.
+            proxy=proxy_for(self.url),
+        )
 
     async def request(self, call: Call, tokens: int = 0) -> bytes:
         """One attempt at a request that counts as this many tokens; the content of the answer.
@@ -121,24 +116,32 @@ class Endpoint:
             ConfigError: the key or the model's name is wrong.
         """
         limit = self._timeout if call.timeout is None else aiohttp.ClientTimeout(total=call.timeout)
-        with await self._slot(tokens) as slot:
-            try:
-                async with self._connected().request(
-                    call.method, self.url + call.path, data=call.body, headers=call.headers, timeout=limit
-                ) as response:
-                    content = await response.read()
-                    self._reached = True
-                    if response.status != 200:
-                        self._refused(response.status, content, response.headers, slot)
-                    self._limiter.answered()
-                    return content
-            except TimeoutError:
-                self.warnings["timeouts"] += 1
-                raise self._transient(f"no answer within {limit.total:g} s") from None
-            except aiohttp.ClientError as error:
-                self.warnings["broken connections"] += 1
-                not_sent = isinstance(error, aiohttp.ClientConnectorError)
-                raise self._transient(f"{type(error).__name__}: {error}", rejected=not_sent) from None
+        try:
+            sent_at = await self._limiter.admit(tokens, until=time.monotonic() + self.total_timeout)
+        except TimeoutError:
+            message = f"{self.host} asks everyone to wait for longer than total_timeout={self.total_timeout:g} s"
+            raise ProviderTimeout(f"{message} ({self._last_refusal})") from None
+        try:
+            if self._session is None:
+                self._session = self._connect()
+            async with self._session.request(
+                call.method, self.url + call.path, data=call.body, headers=call.headers, timeout=limit
+            ) as response:
+                content = await response.read()
+            self._reached = True
+            if response.status != 200:
+                self._refused(response.status, content, response.headers, sent_at)
+            self._limiter.answered()
+            return content
+        except TimeoutError:
+            self.warnings["timeouts"] += 1
+            raise self._transient(f"no answer within {limit.total:g} s") from None
+        except aiohttp.ClientError as error:
+            self.warnings["broken connections"] += 1
+            not_sent = isinstance(error, aiohttp.ClientConnectorError)
+            raise self._transient(f"{type(error).__name__}: {error}", rejected=not_sent) from None
+        finally:
+            self._limiter.release()
 
     async def request_with_retries(self, call: Call) -> bytes:
         """The content of the answer to a request, sent again after transient errors.
@@ -154,19 +157,12 @@ class Endpoint:
                     raise DeliveryUnknown(f"{self.host} gave no answer ({error})") from None
                 await backoff.wait(error)
 
-    async def _slot(self, tokens: int) -> Slot:
-        try:
-            return await self._limiter.admit(tokens, until=time.monotonic() + self.total_timeout)
-        except TimeoutError:
-            message = f"{self.host} asks everyone to wait for longer than total_timeout={self.total_timeout:g} s"
-            raise ProviderTimeout(f"{message} ({self._last_refusal})") from None
-
     def _transient(self, message: str, *, retry_after: float | None = None, rejected: bool = False) -> TransientError:
         return TransientError(
             message, host=self.host, retry_after=retry_after, reached=self._reached, rejected=rejected
         )
 
-    def _refused(self, status: int, content: bytes, headers: Mapping[str, str], slot: Slot) -> NoReturn:
+    def _refused(self, status: int, content: bytes, headers: Mapping[str, str], sent_at: float) -> NoReturn:
         message = f"HTTP {status}: {_message(content)}"
         if status in (401, 403, 404):
             raise ConfigError(f"{self.host} refused the request ({message}); check the key and the model's name")
@@ -176,7 +172,7 @@ class Endpoint:
         retry_after = _retry_after(headers)
         if status == 429:
             self._last_refusal = message
-            self._limiter.refused(slot.sent_at, retry_after)
+            self._limiter.refused(sent_at, retry_after)
         raise self._transient(message, retry_after=retry_after, rejected=status == 429)
 
     def parsed(self, content: bytes) -> dict[str, Any]:
@@ -218,19 +214,13 @@ class ChatCompletions(Provider):
     def warnings(self) -> Mapping[str, int]:
         return dict(self.endpoint.warnings)
 
-    async def __aenter__(self) -> Provider:
-        await self.endpoint.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.endpoint.__aexit__(kind, error, trace)
+    def opened(self) -> Endpoint:
+        return self.endpoint
 
     async def complete(
         self, messages: Sequence[ChatMessage], json_schema: ReplySchema | None, settings: ModelSettings
     ) -> Completion:
-        capabilities = self.endpoint.capabilities(self.model)
+        capabilities = self.endpoint.capabilities[self.model]
         payload = chat_payload(self.model, messages, json_schema, settings, capabilities)
         body = _JSON.encode(payload).encode()
         try:
@@ -254,7 +244,7 @@ def chat_payload(
     """The body of a chat completion request, without what the endpoint has refused."""
     payload: dict[str, Any] = {
         "model": model,
-        "messages": [{"role": message.role, "content": message.content} for message in messages],
+        "messages": list(map(vars, messages)),
     }
     values = {
         "temperature": settings.temperature,
@@ -264,7 +254,9 @@ def chat_payload(
         "logprobs": settings.logprobs or None,
         "top_logprobs": settings.top_logprobs,
     }
-    payload.update({k: v for k, v in values.items() if v is not None and k not in capabilities.refused})
+    for name, value in values.items():
+        if value is not None and name not in capabilities.refused:
+            payload[name] = value
     if "max_tokens" in capabilities.refused and settings.max_tokens is not None:
         payload["max_completion_tokens"] = settings.max_tokens
     if (form := capabilities.response_format(json_schema)) is not None:
@@ -300,11 +292,11 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
 
 def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> tuple[Usage, float | None]:
     """The tokens that a response reports and their cost, which is unknown if it reports none."""
-    reported = _object(data.get("usage"))
+    reported = as_object(data.get("usage"))
     usage = Usage(
-        input=_count(reported.get("prompt_tokens")),
-        output=_count(reported.get("completion_tokens")),
-        cached=_count(_object(reported.get("prompt_tokens_details")).get("cached_tokens")),
+        input=as_count(reported.get("prompt_tokens")),
+        output=as_count(reported.get("completion_tokens")),
+        cached=as_count(as_object(reported.get("prompt_tokens_details")).get("cached_tokens")),
         requests=1,
     )
     return usage, price(usage) if is_number(reported.get("prompt_tokens")) else None
@@ -348,12 +340,13 @@ def _one_line(text: str) -> str:
     return line if len(line) <= 300 else line[:299] + "…"
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+def as_object(value: Any) -> dict[str, Any]:
+    """A JSON value as an object; empty when it is none."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _count(value: Any) -> int:
-    """A count of tokens; 0 for anything else. A reply may be good though its usage is not."""
+def as_count(value: Any) -> int:
+    """A JSON value as a count; 0 when it is none. A reply may be good though its usage is not."""
     return int(value) if is_number(value) and value > 0 else 0
 
 
@@ -367,8 +360,7 @@ def shared_endpoint(
     key = (base_url, tuple(sorted(headers.items())), timeout, total_timeout, limits)
     endpoints = _endpoints.setdefault(asyncio.get_running_loop(), {})
     if (endpoint := endpoints.get(key)) is None:
-        limiter = shared_limiter(key, limits)
         endpoint = endpoints[key] = Endpoint(
-            base_url, headers, timeout=timeout, total_timeout=total_timeout, limiter=limiter
+            base_url, headers, timeout=timeout, total_timeout=total_timeout, limiter=Limiter(limits)
         )
     return endpoint

@@ -75,32 +75,34 @@ class PydanticAI(Provider):
         limiter = shared_limiter((split_model(self.name)[0], self.api_key), self.limits)
         tokens = sum(len(message.content.encode("utf-8", "replace")) for message in messages) // BYTES_PER_TOKEN
         try:
-            slot = await limiter.admit(tokens, until=time.monotonic() + self.total_timeout)
+            sent_at = await limiter.admit(tokens, until=time.monotonic() + self.total_timeout)
         except TimeoutError:
             raise ProviderTimeout(f"{self.name} asks everyone to wait for too long") from None
-        with slot:
-            try:
-                response = await direct.model_request(
-                    model,
-                    _messages(messages),
-                    model_settings=self._settings(settings),
-                    model_request_parameters=_parameters(json_schema, model),
-                )
-            except (exceptions.ModelAuthenticationError, exceptions.ModelNotFoundError, exceptions.UserError) as error:
-                raise ConfigError(f"{self.name}: {error}") from None
-            except exceptions.ModelHTTPError as error:
-                if error.status_code not in RETRYABLE and error.status_code < 500:
-                    raise ProviderError(f"{self.name}: {error}") from None
-                _retried()[f"HTTP {error.status_code}"] += 1
-                if error.status_code == 429:
-                    limiter.refused(slot.sent_at, None)
-                raise TransientError(f"HTTP {error.status_code}: {error}", host=self.name) from None
-            except exceptions.ModelAPIError as error:
-                _retried()["broken connections"] += 1
-                raise TransientError(str(error), host=self.name) from None
-            except exceptions.UnexpectedModelBehavior as error:
+        try:
+            response = await direct.model_request(
+                model,
+                _messages(messages),
+                model_settings=self._settings(settings),
+                model_request_parameters=_parameters(json_schema, model),
+            )
+        except (exceptions.ModelAuthenticationError, exceptions.ModelNotFoundError, exceptions.UserError) as error:
+            raise ConfigError(f"{self.name}: {error}") from None
+        except exceptions.ModelHTTPError as error:
+            if error.status_code not in RETRYABLE and error.status_code < 500:
                 raise ProviderError(f"{self.name}: {error}") from None
+            _retried()[f"HTTP {error.status_code}"] += 1
+            if error.status_code == 429:
+                limiter.refused(sent_at, None)
+            raise TransientError(f"HTTP {error.status_code}: {error}", host=self.name) from None
+        except exceptions.ModelAPIError as error:
+            _retried()["broken connections"] += 1
+            raise TransientError(str(error), host=self.name) from None
+        except exceptions.UnexpectedModelBehavior as error:
+            raise ProviderError(f"{self.name}: {error}") from None
+        else:
             limiter.answered()
+        finally:
+            limiter.release()
         return self._completion(response)
 
     def _settings(self, settings: ModelSettings) -> LibrarySettings:

@@ -7,7 +7,7 @@ the moment in which we were stopped is recognized when it has ended: until then 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -19,14 +19,12 @@ from evalstone.judges.providers.batch.base import (
     BatchState,
     Finding,
     Result,
-    as_count,
     as_list,
-    as_object,
     id_of,
     objects,
     segment,
 )
-from evalstone.judges.providers.openai_compatible import Call, Endpoint, shared_endpoint
+from evalstone.judges.providers.openai_compatible import Call, Endpoint, as_count, as_object, shared_endpoint
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
@@ -108,7 +106,9 @@ class AnthropicBatches(BatchApi):
 
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:
         possible: list[str] = []
-        async for data in self._listed(since - CLOCKS):
+        async for data in self.listed(f"/messages/batches?limit={PAGE}", "after_id"):
+            if _made(data) < since - CLOCKS:
+                break
             state = _state(data)
             if state.remote in set(known) or state.total != requests:
                 continue
@@ -117,21 +117,6 @@ class AnthropicBatches(BatchApi):
             elif any(result.custom_id.startswith(f"{batch}-") for result in await self.results(state)):
                 return Finding(state.remote)
         return Finding(possible=tuple(possible))
-
-    async def _listed(self, since: datetime) -> AsyncIterator[dict[str, Any]]:
-        after = ""
-        while True:
-            page = await self.get_object(
-                f"/messages/batches?limit={PAGE}" + (f"&after_id={segment(after)}" if after else "")
-            )
-            entries = [as_object(each) for each in as_list(page.get("data"))]
-            for data in entries:
-                if _made(data) < since:
-                    return
-                yield data
-            if not entries or not page.get("has_more"):
-                return
-            after = id_of(entries[-1])
 
     async def state(self, remote: str) -> BatchState:
         return _state(await self.get_object(f"/messages/batches/{segment(remote)}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,7 +14,7 @@ from urllib.parse import quote
 from evalstone.errors import DeliveryUnknown, JudgeError, ProviderError
 from evalstone.judges.model import ModelJudge, with_probabilities
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities, split_model
-from evalstone.judges.providers.openai_compatible import Call, Endpoint
+from evalstone.judges.providers.openai_compatible import Call, Endpoint, as_object
 from evalstone.judges.providers.pricing import at_batch_price
 from evalstone.questions.base import Question
 from evalstone.types import Usage
@@ -171,6 +171,18 @@ class BatchApi(ABC):
         """The JSON object at a path."""
         return self.endpoint().parsed(await self.endpoint().request_with_retries(Call("GET", path)))
 
+    async def listed(self, path: str, cursor: str) -> AsyncIterator[dict[str, Any]]:
+        """The objects that a path lists, over all its pages; cursor is the parameter that names the last one seen."""
+        after = ""
+        while True:
+            page = await self.get_object(f"{path}&{cursor}={segment(after)}" if after else path)
+            entries = [as_object(each) for each in as_list(page.get("data"))]
+            for entry in entries:
+                yield entry
+            if not entries or not page.get("has_more"):
+                return
+            after = id_of(entries[-1])
+
     async def get_file(self, path: str) -> bytes:
         """The file at a path, which may be as large as a batch."""
         return await self.endpoint().request_with_retries(Call("GET", path, timeout=max(UPLOAD, self.judge.timeout)))
@@ -181,19 +193,9 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-def as_object(value: Any) -> dict[str, Any]:
-    """A JSON value as an object; empty when it is none."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def as_list(value: Any) -> list[Any]:
     """A JSON value as a list; empty when it is none."""
     return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def as_count(value: Any) -> int:
-    """A JSON value as a count; 0 when it is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def id_of(told: Mapping[str, Any]) -> str:

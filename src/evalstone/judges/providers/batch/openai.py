@@ -20,9 +20,7 @@ from evalstone.judges.providers.batch.base import (
     BatchState,
     Finding,
     Result,
-    as_count,
     as_list,
-    as_object,
     id_of,
     objects,
     segment,
@@ -31,6 +29,8 @@ from evalstone.judges.providers.openai_compatible import (
     Call,
     ChatCompletions,
     Endpoint,
+    as_count,
+    as_object,
     chat_completion,
     chat_payload,
     chat_usage,
@@ -84,16 +84,13 @@ class OpenAIBatches(BatchApi):
         return id_of(self.endpoint().parsed(await self.endpoint().request_with_retries(call)))
 
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:
-        earliest, after = (since - CLOCKS).timestamp(), ""
-        while True:
-            page = await self.get_object(f"/batches?limit={PAGE}" + (f"&after={segment(after)}" if after else ""))
-            entries = [as_object(each) for each in as_list(page.get("data"))]
-            for each in entries:
-                if as_object(each.get("metadata")).get(MARK) == batch:
-                    return Finding(id_of(each))
-            if not entries or not page.get("has_more") or as_count(entries[-1].get("created_at")) < earliest:
-                return Finding()
-            after = id_of(entries[-1])
+        earliest = (since - CLOCKS).timestamp()
+        async for data in self.listed(f"/batches?limit={PAGE}", "after"):
+            if as_object(data.get("metadata")).get(MARK) == batch:
+                return Finding(id_of(data))
+            if 0 < as_count(data.get("created_at")) < earliest:
+                break
+        return Finding()
 
     async def state(self, remote: str) -> BatchState:
         data = await self.get_object(f"/batches/{segment(remote)}")
