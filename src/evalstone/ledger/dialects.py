@@ -77,7 +77,7 @@ class SQLite:
         """The tables in the database, or in the first schema of the search path."""
         return set(connection.exec_driver_sql(_TABLES).scalars())
 
-    def set_busy_timeout(self, connection: sa.Connection, seconds: float) -> None:
+    def set_busy_timeout(self, connection: sa.Connection, seconds: float = WAIT) -> None:
         """How long a writing transaction waits for another process."""
         driver: Any = connection.connection.driver_connection
         driver.execute(f"PRAGMA busy_timeout={int(1000 * seconds)}")
@@ -172,7 +172,7 @@ class PostgreSQL:
     def configure(self, connection: sa.Connection) -> None:
         """Nothing to set: the server is durable by default."""
 
-    def set_busy_timeout(self, connection: sa.Connection, seconds: float) -> None:
+    def set_busy_timeout(self, connection: sa.Connection, seconds: float = WAIT) -> None:
         """Nothing to set: rows are locked, not the database."""
 
     def is_busy(self, error: sqlalchemy.exc.DBAPIError) -> bool:

@@ -18,7 +18,7 @@ import sqlalchemy.exc
 
 from evalstone.errors import LedgerBusyError, LedgerError
 from evalstone.ledger import schema
-from evalstone.ledger.dialects import WAIT, dialect_of, execute_rows, transaction
+from evalstone.ledger.dialects import dialect_of, execute_rows, transaction
 from evalstone.ledger.leases import Leases, run_key
 from evalstone.ledger.rows import (
     Applied,
@@ -217,10 +217,6 @@ class Ledger:
         with self.transaction() as connection:
             rows = connection.execute(query.limit(limit)).all()
         return [(at, Record.from_dict(json.loads(body))) for at, body in rows]
-
-    def set_busy_timeout(self, seconds: float = WAIT) -> None:
-        """How long to wait for a process that is writing before LedgerBusyError is raised."""
-        self.dialect.set_busy_timeout(self.connection, seconds)
 
     def compact(self) -> None:
         """Return the space of deleted rows to the file system."""
