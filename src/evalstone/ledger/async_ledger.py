@@ -47,7 +47,7 @@ class Worker:
     """
 
     def __init__(self, name: str) -> None:
-        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=_work_off, args=(self._queue,), name=name, daemon=True)
         self._started = False
         # Ends the thread if the worker is dropped without being closed.
@@ -59,7 +59,7 @@ class Worker:
             self._started = True
             self._thread.start()
         future: Future[T] = Future()
-        self._queue.put(functools.partial(_run_into, future, functools.partial(work, *args, **kwargs)))
+        self._queue.put((future, functools.partial(work, *args, **kwargs)))
         return future
 
     def close(self) -> None:
@@ -67,21 +67,15 @@ class Worker:
         self._queue.put(None)
 
 
-def _run_into(future: Future[T], work: Callable[[], T]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        result = work()
-    except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
-        future.set_exception(error)
-    else:
-        future.set_result(result)
-
-
-def _work_off(queue: SimpleQueue[Any]) -> None:
-    while (work := queue.get()) is not None:
-        work()
-        del work  # don't keep its arguments alive until the next function arrives
+def _work_off(queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]) -> None:
+    while (item := queue.get()) is not None:
+        future, work = item
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
+                future.set_exception(error)
+        del item, future, work  # don't keep its arguments alive until the next function arrives
 
 
 @dataclass
@@ -92,9 +86,6 @@ class _Pending:
     lookups: dict[Key, list[asyncio.Future[StoredAnswer | None]]] = field(default_factory=dict[Key, Any])
     claims: dict[Key, list[asyncio.Future[StoredAnswer | Claim | None]]] = field(default_factory=dict[Key, Any])
     writes: list[asyncio.Future[None]] = field(default_factory=list["asyncio.Future[None]"])
-
-    def __bool__(self) -> bool:
-        return bool(self.lookups or self.claims or self.writes or self.operations.released)
 
     def futures(self) -> Iterator[asyncio.Future[Any]]:
         return chain(self.writes, *self.lookups.values(), *self.claims.values())
@@ -113,6 +104,7 @@ class AsyncLedger:
         self._pending = _Pending()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._changed = False
         self._renewal: asyncio.Task[None] | None = None
         self._opened: Ledger | None = None
         self._leased: set[Key] = set()
@@ -127,8 +119,9 @@ class AsyncLedger:
         try:
             self._opened = await asyncio.wrap_future(opening)
             if self._opened.dialect.single_writer:
-                self._opened.set_busy_timeout(0)
+                self._opened.dialect.set_busy_timeout(self._opened.connection, 0)
                 self._inline = True
+            self._renewal = asyncio.get_running_loop().create_task(self._keep_renewing())
         except BaseException:
             self._worker.submit(_close_late, opening)
             self._worker.close()
@@ -143,7 +136,7 @@ class AsyncLedger:
                 await asyncio.wait([self._renewal])
                 # Leases that can't be released now expire.
                 with contextlib.suppress(LedgerError):
-                    await self.work(lambda ledger: ledger.release_leases())
+                    await self._call(self._ledger.release_leases)
         finally:
             closing = self._worker.submit(self._ledger.close)
             self._worker.close()
@@ -163,14 +156,11 @@ class AsyncLedger:
 
     async def work(self, work: Callable[[Ledger], T]) -> T:
         """Run a function of the synchronous ledger on the worker thread."""
-        return await asyncio.wrap_future(self._worker.submit(self._blocking, lambda: work(self._ledger)))
+        return await self._call(work, self._ledger)
 
     async def answer(self, question: str, judge: str, repeat_index: int = 0) -> StoredAnswer | None:
         """A judge's stored answer to a question, if there is one."""
-        future = self._future()
-        self._pending.lookups.setdefault(Key(question, judge, repeat_index), []).append(future)
-        self._schedule()
-        return await future
+        return await self._enqueue(self._pending.lookups.setdefault(Key(question, judge, repeat_index), []))
 
     async def answer_or_claim(self, question: str, judge: str, repeat_index: int = 0) -> StoredAnswer | Claim:
         """The stored answer, or the right to ask the question.
@@ -179,12 +169,22 @@ class AsyncLedger:
         answer; when it gives up or is gone, returns the right. A claim must end in `keep_answer` or `release`.
         """
         key, pause = Key(question, judge, repeat_index), MIN_PAUSE
-        while (found := await self._claim(key)) is None:
+        while True:
+            future: asyncio.Future[StoredAnswer | Claim | None]
+            future = self._enqueue(self._pending.claims.setdefault(key, []))
+            try:
+                found = await future
+            except asyncio.CancelledError:
+                acquired = future.done() and not future.cancelled() and not future.exception()
+                if acquired and isinstance(future.result(), Claim):
+                    self.release(*key)  # acquired in the moment in which the caller was cancelled
+                raise
+            if found is not None:
+                return found
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, MAX_PAUSE)
             if time.monotonic() - self._last_drop > DROP_INTERVAL:
                 self._pending.operations.drop_expired, self._last_drop = True, time.monotonic()
-        return found
 
     def release(self, question: str, judge: str, repeat_index: int = 0) -> None:
         """Give up a claim without an answer. Does nothing for a question that is not claimed, or is answered."""
@@ -201,127 +201,111 @@ class AsyncLedger:
         if answer.key in self._leased:
             self._leased.discard(answer.key)
             operations.released.append(answer.key)
-        await self._written()
+        await self._enqueue(self._pending.writes)
 
     async def keep_record(self, run: str, record: Record) -> None:
         """Store a record. Returns when it is durable."""
         self._pending.operations.records.append((run, record))
-        await self._written()
+        await self._enqueue(self._pending.writes)
 
     async def start_run(self, row: RunRow) -> None:
         """Add a run before its first record. Nobody else resumes it while this ledger is open."""
-        self._renew()
-        await self.work(lambda ledger: ledger.start_run(row))
+        await self._call(self._ledger.start_run, row)
 
     async def finish_run(self, run: str, finished: str, metadata: dict[str, object]) -> None:
         """Mark a run as complete."""
-        await self.work(lambda ledger: ledger.finish_run(run, finished, metadata))
+        await self._call(self._ledger.finish_run, run, finished, metadata)
 
     async def resume(self, plan: str) -> RunRow | None:
         """The last unfinished run of this plan, which is now this ledger's to work on.
 
         None if there is none, or another process is working on it.
         """
-        self._renew()
-        return await self.work(lambda ledger: ledger.resume(plan))
+        return await self._call(self._ledger.resume, plan)
 
     async def records(self, run: str) -> AsyncIterator[Record]:
         """The records of a run, in the order in which they were first written. Reads a few thousand at a time."""
         position: int | None = None
         while True:
-            some = await self.work(lambda ledger, at=position: ledger.records_after(run, at, RECORDS_PER_READ))
+            some = await self._call(self._ledger.records_after, run, position, RECORDS_PER_READ)
             for _, record in some:
                 yield record
             if not some:
                 return
             position = some[-1][0]
 
-    async def _claim(self, key: Key) -> StoredAnswer | Claim | None:
-        future = self._future()
-        self._pending.claims.setdefault(key, []).append(future)
-        self._renew()
-        self._schedule()
-        try:
-            return await future
-        except asyncio.CancelledError:
-            acquired = future.done() and not future.cancelled() and not future.exception()
-            if acquired and isinstance(future.result(), Claim):
-                self.release(*key)  # acquired in the moment in which the caller was cancelled
-            raise
+    async def _call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.wrap_future(self._worker.submit(self._blocking, work, *args, **kwargs))
 
-    async def _written(self) -> None:
-        future = self._future()
-        self._pending.writes.append(future)
-        self._schedule()
-        await future
-
-    def _future(self) -> asyncio.Future[Any]:
-        return asyncio.get_running_loop().create_future()
-
-    def _renew(self) -> None:
-        if self._renewal is None:
-            self._renewal = asyncio.get_running_loop().create_task(self._keep_renewing())
+    def _blocking(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """On the worker thread: run a function, and wait for other processes as long as necessary."""
+        with self._lock:
+            if not self._inline:
+                return work(*args, **kwargs)
+            ledger = self._ledger
+            ledger.dialect.set_busy_timeout(ledger.connection)
+            try:
+                return work(*args, **kwargs)
+            finally:
+                ledger.dialect.set_busy_timeout(ledger.connection, 0)
 
     async def _keep_renewing(self) -> None:
         while True:
             await asyncio.sleep(self._ledger.leases.seconds / 3)
             # The next write reports the error; a lost lease costs at most a question asked twice.
             with contextlib.suppress(LedgerError):
-                await self.work(lambda ledger: ledger.renew_leases())
+                await self._call(self._ledger.renew_leases)
 
     # From here on there are callbacks and no tasks: a task adds turns of the loop, and every caller waits for them.
+    def _enqueue(self, waiting: list[asyncio.Future[T]]) -> asyncio.Future[T]:
+        """A future that the next transaction resolves, among those that wait for the same."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        waiting.append(future)
+        self._schedule()
+        return future
+
     def _schedule(self) -> None:
+        self._changed = True
         if self._idle.is_set():
             self._idle.clear()
             asyncio.get_running_loop().call_soon(self._begin)
 
     def _begin(self) -> None:
-        """Apply what is pending, here or on the worker thread."""
-        if not self._pending:
+        """Apply what is pending: here, if a few rows of a local file take less time than a thread switch.
+
+        On the worker thread if the ledger is in use, another process is writing, or the file proved to be slow.
+        """
+        if not self._changed:
             self._idle.set()
             return
+        self._changed = False
         pending, self._pending = self._pending, _Pending()
         operations = pending.operations
         operations.claims = pending.claims.keys() - self._leased
         operations.lookups = pending.lookups.keys() | (pending.claims.keys() & self._leased)
         loop = asyncio.get_running_loop()
-        if (applied := self._apply_inline(operations)) is not None:
+        applied: Future[Applied] = Future()
+        if self._inline and self._average <= SLOW and self._lock.acquire(blocking=False):
+            started = time.perf_counter()
+            try:
+                applied.set_result(self._ledger.apply(operations))
+            except LedgerBusyError:
+                pass  # nothing was done: the worker thread waits for the other process
+            except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
+                applied.set_exception(error)
+            finally:
+                self._average += (time.perf_counter() - started - self._average) / 10
+                self._lock.release()
+        if applied.done():
             self._resolve(pending, applied)
             loop.call_soon(self._begin)
             return
-        applying = self._worker.submit(self._blocking, lambda: self._ledger.apply(operations))
-        applying.add_done_callback(lambda done: loop.is_closed() or loop.call_soon_threadsafe(self._end, pending, done))
+        applied = self._worker.submit(self._blocking, self._ledger.apply, operations)
+        applied.add_done_callback(lambda done: loop.is_closed() or loop.call_soon_threadsafe(self._end, pending, done))
 
     def _end(self, pending: _Pending, applied: Future[Applied]) -> None:
         self._resolve(pending, applied)
         self._begin()
-
-    def _apply_inline(self, operations: Operations) -> Future[Applied] | None:
-        """Apply operations on the loop's thread: a few rows of a local file take less time than a thread switch.
-
-        None, with nothing done, if the ledger is in use, another process is writing, or the file proved to be slow.
-        """
-        if not self._inline or self._average > SLOW or not self._lock.acquire(blocking=False):
-            return None
-        future: Future[Applied] = Future()
-        try:
-            started = time.perf_counter()
-            _run_into(future, lambda: self._ledger.apply(operations))
-            self._average += (time.perf_counter() - started - self._average) / 10
-        finally:
-            self._lock.release()
-        return None if isinstance(future.exception(), LedgerBusyError) else future
-
-    def _blocking(self, work: Callable[[], T]) -> T:
-        """On the worker thread: run a function, and wait for other processes as long as necessary."""
-        with self._lock:
-            if not self._inline:
-                return work()
-            self._ledger.set_busy_timeout()
-            try:
-                return work()
-            finally:
-                self._ledger.set_busy_timeout(0)
 
     def _resolve(self, pending: _Pending, applying: Future[Applied]) -> None:
         """Give every caller its result. An error reaches all of them."""
@@ -334,26 +318,22 @@ class AsyncLedger:
             return
         applied = applying.result()
         for future in pending.writes:
-            _set_result(future, None)
+            if not future.done():
+                future.set_result(None)
         for key, futures in pending.lookups.items():
             for future in futures:
-                _set_result(future, applied.answers.get(key))
+                if not future.done():
+                    future.set_result(applied.answers.get(key))
         for key, futures in pending.claims.items():
             claim = Claim(key) if key in applied.leased else None
             if claim:
                 self._leased.add(key)
             for future in futures:
-                if _set_result(future, applied.answers.get(key) or claim):
+                if not future.done():
+                    future.set_result(applied.answers.get(key) or claim)
                     claim = None
             if claim:  # every caller was cancelled meanwhile
                 self.release(*key)
-
-
-def _set_result(future: asyncio.Future[T], value: T) -> bool:
-    if future.done():
-        return False
-    future.set_result(value)
-    return True
 
 
 def _open(url: str | Path) -> Ledger:

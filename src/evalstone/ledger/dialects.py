@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -30,6 +31,12 @@ class SQLite:
     """Whether a writing transaction keeps all others from writing."""
     now = "(julianday('now') - 2440587.5) * 86400.0"
     """SQL for the seconds since 1970."""
+    lookup = (
+        "SELECT answers.* FROM json_each(:keys) AS keys CROSS JOIN answers "
+        "ON answers.question = json_extract(keys.value, '$[0]') AND answers.judge = json_extract(keys.value, '$[1]') "
+        "AND answers.repeat_index = json_extract(keys.value, '$[2]')"
+    )
+    """SQL for the answers with these keys, which are given as JSON: [[question, judge, repeat index], ...]."""
 
     def __init__(self, url: str | Path) -> None:
         self._url = url
@@ -47,8 +54,9 @@ class SQLite:
         settings: Any = {"paramstyle": "named", "poolclass": sa.pool.NullPool}
         # One thread at a time uses the connection, but not always the same one (async_ledger.py).
         settings["connect_args"] = {"timeout": WAIT, "check_same_thread": False}
+        # The driver would begin a transaction at the first write, too late to wait for other writers.
+        settings["connect_args"]["isolation_level"] = None
         engine = sa.create_engine(url, **settings)
-        event.listen(engine, "connect", _explicit)
         event.listen(engine, "begin", _begin)
         return engine
 
@@ -57,6 +65,10 @@ class SQLite:
         from sqlalchemy.dialects.sqlite import insert  # noqa: PLC0415 - only the dialect that is used is loaded
 
         return insert(table)
+
+    def text(self, statement: str) -> str:
+        """A statement with parameters like `:name` as the driver takes it."""
+        return statement
 
     def configure(self, connection: sa.Connection) -> None:
         """Apply the settings of a ledger to a database that is known to be one."""
@@ -77,7 +89,7 @@ class SQLite:
         """The tables in the database, or in the first schema of the search path."""
         return set(connection.exec_driver_sql(_TABLES).scalars())
 
-    def set_busy_timeout(self, connection: sa.Connection, seconds: float) -> None:
+    def set_busy_timeout(self, connection: sa.Connection, seconds: float = WAIT) -> None:
         """How long a writing transaction waits for another process."""
         driver: Any = connection.connection.driver_connection
         driver.execute(f"PRAGMA busy_timeout={int(1000 * seconds)}")
@@ -126,11 +138,6 @@ class SQLite:
                 return f"the ledger {self.location} can't be used: {error.orig}"
 
 
-def _explicit(driver: Any, _: object) -> None:
-    # The driver would begin a transaction at the first write, too late to wait for other writers.
-    driver.isolation_level = None
-
-
 def _begin(connection: sa.Connection) -> None:
     if begin := connection.info.get("begin", "BEGIN"):
         connection.exec_driver_sql(begin)
@@ -145,6 +152,11 @@ class PostgreSQL:
 
     single_writer = False
     now = "extract(epoch from clock_timestamp())"
+    lookup = (
+        "SELECT answers.* FROM json_array_elements(CAST(:keys AS json)) AS key JOIN answers "
+        "ON answers.question = key ->> 0 AND answers.judge = key ->> 1 "
+        "AND answers.repeat_index = CAST(key ->> 2 AS integer)"
+    )
 
     def __init__(self, url: str | Path) -> None:
         self._url = url
@@ -172,7 +184,7 @@ class PostgreSQL:
     def configure(self, connection: sa.Connection) -> None:
         """Nothing to set: the server is durable by default."""
 
-    def set_busy_timeout(self, connection: sa.Connection, seconds: float) -> None:
+    def set_busy_timeout(self, connection: sa.Connection, seconds: float = WAIT) -> None:
         """Nothing to set: rows are locked, not the database."""
 
     def is_busy(self, error: sqlalchemy.exc.DBAPIError) -> bool:
@@ -183,6 +195,9 @@ class PostgreSQL:
 
     def compact(self, connection: sa.Connection) -> None:
         """Nothing to do: the server's autovacuum returns the space."""
+
+    def text(self, statement: str) -> str:
+        return re.sub(r":(\w+)", r"%(\1)s", statement)
 
     def lock_schema(self, connection: sa.Connection) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext("evalstone ledger schema"))))
@@ -233,7 +248,7 @@ def autocommit(connection: sa.Connection) -> Generator[None]:
 
 
 def execute_rows(connection: sa.Connection, statement: str, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Execute a compiled statement for each row.
+    """Execute a statement of text for each row.
 
     SQLAlchemy looks up a statement, builds its parameters and prepares its result on every call, which takes longer
     than SQLite does for a few rows. Text goes to the driver as it is.

@@ -13,26 +13,29 @@ import platform
 import secrets
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
 from evalstone.ledger.dialects import Dialect, execute_rows
 from evalstone.ledger.rows import Key
-from evalstone.ledger.schema import KEYS, equal, leases
+from evalstone.ledger.schema import leases
 
 SECONDS = 30.0
 """How long a lease lasts without renewal."""
+
+_INSERT = (
+    "INSERT INTO leases (question, judge, repeat_index, owner, expires) "
+    "VALUES (:question, :judge, :repeat_index, :owner, ({now}) + :seconds) ON CONFLICT DO NOTHING"
+)
+_DELETE = (
+    "DELETE FROM leases "
+    "WHERE question = :question AND judge = :judge AND repeat_index = :repeat_index AND owner = :owner"
+)
 
 
 def run_key(run: str) -> Key:
     """The key of a run's lease."""
     return Key(run, "", 0)
-
-
-def new_owner() -> str:
-    """A name for an owner of leases: machine, process, and a random part."""
-    return f"{_machine()} {os.getpid()} {secrets.token_hex(4)}"
 
 
 @functools.cache
@@ -69,16 +72,14 @@ def _is_dead(owner: str) -> bool:
 class Leases:
     """The leases of one owner. Every method works within the caller's transaction."""
 
-    def __init__(self, dialect: Dialect, engine: sa.Engine) -> None:
-        self.owner, self.seconds = new_owner(), SECONDS
+    def __init__(self, dialect: Dialect) -> None:
+        # Machine, process, and a random part.
+        self.owner = f"{_machine()} {os.getpid()} {secrets.token_hex(4)}"
+        self.seconds = SECONDS
         now = sa.literal_column(f"({dialect.now})", sa.Float)
         expires = now + sa.bindparam("seconds", type_=sa.Float)
-        columns: dict[str, Any] = {name: sa.bindparam(name) for name in (*KEYS[leases], "owner")}
-        insert = dialect.insert(leases).values({**columns, "expires": expires}).on_conflict_do_nothing()
-        self._insert = str(insert.compile(dialect=engine.dialect))
-        self._delete = str(
-            sa.delete(leases).where(equal(leases, *KEYS[leases], "owner")).compile(dialect=engine.dialect)
-        )
+        self._insert = dialect.text(_INSERT.format(now=dialect.now))
+        self._delete = dialect.text(_DELETE)
         self._renew = sa.update(leases).where(leases.c.owner == self.owner).values(expires=expires)
         self._expired = sa.delete(leases).where(leases.c.expires < now)
 
@@ -96,13 +97,9 @@ class Leases:
 
     def release(self, connection: sa.Connection, keys: Iterable[Key]) -> None:
         """Give leases of this owner back."""
-        rows = [{"b_question": q, "b_judge": j, "b_repeat_index": r, "b_owner": self.owner} for q, j, r in keys]
+        rows = [{**key._asdict(), "owner": self.owner} for key in keys]
         if rows:
             execute_rows(connection, self._delete, rows)
-
-    def release_all(self, connection: sa.Connection) -> None:
-        """Give all leases of this owner back."""
-        connection.execute(sa.delete(leases).where(leases.c.owner == self.owner))
 
     def abandon(self) -> None:
         """Mark this owner as closed for others in this process. Other processes wait for its leases to expire."""

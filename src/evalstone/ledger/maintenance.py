@@ -22,7 +22,6 @@ from evalstone.ledger.schema import (
     answers,
     batch_questions,
     batches,
-    equal,
     leases,
     read_version,
     records,
@@ -122,7 +121,10 @@ def prune(ledger: Ledger, criteria: PruneCriteria, *, delete: bool) -> PruneCoun
             connection.execute(sa.delete(runs).where(runs.c.id.in_(chunk)))
         unused = list(_unused_answers(connection)) if criteria.unused_answers else []
         if unused:
-            connection.execute(sa.delete(answers).where(equal(answers, *KEYS[answers])), unused)
+            connection.execute(
+                sa.delete(answers).where(*(answers.c[name] == sa.bindparam(f"b_{name}") for name in KEYS[answers])),
+                unused,
+            )
         if not delete:
             connection.rollback()
     return PruneCounts(len(matching), record_count, len(unused), open_count)

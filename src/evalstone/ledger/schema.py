@@ -126,9 +126,16 @@ def columns(table: sa.Table) -> list[str]:
     return [column.name for column in table.columns if column.name != "position"]
 
 
-def equal(table: sa.Table, *names: str) -> Any:
-    """A condition: these columns equal the parameters `b_` + name."""
-    return sa.and_(*(table.c[name] == sa.bindparam(f"b_{name}") for name in names))
+def _upsert(table: sa.Table) -> str:
+    names, keys = columns(table), KEYS[table]
+    values = ", ".join(f":{name}" for name in names)
+    changed = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
+    conflict = f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changed}"
+    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({values}) {conflict}"  # noqa: S608 - our own names
+
+
+UPSERT_ANSWER = _upsert(answers)
+UPSERT_RECORD = _upsert(records)
 
 
 def prepare(connection: sa.Connection, dialect: Dialect) -> None:

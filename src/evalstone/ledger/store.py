@@ -5,11 +5,11 @@ Nothing secret is written: a judge's identity contains no key and no header, and
 
 from __future__ import annotations
 
-import functools
 import json
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import sqlalchemy.exc
 
 from evalstone.errors import LedgerBusyError, LedgerError
 from evalstone.ledger import schema
-from evalstone.ledger.dialects import WAIT, dialect_of, execute_rows, transaction
+from evalstone.ledger.dialects import dialect_of, execute_rows, transaction
 from evalstone.ledger.leases import Leases, run_key
 from evalstone.ledger.rows import (
     Applied,
@@ -32,9 +32,6 @@ from evalstone.ledger.rows import (
     to_row,
 )
 from evalstone.types import Record
-
-MAX_LOOKUPS = 400
-"""How many answers one statement looks up."""
 
 _RUNS = sa.select(schema.runs).order_by(schema.runs.c.position.desc())
 
@@ -61,10 +58,10 @@ class Ledger:
             except BaseException:
                 self.close()
                 raise
-        self.leases = Leases(self.dialect, self.engine)
-        self._put_answer = self._compiled(self._upsert(schema.answers))
-        self._put_record = self._compiled(self._upsert(schema.records))
-        self._lookup = functools.cache(self._compile_lookup)
+        self.leases = Leases(self.dialect)
+        self._upsert_answer = self.dialect.text(schema.UPSERT_ANSWER)
+        self._upsert_record = self.dialect.text(schema.UPSERT_RECORD)
+        self._lookup = self.dialect.text(self.dialect.lookup)
 
     @property
     def location(self) -> str:
@@ -120,7 +117,18 @@ class Ledger:
         missing: set[Key] = set()
         if writing or operations.lookups or operations.claims:
             with self.transaction(writing=writing) as connection:
-                self._write(connection, operations)
+                if operations.drop_expired:
+                    self.leases.drop_expired(connection)
+                if operations.answers:
+                    # Every process uses the same order, so no two of them wait for each other.
+                    now = time.time()
+                    answers = sorted(operations.answers, key=attrgetter("key"))
+                    rows = [{**to_row(answer), "written": now} for answer in answers]
+                    execute_rows(connection, self._upsert_answer, rows)
+                if operations.records:
+                    rows = [record_row(run, record) for run, record in operations.records]
+                    execute_rows(connection, self._upsert_record, rows)
+                self.leases.release(connection, operations.released)
                 applied.answers = self._look_up(connection, operations.lookups | operations.claims)
                 missing = operations.claims - applied.answers.keys()
                 if missing and writing and self.dialect.single_writer:
@@ -135,35 +143,12 @@ class Ledger:
                 applied.leased -= late.keys()
         return applied
 
-    def _write(self, connection: sa.Connection, operations: Operations) -> None:
-        if operations.drop_expired:
-            self.leases.drop_expired(connection)
-        if operations.answers:
-            # Every process uses the same order, so no two of them wait for each other.
-            now = time.time()
-            answers = sorted(operations.answers, key=lambda answer: answer.key)
-            execute_rows(connection, self._put_answer, [{**to_row(answer), "written": now} for answer in answers])
-        if operations.records:
-            rows = [record_row(run, record) for run, record in operations.records]
-            execute_rows(connection, self._put_record, rows)
-        self.leases.release(connection, operations.released)
-
     def _look_up(self, connection: sa.Connection, keys: Iterable[Key]) -> dict[Key, StoredAnswer]:
-        by_judge: dict[tuple[str, int], list[str]] = {}
-        for question, judge, repeat_index in keys:
-            by_judge.setdefault((judge, repeat_index), []).append(question)
         found: dict[Key, StoredAnswer] = {}
-        for (judge, repeat_index), questions in by_judge.items():
-            for start in range(0, len(questions), MAX_LOOKUPS):
-                some = questions[start : start + MAX_LOOKUPS]
-                # Padding to a power of two keeps the number of different statements small.
-                count = 1 << (len(some) - 1).bit_length()
-                some += some[-1:] * (count - len(some))
-                parameters = {f"q{place}": question for place, question in enumerate(some)}
-                parameters |= {"judge": judge, "repeat_index": repeat_index}
-                for row in connection.exec_driver_sql(self._lookup(count), parameters):
-                    answer = from_row(StoredAnswer, row)
-                    found[answer.key] = answer
+        if keys := list(keys):
+            for row in connection.exec_driver_sql(self._lookup, {"keys": json.dumps(keys)}):
+                answer = from_row(StoredAnswer, row)
+                found[answer.key] = answer
         return found
 
     def start_run(self, row: RunRow) -> None:
@@ -218,10 +203,6 @@ class Ledger:
             rows = connection.execute(query.limit(limit)).all()
         return [(at, Record.from_dict(json.loads(body))) for at, body in rows]
 
-    def set_busy_timeout(self, seconds: float = WAIT) -> None:
-        """How long to wait for a process that is writing before LedgerBusyError is raised."""
-        self.dialect.set_busy_timeout(self.connection, seconds)
-
     def compact(self) -> None:
         """Return the space of deleted rows to the file system."""
         with self._explained():
@@ -236,27 +217,7 @@ class Ledger:
         """Release all of this ledger's leases."""
         try:
             with self.transaction(writing=True) as connection:
-                self.leases.release_all(connection)
+                connection.execute(sa.delete(schema.leases).where(schema.leases.c.owner == self.leases.owner))
         except LedgerError:
             self.leases.abandon()
             raise
-
-    def _compiled(self, statement: Any) -> str:
-        return str(statement.compile(dialect=self.engine.dialect))
-
-    def _compile_lookup(self, count: int) -> str:
-        """A query for the answers to `count` questions, `q0` and up, by one judge with one repeat index."""
-        answers = schema.answers
-        query = sa.select(answers).where(
-            answers.c.judge == sa.bindparam("judge"),
-            answers.c.repeat_index == sa.bindparam("repeat_index"),
-            answers.c.question.in_([sa.bindparam(f"q{place}") for place in range(count)]),
-        )
-        return self._compiled(query)
-
-    def _upsert(self, table: sa.Table) -> Any:
-        names = schema.columns(table)
-        statement = self.dialect.insert(table).values({name: sa.bindparam(name) for name in names})
-        keys = schema.KEYS[table]
-        changed = {name: statement.excluded[name] for name in names if name not in keys}
-        return statement.on_conflict_do_update(index_elements=keys, set_=changed)
