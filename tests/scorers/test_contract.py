@@ -184,7 +184,7 @@ def test_a_sample_without_any_field_is_told_all_that_is_needed(kind: type[Scorer
 
 @every
 @given(data=st.data())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_score_lies_on_its_scale_whatever_the_judge_says(kind: type[Scorer], data: st.DataObject):
     scale = data.draw(st.floats(min_value=1e-6, max_value=1e6))
     passages = data.draw(st.lists(st.text(max_size=8), max_size=5))
@@ -202,7 +202,7 @@ def test_a_score_lies_on_its_scale_whatever_the_judge_says(kind: type[Scorer], d
 
 @every
 @given(data=st.data())
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_scale_multiplies_and_changes_nothing_else(kind: type[Scorer], data: st.DataObject):
     said: dict[str, str] = {}
 

@@ -484,7 +484,7 @@ def _gate_exit_code(gate: RunGate, result: Run, *, to_stdout: bool) -> int:
     screen.print()
     show(decisions_view(gate.decisions()), screen)
     screen.print(
-        "Tested after every sample: the chance of a wrong pass, and of a wrong fail, is at most 5 % in total.",
+        "Tested after every sample: the chance of a wrong pass, and of a wrong fail, is at most 5% in total.",
         style="dim",
     )
     if gate.verdict == "inconclusive":

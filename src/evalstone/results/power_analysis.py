@@ -151,16 +151,18 @@ def _design_effect(values: Sequence[float], groups: Sequence[str] | None) -> flo
 
 def detectable_note(run: Run) -> str:
     """One sentence on the differences a run of this size can detect; "" where it has too few scores."""
-    from evalstone.stats.power import detectable_difference  # noqa: PLC0415 - numpy
-
     parts: list[str] = []
     for pilot in _single_pilot(run):
         values = pilot.values
         if len(values) < 2:
             continue
         deviation = math.sqrt(plain_spread(values, mean_of(values)).variance * len(values))
+        if not deviation:
+            continue
+        from evalstone.stats.power import detectable_difference  # noqa: PLC0415 - numpy and scipy
+
         effect = _design_effect(values, pilot.groups)
-        smallest = detectable_difference(len(values), deviation, design_effect=effect) if deviation else None
+        smallest = detectable_difference(len(values), deviation, design_effect=effect)
         if smallest is not None:
             parts.append(f"{smallest:.2g} in {pilot.title}")
     if not parts:

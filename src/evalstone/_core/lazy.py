@@ -1,0 +1,44 @@
+"""Packages that import their public names on first use; the stub `__init__.pyi` is the table of these names."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def lazy_exports(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose public names are the imports in its stub.
+
+    Args:
+        package: `__name__` of the package.
+        file: `__file__` of the package; the stub is beside it.
+    """
+
+    @functools.cache
+    def exports() -> dict[str, str]:
+        import ast  # noqa: PLC0415 - not needed by commands, which import from the modules
+
+        stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+        imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+        return {alias.name: node.module or "" for node in imports for alias in node.names}
+
+    def get(name: str) -> Any:
+        if name == "__all__":
+            return sorted(name for name, home in exports().items() if home != package)
+        if name.startswith("__") or name not in exports():
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = importlib.import_module(exports()[name])
+        # A module is a name of the package that holds it only once it has been imported.
+        is_module = home.__name__ == package or not hasattr(home, name)
+        value = importlib.import_module(f"{home.__name__}.{name}") if is_module else getattr(home, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *exports()})
+
+    return get, names
