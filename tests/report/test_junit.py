@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from evalstone import Sample, evaluate
-from evalstone.report.junit import Case, junit, run_junit
+import pytest
+
+from evalstone import GateCriteria, Sample, evaluate, gate
+from evalstone.report.junit import Case, gate_junit, junit, run_junit
 from tests.runs import Given, run_of
 
 
@@ -40,3 +42,40 @@ def test_a_failure_holds_its_message() -> None:
     assert hidden[0][0][0].text == "a\\u202e\\u001b"
     failure = root[0][0][0]
     assert (failure.tag, failure.text) == ("failure", "a < b")
+
+
+def test_a_long_message_is_short_in_the_attribute_and_whole_in_the_text() -> None:
+    suite = ElementTree.fromstring("".join(junit("n", {"s": [Case("c", "g", "error", "x" * 1000)]})))[0]
+    (error,) = suite[0]
+    assert len(error.attrib["message"]) == 500
+    assert error.text == "x" * 1000
+
+
+def test_cases_have_their_seconds_and_a_suite_has_their_sum() -> None:
+    cases = [Case("a", "g", seconds=0.25), Case("b", "g"), Case("c", "g", seconds=1.5)]
+    (suite,) = ElementTree.fromstring("".join(junit("n", {"s": cases})))
+    assert suite.get("time") == "1.750"
+    assert [case.get("time") for case in suite] == ["0.250", "0.000", "1.500"]
+
+
+@pytest.mark.parametrize(
+    ("minimum", "inconclusive_fails", "result"),
+    [
+        (0.8, False, None),
+        (0.8, True, None),
+        (0.98, False, "failure"),
+        (0.88, False, "skipped"),
+        (0.88, True, "failure"),
+    ],
+)
+def test_a_gate_is_a_case_a_criterion(minimum: float, inconclusive_fails: bool, result: str | None) -> None:
+    found = gate(run_of(["1.0", "0.8"] * 20), GateCriteria(minimum={"given": minimum}))
+    root = ElementTree.fromstring("".join(gate_junit(found, inconclusive_fails=inconclusive_fails)))
+    ((case,),) = root
+    assert root[0].get("name") == "gate"
+    assert (case.attrib["name"], case.get("classname")) == (f"given at least {minimum:g}", "gate")
+    assert [element.tag for element in case] == ["properties", *filter(None, [result])]
+    properties = {element.attrib["name"]: element.attrib["value"] for element in case.iter("property")}
+    assert properties.keys() == {"estimate", "p_pass", "p_fail"}
+    if result is not None:
+        assert case[1].attrib["message"].startswith(f"{properties['estimate']} (")

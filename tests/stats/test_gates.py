@@ -157,10 +157,12 @@ def test_differences_by_rounding_are_none() -> None:
 
 
 def test_a_p_value_of_exactly_alpha_decides() -> None:
-    # both of 2 pass, or none: P = 0.5² = 0.25 at a rate of 0.5
-    assert verdicts(PassRate("a", 2, 2, 0.5), alpha=0.25) == ["pass"]
-    assert verdicts(PassRate("a", 0, 2, 0.5), alpha=0.25) == ["fail"]
-    assert verdicts(PassRate("a", 2, 2, 0.5), alpha=0.24) == ["inconclusive"]
+    good, bad = PassRate("a", 2, 2, 0.5), PassRate("a", 0, 2, 0.5)
+    p_pass, p_fail = decide([good])[0].p_pass, decide([bad])[0].p_fail
+    assert (p_pass, p_fail) == pytest.approx((0.25, 0.25))  # both of 2, or none, at a rate of 0.5
+    assert verdicts(good, alpha=p_pass) == ["pass"]
+    assert verdicts(bad, alpha=p_fail) == ["fail"]
+    assert verdicts(good, bad, alpha=0.24) == ["inconclusive", "inconclusive"]
 
 
 def test_limits_are_at_the_alpha_that_holm_leaves() -> None:

@@ -6,8 +6,9 @@ from typing import Any, cast
 import pytest
 import statsmodels.stats.multitest as reference  # pyright: ignore[reportMissingTypeStubs]
 
-from evalstone.errors import DataError
+from evalstone.errors import ConfigError, DataError
 from evalstone.stats import benjamini_hochberg, holm
+from evalstone.stats.multiple_testing import adjust_p_values
 
 P = [0.01, 0.04, 0.03, 0.005]
 
@@ -38,3 +39,13 @@ def test_no_p_values_have_no_adjusted_ones_and_impossible_ones_are_named() -> No
         holm([0.5, 1.2])
     with pytest.raises(DataError, match="number 0 is nan"):
         benjamini_hochberg([float("nan")])
+
+
+def test_p_values_are_adjusted_by_the_method_that_is_named() -> None:
+    assert adjust_p_values(P) == adjust_p_values(P, "holm") == holm(P)
+    assert adjust_p_values(P, "fdr_bh") == benjamini_hochberg(P)
+    assert adjust_p_values(P, "none") == tuple(P)
+    with pytest.raises(DataError, match=r"number 0 is 1\.2"):
+        adjust_p_values([1.2], "none")
+    with pytest.raises(ConfigError, match="unknown correction 'bonferroni'; known: fdr_bh, holm, none"):
+        adjust_p_values(P, "bonferroni")  # pyright: ignore[reportArgumentType]
