@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalstone.datasets import json_line, load, write_jsonl
+from evalstone.datasets.writing import write_text
 from evalstone.errors import ConfigError
 from evalstone.types import Message, Sample, ToolCall
 
@@ -131,3 +133,15 @@ def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot write"):
         write_jsonl(tmp_path / "file" / "d.jsonl", [])
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_text(pipe, ["one\n", "two\n"])
+        assert os.read(reader, 100) == b"one\ntwo\n"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()

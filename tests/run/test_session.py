@@ -14,6 +14,7 @@ from evalstone import evaluate
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError
 from evalstone.judges import ModelJudge, ScriptedJudge
 from evalstone.judges.base import Judge
+from evalstone.judges.providers.openai_compatible import RequestRefused
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.store import Ledger
 from evalstone.questions import ListClaims
@@ -292,3 +293,18 @@ def test_a_budget_pays_for_the_call_that_just_fits() -> None:
     assert price is not None
     budget = Budget(2 * price, judge)
     assert [budget.reserve(question, judge) for _ in range(3)] == [price, price, None]
+
+
+def test_a_shared_failure_keeps_its_type_and_its_words_whatever_its_class_takes() -> None:
+    class Refusing(FirstFails):
+        async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+            raise RequestRefused("refused the request (HTTP 400: no)", 400)
+
+    async def ask() -> list[Any]:
+        session = Session(Refusing())
+        return await asyncio.gather(*(session.ask(ListClaims(text="x")) for _ in range(3)), return_exceptions=True)
+
+    errors = asyncio.run(ask())
+    assert [(type(error), str(error), error.status) for error in errors] == [
+        (RequestRefused, "refused the request (HTTP 400: no)", 400)
+    ] * 3

@@ -40,12 +40,18 @@ def write_jsonl(path: str | Path, rows: Iterable[object]) -> None:
 def write_text(path: str | Path, parts: Iterable[str]) -> None:
     """Write text in UTF-8, atomically: into a temporary file beside the target, synced to disk and moved over it.
 
+    What is no regular file, such as a device or a pipe, is written to and never replaced.
+
     Raises:
         ConfigError: The folder can't be written to.
     """
     target = Path(path).resolve()
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
+        if target.exists() and not target.is_file():
+            with target.open("w", encoding="utf-8", newline="\n") as device:
+                device.writelines(parts)
+            return
         with beside.open("x", encoding="utf-8", newline="\n") as file:
             try:
                 file.writelines(parts)

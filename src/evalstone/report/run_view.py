@@ -203,7 +203,7 @@ def _scores(run: Run, records: Sequence[Record]) -> Section:
     )
     rows = [_score_row(line, run.titles[line.info.signature], counts[line.info.signature]) for line in run.summary]
     bounds = any(line.bounds is not None for line in run.summary)
-    drawn = ("Thin lines with ends show where the mean would lie, whatever the missing scores are.",) if bounds else ()
+    drawn = ("Bounds in the charts show where the mean would lie, whatever the missing scores are.",) if bounds else ()
     scores = table("Mean score of each scorer, with its 95% confidence interval", columns, rows)
     return Section("Scores", tables=(scores,), notes=(*run_notes(run), *drawn))
 

@@ -74,7 +74,10 @@ def _grid(table: Table) -> Grid:
     for at in places:
         column, longest = table.columns[at], max((len(row[at].text) for row in table.rows), default=0)
         justify = "right" if column.numeric else "left"
-        grid.add_column(Text(safe(column.title)), justify=justify, no_wrap=at > 0 and longest < LONGEST_UNBROKEN)
+        # Numbers and names are never cut; words may wrap.
+        whole = at == 0 or any(any(map(str.isdigit, row[at].text)) for row in table.rows)
+        width = min(longest, LONGEST_UNBROKEN) if whole else None
+        grid.add_column(Text(safe(column.title)), justify=justify, no_wrap=whole, overflow="fold", min_width=width)
     for row in table.rows:
         grid.add_row(*(Text(safe(row[at].text), style=STYLES[row[at].tone]) for at in places))
     return grid

@@ -8,7 +8,6 @@ they override `Session._obtain`.
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections import OrderedDict
 from typing import Any, TypeVar
 
@@ -403,7 +402,8 @@ def read_stored(question: Question[A], answer: StoredAnswer) -> Answer[A] | None
 
 def unpaid_error(error: JudgeError) -> JudgeError:
     """The failure of a call that another paid for."""
-    shared = copy.copy(error)
+    shared = type(error).__new__(type(error), *error.args)  # subclasses may take other arguments than they keep
+    shared.__dict__.update(error.__dict__)
     shared.usage, shared.cost, shared.seconds = NO_USAGE, 0.0, 0.0
     shared.members = tuple(map(cached_call, error.members))
     return shared

@@ -48,6 +48,9 @@ class RequestRefused(ProviderError):
         super().__init__(message)
         self.status = status
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.status), self.__dict__
+
 
 class Call(NamedTuple):
     """One HTTP request.
