@@ -89,6 +89,7 @@ def test_an_unknown_name_near_several_is_told_with_at_most_three():
     assert told.count(" or ") == 2
 
 
+@pytest.mark.no_cover
 def test_an_unknown_name_of_great_length_is_told_without_delay():
     started = time.process_time()
     unknown("scorer", "x" * 1_000_000, ["faithfulness", "recall"])

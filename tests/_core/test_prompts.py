@@ -223,6 +223,7 @@ HEAVY = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("pattern", HEAVY.values(), ids=HEAVY)
 @pytest.mark.parametrize("size", [50_000, MEGABYTE])
 def test_a_megabyte_of_anything_is_rendered_in_linear_time(pattern: str, size: int):
@@ -233,6 +234,7 @@ def test_a_megabyte_of_anything_is_rendered_in_linear_time(pattern: str, size: i
         assert time.process_time() - started < 2 * max(size / MEGABYTE, 0.25)
 
 
+@pytest.mark.no_cover
 @every_question
 def test_every_question_takes_a_megabyte_in_each_material(kind: type[Question[Any]]):
     question = question_of(kind, "Ada <wrote> it. " * (MEGABYTE // 16), items=1)
@@ -393,6 +395,7 @@ def test_a_template_that_is_taken_fills_exactly_the_holes_that_were_asked_for(te
     assert fence("a", "x") in prompt.render({"a": "x"})[1]
 
 
+@pytest.mark.no_cover
 def test_a_template_of_a_megabyte_is_read_in_linear_time():
     for pattern in ("{", "{{", "{ ", "\\{", "{a", "{{a"):
         started = time.process_time()

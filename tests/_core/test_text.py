@@ -145,6 +145,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("read", [words, sentences, numbers])
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_megabyte_of_hostile_text_takes_seconds_at_most(kind: str, read: Callable[[str], tuple[str, ...]]):

@@ -125,6 +125,7 @@ def test_a_ledger_that_another_process_keeps_locked_is_said_to_be(
     other.close()
 
 
+@pytest.mark.no_cover
 def test_writing_stays_cheap(tmp_path: Path) -> None:
     answers = [answer(n, reply='{"claims": ["' + "a claim of some words " * 10 + '"]}') for n in range(1000)]
     records = [("r1", record(str(n))) for n in range(500)]
