@@ -446,8 +446,6 @@ class Score:
             raise OutcomeError(f"a score must be finite, not {self.value}")
         if not 0 < self.scale < math.inf:
             raise OutcomeError(f"a score's scale must be a positive number, not {self.scale}")
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise OutcomeError(f"a score's scale must be a positive number, not {self.scale}")
         if not 0 <= self.value <= self.scale:
             raise OutcomeError(f"a score must be in [0, {self.scale:g}], not {self.value}")
 
