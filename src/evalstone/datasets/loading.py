@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.rows import RowReader
@@ -72,6 +72,8 @@ def load(source: Any, *, mapping: Mapping[str, str] | None = None) -> Dataset:
     """
     if isinstance(source, Dataset) and not mapping:
         return source
+    if _are_samples(source) and not mapping:
+        return Dataset(_with_unique_ids(source, [f"item {number}" for number in range(1, len(source) + 1)]))
     if isinstance(source, str | os.PathLike):
         path = Path(cast("str | os.PathLike[str]", source))
         if path == Path("-"):
@@ -91,6 +93,11 @@ def load(source: Any, *, mapping: Mapping[str, str] | None = None) -> Dataset:
     return _read("in memory", "", RowReader(mapping), lambda: memory_rows(source))
 
 
+def _are_samples(source: Any) -> TypeGuard[Sequence[Sample]]:
+    items = cast("Sequence[object]", source) if isinstance(source, list | tuple) else ()
+    return bool(items) and all(isinstance(item, Sample) for item in items)
+
+
 def _read(
     name: str, source: str, reader: RowReader, rows: Callable[[], Iterator[tuple[str, Sample | Mapping[str, Any]]]]
 ) -> Dataset:
@@ -102,7 +109,7 @@ def _read(
             places.append(place)
         if samples:
             reader.columns.check()
-            samples = list(_with_unique_ids(samples, places))
+            samples = _with_unique_ids(samples, places)
     except DataError as error:
         raise DataError(f"{source}: {error}" if source else str(error)) from None
     if not samples:
@@ -110,7 +117,7 @@ def _read(
     return Dataset(tuple(samples), name, reader.columns.became, tuple(reader.ignored))
 
 
-def _with_unique_ids(samples: list[Sample], places: list[str]) -> Iterator[Sample]:
+def _with_unique_ids(samples: Sequence[Sample], places: Sequence[str]) -> list[Sample]:
     """The samples with unique ids: equal contents without an id get `-2`, `-3` after their hash.
 
     Raises DataError when two rows have the same id.
@@ -121,14 +128,15 @@ def _with_unique_ids(samples: list[Sample], places: list[str]) -> Iterator[Sampl
             raise DataError(f"{place}: the id {excerpt(sample.id)} is already used by {own[sample.id]}")
     used = set(own)
     counts: dict[str, int] = {}
+    unique: list[Sample] = []
     for sample in samples:
-        if has_own_id(sample):
-            yield sample
-            continue
-        number, new = counts.get(sample.id, 1), sample.id
-        while new in used:
-            number += 1
-            new = f"{sample.id}-{number}"
-        counts[sample.id] = number
-        used.add(new)
-        yield sample if new == sample.id else replace(sample, id=new)
+        if not has_own_id(sample):
+            number, new = counts.get(sample.id, 1), sample.id
+            while new in used:
+                number += 1
+                new = f"{sample.id}-{number}"
+            counts[sample.id] = number
+            used.add(new)
+            sample = sample if new == sample.id else replace(sample, id=new)
+        unique.append(sample)
+    return unique
