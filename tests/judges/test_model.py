@@ -7,6 +7,7 @@ import json
 import pickle
 import time
 import traceback
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -412,8 +413,12 @@ def test_the_proxy_of_the_environment_is_found_once_for_an_endpoint(
     assert proxy_for(url) == proxy
 
 
-def test_requests_go_through_the_proxy_that_is_set_and_never_look_for_a_netrc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aiohttp.client.netrc_from_env", lambda: pytest.fail("looked for .netrc"))
+def test_requests_go_through_the_proxy_that_is_set_and_never_look_for_a_netrc(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "netrc").write_text("machine models.example login ada password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    monkeypatch.setattr("netrc.netrc", lambda path: pytest.fail(f"read {path}"))
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     with serving(one_after_another(GOOD)) as proxy:
