@@ -1,7 +1,4 @@
-"""The plain values of an evaluation: samples, messages, trajectories, outcomes, judge calls and records.
-
-All are frozen. They know nothing of judges, files or networks.
-"""
+"""The plain values of an evaluation: samples, messages, trajectories, outcomes and records. All are frozen."""
 
 from __future__ import annotations
 
@@ -21,23 +18,25 @@ ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
-    """One call of a tool by an agent, with what came back.
-
-    `state` is "result" when the call returned, "call" when it was made and did not return, "error" when it failed, and
-    "partial" when its arguments were still being written, so that it was not made.
-    """
+    """A tool call of an agent, with its result."""
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     result: Any = None
     id: str = ""
     state: Literal["result", "call", "error", "partial"] = "result"
+    """"result": the call returned; "call": it has no result; "error": it failed; "partial": its arguments are
+    incomplete, so it was never executed."""
     error: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """One turn of a conversation: who spoke, what was said, and the tools called while saying it."""
+    """One message of a conversation, with the tool calls in it.
+
+    Raises:
+        ConfigError: The role is unknown, or the content is not text.
+    """
 
     role: Role
     content: str = ""
@@ -86,7 +85,7 @@ STEP_DATA: Mapping[StepType, tuple[str, ...]] = {
     "workflow_wait_event": ("event_name", "event_received"),
     "processor_run": ("processor_id",),
 }
-"""What a step of each type says of itself, beside its name, duration, metadata and children."""
+"""The attributes that a step of each type may have in its `data`."""
 
 TOOL_STEPS: tuple[StepType, ...] = ("tool_call", "mcp_tool_call", "provider_tool_call")
 _OF_A_TRAJECTORY = ("total_duration_ms", "raw_output", "raw_workflow_result")
@@ -94,16 +93,18 @@ _OF_A_TRAJECTORY = ("total_duration_ms", "raw_output", "raw_workflow_result")
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryStep:
-    """One step: what kind of thing was done, its name, and the steps taken inside it.
+    """One step of an agent or a workflow, with the steps inside it.
 
-    data: what a step of its type says of itself, by the names in STEP_DATA. duration_ms: None when it was not measured.
-    Raises ConfigError for an unknown type or a name in `data` that its type has not.
+    Raises:
+        ConfigError: The type is unknown, or `data` has an attribute that steps of this type don't have.
     """
 
     step_type: StepType
     name: str
     data: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """The attributes of the step; STEP_DATA lists those of each type."""
     duration_ms: float | None = None
+    """None if it was not measured."""
     children: Sequence[TrajectoryStep] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
 
@@ -112,64 +113,73 @@ class TrajectoryStep:
         object.__setattr__(self, "children", _steps(self.children, f"the children of step {self.name!r}"))
 
     def walk(self) -> Iterator[TrajectoryStep]:
-        """This step and every step below it, from the top down."""
+        """This step and all steps inside it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     @classmethod
     def read(cls, data: Any) -> TrajectoryStep:
-        """A step from plain data. What its type does not know is kept in the metadata. Raises ConfigError."""
+        """A step from plain data. Entries that its type doesn't have go to the metadata. Raises ConfigError."""
         if isinstance(data, cls):
             return data
-        given = _entries(data, "a step")
-        known = _check_step(kind := given.pop("step_type", None), name := given.pop("name", None), {})
-        told = {**_packed(given, known), **{key: given.pop(key) for key in known if key in given}}
-        duration, below, noted = (given.pop(key, None) for key in ("duration_ms", "children", "metadata"))
-        metadata = {**given, **_entries(noted or {}, f"metadata of step {name!r}", snake=False)}
-        children = tuple(map(cls.read, _items(below or (), f"children of step {name!r}")))
-        return cls(step_type=kind, name=name, data=told, duration_ms=duration, children=children, metadata=metadata)
+        entries = _entries(data, "a step")
+        known = _check_step(kind := entries.pop("step_type", None), name := entries.pop("name", None), {})
+        attributes = {**_pop_data(entries, known), **{key: entries.pop(key) for key in known if key in entries}}
+        duration, inner, metadata = (entries.pop(key, None) for key in ("duration_ms", "children", "metadata"))
+        return cls(
+            step_type=kind,
+            name=name,
+            data=attributes,
+            duration_ms=duration,
+            children=tuple(map(cls.read, _items(inner or (), f"children of step {name!r}"))),
+            metadata={**entries, **_entries(metadata or {}, f"metadata of step {name!r}", snake=False)},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trajectory:
-    """The steps of one run in their order. total_duration_ms: None when it was not measured."""
+    """The steps of one agent or workflow run, in order."""
 
     steps: Sequence[TrajectoryStep] = ()
     total_duration_ms: float | None = None
+    """None if it was not measured."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", _steps(self.steps, "the steps of a trajectory"))
 
     def walk(self) -> Iterator[TrajectoryStep]:
-        """Every step, with those below it, from the top down."""
+        """All steps and the steps inside them, parents first."""
         for step in self.steps:
             yield from step.walk()
 
     @classmethod
     def read(cls, data: Any) -> Trajectory:
-        """A trajectory from a list of steps, or from an object that holds them under `steps`. Raises ConfigError."""
+        """A trajectory from a list of steps, or from an object with this list under `steps`. Raises ConfigError."""
         if isinstance(data, cls):
             return data
-        given = _entries(cast(object, data), "a trajectory") if isinstance(data, Mapping) else {"steps": data}
-        if "steps" not in given:
-            raise ConfigError(f"a trajectory must have steps; it has {', '.join(given) or 'nothing'}")
-        steps = tuple(map(TrajectoryStep.read, _items(given["steps"], "the steps of a trajectory")))
-        return cls(steps=steps, total_duration_ms=given.get("total_duration_ms"))
+        entries = _entries(cast(object, data), "a trajectory") if isinstance(data, Mapping) else {"steps": data}
+        if "steps" not in entries:
+            raise ConfigError(f"a trajectory must have steps; it has {', '.join(entries) or 'nothing'}")
+        steps = tuple(map(TrajectoryStep.read, _items(entries["steps"], "the steps of a trajectory")))
+        return cls(steps=steps, total_duration_ms=entries.get("total_duration_ms"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedStep:
-    """A step that should be taken: its name, and if they matter its type, its data, and what is expected inside it.
+    """A step that is expected in a trajectory.
 
-    Only the data that are given are compared. Raises ConfigError for data without a type: which names a step's data
-    may have, the type decides.
+    Raises:
+        ConfigError: The name is missing, the type is unknown, or `data` has an attribute that its type doesn't have.
     """
 
     name: str
     step_type: StepType | None = None
+    """None accepts any type."""
     data: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """The attributes to compare; requires `step_type`."""
     children: TrajectoryExpectation | None = None
+    """What is expected of the steps inside; None accepts any."""
 
     def __post_init__(self) -> None:
         if self.step_type is not None:
@@ -182,9 +192,9 @@ class ExpectedStep:
 
     @classmethod
     def read(cls, data: Any) -> ExpectedStep:
-        """An expected step from plain data, or from a step that was taken, whose duration and metadata do not count.
+        """An expected step from its name, from plain data, or from a TrajectoryStep (without duration and metadata).
 
-        A list under `children` is the steps of a nested expectation; a null expects nothing. Raises ConfigError.
+        A list under `children` contains the steps of a nested expectation. Raises ConfigError.
         """
         if isinstance(data, cls):
             return data
@@ -193,37 +203,40 @@ class ExpectedStep:
         if isinstance(data, TrajectoryStep):
             inside = TrajectoryExpectation.read(data.children) if data.children else None
             return cls(name=data.name, step_type=data.step_type, data=data.data, children=inside)
-        given = _entries(data, "an expected step")
-        given = {key: value for key, value in given.items() if key not in ("duration_ms", "metadata")}
-        name, step_type, inside = given.pop("name", None), given.pop("step_type", None), given.pop("children", None)
-        children = None if inside is None else TrajectoryExpectation.read(inside)
+        entries = _entries(data, "an expected step")
+        entries = {key: value for key, value in entries.items() if key not in ("duration_ms", "metadata")}
+        name, step_type, inner = (entries.pop(key, None) for key in ("name", "step_type", "children"))
+        children = None if inner is None else TrajectoryExpectation.read(inner)
         known = STEP_DATA.get(cast("StepType", step_type), ())
-        told = {**_packed(given, known), **{key: value for key, value in given.items() if value is not None}}
-        return cls(name=name, step_type=step_type, data=told, children=children)
+        attributes = _pop_data(entries, known)
+        attributes |= {key: value for key, value in entries.items() if value is not None}
+        return cls(name=cast(str, name), step_type=step_type, data=attributes, children=children)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryExpectation:
-    """What is expected of a trajectory, or of the steps inside one step. None stands for "not said".
+    """What is expected of a trajectory, or of the steps inside a step. None leaves a criterion out.
 
-    steps: the steps that should be taken. ordering: "strict", place by place; "relaxed", in this order with others
-    between; "unordered". allow_repeated_steps: whether a name may come twice. max_steps, max_total_tokens,
-    max_total_duration_ms: budgets. no_redundant_calls: whether the same call twice in a row counts against it.
-    blacklisted_tools, blacklisted_sequences: steps, and sequences of steps, that must not be taken.
-    max_retries_per_tool: how often a failed call may be tried again. An empty sequence forbids nothing. Raises
-    ConfigError for a limit that is no number from 0, and an unknown ordering.
+    Raises:
+        ConfigError: A limit is not a number from 0, or another value has the wrong type.
     """
 
     steps: Sequence[ExpectedStep] | None = None
     ordering: Ordering | None = None
+    """"strict": exactly these steps in this order; "relaxed": in this order, others may come between; "unordered"."""
     allow_repeated_steps: bool | None = None
+    """Whether a name may occur more than once."""
     max_steps: float | None = None
     max_total_tokens: float | None = None
     max_total_duration_ms: float | None = None
     no_redundant_calls: bool | None = None
+    """Whether the same call twice in a row counts as a fault."""
     blacklisted_tools: Sequence[str] | None = None
+    """Names of steps that must not occur; an empty list forbids nothing."""
     blacklisted_sequences: Sequence[Sequence[str]] | None = None
+    """Names that must not follow each other directly."""
     max_retries_per_tool: float | None = None
+    """How often a failed call may be retried."""
 
     def __post_init__(self) -> None:
         if self.ordering not in (None, *get_args(Ordering)):
@@ -242,25 +255,25 @@ class TrajectoryExpectation:
             object.__setattr__(self, "blacklisted_sequences", tuple(sequences))
 
     def over(self, defaults: TrajectoryExpectation) -> TrajectoryExpectation:
-        """This expectation, with what it does not say taken from `defaults`."""
-        said = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
-        return replace(defaults, **said)
+        """This expectation, with the criteria that it leaves out taken from `defaults`."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        return replace(defaults, **own)
 
     @classmethod
     def read(cls, data: Any) -> TrajectoryExpectation:
-        """An expectation from plain data; a list, or a trajectory, is the steps expected. Raises ConfigError."""
+        """An expectation from plain data; a list, or a Trajectory, stands for its steps. Raises ConfigError."""
         if isinstance(data, cls):
             return data
         if isinstance(data, Trajectory):
             return cls(steps=tuple(map(ExpectedStep.read, data.steps)))
-        given = _entries(cast(object, data), "an expectation") if isinstance(data, Mapping) else {"steps": data}
-        given = {key: value for key, value in given.items() if key not in _OF_A_TRAJECTORY and value is not None}
+        entries = _entries(cast(object, data), "an expectation") if isinstance(data, Mapping) else {"steps": data}
+        entries = {key: value for key, value in entries.items() if key not in _OF_A_TRAJECTORY and value is not None}
         known = [f.name for f in fields(cls)]
-        if odd := [key for key in given if key not in known]:
+        if odd := [key for key in entries if key not in known]:
             raise ConfigError(f"an expectation: {unknown('entry', odd[0], known)}")
-        if "steps" in given:
-            given["steps"] = tuple(map(ExpectedStep.read, _items(given["steps"], "expected steps")))
-        return cls(**given)
+        if "steps" in entries:
+            entries["steps"] = tuple(map(ExpectedStep.read, _items(entries["steps"], "expected steps")))
+        return cls(**entries)
 
 
 def check_limit(name: str, value: Any) -> None:
@@ -271,12 +284,12 @@ def check_limit(name: str, value: Any) -> None:
 
 
 def _check_step(step_type: object, name: Any, data: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a step of this type may say of itself."""
+    """The attributes that a step of this type may have. Raises ConfigError for a bad name, type or attribute."""
     if not isinstance(name, str) or not name:
         raise ConfigError(f"a step must have a name, not {_short(name)}")
     if not isinstance(step_type, str) or step_type not in STEP_DATA:
-        told = unknown("step_type", step_type, STEP_DATA) if isinstance(step_type, str) else "it has no step_type"
-        raise ConfigError(f"step {name!r}: {told}")
+        problem = unknown("step_type", step_type, STEP_DATA) if isinstance(step_type, str) else "it has no step_type"
+        raise ConfigError(f"step {name!r}: {problem}")
     known = STEP_DATA[cast("StepType", step_type)]
     for key in data:
         if key not in known:
@@ -286,7 +299,7 @@ def _check_step(step_type: object, name: Any, data: Mapping[str, Any]) -> tuple[
 
 @functools.lru_cache(maxsize=1024)
 def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])[A-Z]", lambda found: "_" + found[0].lower(), name)
+    return re.sub(r"(?<=[a-z0-9])[A-Z]", lambda match: "_" + match[0].lower(), name)
 
 
 def _entries(data: object, what: str, *, snake: bool = True) -> dict[str, Any]:
@@ -303,15 +316,15 @@ def _steps(data: object, what: str) -> tuple[TrajectoryStep, ...]:
     return tuple(steps)
 
 
-def _packed(given: dict[str, Any], known: Sequence[str]) -> dict[str, Any]:
-    """The entries under `data`, where a step of ours that was written as JSON has them; taken out of `given`."""
-    data = given.get("data")
+def _pop_data(step: dict[str, Any], known: Sequence[str]) -> dict[str, Any]:
+    """The attributes under `data`, removed from the step; none if it has others than the known ones there."""
+    data = step.get("data")
     if not isinstance(data, Mapping):
         return {}
     entries = _entries(cast("Mapping[Any, Any]", data), "data")
     if not entries.keys() <= set(known):
         return {}
-    del given["data"]
+    del step["data"]
     return entries
 
 
@@ -339,32 +352,37 @@ SAMPLE_FIELDS = (
     "trajectory",
     "expected_trajectory",
 )
-LATER_FIELDS = ("trajectory", "expected_trajectory")
-"""Fields that are no part of the content hash when they are absent, so that older samples keep theirs."""
+_HASHED_IF_PRESENT = ("trajectory", "expected_trajectory")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sample:
-    """One case to be judged.
+    """One case to score. A field that is None is absent: scorers that need it skip the sample.
 
-    input: what the user asked. output: the answer that is judged. context: the retrieved passages in retrieval
-    order (one string counts as one passage). reference: the known good answer. messages: the whole conversation,
-    tool calls included. instructions: the system prompt. metadata: anything else; never judged. trajectory: the steps
-    that were taken. expected_trajectory: what is expected of them. Both may be given as plain data.
-    id: your own, or the hash of the content. A field that is None is absent: a scorer that needs it skips the sample.
-    An empty string or an empty list is present. Raises ConfigError when a field has the wrong type.
+    Raises:
+        ConfigError: A field has the wrong type.
     """
 
     id: str = ""
+    """Your own id; by default a hash of the content."""
     input: str | None = None
+    """The user's question or request."""
     output: str | None = None
+    """The answer to score."""
     context: Sequence[str] | None = None
+    """The retrieved passages, in the order of retrieval. A single text is one passage."""
     reference: str | None = None
+    """The expected answer."""
     messages: Sequence[Message] = ()
+    """The whole conversation, with its tool calls."""
     instructions: str | None = None
+    """The system prompt."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Anything else. `group` names the cluster that the sample belongs to."""
     trajectory: Trajectory | None = None
+    """The steps that the agent took; plain data is accepted too."""
     expected_trajectory: TrajectoryExpectation | None = None
+    """What is expected of the trajectory; plain data is accepted too."""
 
     def __post_init__(self) -> None:
         for name in ("id", "input", "output", "reference", "instructions"):
@@ -379,8 +397,8 @@ class Sample:
         for name, kind in (("messages", Sequence), ("metadata", Mapping)):
             value = getattr(self, name)
             if isinstance(value, str) or not isinstance(value, kind):
-                wanted = "a list of Message values" if name == "messages" else "a mapping"
-                raise ConfigError(f"{name} must be {wanted}, not {type(value).__name__}: {_short(value)}")
+                expected = "a list of Message values" if name == "messages" else "a mapping"
+                raise ConfigError(f"{name} must be {expected}, not {type(value).__name__}: {_short(value)}")
         object.__setattr__(self, "messages", tuple(self.messages))
         for message in self.messages:
             if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -390,15 +408,15 @@ class Sample:
 
     @property
     def group(self) -> str | None:
-        """What the metadata names as `group`: samples that share it, such as turns of one talk, are not independent."""
-        named = self.metadata.get("group")
-        return None if named is None or named == "" else str(named)
+        """`group` in the metadata. Samples of one group, such as the turns of a conversation, are not independent."""
+        group = self.metadata.get("group")
+        return None if group is None or group == "" else str(group)
 
     @functools.cached_property
     def content_hash(self) -> str:
-        """The hash of everything a scorer may see; two samples with equal content share it, whatever their ids."""
+        """A hash of all fields but the id."""
         content = {name: getattr(self, name) for name in SAMPLE_FIELDS}
-        return content_hash({name: v for name, v in content.items() if v is not None or name not in LATER_FIELDS})
+        return content_hash({name: v for name, v in content.items() if v is not None or name not in _HASHED_IF_PRESENT})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sample):
@@ -426,17 +444,20 @@ def passages(value: object) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class Score:
-    """A number that was measured.
+    """A score. Whether higher or lower is better depends on the scorer.
 
-    value: in [0, scale]; which direction is better is the scorer's to say. scale: a positive number. reason: why, for
-    people. evidence: why, as data (claims with verdicts, passages with levels). Raises OutcomeError for a value that
-    is NaN, infinite or out of range, so that no such number ever reaches a mean.
+    Raises:
+        OutcomeError: The value is NaN, infinite or outside [0, scale], so that no such number ever reaches a mean.
     """
 
     value: float
+    """Between 0 and `scale`."""
     scale: float = 1.0
+    """The highest possible value."""
     reason: str = ""
+    """An explanation for people."""
     evidence: Any = ()
+    """The explanation as data, such as claims with their verdicts."""
 
     def __post_init__(self) -> None:
         value = cast(object, self.value)
@@ -451,23 +472,24 @@ class Score:
 
     @property
     def fraction(self) -> float:
-        """The value on the scale from 0 to 1."""
+        """The value divided by the scale."""
         return self.value / self.scale
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """The score is undefined for this sample, and why. Never counted in a mean."""
+    """The score is undefined for this sample. It is in no mean."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Failed:
-    """Something broke, and what. `reply` is the judge's raw reply when there was one. Never counted in a mean."""
+    """An error. It is in no mean."""
 
     error: str
     reply: str | None = None
+    """The judge's raw reply, if there was one."""
 
 
 Outcome: TypeAlias = Score | Skipped | Failed
@@ -475,13 +497,14 @@ Outcome: TypeAlias = Score | Skipped | Failed
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens that one judge answer took, corrective retries included. `cached` is the part of `input` that the
-    provider read from its prompt cache. `requests` counts the replies that were read."""
+    """The tokens of one answer, retries after malformed replies included."""
 
     input: int = 0
     output: int = 0
     cached: int = 0
+    """The part of `input` that the provider read from its prompt cache."""
     requests: int = 0
+    """The number of replies."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -497,31 +520,35 @@ NO_USAGE = Usage()
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeCall:
-    """One question behind a score and the answer it got.
-
-    `cached` says that nothing was asked: the answer came from the ledger, or from another scorer in the same run.
-    `cost` is in US dollars, 0 for a cached answer, None when the price is unknown. `repeat_index` says which of several
-    answers to the same question it is. Where the judge is made of judges, `members` are their own steps, whose usage
-    and cost are part of this step's, and `detail` says how their answers became one.
-    """
+    """One question to a judge, with its answer."""
 
     question: str
+    """The kind of the question."""
     fingerprint: str
+    """A hash of the question."""
     judge: str
+    """The identity of the judge."""
     answer: Any
     usage: Usage = NO_USAGE
     cost: float | None = 0.0
+    """US dollars; 0 for a cached answer, None if the price is unknown."""
     seconds: float = 0.0
     confidence: float | None = None
     cached: bool = False
+    """Whether the answer came from the ledger or from an equal question of this run, so that it cost nothing."""
     reply: str | None = None
+    """The judge's raw reply."""
     alternatives: Mapping[str, float] | None = None
+    """The probability of each possible verdict, if the provider returned it."""
     repeat_index: int = 0
+    """Which of several answers to the same question this is, from 0."""
     members: tuple[JudgeCall, ...] = ()
+    """The calls of a composite judge's members; their usage and cost are included in this call's."""
     detail: Mapping[str, Any] | None = None
+    """How a composite judge combined the answers."""
 
     def leaves(self) -> Iterator[JudgeCall]:
-        """The steps in which a judge answered by itself: this one, or those of the members."""
+        """The calls that a single judge answered: this one, or those of the members."""
         if not self.members:
             yield self
         for member in self.members:
@@ -529,15 +556,15 @@ class JudgeCall:
 
 
 def judge_call_from(data: Mapping[str, Any]) -> JudgeCall:
-    """A step read back from its plain data; steps of format 1 that are older have no members."""
+    """A judge call from its plain data."""
     fields = dict(data)
     fields["usage"] = Usage(**fields["usage"])
-    fields["members"] = tuple(judge_call_from(member) for member in fields.get("members", ()))
+    fields["members"] = tuple(map(judge_call_from, fields["members"]))
     return JudgeCall(**fields)
 
 
 def total_cost(costs: Any) -> float | None:
-    """The sum of costs in US dollars; None as soon as one of them is unknown."""
+    """The sum of costs in US dollars; None if any of them is unknown."""
     total = 0.0
     for cost in costs:
         if cost is None:
@@ -548,30 +575,30 @@ def total_cost(costs: Any) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What one scorer made of one sample: the outcome, and every step behind it.
-
-    group: the `group` in the sample's metadata, which samples that are not independent share; None without one.
-    """
+    """The outcome of one scorer on one sample, with the judge calls behind it."""
 
     sample: str
+    """The sample's id."""
     scorer: str
+    """The scorer's signature."""
     outcome: Outcome
     steps: tuple[JudgeCall, ...] = ()
     seconds: float = 0.0
     group: str | None = None
+    """The sample's `group`."""
 
     @property
     def cost(self) -> float | None:
-        """US dollars paid for this record; None when the price of a step is unknown."""
+        """US dollars paid for this record; None if the price of a call is unknown."""
         return total_cost(step.cost for step in self.steps)
 
     @property
     def value(self) -> float | None:
-        """The score's value, or None when there is no score."""
+        """The score's value; None if there is no score."""
         return self.outcome.value if isinstance(self.outcome, Score) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as one line of `records.jsonl`; the format is described in docs/results.md."""
+        """The record as a line of `records.jsonl`; docs/results.md describes the format."""
         outcome = self.outcome
         return {
             "format": RECORD_FORMAT,
@@ -591,7 +618,7 @@ class Record:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Record:
-        """A record read back from one line of `records.jsonl`; steps and evidence come back as plain data."""
+        """A record from a line of `records.jsonl`; evidence and answers stay plain data."""
         if data.get("format") != RECORD_FORMAT:
             raise ConfigError(f"record format {data.get('format')!r} is not {RECORD_FORMAT}")
         match data["outcome"]:
