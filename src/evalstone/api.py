@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from evalstone._core import sync
 from evalstone.datasets import Dataset, load
+from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, unknown
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.cascade import Cascade
@@ -51,7 +52,7 @@ def plan_for(
     scorers: ScorerSpec | Iterable[ScorerSpec],
     *,
     judge: JudgeSpec = "lexical",
-    mapping: Mapping[str, str] | None = None,
+    mapping: ColumnMapping | None = None,
 ) -> Plan:
     """The plan of an evaluation, not yet checked. Arguments as for `evaluate`."""
     dataset = samples if isinstance(samples, Dataset) else load(samples, mapping=mapping)
@@ -66,7 +67,7 @@ async def aevaluate(
     concurrency: int = 32,
     ledger: str | Path | None = DEFAULT_LEDGER,
     progress: bool | None = None,
-    mapping: Mapping[str, str] | None = None,
+    mapping: ColumnMapping | None = None,
     use_cache: bool = True,
     budget: float | None = None,
     batch: bool | BatchOptions = False,

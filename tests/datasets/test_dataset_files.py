@@ -94,12 +94,25 @@ def test_csv_cells_are_text_and_empty_cells_are_absent(tmp_path: Path) -> None:
     [
         ("d.tsv", "input\toutput\nq\ta\n"),
         ("d.csv", "input;output\nq;a\n"),
+        ("d.csv", '"input";"output";"a, b"\n"q";"a";"c"\n'),
+        ("d.csv", "sep=;\r\ninput;output\r\nq;a\r\n"),
         ("f.csv", "input\toutput\nq\ta; b, c\n"),
         ("e.csv", "input\r\nq\r\n"),
     ],
 )
 def test_other_separators_are_read(tmp_path: Path, name: str, text: str) -> None:
     assert load(written(tmp_path, name, text)).samples[0].input == "q"
+
+
+def test_rows_of_blank_cells_are_blank_lines_and_blank_cells_are_missing(tmp_path: Path) -> None:
+    text = 'input,output\nq,a\n,\n" ","\t"\n,"b"\n" ",c\n'
+    samples = load(written(tmp_path, "d.csv", text)).samples
+    assert [(sample.input, sample.output) for sample in samples] == [("q", "a"), (None, "b"), (None, "c")]
+
+
+def test_lines_are_counted_from_the_declared_separator(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="line 3: 3 cells for 2 columns"):
+        load(written(tmp_path, "d.csv", "sep=;\ninput;output\nq;a;b\n"))
 
 
 def test_a_csv_context_that_is_no_json_array_is_one_passage(tmp_path: Path) -> None:
@@ -168,12 +181,12 @@ def test_a_folder_and_an_unknown_suffix_are_refused_with_what_is_readable(tmp_pa
 BROKEN = [
     ("d.jsonl", LINE + '{"input": "q\x1b", }\n', "line 2, column 13: not JSON (Invalid control character at): '{"),
     ("d.jsonl", LINE + "[1]\n", "line 2: a row must be an object, not list: [1]"),
-    ("d.jsonl", LINE + '\n{"output": 1}', "line 3: output must be text, not int: 1"),
+    ("d.jsonl", LINE + '\n{"output": [1]}', "line 3: output must be text, not list: [1]"),
     ("d.jsonl", "[" * 100_000, "line 1: nested too deeply"),
     ("d.jsonl", '{"n": ' + "1" * 5000 + "}", "line 1: not JSON (Exceeds the limit"),
     ("d.jsonl", LINE + "null", "line 2: a row must be an object, not NoneType: None"),
     ("d.json", '[\n {"input": "q"},\n {"input" "q"}\n]', "line 3, column 11: not JSON (Expecting ':' delimiter)"),
-    ("d.json", '[{"input": "q"}, {"input": 1}]', "item 2: input must be text, not int: 1"),
+    ("d.json", '[{"input": "q"}, {"input": [1]}]', "item 2: input must be text, not list: [1]"),
     ("d.json", '"text"', "must be a list of objects, not str: 'text'"),
     ("d.json", '{"cases": [{"input": "q"}]}', "must be a list of objects, or an object with one under data, samples"),
     ("d.json", '{"version": 1}', "no column is recognized (columns: version)"),
@@ -181,8 +194,8 @@ BROKEN = [
     ("d.json", '{"columns": ["input", "output"], "data": [["q", "a"], ["r"]]}', "row 2: 1 cells for 2 columns"),
     ("d.json", '{"columns": ["input", "input"], "data": []}', "two columns are named 'input'"),
     ("d.json", '{"columns": ["input"], "data": [5]}', "row 1: must be a list of cells, not int: 5"),
-    ("d.json", '{"columns": ["input"], "data": [["q"], [5]]}', "row 2: input must be text, not int: 5"),
-    ("d.json", '{"question": ["q", 5], "answer": ["a", "b"]}', "column 'question', read as input, must be text"),
+    ("d.json", '{"columns": ["input"], "data": [["q"], [[5]]]}', "row 2: input must be text, not list: [5]"),
+    ("d.json", '{"question": ["q", [5]], "answer": ["a", "b"]}', "column 'question', read as input, must be text"),
     ("d.jsonl", LINE + '{"input": "q", "output": "a", "input": "r"}', "line 2: duplicate key 'input' in one object"),
     ("d.jsonl", '{"input": "\\"input\\": {", "in\\u0070ut": "q"}', "line 1: duplicate key 'input' in one object"),
     ("d.json", '[{"id": 1},\n {"id": 2,\n  "a": {"id": 3},\n  "id": 4}]', "line 4: duplicate key 'id' in one object"),

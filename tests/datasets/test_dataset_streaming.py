@@ -58,7 +58,7 @@ def test_a_mapping_is_kept_to_in_every_reading(tmp_path: Path, monkeypatch: pyte
     ("line", "told"),
     [
         ('{"answer": ', "line 3, column"),
-        ('{"answer": 5}', "line 3: column 'answer'"),
+        ('{"answer": [5]}', "line 3: column 'answer'"),
         ('{"id": "mine", "answer": "x"}\n{"id": "mine", "answer": "y"}', "line 4: the id 'mine' is already used"),
     ],
 )

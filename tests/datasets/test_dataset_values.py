@@ -5,10 +5,11 @@ import uuid
 from decimal import Decimal
 from typing import Any
 
+import numpy
 import pytest
 
 from evalstone.datasets import load, sample_from
-from evalstone.errors import DataError
+from evalstone.errors import ConfigError, DataError
 
 
 def test_one_text_is_one_passage_and_blank_passages_are_dropped() -> None:
@@ -62,8 +63,51 @@ def test_expectations_without_a_response_are_kept_in_the_metadata() -> None:
     assert sample.metadata == {"expectations": {"max_words": 10}}
 
 
-def test_an_object_with_one_text_is_that_text() -> None:
-    assert sample_from({"inputs": {"ticket": "q"}}).input == "q"
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (42, "42"),
+        (42.0, "42"),
+        (0.1, "0.1"),
+        (True, "true"),
+        (Decimal("1.50"), "1.50"),
+        (datetime.date(2026, 1, 2), "2026-01-02"),
+        (numpy.int64(7), "7"),
+        (numpy.bool_(False), "false"),
+    ],
+)
+@pytest.mark.parametrize("field", ["input", "output", "reference"])
+def test_numbers_booleans_and_dates_become_text(field: str, value: object, text: str) -> None:
+    assert getattr(sample_from({"input": "q", field: value}), field) == text
+
+
+def test_the_alternatives_of_a_reference_may_be_numbers() -> None:
+    assert sample_from({"output": 4, "reference": [4, 4.0, "four"]}).reference == "4"
+
+
+def test_an_input_of_variables_is_their_json() -> None:
+    assert sample_from({"input": {"city": "Zürich"}}).input == '{"city": "Zürich"}'
+    assert sample_from({"vars": {"city": "Bern", "days": 3, "note": None}}).input == (
+        '{"city": "Bern", "days": 3, "note": null}'
+    )
+    assert sample_from({"vars": {"question": "Where?"}}).input == "Where?"
+
+
+def test_an_output_with_one_text_is_that_text_and_its_key_is_kept() -> None:
+    sample = sample_from({"outputs": {"result": "a"}, "reference_outputs": {"label": "b"}})
+    assert (sample.output, sample.reference) == ("a", "b")
+    assert sample.metadata == {"outputs": {"result": "a"}, "reference_outputs": {"label": "b"}}
+
+
+def test_several_columns_are_joined_as_context() -> None:
+    row = {"output": "a", "doc1": ["x", "y"], "doc2": "z", "doc3": None}
+    sample = sample_from(row, mapping={"context": ["doc1", "doc3", "doc2"]})
+    assert sample.context == ("x", "y", "z")
+    assert sample.metadata == {}
+    with pytest.raises(DataError, match="no row has the column 'doc4', mapped to context; did you mean doc3 or doc2 or doc1"):
+        sample_from(row, mapping={"context": ["doc1", "doc4"]})
+    with pytest.raises(ConfigError, match="only context takes several columns; output is mapped to doc1, doc2"):
+        sample_from(row, mapping={"output": ["doc1", "doc2"]})
 
 
 def test_an_object_with_more_than_the_text_is_kept_in_the_metadata() -> None:
@@ -104,12 +148,11 @@ def test_metadata_holds_json_data_only_and_the_same_in_every_process() -> None:
 @pytest.mark.parametrize(
     ("row", "text"),
     [
-        ({"output": 42}, "output must be text, not int: 42"),
-        ({"output": True}, "output must be text, not bool: True"),
         ({"output": b"x"}, "output must be text, not bytes: b'x'"),
-        ({"answer": 42}, "column 'answer', read as output, must be text, not int: 42"),
+        ({"answer": [42]}, "column 'answer', read as output, must be text, not list: [42]"),
         ({"input": ["a"]}, "input must be text, not list: ['a']"),
-        ({"inputs": {"a": "1", "b": "2"}}, "choose one of these with --map input=inputs.a"),
+        ({"inputs": {"a": {"b": "1"}}}, "choose one of these with --map input=inputs.a"),
+        ({"outputs": {"a": "1", "b": ["2"]}}, "choose one of these with --map output=outputs.a"),
         ({"context": 5}, "context must be a list of passages, not int: 5"),
         ({"context": ["a", 5]}, "passage 2 must be text or an object with text, page_content, content or chunk, not 5"),
         ({"context": [{"title": "t"}]}, "passage 1 must be text or an object"),

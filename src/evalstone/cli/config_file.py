@@ -44,7 +44,7 @@ class RunConfig(BaseModel):
     """Name, spec or table of the judge."""
     limit: int | None = Field(default=None, ge=1)
     """Score only the first samples."""
-    map: dict[str, str] = {}
+    map: dict[str, str | list[str]] = {}
     """Sample field to column."""
     out: str | None = None
     """Results folder."""

@@ -161,16 +161,21 @@ JunitOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on one line.")]
 
 
-def field_columns(texts: Iterable[str]) -> dict[str, str]:
-    """`["output=answer"]` as a mapping; `input=` ignores a field. Raises ConfigError for anything else."""
-    columns: dict[str, str] = {}
+def field_columns(texts: Iterable[str]) -> dict[str, str | list[str]]:
+    """`["output=answer"]` as a mapping; `input=` ignores a field, and several columns of `context` are joined.
+
+    Raises ConfigError for anything else.
+    """
+    columns: dict[str, list[str]] = {}
     for text in texts:
         field, equals, column = (part.strip() for part in text.partition("="))
         if not (field and equals):
             raise ConfigError(f"--map takes FIELD=COLUMN, such as output=answer, not {text!r}")
-        if columns.setdefault(field, column) != column:
-            raise ConfigError(f"--map names {field} twice: {columns[field]} and {column}")
-    return columns
+        if column not in (names := columns.setdefault(field, [])):
+            names.append(column)
+        if len(names) > 1 and field != "context":
+            raise ConfigError(f"--map names {field} twice: {' and '.join(names)}; only context takes several columns")
+    return {field: names if len(names) > 1 else names[0] for field, names in columns.items()}
 
 
 def scorer_numbers(texts: Iterable[str], option: str) -> dict[str, float]:

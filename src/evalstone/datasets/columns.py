@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone.datasets.wording import listed, named, nearest
@@ -12,6 +12,9 @@ from evalstone.errors import ConfigError, DataError, unknown
 Ranks: TypeAlias = tuple[tuple[str, ...], ...]
 Plan: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 Claim: TypeAlias = tuple[tuple[int, bool], str]
+ColumnMapping: TypeAlias = "Mapping[str, str | Sequence[str]]"
+"""Sample field to column, over the known names. `a.b` is entry b of the object in column a; an empty column leaves the
+field out; `context` may name several columns, whose passages are joined."""
 
 FIELD_NAMES: Mapping[str, Ranks] = {
     "id": (
@@ -25,6 +28,7 @@ FIELD_NAMES: Mapping[str, Ranks] = {
         ("user_input", "user_text", "user_query", "user_message", "input_messages", "inputs"),
         ("question", "query", "request"),
         ("prompt", "instruction"),
+        ("vars",),
     ),
     "output": (
         ("output",),
@@ -39,7 +43,14 @@ FIELD_NAMES: Mapping[str, Ranks] = {
     ),
     "reference": (
         ("reference",),
-        ("expected_output", "expected_response", "expected_answer", "expected"),
+        (
+            "expected_output",
+            "expected_response",
+            "expected_answer",
+            "expected",
+            "reference_output",
+            "reference_outputs",
+        ),
         ("ground_truth", "reference_answer", "gold_answer", "correct_answer"),
         ("ground_truths", "answers", "ideal", "target", "expectations"),
         ("expected_facts",),
@@ -123,18 +134,21 @@ class Columns:
     """Chooses the columns of row after row, and remembers the choices.
 
     Args:
-        mapping: Sample field to column, over the known names; `a.b` is entry b of the object in column a, and an empty
-            column leaves the field out.
+        mapping: As ColumnMapping.
 
     Raises:
-        ConfigError: The mapping has an unknown field.
+        ConfigError: The mapping has an unknown field, or several columns for a field other than the context.
     """
 
-    def __init__(self, mapping: Mapping[str, str] | None = None) -> None:
-        self.mapping = dict(mapping or {})
-        for field in self.mapping:
+    def __init__(self, mapping: ColumnMapping | None = None) -> None:
+        self.mapping: dict[str, tuple[str, ...]] = {}
+        for field, columns in (mapping or {}).items():
             if field not in FIELD_NAMES:
                 raise ConfigError(unknown("sample field", field, FIELD_NAMES))
+            self.mapping[field] = ((columns,) if columns else ()) if isinstance(columns, str) else tuple(columns)
+            if len(self.mapping[field]) > 1 and field != "context":
+                raise ConfigError(f"only context takes several columns; {field} is mapped to {listed(columns)}")
+        self.mapped = frozenset(column for columns in self.mapping.values() for column in columns)
         self.became: dict[str, str] = {}  # column to field
         self._shapes: dict[tuple[str, ...], None] = {}
         self._plans: dict[tuple[str, ...], Plan] = {}
@@ -163,10 +177,9 @@ class Columns:
         return chosen
 
     def _plan(self, present: tuple[str, ...]) -> Plan:
-        mapped = set(self.mapping.values())
         plan: list[tuple[str, tuple[str, ...]]] = []
         for field, claimed in claims(present).items():
-            free = [claim for claim in claimed if claim[1] not in mapped]
+            free = [claim for claim in claimed if claim[1] not in self.mapped]
             if free and field not in self.mapping:
                 columns = tuple(column for rank, column in free if rank == free[0][0])
                 plan.append((field, columns))
@@ -174,21 +187,26 @@ class Columns:
         return tuple(plan)
 
     def _mapped(self, cells: Mapping[str, Any]) -> dict[str, Cell]:
+        """The mapped cells; the value of several columns is the list of their values."""
         chosen: dict[str, Cell] = {}
-        for field, column in self.mapping.items():
-            exists, value = _at(cells, column) if column else (False, None)
-            if exists:
-                self._reached.add(field)
-            if value is not None:
-                chosen[field] = Cell(column, value)
-                self.became.setdefault(column, field)
+        for field, columns in self.mapping.items():
+            values: list[Any] = []
+            for column in columns:
+                exists, value = _at(cells, column)
+                if exists:
+                    self._reached.add(column)
+                if value is not None:
+                    values.append(value)
+                    self.became.setdefault(column, field)
+            if values:
+                chosen[field] = Cell(" + ".join(columns), values if len(columns) > 1 else values[0])
         return chosen
 
     def check(self) -> None:
         """Raise DataError if no row had a mapped column, or no column of any row was understood."""
         columns = list(dict.fromkeys(column for shape in self._shapes for column in shape))
-        for field, column in self.mapping.items():
-            if column and field not in self._reached:
+        for field, column in [(field, column) for field, mapped in self.mapping.items() for column in mapped]:
+            if column not in self._reached:
                 near = nearest(column, columns)
                 hint = f"did you mean {' or '.join(map(named, near))}?" if near else f"columns: {listed(columns)}"
                 raise DataError(f"no row has the column {column!r}, mapped to {field}; {hint}")
@@ -199,15 +217,13 @@ class Columns:
             )
 
 
-def alpaca(chosen: Mapping[str, Cell], cells: Mapping[str, Any], mapping: Mapping[str, str]) -> Cell | None:
+def alpaca(chosen: Mapping[str, Cell], cells: Mapping[str, Any], columns: Columns) -> Cell | None:
     """The `instruction` of an alpaca row, which also has an `input`, the material to it; None for other rows."""
     cell = chosen.get("input")
-    if cell is None or "input" in mapping or normal(cell.column) != "input" or not isinstance(cell.value, str):
+    if cell is None or "input" in columns.mapping or normal(cell.column) != "input" or not isinstance(cell.value, str):
         return None
-    columns = [column for column in cells if normal(column) == "instruction" and column not in mapping.values()]
-    if not columns or not isinstance(cells[columns[0]], str):
-        return None
-    return Cell(columns[0], cells[columns[0]])
+    name = next((name for name in cells if normal(name) == "instruction" and name not in columns.mapped), None)
+    return Cell(name, cells[name]) if name is not None and isinstance(cells[name], str) else None
 
 
 def _at(cells: Mapping[str, Any], path: str) -> tuple[bool, Any]:

@@ -31,6 +31,8 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _MAX_CELL = 2**31 - 1
+_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
+_QUOTED = re.compile(r'"[^"]*"')
 _JSON_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}]', re.DOTALL)
 
 
@@ -223,21 +225,26 @@ def _duplicate_key(text: str) -> tuple[str, int]:
 def _csv_rows(text: str, delimiter: str) -> Rows:
     """Rows of a CSV file with a header; an empty cell is None. Places are the lines where rows begin.
 
-    If the header has no comma, the delimiter is the tab or the semicolon, whichever it has more of. Raises DataError
-    for a header with an empty or repeated name, a row with more cells than the header, and broken quotes.
+    The delimiter of a .csv file is what stands most often between the quotes of its header: a comma, a semicolon or a
+    tab; or it is in a first line `sep=;`, as Excel writes it. Rows of blank cells are skipped like blank lines. Raises
+    DataError for a header with an empty or repeated name, a row with more cells than the header, and broken quotes.
     """
-    if delimiter == "," and "," not in (head := text.split("\n", 1)[0]):
-        delimiter = max(",", "\t", ";", key=head.count)
+    first = 1
+    if declared := _SEPARATOR_LINE.match(text):
+        delimiter, text, first = declared[1], text[declared.end() :], 2
+    elif delimiter == ",":
+        header_line = _QUOTED.sub("", text.split("\n", 1)[0])
+        delimiter = max(",", ";", "\t", key=header_line.count)
     limit = csv.field_size_limit(_MAX_CELL)  # one for the whole process, so it is put back
-    line, header = 1, None
+    line, header = first, None
     try:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         for cells in reader:
-            if cells and header is None:
+            if header is None and cells:
                 header = _header(cells, line)
-            elif cells and header is not None:
+            elif header is not None and any(cell.strip() for cell in cells):
                 yield f"line {line}", _row(header, cells, line)
-            line = reader.line_num + 1
+            line = reader.line_num + first
     except csv.Error as error:
         raise DataError(f"line {line}: broken CSV ({escaped(error)})") from None
     finally:
@@ -260,7 +267,7 @@ def _row(header: list[str], cells: list[str], line: int) -> dict[str, str | None
         extra = excerpt(cells[len(header)])
         raise DataError(f"line {line}: {len(cells)} cells for {len(header)} columns; the first extra one is {extra}")
     padded = cells + [""] * (len(header) - len(cells))
-    return {name: cell or None for name, cell in zip(header, padded, strict=True)}
+    return {name: cell if cell.strip() else None for name, cell in zip(header, padded, strict=True)}
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:

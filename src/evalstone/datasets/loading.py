@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
+from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.streaming import STREAMED, STREAMED_FROM, SampleFile, has_own_id, survey, version_of
@@ -56,7 +57,7 @@ class Dataset:
         return iter(self.samples)
 
 
-def load(source: Any, *, mapping: Mapping[str, str] | None = None) -> Dataset:
+def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
     """Load the samples of a file, a table or an iterable.
 
     Args:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from evalstone.agents.messages import last_text
-from evalstone.datasets.columns import Cell, Columns, alpaca, inner_names, normal
+from evalstone.datasets.columns import Cell, ColumnMapping, Columns, alpaca, inner_names, normal
 from evalstone.datasets.conversation import is_calls, is_conversation, is_parts, read_call, read_messages, read_parts
 from evalstone.datasets.wording import excerpt, listed, named
 from evalstone.errors import ConfigError, DataError
@@ -31,13 +31,13 @@ _CONVERSATION_PARTS = ("systemmessages", "rememberedmessages", "inputmessages", 
 _MISSING_TYPES = ("NAType", "NaTType")
 
 
-def sample_from(row: Mapping[str, Any], *, mapping: Mapping[str, str] | None = None, where: str = "") -> Sample:
+def sample_from(row: Mapping[str, Any], *, mapping: ColumnMapping | None = None, where: str = "") -> Sample:
     """One row as a sample.
 
     Args:
         row: Values by column.
-        mapping: Sample field to column, over the known names; `a.b` is entry b of the object in column a, and an empty
-            column leaves the field out.
+        mapping: Sample field to column, over the known names. `a.b` is entry b of the object in column a; an empty
+            column leaves the field out; `context` may name several columns, whose passages are joined.
         where: The row's place, for error messages.
 
     Raises:
@@ -72,7 +72,7 @@ class RowReader:
         cells: Whether the rows are those of a table, whose cells may contain JSON lists.
     """
 
-    def __init__(self, mapping: Mapping[str, str] | None = None, *, cells: bool = False) -> None:
+    def __init__(self, mapping: ColumnMapping | None = None, *, cells: bool = False) -> None:
         self.columns = Columns(mapping)
         self.cells = cells
         self.ignored: dict[str, None] = {}
@@ -96,8 +96,8 @@ class RowReader:
             field: self._value(field, chosen, lambda cell, field=field: read_text(cell.value, field, cell.column))
             for field in _TEXT_FIELDS
         }
-        used = {cell.column for cell in chosen.values()}
-        instruction = alpaca(chosen, cells, self.columns.mapping)
+        used = {cell.column for cell in chosen.values()} | self.columns.mapped
+        instruction = alpaca(chosen, cells, self.columns)
         if instruction is not None:
             material = chosen["input"].value
             text = f"{instruction.value}\n\n{material}" if material.strip() else instruction.value
@@ -132,8 +132,12 @@ class RowReader:
     def _context(self, chosen: Mapping[str, Cell]) -> tuple[str, ...] | None:
         """The passages of the row; if it has no column for them, those of its turns."""
         if self._has_context(chosen):
-            return self._value("context", chosen, lambda cell: read_passages(cell.value, cell=self.cells))
+            joined = len(self.columns.mapping.get("context", ())) > 1
+            return self._value("context", chosen, lambda cell: self._passages(cell.value if joined else [cell.value]))
         return next((passages for field in _CONVERSATION_FIELDS if (passages := self._of_turns(field, chosen))), None)
+
+    def _passages(self, values: list[Any]) -> tuple[str, ...]:
+        return tuple(passage for value in values for passage in read_passages(value, cell=self.cells))
 
     def _of_turns(self, field: str, chosen: Mapping[str, Cell]) -> tuple[str, ...]:
         """The passages in the turns of a field."""
@@ -277,6 +281,17 @@ def unpacked(value: Any) -> Any:
         return value
 
 
+def scalar_text(value: Any) -> str | None:
+    """A text, a number or a boolean as text, the latter as JSON writes them (42.0 as `42`); None for anything else."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    if isinstance(value, Decimal | UUID | datetime | date | time):
+        return cast(str, storable(value))
+    return value if isinstance(value, str) else None
+
+
 def read_id(value: Any) -> str:
     """An id as text; whole numbers become text."""
     if isinstance(value, float) and value.is_integer():
@@ -370,8 +385,8 @@ def read_text(value: Any, field: str, column: str) -> ReadText:
         field: The sample field.
         column: The column or dotted path the value comes from.
     """
-    if isinstance(value, str):
-        return ReadText(value)
+    if (text := scalar_text(value)) is not None:
+        return ReadText(text)
     if isinstance(value, list):
         return _text_in_list(cast("list[Any]", value), field, column)
     if isinstance(value, dict):
@@ -412,9 +427,11 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
             return inner._replace(whole=inner.whole and len(value) == 1)
     if normal(column) == "expectations" or not keys:
         return ReadText(None, whole=not keys)
-    texts = [item for item in value.values() if isinstance(item, str)]
-    if len(value) == 1 and texts:
-        return ReadText(texts[0])
+    texts = [scalar_text(item) for item in value.values() if item is not None]
+    if field != "input" and len(texts) == 1 and texts[0] is not None:
+        return ReadText(texts[0], whole=False)
+    if None not in texts:
+        return ReadText(json.dumps(storable(value), ensure_ascii=False))
     first = next(iter(keys.values()))
     raise DataError(
         f"must be text or have it under a name of {field}, not an object with {listed(value)}; "

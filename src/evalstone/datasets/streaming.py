@@ -10,11 +10,12 @@ import gzip
 import hashlib
 import itertools
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import overload
 
+from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import decoded, json_lines
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.tables import Rows
@@ -35,7 +36,7 @@ class SampleFile(Sequence[Sample]):
 
     path: Path
     zipped: bool
-    mapping: Mapping[str, str]
+    mapping: ColumnMapping
     size: int
     """The number of samples."""
     repeated: frozenset[str]
@@ -72,7 +73,7 @@ class SampleFile(Sequence[Sample]):
                 yield sample
 
 
-def survey(path: Path, mapping: Mapping[str, str] | None, *, zipped: bool) -> tuple[SampleFile, str, RowReader]:
+def survey(path: Path, mapping: ColumnMapping | None, *, zipped: bool) -> tuple[SampleFile, str, RowReader]:
     """Read a file once and check every row: its samples, their version, and the reader that knows the columns.
 
     Raises DataError for a row that can't be read, and for a duplicate id.

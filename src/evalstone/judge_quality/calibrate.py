@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from evalstone._core import sync
 from evalstone._core.validation import check_fields
 from evalstone.api import DEFAULT_LEDGER, aevaluate
 from evalstone.datasets import Dataset
+from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, save_calibration
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
@@ -36,7 +37,7 @@ class JudgeOptions:
     """Whether answers in the ledger are used."""
     budget: Annotated[float, Field(ge=0)] | None = None
     """Cap on the cost, in US dollars."""
-    mapping: Mapping[str, str] | None = None
+    mapping: ColumnMapping | None = None
     """Sample field to column."""
     progress: bool = False
     """Show a progress bar."""

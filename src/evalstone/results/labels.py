@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from evalstone.datasets import FIELD_NAMES, Dataset, load
-from evalstone.datasets.columns import normal
+from evalstone.datasets.columns import ColumnMapping, normal
 from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.rows import native, read_id, unpacked
 from evalstone.datasets.tables import is_table, table_rows
@@ -208,7 +208,7 @@ def read_labels(
     *,
     data: Any = None,
     columns: Sequence[str] = (),
-    mapping: Mapping[str, str] | None = None,
+    mapping: ColumnMapping | None = None,
 ) -> LabeledSamples:
     """The labeled samples.
 
