@@ -30,6 +30,29 @@ class ToolCall:
     error: str | None = None
 
 
+@dataclass(frozen=True)
+class Usage:
+    """The tokens of one message or answer, retries after malformed replies included."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    """The part of `input` that the provider read from its prompt cache."""
+    requests: int = 0
+    """The number of replies."""
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cached + other.cached,
+            self.requests + other.requests,
+        )
+
+
+NO_USAGE = Usage()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Message:
     """One message of a conversation, with the tool calls in it.
@@ -42,6 +65,10 @@ class Message:
     content: str = ""
     tool_calls: Sequence[ToolCall] = ()
     reasoning: str | None = None
+    attachments: Sequence[str] = ()
+    """What the message contains beside its text and is not part of it: "image", "audio", "video", "file"."""
+    usage: Usage | None = None
+    """The tokens of the message, if its source says so."""
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
@@ -51,6 +78,7 @@ class Message:
                 f"message content must be text, not {type(self.content).__name__}: {_short(self.content)}"
             )
         object.__setattr__(self, "tool_calls", tuple(self.tool_calls))
+        object.__setattr__(self, "attachments", tuple(self.attachments))
 
 
 StepType: TypeAlias = Literal[
@@ -493,29 +521,6 @@ class Failed:
 
 
 Outcome: TypeAlias = Score | Skipped | Failed
-
-
-@dataclass(frozen=True)
-class Usage:
-    """The tokens of one answer, retries after malformed replies included."""
-
-    input: int = 0
-    output: int = 0
-    cached: int = 0
-    """The part of `input` that the provider read from its prompt cache."""
-    requests: int = 0
-    """The number of replies."""
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input + other.input,
-            self.output + other.output,
-            self.cached + other.cached,
-            self.requests + other.requests,
-        )
-
-
-NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -104,7 +104,9 @@ def test_several_columns_are_joined_as_context() -> None:
     sample = sample_from(row, mapping={"context": ["doc1", "doc3", "doc2"]})
     assert sample.context == ("x", "y", "z")
     assert sample.metadata == {}
-    with pytest.raises(DataError, match="no row has the column 'doc4', mapped to context; did you mean doc3 or doc2 or doc1"):
+    with pytest.raises(
+        DataError, match="no row has the column 'doc4', mapped to context; did you mean doc3 or doc2 or doc1"
+    ):
         sample_from(row, mapping={"context": ["doc1", "doc4"]})
     with pytest.raises(ConfigError, match="only context takes several columns; output is mapped to doc1, doc2"):
         sample_from(row, mapping={"output": ["doc1", "doc2"]})

@@ -14,7 +14,7 @@ from typing import Any, cast
 from evalstone._core.json import to_jsonable
 from evalstone.datasets.writing import write_jsonl
 from evalstone.errors import ConfigError, DataError
-from evalstone.types import SAMPLE_FIELDS, Message, Sample, ToolCall
+from evalstone.types import SAMPLE_FIELDS, Message, Sample, ToolCall, Usage
 
 
 def sample_row(sample: Sample) -> dict[str, Any]:
@@ -42,6 +42,8 @@ def sample_of(row: object) -> Sample:
 def _message(row: Any) -> Message:
     fields: dict[str, Any] = dict(row)
     fields["tool_calls"] = [ToolCall(**call) for call in fields.get("tool_calls", ())]
+    if isinstance(fields.get("usage"), dict):
+        fields["usage"] = Usage(**fields["usage"])
     return Message(**fields)
 
 
