@@ -1,0 +1,108 @@
+"""Changed code is another scorer: closures, defaults, constants and helpers count."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+import pytest
+
+from evalstone.scorers.code_identity import class_hash, code_hash
+
+
+def defined(source: str) -> Any:
+    """The `f` that a module's source defines."""
+    scope: dict[str, Any] = {"__name__": "user_code"}
+    exec(source, scope)
+    return scope["f"]
+
+
+SAME = [
+    ("def f(x): return x + 1", "# comment\ndef f(x):\n    '''Docstring.'''\n    return x + 1"),
+    ("def f(x): return x in {'a', 'b', 'c'}", "def f(x): return x in {'c', 'b', 'a'}"),
+    ("unused = 1\ndef f(x): return x", "unused = 2\ndef f(x): return x"),
+    ("cache = []\ndef f(x): return cache", "cache = [1]\ndef f(x): return cache"),
+    ("def f(x): return f(x - 1)", "def f(x): return f(x - 1)"),
+]
+DIFFERENT = [
+    ("def f(x): return x + 1", "def f(x): return x + 2"),
+    ("def f(x): return x.a", "def f(x): return x.b"),
+    ("def f(x, y=1): return y", "def f(x, y=2): return y"),
+    ("def f(x, *, y=1): return y", "def f(x, *, y=2): return y"),
+    ("def g(k):\n    return lambda x: k\nf = g(.2)", "def g(k):\n    return lambda x: k\nf = g(.9)"),
+    ("LIMIT = 1\ndef f(x): return LIMIT", "LIMIT = 2\ndef f(x): return LIMIT"),
+    ("import re\nP = re.compile('a')\ndef f(x): return P", "import re\nP = re.compile('b')\ndef f(x): return P"),
+    ("def g(): return 1\ndef f(x): return g()", "def g(): return 2\ndef f(x): return g()"),
+    ("def g(): return 1\ndef f(x): return [g() for _ in x]", "def g(): return 2\ndef f(x): return [g() for _ in x]"),
+    (
+        "import functools\ndef g(a, b): return a\nf = functools.partial(g, 1)",
+        "import functools\ndef g(a, b): return a\nf = functools.partial(g, 2)",
+    ),
+    (
+        "class C:\n    def __init__(self, k): self.k = k\n    def __call__(self, x): return self.k\nf = C(1)",
+        "class C:\n    def __init__(self, k): self.k = k\n    def __call__(self, x): return self.k\nf = C(2)",
+    ),
+    (
+        "class C:\n    def m(self): return 1\nf = C().m",
+        "class C:\n    def m(self): return 2\nf = C().m",
+    ),
+    ("f = len", "f = max"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_equal_code_has_one_hash(one: str, other: str) -> None:
+    assert code_hash(defined(one)) == code_hash(defined(other))
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_different_code_has_another_hash(one: str, other: str) -> None:
+    assert code_hash(defined(one)) != code_hash(defined(other))
+
+
+def test_the_hash_is_the_same_in_every_process() -> None:
+    code = (
+        "from evalstone.scorers.code_identity import code_hash\n"
+        "def f(x, y=frozenset('abc')): return x in {'a', 'b', 'c', 'd'}\n"
+        "print(code_hash(f))"
+    )
+    hashes = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(hashes) == 1
+
+
+def test_a_class_is_its_methods_constants_and_bases_but_not_what_dataclasses_write() -> None:
+    def made(value: int, limit: int = 1) -> type[Any]:
+        @dataclass(frozen=True)
+        class Base:
+            size: int = limit
+
+            @functools.cached_property
+            def one(self) -> int:
+                return value
+
+        @dataclass(frozen=True)
+        class Kind(Base):
+            @staticmethod
+            def two() -> int:
+                return 2
+
+        return Kind
+
+    assert class_hash(made(1)) == class_hash(made(1))
+    assert len({class_hash(made(1)), class_hash(made(2)), class_hash(made(1, limit=2))}) == 3
+    assert class_hash(int) == class_hash(FunctionType)
+
+
+def test_functions_that_call_each_other_end() -> None:
+    even: Callable[[int], bool] = defined("def g(x): return not f(x - 1)\ndef f(x): return x == 0 or not g(x - 1)")
+    assert code_hash(even) == code_hash(even)
