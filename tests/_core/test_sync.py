@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from evalstone._core import sync
 from evalstone._core.sync import blocking, run
 from evalstone.errors import ConfigError, ReplyError
 from tests.fakes import python
@@ -250,3 +251,51 @@ def test_the_blocking_form_has_the_name_the_documentation_and_the_signature_of_t
     assert example.__doc__ == "The synchronous form of `aexample`, usable anywhere.\n\nTwice the number."
     assert inspect.signature(example) == inspect.signature(aexample)
     assert not inspect.iscoroutinefunction(example)
+
+
+def test_plain_functions_run_in_threads_side_by_side_and_async_ones_on_the_loop() -> None:
+    barrier = threading.Barrier(4)
+
+    def plain(number: int) -> tuple[int, bool]:
+        barrier.wait(timeout=10)  # breaks unless all four run at a time
+        return number, threading.current_thread() is threading.main_thread()
+
+    async def asynchronous(number: int) -> tuple[int, bool]:
+        return number, threading.current_thread() is threading.main_thread()
+
+    async def all_of_them() -> list[tuple[int, bool]]:
+        return await asyncio.gather(*(sync.call(plain, n) for n in range(4)), sync.call(asynchronous, 4))
+
+    assert asyncio.run(all_of_them()) == [*((n, False) for n in range(4)), (4, True)]
+
+
+def test_a_callable_object_a_lambda_that_returns_a_coroutine_and_context_variables_work() -> None:
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="outside")
+
+    class Asynchronous:
+        async def __call__(self, *, suffix: str) -> str:
+            return variable.get() + suffix
+
+    async def work() -> list[str]:
+        variable.set("inside")
+        instance = Asynchronous()
+        return [
+            await sync.call(instance, suffix="!"),
+            await sync.call(lambda: instance(suffix="?")),
+            await sync.call(variable.get),
+        ]
+
+    assert asyncio.run(work()) == ["inside!", "inside?", "inside"]
+
+
+def test_an_error_in_a_thread_is_raised_and_stop_iteration_hangs_nobody() -> None:
+    def fails() -> None:
+        raise LookupError("no such thing")
+
+    def stops() -> None:
+        next(iter(()))
+
+    with pytest.raises(LookupError, match="no such thing"):
+        asyncio.run(sync.call(fails))
+    with pytest.raises(RuntimeError, match="stops raised StopIteration"):
+        asyncio.run(asyncio.wait_for(sync.call(stops), timeout=10))

@@ -1,9 +1,10 @@
 """The one place where synchronous code meets asynchronous code.
 
-One daemon thread owns one event loop for the life of the process; `run` submits to it and waits. So the same call
-works in a script, under pytest, and inside a notebook whose own loop is running. The caller's context variables
-follow; Ctrl-C, or any other error that a signal raises in the caller, cancels the work and waits for it to end cleanly;
-a forked child starts a loop of its own.
+`call` runs a user's function without blocking the event loop: a plain one in a thread. In the other direction, one
+daemon thread owns one event loop for the life of the process; `run` submits to it and waits. So the same call works in
+a script, under pytest, and inside a notebook whose own loop is running. The caller's context variables follow; Ctrl-C,
+or any other error that a signal raises in the caller, cancels the work and waits for it to end cleanly; a forked child
+starts a loop and threads of its own.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import concurrent.futures
 import contextlib
 import contextvars
 import functools
+import inspect
 import os
 import threading
-from collections.abc import Callable, Coroutine
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar, cast
 
 from evalstone.errors import ConfigError
 
@@ -41,14 +43,17 @@ class _Loop:
                 self.loop.run_forever()
 
 
+THREADS = 32
 _lock = threading.Lock()
 _current: list[_Loop] = []
+_threads: list[concurrent.futures.ThreadPoolExecutor] = []
 
 
 def _reset_after_fork() -> None:
     global _lock
     _lock = threading.Lock()
     _current.clear()
+    _threads.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -100,6 +105,29 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             owner.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
             concurrent.futures.wait([done])
         raise
+
+
+async def call(function: Callable[..., T | Awaitable[T]], *args: Any, **kwargs: Any) -> T:
+    """The result of a user's function: an async one is awaited, a plain one runs in one of 32 threads.
+
+    The context variables follow. Raises what the function raises; StopIteration, which no future can carry, as
+    RuntimeError.
+    """
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None)):  # noqa: B004 - the method of the class
+        return await cast("Awaitable[T]", function(*args, **kwargs))
+    with _lock:
+        if not _threads:
+            _threads.append(concurrent.futures.ThreadPoolExecutor(THREADS, thread_name_prefix="evalstone"))
+    context = contextvars.copy_context()
+
+    def work() -> T | Awaitable[T]:
+        try:
+            return context.run(function, *args, **kwargs)
+        except StopIteration as error:
+            raise RuntimeError(f"{getattr(function, '__qualname__', function)} raised StopIteration") from error
+
+    result = await asyncio.get_running_loop().run_in_executor(_threads[0], work)
+    return await cast("Awaitable[T]", result) if inspect.isawaitable(result) else cast("T", result)
 
 
 def blocking(asynchronous: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
