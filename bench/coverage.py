@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import decisions
 import numpy as np
-from populations import POPULATIONS, Floats, clustered, judged_again, judged_passes, labelled_runs, pairs
+from populations import POPULATIONS, Floats, clustered, judged_again, judged_passes, labeled_runs, pairs
 from tables import holds, percent, table, width
 
 from evalstone.stats.bootstrap import bootstrap_interval
@@ -75,7 +75,7 @@ def differences(replications: int) -> None:
         "pass/fail, 10 % gained, 5 % lost": (lambda s, n: pairs(s, n, 0.1, 0.05), 0.05),
         "pass/fail, 5 % gained, 2 % lost": (lambda s, n: pairs(s, n, 0.05, 0.02), 0.03),
         "pass/fail, 5 % gained, 5 % lost": (lambda s, n: pairs(s, n, 0.05, 0.05), 0.0),
-        "shares of claims, 3 in 10 anew": (judged_again, 0.0),
+        "shares of claims, 3 in 10 changed": (judged_again, 0.0),
     }
     rows: list[list[str]] = []
     for name, (draw, truth) in cases.items():
@@ -110,21 +110,21 @@ def labels(source: np.random.Generator, human: Floats, count: int) -> list[float
 
 
 def correction(replications: int) -> None:
-    """PPI++ with a lenient judge and with one that says nothing; random labels and chosen ones."""
+    """PPI++ with a lenient judge and with one that is uninformative; random labels and chosen ones."""
     rows: list[list[str]] = []
     for judge, n, count, how in (
         ("lenient", 500, 30, "random"),
         ("lenient", 500, 100, "random"),
         ("lenient", 500, 100, "select_for_labeling"),
         ("lenient", 2000, 300, "random"),
-        ("says nothing", 500, 100, "random"),
+        ("uninformative", 500, 100, "random"),
     ):
         source = np.random.default_rng(4)
         raw: list[Interval | None] = []
         alone: list[Interval | None] = []
         made: list[Interval | None] = []
         for turn in range(replications // 2):
-            human, lenient, nothing = labelled_runs(source, n)
+            human, lenient, nothing = labeled_runs(source, n)
             scores = (lenient if judge == "lenient" else nothing).tolist()
             strata, marked = None, labels(source, human, count)
             if how != "random":
@@ -163,7 +163,7 @@ def corrected_differences(replications: int) -> None:
         alone: list[bool] = []
         made: list[Interval | None] = []
         for _ in range(replications // 2):
-            human, lenient, _ = labelled_runs(source, 500)
+            human, lenient, _ = labeled_runs(source, 500)
             better = np.where(source.random(500) < 0.4, 1.0, human)
             seen = np.clip(better - 0.15 * (better > human) + source.normal(0, 0.1, 500), 0, 1)
             a = labels(source, human, count)
@@ -175,9 +175,9 @@ def corrected_differences(replications: int) -> None:
                 raw.append(holds(found.raw, 0.05))
                 alone.append(holds(found.human, 0.05))
                 made.append(found.estimate)
-        told = "the same samples" if same else "other samples"
+        which = "the same samples" if same else "other samples"
         shares = percent(raw), percent(alone), f"**{percent([holds(i, 0.05) for i in made])}**"
-        rows.append([f"{count}, {told}", *shares, width(made)])
+        rows.append([f"{count}, {which}", *shares, width(made)])
     head = ["labels of each run", "raw", "labels alone", "corrected", "width"]
     table("Differences corrected with human labels", head, rows)
 
