@@ -160,8 +160,8 @@ async def ascore(
     elif fields:
         raise ConfigError(f"give the sample whole or by its fields, not both (fields: {', '.join(fields)})")
     plan = plan_for([sample], [scorer], judge=judge)
-    if any(scorer.questions for scorer in plan.scorers):
-        plan.judge.check()
+    for each in plan.asked_judges:
+        each.check()
     async with open_session(plan.judge, ledger=ledger) as session:
         return await score_sample(plan.scorers[0], next(iter(plan.dataset)), session)
 

@@ -351,9 +351,12 @@ DEFAULT_LIMITS = ContextLimits()
 
 
 class Ask(Protocol):
-    """How a scorer asks a question: `claims = await ask(ListClaims(text=output))`."""
+    """How a scorer asks a question: `claims = await ask(ListClaims(text=output))`.
 
-    async def __call__(self, question: Question[A]) -> A: ...
+    judge: a Judge to ask in place of the scorer's.
+    """
+
+    async def __call__(self, question: Question[A], judge: Any = None) -> A: ...
 
 
 def context_limits_of(ask: Ask) -> ContextLimits:

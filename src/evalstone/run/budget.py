@@ -49,16 +49,16 @@ class Budget:
 
     Args:
         limit: US dollars, 0 or more.
-        judge: The judge of the run; the price of every model in it must be known.
+        judges: The judges of the run; the price of every model in them must be known.
 
     Raises:
         ConfigError: For a limit below 0, and for a judge without a known price.
     """
 
-    def __init__(self, limit: float, judge: Judge) -> None:
+    def __init__(self, limit: float, *judges: Judge) -> None:
         if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"the budget must be 0 or more US dollars, not {limit!r}")
-        for leaf in leaves(judge):
+        for leaf in (leaf for judge in judges for leaf in leaves(judge)):
             if leaf.price(Usage(1, 1)) is None:
                 raise ConfigError(
                     f"a budget needs a price, and the price of {leaf.identity} is unknown; "

@@ -22,11 +22,25 @@ class Plan:
     dataset: Dataset
     scorers: tuple[Scorer, ...]
     judge: Judge
+    """Answers the questions of the scorers that name no judge of their own."""
+
+    @functools.cached_property
+    def judges(self) -> tuple[Judge, ...]:
+        """The plan's judge and the scorers' own, each once."""
+        own = (judge for scorer in self.scorers for judge in scorer.judges)
+        return tuple({judge.identity: judge for judge in (self.judge, *own)}.values())
+
+    @functools.cached_property
+    def asked_judges(self) -> tuple[Judge, ...]:
+        """Those of the judges that a scorer is known to ask: none if the scorers are code."""
+        shared = any(scorer.questions and scorer.judge is None for scorer in self.scorers)
+        return self.judges if shared else tuple(judge for judge in self.judges if judge is not self.judge)
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """The plan's identity: data set version, scorers' signatures, judge. The same command gives the same plan."""
-        return content_hash([self.dataset.version, [s.signature for s in self.scorers], self.judge.identity])
+        """The plan's identity: dataset version, scorers with their judges, judge. Equal commands give equal plans."""
+        scorers = [[s.signature, [judge.identity for judge in s.judges]] for s in self.scorers]
+        return content_hash([self.dataset.version, scorers, self.judge.identity])
 
     @property
     def size(self) -> int:
@@ -49,8 +63,8 @@ class Plan:
         counts = Counter(scorer.signature for scorer in self.scorers)
         if twice := [signature for signature, count in counts.items() if count > 1]:
             raise ConfigError(f"the scorer {twice[0]} is named twice")
-        if asking and any(scorer.questions for scorer in self.scorers):
-            self.judge.check()
+        for judge in self.asked_judges if asking else ():
+            judge.check()
         absent = [self._absent(scorer) for scorer in self.scorers]
         if all(absent):
             raise ConfigError(

@@ -81,8 +81,9 @@ async def execute(
         batches = _batches(plan, ledger=ledger, use_cache=use_cache, budget=budget, batch=batch) if batch else None
         plan.check(asking=batches is None)
         book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
-        await stack.enter_async_context(plan.judge.opened())
-        limit = None if budget is None else Budget(budget, plan.judge)
+        for judge in plan.judges:
+            await stack.enter_async_context(judge.opened())
+        limit = None if budget is None else Budget(budget, *plan.asked_judges)
         if batches is not None and book is not None:
             await batches.open(stack, book)
             session: Session = batches.session
@@ -115,6 +116,8 @@ def _batches(
         raise ConfigError("batch needs a ledger: it is where a batch is remembered until its answers come")
     if not use_cache:
         raise ConfigError("batch reads its answers from the ledger; it cannot be combined with no_cache")
+    if own := next((scorer for scorer in plan.scorers if scorer.judges), None):
+        raise ConfigError(f"batch asks the run's judge; {own.name} has a judge of its own")
     return BatchRunner(plan.judge, batch if isinstance(batch, BatchOptions) else BatchOptions(), budget)
 
 
@@ -135,7 +138,7 @@ class _Runner:
         self.budget: Budget | None = None
         self.scorers = tuple(scorer_info(scorer) for scorer in plan.scorers)
         self.summaries = {info.signature: SummaryBuilder(info) for info in self.scorers}
-        self.judge_stats = JudgeStats() if plan.judge.members else None
+        self.judge_stats = JudgeStats() if any(judge.members for judge in plan.judges) else None
         self.name, self.tags = "", tuple[str, ...]()
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -145,7 +148,7 @@ class _Runner:
         another's answer leaves no slot empty."""
         began = time.perf_counter()
         resumed = await self._resume() if resume else await self._start()
-        warnings = Counter(self.plan.judge.warnings())
+        warnings = _warnings(self.plan)
         count = min(workers, self.plan.size)
         if self.batches is not None:
             await self.batches.begin(self.id, self.records)
@@ -158,7 +161,7 @@ class _Runner:
             again = self.batches is not None and await self.batches.proceed(self.stop)
         if self.batches is not None:
             await self.batches.end(self.stop, complete=self.records.complete)
-        run = self._result(time.perf_counter() - began, resumed, Counter(self.plan.judge.warnings()) - warnings)
+        run = self._result(time.perf_counter() - began, resumed, _warnings(self.plan) - warnings)
         if self.ledger is not None and run.complete:
             await self.ledger.finish_run(self.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict())
         return run
@@ -256,6 +259,10 @@ class _Runner:
         )
 
 
+def _warnings(plan: Plan) -> Counter[str]:
+    return sum((Counter(judge.warnings()) for judge in plan.judges), Counter[str]())
+
+
 async def _all(workers: list[asyncio.Future[None]]) -> None:
     """Wait for all workers; the first error, or being cancelled, ends them all and is raised as it is."""
     try:
@@ -279,7 +286,7 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
     Raises:
         ConfigError, LedgerError, RunAborted: They concern the run and not the sample.
     """
-    recording = Recording(session)
+    recording = Recording(session, scorer.judge)
     started = time.perf_counter()
     try:
         outcome: Outcome = await scorer.run(recording, sample)

@@ -72,11 +72,6 @@ class Session:
         self._inflight: dict[Key, Flight] = {}
         self._recent: OrderedDict[Key, Answer[Any] | JudgeError] = OrderedDict()
 
-    @property
-    def context_limits(self) -> ContextLimits:
-        """How much one question to the judge may hold."""
-        return self.judge.context_limits
-
     async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> Answer[A]:
         """The judge's answer; `cached` when this call cost nothing.
 
@@ -91,7 +86,7 @@ class Session:
             ConfigError: When the provider refuses the key or the model.
             LedgerError: When the answer cannot be stored.
         """
-        return await Recording(self).ask(question, judge, repeat)
+        return await Recording(self, judge).ask(question, repeat=repeat)
 
     def restore(self, record: Record) -> None:
         """Take over a record written before the run was interrupted: its cost counts against the budget, and the
@@ -240,9 +235,14 @@ class Recording:
 
     Calls are structured: `close` cancels those that have not been sent, waits for those that have, and counts their
     cost, so that no call outlives its record.
+
+    Args:
+        session: Where the questions go.
+        judge: Who answers where a question names no judge; the session's by default.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, judge: Judge | None = None) -> None:
+        self.judge = session.judge if judge is None else judge
         self.calls: list[JudgeCall] = []
         self.aborted: EvalstoneError | None = None
         self._session = session
@@ -252,15 +252,15 @@ class Recording:
     @property
     def context_limits(self) -> ContextLimits:
         """How much one question to the judge may hold."""
-        return self._session.context_limits
+        return self.judge.context_limits
 
-    async def __call__(self, question: Question[A]) -> A:
-        return (await self.ask(question)).value
+    async def __call__(self, question: Question[A], judge: Judge | None = None) -> A:
+        return (await self.ask(question, judge)).value
 
     async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> Answer[A]:
         """The answer, its call kept. Raises what `Session.ask` raises."""
         session = self._session
-        judge = session.judge if judge is None else judge
+        judge = self.judge if judge is None else judge
         key = Key(question.fingerprint, session.identity_of(judge), repeat)
         known = session.known(key)
         if known is not None:

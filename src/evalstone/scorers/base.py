@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.prompts import Prompt
@@ -22,6 +22,9 @@ from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
 from evalstone.types import SAMPLE_FIELDS, Outcome, Sample, Score, Skipped, passages
+
+if TYPE_CHECKING:
+    from evalstone.judges.base import Judge
 
 T = TypeVar("T")
 
@@ -67,6 +70,7 @@ class Scorer(ABC):
     Attributes:
         scale: The score of a perfect answer; scores lie in [0, scale].
         explain: Have the judge write the reason, in one more call. Otherwise it is built from the evidence.
+        judge: Who answers this scorer's questions: a name, a table or a Judge; by default the judge of the run.
 
     Raises:
         ConfigError: For a scale that is not a positive number.
@@ -82,7 +86,7 @@ class Scorer(ABC):
     """What to do about a bad score."""
     definitions: ClassVar[Mapping[str, Definition]] = {}
     """Formulas to choose from with `definition`, by the name of the system that uses each."""
-    excluded_from_signature: ClassVar[tuple[str, ...]] = ("name", "version")
+    excluded_from_signature: ClassVar[tuple[str, ...]] = ("name", "version", "judge")
     """Parameters that the signature shows elsewhere."""
 
     required_fields = Derived[tuple[str, ...]](lambda scorer: _required(_class_of(scorer)))
@@ -92,6 +96,7 @@ class Scorer(ABC):
 
     scale: float = 1.0
     explain: bool = False
+    judge: Any = None
 
     @abstractmethod
     def score(self, *args: Any, **fields: Any) -> Score | Skipped | Awaitable[Score | Skipped]:
@@ -104,9 +109,18 @@ class Scorer(ABC):
 
     def __post_init__(self) -> None:
         require_number(self, "scale", exclude_low=True)
+        if self.judge is not None:
+            from evalstone.judges.parse import parse_judge  # noqa: PLC0415 - most scorers name no judge
+
+            object.__setattr__(self, "judge", parse_judge(self.judge))
         for field in fields(self):
             if isinstance(field.default, bool) and not isinstance(value := getattr(self, field.name), bool):
                 raise ConfigError(f"{self.name}: {field.name} must be True or False, not {value!r}")
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        """The judges that this scorer asks in place of the run's."""
+        return () if self.judge is None else (self.judge,)
 
     @functools.cached_property
     def signature(self) -> str:
