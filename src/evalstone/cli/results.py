@@ -201,8 +201,8 @@ def compare(
     """
     from evalstone.report.comparison_view import comparison_view
     from evalstone.report.csv import comparison_csv
-    from evalstone.results.compare import Correction
     from evalstone.results.compare import compare as compare_runs
+    from evalstone.stats.multiple_testing import Correction
 
     names = runs or []
     if len(names) < 2:

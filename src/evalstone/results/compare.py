@@ -10,27 +10,21 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.run import Run, find_scorer, group_labels, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo, count
-from evalstone.stats.multiple_testing import benjamini_hochberg, holm
+from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
     from evalstone.stats import comparison as stats
 
-Correction: TypeAlias = Literal["holm", "fdr_bh", "none"]
-_CORRECTIONS: Mapping[str, Callable[[Sequence[float]], tuple[float, ...]]] = {
-    "holm": holm,
-    "fdr_bh": benjamini_hochberg,
-    "none": tuple,
-}
 CORRECTION_NAMES: Mapping[Correction, str] = {
     "holm": "Holm",
     "fdr_bh": "Benjamini-Hochberg",
@@ -177,8 +171,8 @@ def compare(
     Raises:
         ConfigError: the runs are not comparable, or an argument is invalid.
     """
-    if correction not in _CORRECTIONS:
-        raise ConfigError(f"correction must be one of {', '.join(_CORRECTIONS)}, not {correction!r}")
+    if correction not in CORRECTIONS:
+        raise ConfigError(f"correction must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
     letters = (chr(ord("A") + n) if n < 26 else f"R{n + 1}" for n in itertools.count())
     runs = dict(zip(letters, (a, b, *others), strict=False))
     fields = [(field_name(field), slice_keys(a, field)) for field in slice_fields(slice_by)]
@@ -247,7 +241,7 @@ def _compare_slices(
 
 
 def _corrected(lines: Sequence[ScorerComparison], correction: Correction) -> tuple[ScorerComparison, ...]:
-    p_values = _CORRECTIONS[correction]([line.result.p_value for line in lines]) if lines else ()
+    p_values = adjust_p_values([line.result.p_value for line in lines], correction)
     return tuple(dataclasses.replace(line, adjusted_p_value=p) for line, p in zip(lines, p_values, strict=True))
 
 

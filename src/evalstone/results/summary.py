@@ -153,7 +153,6 @@ class SummaryBuilder:
         """The summary of the records so far."""
         scale, missing = self.info.scale, self.counts[Skipped] + self.counts[Failed]
         groups = self.groups if self._group_numbers else None
-        limits = missing_bounds(self.values, missing, 0.0, scale) if missing else None
         return ScorerSummary(
             info=self.info,
             interval=mean_interval(self.values, low=0.0, high=scale, groups=groups),
@@ -165,5 +164,5 @@ class SummaryBuilder:
             cost=self.cost,
             reasons=tuple(self.reasons.most_common(TOP_REASONS)),
             corrections=self.corrections,
-            bounds=None if limits is None else (limits.low, limits.high),
+            bounds=missing_bounds(self.values, missing, 0.0, scale) if missing else None,
         )
