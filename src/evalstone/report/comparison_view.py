@@ -157,7 +157,7 @@ def _sliced(comparison: Comparison, name: str, reach: Mapping[float, float]) -> 
     ]
     lead = lead or [f"No significant difference in any of {count(len(lines), 'slice')}."]
     note = "The axes are those of the comparison above; wider intervals are cut off at their ends."
-    return Section(f"{name} vs. A by slice", tuple(lead), (_table(lines, name, reach),), notes=(note,), folded=True)
+    return Section(f"{name} vs. A by slice", tuple(lead), (_table(lines, name, reach),), legend=(note,), folded=True)
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:

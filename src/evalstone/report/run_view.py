@@ -203,9 +203,9 @@ def _scores(run: Run, records: Sequence[Record]) -> Section:
     )
     rows = [_score_row(line, run.titles[line.info.signature], counts[line.info.signature]) for line in run.summary]
     bounds = any(line.bounds is not None for line in run.summary)
-    drawn = ("Bounds in the charts show where the mean would lie, whatever the missing scores are.",) if bounds else ()
+    legend = ("Bounds in the charts show where the mean would lie, whatever the missing scores are.",) if bounds else ()
     scores = table("Mean score of each scorer, with its 95% confidence interval", columns, rows)
-    return Section("Scores", tables=(scores,), notes=(*run_notes(run), *drawn))
+    return Section("Scores", tables=(scores,), notes=tuple(run_notes(run)), legend=legend)
 
 
 def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence[Cell]:

@@ -146,6 +146,7 @@ class Section:
         lead: Sentences above the tables.
         chart: A chart below the tables, which `plain` stands for where nothing can be drawn.
         notes: Sentences below.
+        legend: Sentences on the charts, for formats that draw them.
         folded: Tables are opened on demand, where a format can do that; the lead is always shown.
     """
 
@@ -155,6 +156,7 @@ class Section:
     chart: Chart | None = None
     plain: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    legend: tuple[str, ...] = ()
     folded: bool = False
 
 

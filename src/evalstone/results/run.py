@@ -9,7 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from evalstone.errors import ConfigError, MissingDependency, unknown
 from evalstone.results.summary import ScorerInfo, ScorerSummary, count, summarize
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from evalstone.results.slices import ScorerSlices, SliceBy
 
 SUMMARY_FORMAT = 1
+RunKind: TypeAlias = Literal["evaluation", "calibration", "audit"]
+"""What a run was made for. Calibrations and audits keep runs in the ledger that are no evaluations of outputs."""
 TEXTS = ("input", "output", "reference", "context")
 HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed")
 
@@ -68,6 +70,8 @@ class Run:
     """The run's name, or ""."""
     tags: tuple[str, ...] = ()
     """The run's tags."""
+    kind: RunKind = "evaluation"
+    """What the run was made for."""
 
     @property
     def complete(self) -> bool:
@@ -113,7 +117,13 @@ class Run:
 
     @property
     def cost(self) -> float | None:
-        """US dollars paid in this run; None when a price is unknown."""
+        """US dollars paid in this run; None when a price is unknown.
+
+        Calls that belong to no record, because the run ended first, are not counted. Where a run ended early and no
+        record holds a call of its own, the cost is unknown.
+        """
+        if self.stop_reason and self.judge != "none" and all(line.questions == line.cached for line in self.summary):
+            return None
         return total_cost(line.cost for line in self.summary)
 
     @property
@@ -139,7 +149,9 @@ class Run:
         """What was run, without its results: dataset, judge, scorers."""
         return {
             "format": SUMMARY_FORMAT,
+            "evalstone": installed_version(),
             "run": self.id,
+            "kind": self.kind,
             "name": self.name,
             "tags": list(self.tags),
             "dataset": {"name": self.dataset_name, "version": self.version, "samples": self.samples},
@@ -164,8 +176,7 @@ class Run:
         Raises:
             ConfigError: the data has another format.
         """
-        if data.get("format") != SUMMARY_FORMAT:
-            raise ConfigError(f"summary format {data.get('format')!r} is not {SUMMARY_FORMAT}")
+        check_format(data, f"run {data.get('run')}")
         names = [item.name for item in dataclasses.fields(ScorerInfo)]
         scorers = tuple(ScorerInfo(*(entry[name] for name in names)) for entry in data["scorers"])
         samples = data["dataset"]["samples"]
@@ -187,6 +198,7 @@ class Run:
             judge_stats=data.get("judging", {}),
             name=data.get("name", ""),
             tags=tuple(data.get("tags", ())),
+            kind=data.get("kind", "evaluation"),
         )
 
     def to_dicts(self, *, wide: bool = False) -> list[dict[str, Any]]:
@@ -278,6 +290,24 @@ def numbers(line: ScorerSummary) -> tuple[str, str, str, str, str]:
     else:
         spread = f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
     return mean, spread, str(line.scored), str(line.skipped), str(line.failed)
+
+
+def installed_version() -> str:
+    """The version of evalstone that is running."""
+    from evalstone import __version__  # noqa: PLC0415 - it reads the package's metadata
+
+    return __version__
+
+
+def check_format(summary: Mapping[str, Any], source: str) -> None:
+    """Raise ConfigError for a `summary.json` of another format, with the versions of evalstone at both ends."""
+    if (found := summary.get("format")) != SUMMARY_FORMAT:
+        version = summary.get("evalstone")
+        by = f"evalstone {version}" if isinstance(version, str) else "another version of evalstone, or another program"
+        raise ConfigError(
+            f"{source} was written by {by}, in format {found!r}; this is evalstone {installed_version()}, which reads "
+            f"format {SUMMARY_FORMAT}"
+        )
 
 
 class _OfScorer(Protocol):

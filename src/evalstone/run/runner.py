@@ -235,6 +235,7 @@ class _Runner:
         judged = any(scorer.questions for scorer in self.plan.scorers)
         return Run(
             id=self.id,
+            kind=self.plan.kind,
             dataset_name=self.plan.dataset.name,
             version=self.plan.dataset.version,
             samples=len(self.plan.dataset),

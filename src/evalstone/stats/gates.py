@@ -193,7 +193,7 @@ def _test(criterion: Criterion) -> _Test:
     scale = criterion.scale
     if isinstance(criterion, MaxRegression):
         if not 0 <= criterion.margin <= scale:
-            raise ConfigError(f"{name}: margin must be in [0, {scale:g}], not {criterion.margin}")
+            raise ConfigError(f"{name}: the largest regression must be in [0, {scale:g}], not {criterion.margin}")
         same_length(values=criterion.values, baseline=criterion.baseline, groups=criterion.groups)
         d = differences(
             column(f"{name}: baseline", criterion.baseline, 0.0, scale),
