@@ -18,7 +18,7 @@ from evalstone.datasets import Dataset
 from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.judges.parse import parse_judge
 from evalstone.report.progress import progress_bar
-from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, save_calibration
+from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit, save_calibration
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
 from evalstone.results.run import Run, RunKind
 from evalstone.run.budget import StopSignal
@@ -120,8 +120,6 @@ async def acalibrate(
         DataError: labels cannot be read, or no labeled sample was scored.
         ConfigError: an argument is invalid.
     """
-    from evalstone.results.calibration_measures import check_names, fit  # noqa: PLC0415 - numpy
-
     config, options = config or LabelConfig(), options or JudgeOptions()
     scorers = parse_scorers(scorer)
     if len(scorers) != 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from evalstone.report.run_view import samples_and_judge
 from evalstone.report.samples import score_text
 from evalstone.report.text import (
     count,
@@ -80,7 +79,7 @@ def _with_notes(section: Section, notes: tuple[str, ...]) -> Section:
 def _runs(comparison: Comparison) -> Iterator[tuple[str, str]]:
     for letter, run in comparison.runs.items():
         name = comparison.names.get(letter, "")
-        text = f"{run.dataset_name} · {samples_and_judge(run)} · run {run.id}"
+        text = f"{run.dataset_name} · {run.samples_and_judge} · run {run.id}"
         yield letter, f"{name} · {text}" if name and name != run.id else text
 
 
@@ -269,7 +268,7 @@ def drift_view(result: DriftResult) -> View:
 
 
 def _run_fact(name: str, run: Run) -> Fact:
-    text = f"{samples_and_judge(run)} · run {run.id}"
+    text = f"{run.samples_and_judge} · run {run.id}"
     return Fact(name, text, f"{name}: {text}")
 
 
@@ -322,7 +321,7 @@ def gate_view(gate: Gate) -> View:
     verdict, tone = MARKS[gate.verdict]
     return View(
         name="evalstone gate",
-        lead=f"{gate.run.dataset_name} · {samples_and_judge(gate.run)}",
+        lead=f"{gate.run.dataset_name} · {gate.run.samples_and_judge}",
         verdict=Cell(verdict, tone),
         sections=(Section("Criteria", tables=(criteria_table(gate.decisions),), notes=notes),),
         facts=(Fact("Run", gate.run.id), *baseline),

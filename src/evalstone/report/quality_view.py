@@ -12,8 +12,7 @@ from evalstone.stats.intervals import Interval
 if TYPE_CHECKING:
     from evalstone.judge_quality.audit import Audit, AuditedScorer
     from evalstone.judge_quality.effects import Effect
-    from evalstone.results.calibration import Calibration
-    from evalstone.results.calibration_measures import Annotators, CalibrationMeasures, Verdicts
+    from evalstone.results.calibration import Annotators, Calibration, CalibrationMeasures, Verdicts
     from evalstone.stats.calibration import Bin
 
 FEW_LABELS = 20
@@ -36,7 +35,7 @@ _MEASURES: Mapping[str, Callable[[Verdicts], Interval | float | None]] = {
 
 def calibration_view(calibration: Calibration) -> View:
     """A judge beside human labels: agreement, confusion tables, ranking, reliability diagram."""
-    from evalstone.results.calibration_measures import measure  # noqa: PLC0415 - scipy, which only a calibration needs
+    from evalstone.results.calibration import measure  # noqa: PLC0415 - only a calibration needs its statistics
 
     measures = measure(calibration)
     sections = [
@@ -75,7 +74,7 @@ def calibration_view(calibration: Calibration) -> View:
 
 def reliability_chart(calibration: Calibration, measures: CalibrationMeasures | None = None) -> ReliabilityChart:
     """The reliability diagram of a calibration's scores."""
-    from evalstone.results.calibration_measures import measure  # noqa: PLC0415 - as above
+    from evalstone.results.calibration import measure  # noqa: PLC0415 - as above
 
     raw = (measures or measure(calibration)).raw
     return ReliabilityChart(f"{calibration.name}, {calibration.judge}", () if raw is None else raw.bins)
@@ -85,7 +84,7 @@ def calibration_warnings(calibration: Calibration) -> Iterator[str]:
     """What a reader must know before relying on a calibration."""
     from evalstone.stats.classification import auroc  # noqa: PLC0415 - numpy, which only a calibration needs
 
-    scores, truths = [value for value, _ in calibration.decided], [truth for _, truth in calibration.decided]
+    scores, truths = calibration.scores_and_truths
     yes, no = sum(truths), len(truths) - sum(truths)
     if not truths:
         yield "Annotators are evenly split on every sample: no verdict can be checked and no threshold was learned."

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 MOST_SAMPLES = 10_000
 BINS = 20
 LONGEST_JUDGE = 200
-NO_JUDGE = "none"
 
 
 def run_view(
@@ -89,7 +88,7 @@ def run_view(
     examples = sorted(views(lowest), key=lambda view: lowest.index(view.id)) if lowest else []
     return View(
         name=run.dataset_name,
-        lead=samples_and_judge(run, len(by_sample)),
+        lead=f"{len(by_sample):,} of {run.samples_and_judge}" if run.stop_reason else run.samples_and_judge,
         notice=run.judge_note,
         warnings=tuple(_warnings(run)),
         sections=(_scores(run, records),),
@@ -135,13 +134,6 @@ def _texts(data: Iterable[Sample] | None, names: Iterable[str]) -> Iterator[tupl
 
 
 # ---- What was run ----
-
-
-def samples_and_judge(run: Run, judged: int | None = None) -> str:
-    """How many samples, and which judge: "60 samples · judge lexical@2"."""
-    part = f"{judged:,} of " if judged is not None and run.stop_reason else ""
-    judge = "no judge needed" if run.judge == NO_JUDGE else f"judge {run.judge}"
-    return f"{part}{count(run.samples, 'sample')} · {judge}"
 
 
 def ending(run: Run) -> str:

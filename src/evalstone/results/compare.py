@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone.errors import ConfigError
-from evalstone.results.run import Run, find_scorer, group_labels, scores_by_sample
+from evalstone.results.run import OfScorer, Run, find_scorer, group_labels, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo, count
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
@@ -49,13 +49,9 @@ class Change:
 
 
 @dataclass(frozen=True)
-class ScorerComparison:
+class ScorerComparison(OfScorer):
     """One scorer in one pair of runs, over all samples or one slice."""
 
-    title: str
-    """The scorer's title in the baseline."""
-    info: ScorerInfo
-    """The scorer."""
     a: str
     """The letter of the baseline."""
     b: str
@@ -272,13 +268,9 @@ def _compare_all(
 
 
 @dataclass(frozen=True)
-class PairedScores:
+class PairedScores(OfScorer):
     """One scorer's values in two runs, sample by sample, in the order of the first run."""
 
-    title: str
-    """The scorer's title in the first run."""
-    info: ScorerInfo
-    """The scorer in the first run."""
     samples: tuple[str, ...]
     """The ids of the samples with a score in both runs."""
     a: Sequence[float]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
-from evalstone.results.run import Run, group_labels, scores_by_sample
-from evalstone.results.summary import ScorerInfo, count
+from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
+from evalstone.results.summary import count
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
@@ -25,13 +25,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PPIResult:
+class PPIResult(OfScorer):
     """A scorer's mean corrected by human labels (prediction-powered inference), beside the judge's own."""
 
-    title: str
-    """The scorer's title in the run."""
-    info: ScorerInfo
-    """The scorer."""
     result: PPIEstimate
     """The corrected mean with its confidence interval."""
     notes: tuple[str, ...]
@@ -39,13 +35,9 @@ class PPIResult:
 
 
 @dataclass(frozen=True)
-class RoganGladenResult:
+class RoganGladenResult(OfScorer):
     """A pass rate corrected for the judge's sensitivity and specificity (Rogan and Gladen), beside the judge's own."""
 
-    title: str
-    """The scorer's title in the run."""
-    info: ScorerInfo
-    """The scorer."""
     threshold: float
     """The score from which a sample passes."""
     result: RoganGladenEstimate

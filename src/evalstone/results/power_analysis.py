@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
-from evalstone.results.run import Run, find_scorer, scores_in_order
-from evalstone.results.summary import ScorerInfo
+from evalstone.results.run import OfScorer, Run, find_scorer, scores_in_order
 from evalstone.stats.intervals import cluster_spread, mean_of, plain_spread
 
 if TYPE_CHECKING:
@@ -26,13 +25,9 @@ POWER_FORMAT = 1
 
 
 @dataclass(frozen=True)
-class ScorerPower:
+class ScorerPower(OfScorer):
     """How many samples show a difference in one scorer's mean."""
 
-    title: str
-    """The scorer's title in the pilot run."""
-    info: ScorerInfo
-    """The scorer."""
     plan: SampleSizePlan
     """The number of samples, with the spread it is based on."""
     design_effect: float
@@ -102,7 +97,6 @@ def sample_size(
     Raises:
         ConfigError: an argument is out of range, or the runs cannot be compared.
     """
-
     if not (math.isfinite(difference) and difference > 0):
         raise ConfigError(f"the difference must be above 0, not {difference:g}")
     if not 0 < power < 1:
@@ -122,11 +116,9 @@ def sample_size(
 
 
 @dataclass(frozen=True)
-class _Pilot:
+class _Pilot(OfScorer):
     """Values whose spread is that of the differences between two runs."""
 
-    title: str
-    info: ScorerInfo
     values: Sequence[float]
     groups: Sequence[str] | None
 
