@@ -166,7 +166,7 @@ class Run:
             "resumed": self.resumed,
             "ended": self.stop_reason,
             "met": dict(self.warnings),
-            "judging": {judge: dict(counts) for judge, counts in self.judge_stats.items()},
+            "judging": dict(self.judge_stats),
             "scorers": [dataclasses.asdict(info) for info in self.scorers],
         }
 
@@ -292,11 +292,12 @@ def _library(name: str) -> Any:
         raise MissingDependency(name, name) from None
 
 
+@functools.cache
 def installed_version() -> str:
     """The version of evalstone that is running."""
-    from evalstone import __version__  # noqa: PLC0415 - it reads the package's metadata
+    from importlib.metadata import version  # noqa: PLC0415 - reading the metadata takes time
 
-    return __version__
+    return version("evalstone")
 
 
 def check_format(summary: Mapping[str, Any], source: str) -> None:

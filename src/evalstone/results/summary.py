@@ -122,32 +122,27 @@ class SummaryBuilder:
 
     def add(self, record: Record) -> None:
         """Add a record of this scorer."""
-        outcome = record.outcome
+        outcome, name = record.outcome, record.group
         self.counts[type(outcome)] += 1
         if isinstance(outcome, Score):
-            self._add_group(record.group)
+            # Groups are numbered, and a sample without one gets a negative number; none is stored before the first.
+            if name is not None and not self._group_numbers:
+                self.groups.extend(range(-len(self.values), 0))
+            if name is not None:
+                self.groups.append(self._group_numbers.setdefault(name, len(self._group_numbers)))
+            elif self._group_numbers:
+                self.groups.append(-len(self.values) - 1)
             self.values.append(outcome.value)
         else:
             reason = outcome.reason if isinstance(outcome, Skipped) else outcome.error
             if reason in self.reasons or len(self.reasons) < MAX_REASONS:
                 self.reasons[reason] += 1
-        steps = [leaf for step in record.steps for leaf in step.leaves()]
-        self.questions += sum(step.answer is not None or step.usage.requests > 0 for step in steps)
-        self.cached += sum(step.cached for step in steps)
-        self.corrections += sum(max(0, step.usage.requests - 1) for step in steps)
+        for step in record.steps:
+            for call in step.leaves():
+                self.questions += call.answer is not None or call.usage.requests > 0
+                self.cached += call.cached
+                self.corrections += max(0, call.usage.requests - 1)
         self.cost = total_cost((self.cost, record.cost))
-
-    def _add_group(self, name: str | None) -> None:
-        """Record the group of the next value as a number; a sample without a group gets a negative one of its own.
-
-        Nothing is stored until the first sample names a group.
-        """
-        if name is not None and not self._group_numbers:
-            self.groups.extend(range(-len(self.values), 0))
-        if name is not None:
-            self.groups.append(self._group_numbers.setdefault(name, len(self._group_numbers)))
-        elif self._group_numbers:
-            self.groups.append(-len(self.values) - 1)
 
     def summary(self) -> ScorerSummary:
         """The summary of the records so far."""

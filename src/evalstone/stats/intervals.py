@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import SupportsFloat, cast
 
 from evalstone.errors import ConfigError, DataError
 
@@ -101,7 +102,11 @@ def mean_interval(
         return None
     mean = min(max(mean_of(values), low), high)
     smallest, largest = min(values), max(values)
-    _check_values(smallest, largest, low, high)
+    slack = RELATIVE_ROUNDING * max(abs(low), abs(high)) if math.isfinite(high - low) else 0.0
+    if smallest < low - slack or largest > high + slack:
+        raise DataError(f"values from {smallest} to {largest} are not all in [{low:g}, {high:g}]")
+    if largest - smallest > MAX_SPAN:
+        raise DataError(f"values from {smallest} to {largest} are too far apart for floating point")
     clusters = None if groups is None else len(set(groups))
     estimate = Interval(mean, None, None, n, confidence, clusters)
     if (n if clusters is None else clusters) == 1:
@@ -195,26 +200,12 @@ def mean_of(values: Sequence[float]) -> float:
         total = math.fsum(values)
     except (OverflowError, ValueError, TypeError):  # inf and -inf among them, a sum beyond all floats, None
         total = math.nan
-    if not math.isfinite(total):
-        wrong = next(((i, x) for i, x in enumerate(values) if not _is_finite(x)), None)
-        what = "their sum is beyond floating point" if wrong is None else f"value {wrong[0]} is {wrong[1]!r:.60}"
-        raise DataError(f"values must be finite numbers: {what}")
-    return min(max(total / len(values), min(values)), max(values))
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except TypeError:
-        return False
-
-
-def _check_values(smallest: float, largest: float, low: float, high: float) -> None:
-    slack = RELATIVE_ROUNDING * max(abs(low), abs(high)) if math.isfinite(high - low) else 0.0
-    if smallest < low - slack or largest > high + slack:
-        raise DataError(f"values from {smallest} to {largest} are not all in [{low:g}, {high:g}]")
-    if largest - smallest > MAX_SPAN:
-        raise DataError(f"values from {smallest} to {largest} are too far apart for floating point")
+    if math.isfinite(total):
+        return min(max(total / len(values), min(values)), max(values))
+    for place, value in enumerate(cast("Sequence[object]", values)):
+        if not (isinstance(value, SupportsFloat) and math.isfinite(value)):
+            raise DataError(f"values must be finite numbers: value {place} is {value!r:.60}")
+    raise DataError("values must be finite numbers: their sum is beyond floating point")
 
 
 def check_confidence(confidence: float) -> None:
