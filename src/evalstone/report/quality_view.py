@@ -120,11 +120,8 @@ def _labels(calibration: Calibration) -> str:
 
 def _agreement(calibration: Calibration, measures: CalibrationMeasures) -> Table:
     learned, chosen = calibration.threshold, measures.at_fitted
-    columns = [
-        Column("measure", numeric=False),
-        Column(f"at {measures.at_default.threshold:.4g} (default)"),
-        Column("95% CI"),
-    ]
+    default = f"at {measures.at_default.threshold:.4g} (default)"
+    columns = [Column("measure", numeric=False), Column(default), Column("95% CI")]
     if learned is not None and chosen is not None:
         best = learned.objective.replace("_", " ")
         columns += [Column(f"at {chosen.threshold:.4g} (best {best})"), Column("95% CI"), Column("cross-validated")]
@@ -150,11 +147,8 @@ def _ranking(calibration: Calibration, measures: CalibrationMeasures) -> Iterato
 
 
 def _confusion(verdicts: Verdicts) -> Table:
-    columns = (
-        Column(f"threshold {verdicts.threshold:.4g}", numeric=False),
-        Column("people: yes"),
-        Column("people: no"),
-    )
+    threshold = f"threshold {verdicts.threshold:.4g}"
+    columns = (Column(threshold, numeric=False), Column("people: yes"), Column("people: no"))
     counts = verdicts.confusion
     rows = [("judge: yes", str(counts.tp), str(counts.fp)), ("judge: no", str(counts.fn), str(counts.tn))]
     return table(f"Verdicts from {verdicts.threshold:.4g}", columns, rows)
@@ -162,13 +156,10 @@ def _confusion(verdicts: Verdicts) -> Table:
 
 def _annotators(calibration: Calibration, annotators: Annotators) -> Section:
     names = calibration.columns if len(calibration.columns) == annotators.columns else ()
+    between = {"Fleiss' kappa": annotators.fleiss_kappa, "Gwet's AC1": annotators.gwet_ac1}
+    between |= {f"Krippendorff's alpha, {level}": value for level, value in annotators.alpha.items()}
     rows: list[Sequence[Cell | str]] = [
-        ("between annotators: Fleiss' kappa", number(annotators.fleiss_kappa), ""),
-        ("between annotators: Gwet's AC1", number(annotators.gwet_ac1), ""),
-    ]
-    rows += [
-        (f"between annotators: Krippendorff's alpha, {level}", number(value), "")
-        for level, value in annotators.alpha.items()
+        (f"between annotators: {name}", number(value), "") for name, value in between.items()
     ]
     for place, kappa in enumerate(annotators.judge_kappa):
         name = names[place] if names else f"annotator {place + 1}"
@@ -179,19 +170,16 @@ def _annotators(calibration: Calibration, annotators: Annotators) -> Section:
 
 def _probabilities(calibration: Calibration, measures: CalibrationMeasures) -> Section:
     saved = None if calibration.recalibration is None else calibration.recalibration.to_dict()["kind"]
-    rows = [("uncalibrated scores", number(measures.raw.ece), number(measures.raw.brier), "")] if measures.raw else []
-    rows += [
-        (f"{method}, on held-out samples", number(one.ece), number(one.brier), "✓" if method == saved else "")
-        for method, one in measures.recalibrated.items()
+    errors = {"uncalibrated scores": measures.raw}
+    errors |= {f"{method}, on held-out samples": one for method, one in measures.recalibrated.items()}
+    rows = [
+        (name, number(one.ece), number(one.brier), "✓" if saved and name.startswith(saved) else "")
+        for name, one in errors.items()
+        if one is not None
     ]
-    columns = (
-        Column("probability of yes", numeric=False),
-        Column("ECE"),
-        Column("Brier score"),
-        Column("", numeric=False),
-    )
-    errors = table("Calibration error", columns, rows)
-    return Section("Calibration error", tables=(errors,), notes=("ECE, Brier score: 0 is best.",))
+    columns = (Column("probability of yes", numeric=False), Column("ECE"), Column("Brier score"), Column("", False))
+    section = table("Calibration error", columns, rows)
+    return Section("Calibration error", tables=(section,), notes=("ECE, Brier score: 0 is best.",))
 
 
 def _estimate(value: Interval | float | None) -> tuple[Cell, Cell]:
@@ -309,17 +297,15 @@ def _shares(interval: Interval | None) -> str:
 
 
 def _findings(effects: Sequence[Effect], scorer: AuditedScorer) -> Iterator[str]:
-    if any(effect.follows_injection(lower_is_better=scorer.lower_is_better) for effect in effects):
-        yield "The judge follows instructions in the text that it judges."
     reasons: dict[str, list[str]] = {}
+    follows = {e.perturbation.name for e in effects if e.follows_injection(lower_is_better=scorer.lower_is_better)}
     for effect in effects:
         if effect.affected:
-            counted = effect.perturbation.direction and not effect.follows_injection(
-                lower_is_better=scorer.lower_is_better
-            )
-            reasons.setdefault(INJECTION_COUNTED if counted else effect.perturbation.why, []).append(
-                effect.perturbation.name
-            )
+            counted = effect.perturbation.direction and effect.perturbation.name not in follows
+            reason = INJECTION_COUNTED if counted else effect.perturbation.why
+            reasons.setdefault(reason, []).append(effect.perturbation.name)
+    if follows:
+        yield "The judge follows instructions in the text that it judges."
     yield from (f"Affected by {why} ({listed(names)})." for why, names in reasons.items())
     if not reasons:
         yield "No perturbation affected it by more than chance."
