@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -193,36 +194,28 @@ def compare(
     )
 
 
-def _compare_scorer(pair: PairedScores, letter: str, confidence: float) -> list[ScorerComparison]:
+def _compare_scorer(pair: PairedScores, letter: str, confidence: float) -> Iterator[ScorerComparison]:
     from evalstone.stats.comparison import biggest_changes, compare_pairs  # noqa: PLC0415 - numpy
 
-    info = pair.info
+    info, groups = pair.info, pair.groups
     result = compare_pairs(
-        pair.a,
-        pair.b,
-        scale=info.scale,
-        confidence=confidence,
-        groups=pair.groups,
-        lower_is_better=info.lower_is_better,
+        pair.a, pair.b, scale=info.scale, confidence=confidence, groups=groups, lower_is_better=info.lower_is_better
     )
-    if result is None:
-        return []
-    changed = biggest_changes(pair.a, pair.b, MAX_CHANGES)
-    changes = tuple(Change(pair.samples[index], pair.a[index], pair.b[index]) for index in changed)
-    return [
-        ScorerComparison(
-            pair.title, info, "A", letter, result, result.p_value, confidence, pair.unpaired, changes=changes
+    if result is not None:
+        changed = biggest_changes(pair.a, pair.b, MAX_CHANGES)
+        changes = tuple(Change(pair.samples[index], pair.a[index], pair.b[index]) for index in changed)
+        p_value = result.p_value
+        yield ScorerComparison(
+            pair.title, info, "A", letter, result, p_value, confidence, pair.unpaired, changes=changes
         )
-    ]
 
 
 def _compare_slices(
     pair: PairedScores, letter: str, confidence: float, field: str, keys: Mapping[str, str]
-) -> list[ScorerComparison]:
+) -> Iterator[ScorerComparison]:
     members: dict[str, list[int]] = {}
     for index, sample in enumerate(pair.samples):
         members.setdefault(keys.get(sample, ABSENT), []).append(index)
-    lines: list[ScorerComparison] = []
     for key, indexes in sorted(members.items(), key=lambda item: slice_order(item[0])):
         part = dataclasses.replace(
             pair,
@@ -232,8 +225,8 @@ def _compare_slices(
             groups=None if pair.groups is None else tuple(pair.groups[index] for index in indexes),
             unpaired=0,
         )
-        lines += [dataclasses.replace(line, field=field, key=key) for line in _compare_scorer(part, letter, confidence)]
-    return lines
+        for line in _compare_scorer(part, letter, confidence):
+            yield dataclasses.replace(line, field=field, key=key)
 
 
 def _corrected(lines: Sequence[ScorerComparison], correction: Correction) -> tuple[ScorerComparison, ...]:
@@ -248,12 +241,10 @@ def _compare_all(
     from evalstone.stats.comparison import compare_many  # noqa: PLC0415 - numpy
 
     results: dict[str, stats.ManyComparison] = {}
-    counts = itertools.groupby(sorted(lines, key=lambda line: line.title), key=lambda line: line.title)
-    for title, group in counts:
-        compared = list(group)
-        if len(compared) != len(runs) - 1:
+    for title, times in Counter(line.title for line in lines).items():
+        if times != len(runs) - 1:
             continue
-        info = compared[0].info
+        info = runs["A"][title].info
         scores = {letter: scores_by_sample(run, run[title].info.signature) for letter, run in runs.items()}
         common = [sample for sample in scores["A"][0] if all(sample in values for values, _ in scores.values())]
         columns = {letter: [values[sample] for sample in common] for letter, (values, _) in scores.items()}
