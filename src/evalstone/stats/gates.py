@@ -47,25 +47,20 @@ APPROXIMATE_BELOW = 100
 
 
 @dataclass(frozen=True)
-class AtLeast:
+class _OfScores:
+    name: str
+    values: Sequence[float]
+    threshold: float
+    scale: float = 1.0
+    groups: Sequence[Hashable] | None = None
+
+
+class AtLeast(_OfScores):
     """The mean of values in [0, scale] is at least the threshold."""
 
-    name: str
-    values: Sequence[float]
-    threshold: float
-    scale: float = 1.0
-    groups: Sequence[Hashable] | None = None
 
-
-@dataclass(frozen=True)
-class AtMost:
+class AtMost(_OfScores):
     """The mean of values in [0, scale] is at most the threshold: for scores where lower is better."""
-
-    name: str
-    values: Sequence[float]
-    threshold: float
-    scale: float = 1.0
-    groups: Sequence[Hashable] | None = None
 
 
 @dataclass(frozen=True)
@@ -143,8 +138,8 @@ class _Test:
         """The p-values of "not met" and of "met"."""
         if self.evidence is None:
             return 1.0, 1.0
-        above, below = self.evidence.p_value(self.threshold, 1), self.evidence.p_value(self.threshold, -1)
-        p_pass, p_fail = (above, below) if self.upward else (below, above)
+        side: Side = 1 if self.upward else -1
+        p_pass, p_fail = (self.evidence.p_value(self.threshold, one) for one in (side, -side))
         return 0.0 if self.certain else p_pass, p_fail
 
 
@@ -164,15 +159,13 @@ def decide(criteria: Sequence[Criterion], *, alpha: float = 0.05) -> tuple[Decis
     if not 0 < alpha < 0.5:
         raise ConfigError(f"alpha must be above 0 and below 0.5, such as 0.05, not {alpha}")
     tests = [_test(criterion) for criterion in criteria]
-    passing = [test.p_values()[0] for test in tests]
-    failing = [test.p_values()[1] for test in tests]
+    passing, failing = ([test.p_values()[at] for test in tests] for at in (0, 1))
     adjusted = list(zip(holm(passing), holm(failing), strict=True))
     alphas = list(zip(_alphas(passing, alpha), _alphas(failing, alpha), strict=True))
-    decisions: list[Decision] = []
-    for test, p, left in zip(tests, adjusted, alphas, strict=True):
-        verdict: Verdict = "pass" if p[0] <= alpha else "fail" if p[1] <= alpha else "inconclusive"
-        decisions.append(_decision(test, verdict, p, left))
-    return tuple(decisions)
+    verdicts: list[Verdict] = [
+        "pass" if p[0] <= alpha else "fail" if p[1] <= alpha else "inconclusive" for p in adjusted
+    ]
+    return tuple(map(_decision, tests, verdicts, adjusted, alphas))
 
 
 def overall(decisions: Sequence[Decision]) -> Verdict:
@@ -319,9 +312,7 @@ class Passes(Evidence):
 
 
 @dataclass(frozen=True)
-class Scores(Evidence):
-    """Values in [0, scale] that vary: Student's t, with the variance that the threshold would have."""
-
+class _Varied(Evidence):
     spread: Spread
     scale: float
 
@@ -329,6 +320,11 @@ class Scores(Evidence):
     def deviation(self) -> float:
         """√(n · variance of the mean)."""
         return math.sqrt(self.n * self.spread.variance)
+
+
+@dataclass(frozen=True)
+class Scores(_Varied):
+    """Values in [0, scale] that vary: Student's t, with the variance that the threshold would have."""
 
     def p_value(self, threshold: float, side: Side) -> float:
         """The variance is φ · m (1 - m) / n, as in `mean_interval`, at m = threshold."""
@@ -343,17 +339,10 @@ class Scores(Evidence):
 
 
 @dataclass(frozen=True)
-class Differences(Evidence):
+class Differences(_Varied):
     """Paired differences in [-scale, scale]: Student's t around `center`, as in `difference_interval`."""
 
-    spread: Spread
     center: float
-    scale: float
-
-    @property
-    def deviation(self) -> float:
-        """√(n · variance of the mean)."""
-        return math.sqrt(self.n * self.spread.variance)
 
     def p_value(self, threshold: float, side: Side) -> float:
         """Student's t."""
@@ -468,7 +457,7 @@ def of_differences(
     if units == 1:
         return Equal(float(d.mean()), n, 1, -scale, scale)
     center, spread = difference_spread(d, groups)
-    return Differences(float(d.mean()), n, spread, center, scale)
+    return Differences(float(d.mean()), n, spread, scale, center)
 
 
 def _t_tail(gap: float, variance: float, freedom: float) -> float:
