@@ -169,7 +169,7 @@ def _annotators(calibration: Calibration, annotators: Annotators) -> Section:
 
 
 def _probabilities(calibration: Calibration, measures: CalibrationMeasures) -> Section:
-    saved = None if calibration.recalibration is None else calibration.recalibration.to_dict()["kind"]
+    saved = None if calibration.recalibration is None else calibration.recalibration.kind
     errors = {"uncalibrated scores": measures.raw}
     errors |= {f"{method}, on held-out samples": one for method, one in measures.recalibrated.items()}
     rows = [

@@ -26,7 +26,6 @@ from evalstone.stats.calibration import (
     expected_calibration_error,
     folds,
     isotonic,
-    parse_recalibration,
     platt,
     reliability,
 )
@@ -136,8 +135,6 @@ class Calibration:
             for number in (pair.value, *present):
                 if not -ROUNDING <= number <= self.scale + ROUNDING:
                     raise DataError(f"sample {pair.sample!r}: {number} is not in [0, {self.scale:g}]")
-        if self.recalibration is not None:
-            parse_recalibration(self.recalibration.to_dict())
 
     @functools.cached_property
     def decided(self) -> tuple[tuple[float, bool], ...]:
@@ -162,11 +159,9 @@ class Calibration:
     def to_dict(self) -> dict[str, Any]:
         """The calibration with its measures as plain data; `from_dict` reads it back."""
         values = {item.name: to_jsonable(getattr(self, item.name)) for item in dataclasses.fields(self)}
-        recalibration = None if self.recalibration is None else self.recalibration.to_dict()
         return {
             "format": CALIBRATION_FORMAT,
             **values,
-            "recalibration": recalibration,
             "undecided": self.undecided,
             "measures": to_jsonable(measure(self)),
         }
