@@ -34,6 +34,7 @@ from evalstone.report.view import (
     View,
     direction,
     table,
+    words,
 )
 from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, ScorerComparison
 from evalstone.results.drift import DriftResult, ScorerDrift
@@ -89,18 +90,18 @@ def _run_fact(title: str, run: Run, *names: str) -> Fact:
 def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Table:
     level = f"{100 * lines[0].result.difference.confidence:g}% CI" if lines else "95% CI"
     columns = (
-        Column("scorer", numeric=False),
-        Column("slice", numeric=False),
+        words("scorer"),
+        words("slice"),
         Column("n", informative=False),
         Column("A"),
         Column(name),
         Column("difference"),
-        Column(level, numeric=False),
+        words(level),
         Column("p"),
         Column("win/tie/loss"),
         Column("effect"),
-        Column("verdict", numeric=False),
-        Column("direction", numeric=False, under=True),
+        words("verdict"),
+        words("direction", under=True),
     )
     slices = " by slice" if any(line.field for line in lines) else ""
     return table(f"{name} compared with A{slices}", columns, [_row(line, reach[line.info.scale]) for line in lines])
@@ -251,11 +252,7 @@ DRIFT: Mapping[str, tuple[str, Tone]] = {
 
 def drift_view(result: DriftResult) -> View:
     """Whether a judge's scores of the same anchors changed."""
-    columns = (
-        Column("scorer", numeric=False),
-        *(Column(title, numeric=title != "95% CI") for title in DRIFT_COLUMNS),
-        Column("drift", numeric=False),
-    )
+    columns = (words("scorer"), *(Column(title, numeric=title != "95% CI") for title in DRIFT_COLUMNS), words("drift"))
     reach = max((end for one in result.scorers for end in _ends(one.drift.comparison)), default=0.0)
     rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in result.scorers]
     scores = table("Scores of the same anchors, then and now", columns, rows)
@@ -327,9 +324,9 @@ def decisions_view(decisions: Sequence[Decision]) -> View:
 def criteria_table(decisions: Sequence[Decision], *, planned: bool = True) -> Table:
     """One row a criterion. planned: whether the number of additional samples was computed."""
     columns = (
-        Column("criterion", numeric=False),
+        words("criterion"),
         *(Column(title) for title in ("estimate", "one-sided limits", "required", "n")),
-        Column("verdict", numeric=False),
+        words("verdict"),
     )
     rows = [
         (d.name, *criterion_cells(d), Cell(verdict_text(d, planned=planned), MARKS[d.verdict][1])) for d in decisions

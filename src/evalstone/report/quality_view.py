@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstone.report.text import count, limits, listed, money, number, p_value, percent, signed
-from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table
+from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
 from evalstone.stats.intervals import Interval
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _labels(calibration: Calibration) -> str:
 def _agreement(calibration: Calibration, measures: CalibrationMeasures) -> Table:
     learned, chosen = calibration.threshold, measures.at_fitted
     default = f"at {measures.at_default.threshold:.4g} (default)"
-    columns = [Column("measure", numeric=False), Column(default), Column("95% CI")]
+    columns = [words("measure"), Column(default), Column("95% CI")]
     if learned is not None and chosen is not None:
         best = learned.objective.replace("_", " ")
         columns += [Column(f"at {chosen.threshold:.4g} (best {best})"), Column("95% CI"), Column("cross-validated")]
@@ -148,7 +148,7 @@ def _ranking(calibration: Calibration, measures: CalibrationMeasures) -> Iterato
 
 def _confusion(verdicts: Verdicts) -> Table:
     threshold = f"threshold {verdicts.threshold:.4g}"
-    columns = (Column(threshold, numeric=False), Column("people: yes"), Column("people: no"))
+    columns = (words(threshold), Column("people: yes"), Column("people: no"))
     counts = verdicts.confusion
     rows = [("judge: yes", str(counts.tp), str(counts.fp)), ("judge: no", str(counts.fn), str(counts.tn))]
     return table(f"Verdicts from {verdicts.threshold:.4g}", columns, rows)
@@ -164,7 +164,7 @@ def _annotators(calibration: Calibration, annotators: Annotators) -> Section:
     for place, kappa in enumerate(annotators.judge_kappa):
         name = names[place] if names else f"annotator {place + 1}"
         rows.append((f"judge and {name}: Cohen's kappa", *_estimate(kappa)))
-    columns = (Column("agreement", numeric=False), Column("estimate"), Column("95% CI"))
+    columns = (words("agreement"), Column("estimate"), Column("95% CI"))
     return Section(f"{annotators.columns} annotators", tables=(table("Agreement of annotators", columns, rows),))
 
 
@@ -177,7 +177,7 @@ def _probabilities(calibration: Calibration, measures: CalibrationMeasures) -> S
         for name, one in errors.items()
         if one is not None
     ]
-    columns = (Column("probability of yes", numeric=False), Column("ECE"), Column("Brier score"), Column("", False))
+    columns = (words("probability of yes"), Column("ECE"), Column("Brier score"), words(""))
     section = table("Calibration error", columns, rows)
     return Section("Calibration error", tables=(section,), notes=("ECE, Brier score: 0 is best.",))
 
@@ -247,7 +247,7 @@ def audit_view(audit: Audit) -> View:
 def _audited(audit: Audit, scorer: AuditedScorer) -> Section:
     effects = [effect for effect in audit.effects if effect.scorer == scorer.signature]
     columns = (
-        Column("perturbation", numeric=False),
+        words("perturbation"),
         Column("n", informative=False),
         Column("flips"),
         Column("95% CI"),
@@ -257,7 +257,7 @@ def _audited(audit: Audit, scorer: AuditedScorer) -> Section:
         Column("shift"),
         Column("95% CI"),
         Column("p"),
-        Column("affected", numeric=False),
+        words("affected"),
     )
     unperturbed = (
         f"Unperturbed: mean {scorer.mean:.3f} over {count(scorer.scored, 'sample')}, {percent(scorer.pass_rate)} yes "

@@ -25,6 +25,7 @@ from evalstone.report.view import (
     View,
     direction,
     table,
+    words,
 )
 from evalstone.results.human_labels import PPIResult, RoganGladenResult
 from evalstone.results.power_analysis import detectable_note
@@ -184,14 +185,14 @@ def _scores(run: Run, records: Sequence[Record]) -> Section:
         if isinstance(record.outcome, Score):
             counts[record.scorer][min(BINS - 1, int(BINS * record.outcome.fraction))] += 1
     columns = (
-        Column("scorer", numeric=False),
+        words("scorer"),
         Column("mean"),
-        Column("95% CI", numeric=False),
-        Column("distribution", numeric=False),
+        words("95% CI"),
+        words("distribution"),
         Column("scored", informative=False),
         Column("skipped", informative=False),
         Column("failed", informative=False),
-        Column("direction", numeric=False, under=True),
+        words("direction", under=True),
     )
     rows = [_score_row(line, run.titles[line.info.signature], counts[line.info.signature]) for line in run.summary]
     bounds = any(line.bounds is not None for line in run.summary)
@@ -285,7 +286,7 @@ def _short(judge: str) -> str:
 
 
 def _missing(run: Run) -> Iterator[Section]:
-    columns = (Column("scorer", numeric=False), Column("results"), Column("reason", numeric=False))
+    columns = (words("scorer"), Column("results"), words("reason"))
     rows = [
         (run.titles[line.info.signature], f"{times:,}", Cell(reason, quoted=True))
         for line in run.summary
@@ -332,14 +333,14 @@ def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
 def _slice_table(result: ScorerSlices) -> Table:
     findings = {(finding.field, finding.key): finding for finding in result.findings}
     columns = (
-        Column(f"{result.title} by slice", numeric=False),
+        words(f"{result.title} by slice"),
         Column("n", informative=False),
         Column("mean"),
-        Column("95% CI", numeric=False),
+        words("95% CI"),
         Column("vs. other samples"),
         Column("p", informative=False),
         Column("shrunken estimate"),
-        Column("verdict", numeric=False),
+        words("verdict"),
     )
     rows = [_slice_row(part, findings.get((part.field, part.key)), result.info) for part in result.means]
     return table(f"{result.title} by slice", columns, rows)
@@ -395,12 +396,7 @@ def _corrected(result: PPIResult | RoganGladenResult) -> Section:
             "Corrected by prediction-powered inference (PPI++), stratified by the judge's score. It assumes that the "
             "labeled samples are a random choice within each stratum, as evalstone annotate makes it."
         )
-    columns = (
-        Column("estimate", numeric=False),
-        Column("mean"),
-        Column("95% CI", numeric=False),
-        Column("based on", numeric=False),
-    )
+    columns = (words("estimate"), Column("mean"), words("95% CI"), words("based on"))
     cells = [
         (name, *interval_cells(f"{result.title}, {name}", interval, scale), basis) for name, interval, basis in rows
     ]

@@ -106,6 +106,11 @@ class Column:
     under: bool = False
 
 
+def words(title: str, *, under: bool = False) -> Column:
+    """A column of words, set to the left."""
+    return Column(title, numeric=False, under=under)
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns and rows of cells; the first column names the rows."""

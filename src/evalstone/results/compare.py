@@ -26,11 +26,7 @@ from evalstone.types import Sample
 if TYPE_CHECKING:
     from evalstone.stats import comparison as stats
 
-CORRECTION_NAMES: Mapping[Correction, str] = {
-    "holm": "Holm",
-    "fdr_bh": "Benjamini-Hochberg",
-    "none": "no correction",
-}
+CORRECTION_NAMES: Mapping[Correction, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hochberg", "none": "no correction"}
 COMPARISON_FORMAT = 1
 MAX_CHANGES = 10
 CASE_FIELDS = ("input", "reference", "instructions")

@@ -79,12 +79,7 @@ class Gate:
 
 
 def gate(
-    run: Run,
-    criteria: GateCriteria,
-    *,
-    baseline: Run | None = None,
-    alpha: float = 0.05,
-    allow_mismatch: bool = False,
+    run: Run, criteria: GateCriteria, *, baseline: Run | None = None, alpha: float = 0.05, allow_mismatch: bool = False
 ) -> Gate:
     """Check a run against criteria.
 
