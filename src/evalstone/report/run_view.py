@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evalstone.report.samples import goodness, sample_view
+from evalstone.report.samples import goodness, sample_view, with_texts
 from evalstone.report.text import count, digits_for, limits, listed, money, number, p_value, percent, signed
 from evalstone.report.view import (
     Cell,
@@ -80,7 +80,7 @@ def run_view(
 
     def views(names: Iterable[str]) -> Iterator[SampleView]:
         wanted = set(names)
-        for name, sample in _texts(run.dataset, by_sample):
+        for name, sample in with_texts(run.dataset, by_sample):
             if name in wanted:
                 yield sample_view(
                     name, sample, [records[at] for at in by_sample[name]], scorers, run.titles, ranked[name]
@@ -124,29 +124,12 @@ def _by_sample(records: Sequence[Record]) -> dict[str, array[int]]:
     return places
 
 
-def _texts(data: Iterable[Sample] | None, names: Iterable[str]) -> Iterator[tuple[str, Sample | None]]:
-    """The samples with records in the order of the dataset, then the names of those whose texts are not at hand."""
-    rest = dict.fromkeys(names)
-    for sample in data or ():
-        if sample.id in rest:
-            del rest[sample.id]
-            yield sample.id, sample
-    yield from ((name, None) for name in rest)
-
-
 # ---- What was run ----
 
 
-def ending(run: Run) -> str:
-    """Why a run ended early; empty where it did not."""
-    if not run.stop_reason:
-        return ""
-    return f"The run ended early: {run.stop_reason}. The numbers are those of the samples that were scored."
-
-
 def _warnings(run: Run) -> Iterator[str]:
-    if text := ending(run):
-        yield text
+    if run.stop_reason:
+        yield f"The run ended early: {run.stop_reason}. The numbers are those of the samples that were scored."
     if run.failed:
         yield f"{count(run.failed, 'result')} failed. No mean includes them; the reasons are below."
 
@@ -286,22 +269,18 @@ def _short(judge: str) -> str:
 
 
 def _missing(run: Run) -> Iterator[Section]:
-    columns = (words("scorer"), Column("results"), words("reason"))
-    rows = [
-        (run.titles[line.info.signature], f"{times:,}", Cell(reason, quoted=True))
-        for line in run.summary
-        for reason, times in missing_reasons(line)
-    ]
-    if rows:
-        yield Section("Skipped and failed", tables=(table("Why results are missing", columns, rows),))
-
-
-def missing_reasons(line: ScorerSummary) -> Iterator[tuple[str, int]]:
     """The most frequent reasons of skips and failures, and how many other ones there are."""
-    yield from line.reasons
-    rest = line.skipped + line.failed - sum(times for _, times in line.reasons)
-    if rest > 0 and line.reasons:
-        yield "other reasons", rest
+    rows: list[Sequence[Cell | str]] = []
+    for line in run.summary:
+        title, rest = run.titles[line.info.signature], line.skipped + line.failed
+        for reason, times in line.reasons:
+            rows.append((title, f"{times:,}", Cell(reason, quoted=True)))
+            rest -= times
+        if rest > 0 and line.reasons:
+            rows.append((title, f"{rest:,}", Cell("other reasons", quoted=True)))
+    if rows:
+        columns = (words("scorer"), Column("results"), words("reason"))
+        yield Section("Skipped and failed", tables=(table("Why results are missing", columns, rows),))
 
 
 # ---- Slices ----

@@ -18,9 +18,9 @@ MAX_REASONS = 1000
 TOP_REASONS = 5
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun: 1 sample, 2 samples."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 @dataclass(frozen=True)
