@@ -12,6 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
 
 from evalstone.errors import ConfigError, MissingDependency, unknown
@@ -129,7 +130,7 @@ class Run:
         """
         if self.stop_reason and self.judge != "none" and all(line.questions == line.cached for line in self.summary):
             return None
-        return total_cost(line.cost for line in self.summary)
+        return total_cost(map(attrgetter("cost"), self.summary))
 
     @property
     def failed(self) -> int:
@@ -167,12 +168,12 @@ class Run:
             "ended": self.stop_reason,
             "met": dict(self.warnings),
             "judging": dict(self.judge_stats),
-            "scorers": [dataclasses.asdict(info) for info in self.scorers],
+            "scorers": list(map(dataclasses.asdict, self.scorers)),
         }
 
     def to_dict(self) -> dict[str, Any]:
         """The run as stored in `summary.json`."""
-        return {**self.metadata(), "cost": self.cost, "scorers": [line.to_dict() for line in self.summary]}
+        return {**self.metadata(), "cost": self.cost, "scorers": list(map(ScorerSummary.to_dict, self.summary))}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], records: Sequence[Record]) -> Run:

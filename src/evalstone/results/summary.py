@@ -203,26 +203,25 @@ class _Cascade:
 
     def __init__(self) -> None:
         self.fallback = ""
-        self.questions: Counter[str] = Counter()
-        self.not_escalated: Counter[str] = Counter()
+        self.questions = 0
         self.escalated = 0.0
+        self.not_escalated: Counter[str] = Counter()
         self.fallback_costs: dict[str, list[float | None]] = defaultdict(list)
 
     def add(self, call: JudgeCall, detail: Mapping[str, Any]) -> None:
         self.fallback = str(detail["then"])
-        self.questions[call.question] += 1
+        self.questions += 1
         self.escalated += float(detail["escalated"])
         self.not_escalated[call.question] += not detail["escalated"]
         costs = [member.cost for member in call.members if member.judge == self.fallback and not member.cached]
         self.fallback_costs[call.question] += costs
 
     def to_dict(self) -> dict[str, Any]:
-        count = self.questions.total()
         return {
             "kind": "cascade",
-            "questions": count,
+            "questions": self.questions,
             "escalated": self.escalated,
-            "share": self.escalated / count,
+            "share": self.escalated / self.questions,
             "then": self.fallback,
             "saved_calls": self.not_escalated.total(),
             "saved_cost": self._saved_cost(),
@@ -231,15 +230,12 @@ class _Cascade:
     def _saved_cost(self) -> float | None:
         """What the questions that did not escalate would have cost, at the mean cost of the escalated ones of their
         kind in this run; None where none was escalated, or a price is unknown."""
-        total = 0.0
+        saved: list[float | None] = []
         for kind, count in self.not_escalated.items():
-            if not count:
-                continue
-            known = [cost for cost in self.fallback_costs[kind] if cost is not None]
-            if not known or len(known) < len(self.fallback_costs[kind]):
-                return None
-            total += count * sum(known) / len(known)
-        return total
+            costs = self.fallback_costs[kind]
+            total = total_cost(costs) if costs else None
+            saved.append(0.0 if not count else None if total is None else count * total / len(costs))
+        return total_cost(saved)
 
 
 class _Vote:
