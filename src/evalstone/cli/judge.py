@@ -123,7 +123,7 @@ def calibrate(
     from evalstone.report.html import reliability_svg
     from evalstone.report.quality_view import reliability_chart
     from evalstone.report.text import count
-    from evalstone.results.calibration import calibration_file, calibrations_folder
+    from evalstone.results.calibration import calibration_file
 
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
@@ -151,7 +151,7 @@ def calibrate(
     first = found[0]
     saved: dict[str, str] = {}
     if not first.stop_reason:
-        saved["Saved:"] = str(calibration_file(first.judge, first.scorer, calibrations_folder(place)))
+        saved["Saved:"] = str(calibration_file(first.judge, first.scorer, place))
     if out is not None:
         write_jsonl(out, [first.to_dict()])
         saved["Copy: "] = out
@@ -448,7 +448,7 @@ def _readiness(judge: Judge) -> str:
 def _calibrations_table(title: str, known: Sequence[Calibration]) -> Table:
     """One row per calibration: judge, scorer, data, and agreement with the labels."""
     from evalstone.report.text import safe
-    from evalstone.results.calibration_measures import measure
+    from evalstone.results.calibration import measure
 
     rows = table(title, "scorer", "dataset", "accuracy [95% CI]", "kappa", "AUROC", fold=True)
     for one in known:

@@ -11,6 +11,7 @@ from evalstone._core.json import content_hash
 from evalstone.datasets import Dataset
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
+from evalstone.results.run import RunKind
 from evalstone.results.summary import ScorerInfo
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
 
@@ -22,11 +23,13 @@ class Plan:
     dataset: Dataset
     scorers: tuple[Scorer, ...]
     judge: Judge
+    kind: RunKind = "evaluation"
 
     @functools.cached_property
     def fingerprint(self) -> str:
         """The plan's identity: data set version, scorers' signatures, judge. The same command gives the same plan."""
-        return content_hash([self.dataset.version, [s.signature for s in self.scorers], self.judge.identity])
+        kind = [] if self.kind == "evaluation" else [self.kind]
+        return content_hash([self.dataset.version, [s.signature for s in self.scorers], self.judge.identity, *kind])
 
     @property
     def size(self) -> int:
