@@ -418,7 +418,11 @@ def test_requests_go_through_the_proxy_that_is_set_and_never_look_for_a_netrc(
 ) -> None:
     (tmp_path / "netrc").write_text("machine models.example login ada password secret\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    monkeypatch.setattr("netrc.netrc", lambda path: pytest.fail(f"read {path}"))
+
+    def read(path: str) -> None:
+        pytest.fail(f"read {path}")
+
+    monkeypatch.setattr("netrc.netrc", read)
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     with serving(one_after_another(GOOD)) as proxy:
