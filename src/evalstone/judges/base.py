@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from evalstone.errors import JudgeError
 from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.base import DEFAULT_LIMITS, Answer, ContextLimits, Question, failed_call, judge_call
-from evalstone.types import JudgeCall, Usage
+from evalstone.types import NO_USAGE, JudgeCall, Usage, total_cost
 
 A = TypeVar("A")
 
@@ -121,10 +121,14 @@ class AskJudge:
         self.calls: list[JudgeCall] = []
         self._started = time.perf_counter()
 
-    @property
-    def seconds(self) -> float:
-        """How long ago the first member could be asked."""
-        return time.perf_counter() - self._started
+    def taken(self) -> dict[str, Any]:
+        """What the calls took so far, as an answer and an error have it; the seconds since the first could begin."""
+        return {
+            "usage": sum((call.usage for call in self.calls), NO_USAGE),
+            "cost": total_cost(call.cost for call in self.calls),
+            "seconds": time.perf_counter() - self._started,
+            "members": tuple(self.calls),
+        }
 
     async def __call__(self, judge: Judge, question: Question[A], repeat: int = 0) -> Answer[A]:
         """Ask a member. Raises what the member raises."""
