@@ -13,14 +13,17 @@ import random
 import time
 import weakref
 from collections import deque
-from collections.abc import AsyncGenerator, Hashable
+from collections.abc import AsyncGenerator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from evalstone.errors import BudgetExceeded, ProviderError, ProviderTimeout
 from evalstone.judges.settings import Range, check_settings
+
+T = TypeVar("T")
 
 DECREASE = 0.7
 TOLERATED = 0.2
@@ -249,12 +252,17 @@ class TokenBucket:
         self.level -= amount
 
 
-_limiters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Limiter]] = weakref.WeakKeyDictionary()
+_shared: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Any]] = weakref.WeakKeyDictionary()
+
+
+def shared(key: Hashable, make: Callable[[], T]) -> T:
+    """The value of this key on the running loop, the same for every caller there."""
+    values = _shared.setdefault(asyncio.get_running_loop(), {})
+    if key not in values:
+        values[key] = make()
+    return values[key]
 
 
 def shared_limiter(key: Hashable, limits: Limits) -> Limiter:
-    """The limiter of this key and these limits on the running loop, the same for every caller there."""
-    limiters = _limiters.setdefault(asyncio.get_running_loop(), {})
-    if (limiter := limiters.get((key, limits))) is None:
-        limiter = limiters[key, limits] = Limiter(limits)
-    return limiter
+    """The limiter of this key and these limits on the running loop."""
+    return shared((Limiter, key, limits), partial(Limiter, limits))
