@@ -53,21 +53,15 @@ def verify(claims: Sequence[str], passages: Passages, model: Model) -> tuple[Fin
 def _finding(claim: str, found: Evidence, passages: Passages, model: Model, outside: str) -> Finding:
     support = model.claim_support(model.z([found.values]), fields=passages.structured)
     verdict, cited = "not_mentioned", ()
-    if found.contradicting:
-        verdict, support = "contradicted", min(support, _CONFLICTING)
-        said = f'the source has "{quote(found.contradicting[0])}"'
-    elif found.best is None:
-        said = "no passage has any of its words" if passages.pieces else "there is no text to check it against"
+    if found.contradicting or found.best is None or conflict(found):
         support = min(support, _CONFLICTING)
-    else:
-        where, quoted = found.best.passage, f'"{quote(found.best.text)}"'
-        if against := conflict(found):
-            verdict, cited, support = "contradicted", (where,), min(support, _CONFLICTING)
-            said = f"passage {where} {against}: {quoted}"
-        elif support >= 0.5:
-            verdict, cited, said = "supported", found.passages, f"passage {where}: {quoted}"
-        else:
-            said = f"{_lacking(found)}; nearest is passage {where}: {quoted}"
+        if found.contradicting:
+            verdict = "contradicted"
+        elif found.best is not None:
+            verdict, cited = "contradicted", (found.best.passage,)
+    elif support >= 0.5:
+        verdict, cited = "supported", found.passages
+    said = _why(found, passages, complete=verdict == "supported")
     if outside:
         support = 0.5 + (support - 0.5) * KEPT_OUTSIDE
         said += f"; less sure than usual: {outside}"
@@ -90,22 +84,23 @@ def check_response(text: str, passages: Passages, model: Model) -> ResponseFindi
     elif not passages.pieces:
         reasons.append("there is no text to check it against")
     else:
-        least = min(range(len(found)), key=lambda place: model.z([found[place].values]))
-        reasons.append(f'supported least: "{quote(claims[least])}": {_why(found[least])}')
+        claim, least = min(zip(claims, found, strict=True), key=lambda pair: model.z([pair[1].values]))
+        why = _why(least, passages, complete=not (least.lost_words or least.lost_figures))
+        reasons.append(f'supported least: "{quote(claim)}": {why}')
     if outside:
         reasons.append(f"less sure than usual: {outside}")
     return ResponseFinding(support, "; ".join(reasons))
 
 
-def _why(found: Evidence) -> str:
+def _why(found: Evidence, passages: Passages, *, complete: bool) -> str:
+    """What a verdict rests on. complete: nothing of the claim is lacking."""
     if found.contradicting:
         return f'the source has "{quote(found.contradicting[0])}"'
     if found.best is None:
-        return "no passage has any of its words"
+        return "no passage has any of its words" if passages.pieces else "there is no text to check it against"
     where, quoted = found.best.passage, f'"{quote(found.best.text)}"'
     if against := conflict(found):
         return f"passage {where} {against}: {quoted}"
-    complete = not (found.lost_words or found.lost_figures)
     return f"passage {where}: {quoted}" if complete else f"{_lacking(found)}; nearest is passage {where}: {quoted}"
 
 
