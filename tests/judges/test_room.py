@@ -3,8 +3,11 @@ from __future__ import annotations
 import pytest
 
 from evalstone import ConfigError, ModelJudge
-from evalstone.judges.model import limits_of_window
 from evalstone.questions.base import DEFAULT_LIMITS, ContextLimits
+
+
+def limits_of_window(window: int | None, max_tokens: int | None = None) -> ContextLimits:
+    return ModelJudge("vllm/mine", context_window=window, max_tokens=max_tokens).context_limits
 
 
 def test_a_large_or_unknown_window_leaves_the_usual_room() -> None:

@@ -164,7 +164,6 @@ def list_schema(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 TEXT: Mapping[str, Any] = {"type": "string"}
-NUMBERS: Mapping[str, Any] = list_schema({"type": "integer"})
 
 
 def choice_schema(choices: Sequence[str]) -> dict[str, Any]:

@@ -132,8 +132,21 @@ class ModelJudge(Judge):
 
     @property
     def context_limits(self) -> ContextLimits:
+        """How much one question may contain.
+
+            tokens = 0.75 (window - reply - 1500),   reply = max_tokens, or a quarter of the window, 4096 at most
+            items  = reply / 80
+
+        1500 tokens are for instructions and items, 80 for the verdict on an item with its reason, and a quarter is left
+        free because tokens are estimated. At least 1 of each, and never more than the defaults of ContextLimits.
+        """
         window = context_window(*split_model(self.model)) if self.context_window is None else self.context_window
-        return limits_of_window(window, self.max_tokens)
+        reply = self.max_tokens or (LONGEST_REPLY if window is None else min(LONGEST_REPLY, window // 4))
+        items = max(1, min(DEFAULT_LIMITS.items, reply // TOKENS_PER_VERDICT))
+        if window is None:
+            return ContextLimits(items=items)
+        tokens = int(SAFETY * (window - reply - INSTRUCTION_TOKENS))
+        return ContextLimits(max(1, min(DEFAULT_LIMITS.tokens, tokens)), items)
 
     @property
     def url(self) -> str:
@@ -248,22 +261,6 @@ _IN_IDENTITY = tuple(
     for each in fields(ModelJudge)
     if each.name in ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs")
 )
-
-
-def limits_of_window(window: int | None, max_tokens: int | None = None) -> ContextLimits:
-    """How much one question may contain in a context window of this many tokens (None: unknown).
-
-        tokens = 0.75 (window - reply - 1500),   reply = max_tokens, or a quarter of the window, 4096 at most
-        items  = reply / 80
-
-    1500 tokens are for instructions and items, 80 for the verdict on an item with its reason, and a quarter is left
-    free because tokens are estimated. At least 1 of each, and never more than the defaults of ContextLimits.
-    """
-    reply = max_tokens or (LONGEST_REPLY if window is None else min(LONGEST_REPLY, window // 4))
-    items = max(1, min(DEFAULT_LIMITS.items, reply // TOKENS_PER_VERDICT))
-    if window is None:
-        return ContextLimits(items=items)
-    return ContextLimits(max(1, min(DEFAULT_LIMITS.tokens, int(SAFETY * (window - reply - INSTRUCTION_TOKENS)))), items)
 
 
 Complete: TypeAlias = Callable[[Sequence[ChatMessage], Question[Any], ModelSettings], Awaitable[Completion | None]]

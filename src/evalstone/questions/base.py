@@ -29,7 +29,6 @@ from evalstone._core.parsing import (
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, JudgeError
 from evalstone.questions.reply import (
-    NumberedBy,
     example_of,
     has_labels,
     read_list,
@@ -171,8 +170,7 @@ class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
         return object_schema({"verdicts": numbered_schema(verdict, len(getattr(self, self.items)))})
 
     def from_json(self, data: Any) -> tuple[V, ...]:
-        by = NumberedBy(self.items, self.noun)
-        return read_numbered(_item_type(type(self)), member(data, "verdicts"), self, by)
+        return read_numbered(_item_type(type(self)), member(data, "verdicts"), self, self.items, self.noun)
 
     @property
     def divisible_by(self) -> str | None:
