@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
 from evalstone.errors import JudgeError
@@ -85,12 +84,7 @@ class Judge(ABC):
 
     def opened(self) -> AbstractAsyncContextManager[object]:
         """A context that holds the judge's connections open; each run enters it once."""
-        return contextlib.nullcontext(self) if self.limits == NO_LIMITS else self._counted()
-
-    @contextlib.asynccontextmanager
-    async def _counted(self) -> AsyncGenerator[object]:
-        with shared_limiter(self.identity, self.limits) as limiter:
-            yield limiter
+        return nullcontext(self) if self.limits == NO_LIMITS else shared_limiter(self.identity, self.limits)
 
     def warnings(self) -> Mapping[str, int]:
         """Counts of the errors that were retried on the running loop so far: `{"HTTP 429": 3}`."""

@@ -75,7 +75,7 @@ class Composite(Judge):
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
-            stack.enter_context(shared_limiter(self.identity, self.limits))
+            await stack.enter_async_context(shared_limiter(self.identity, self.limits))
             for member in self.members:
                 await stack.enter_async_context(member.opened())
             yield

@@ -189,8 +189,9 @@ class ModelJudge(Judge):
                 raise ConfigError(f"{provider} can't take {name}: leave it out of the judge {self.model}")
 
     def price(self, usage: Usage) -> float | None:
-        provider, model = split_model(self.model)
-        return cost_of(usage, provider=provider, model=model, prices=self.prices)
+        if self.prices is not None:
+            return (usage.input * self.prices[0] + usage.output * self.prices[1]) * 1e-6
+        return cost_of(usage, *split_model(self.model))
 
     @property
     def connection(self) -> object | None:
@@ -206,9 +207,8 @@ class ModelJudge(Judge):
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Provider]:
         provider = self.provider()
-        async with provider.connection:
-            with nullcontext() if self.limits.max_requests is None else self._limiter():
-                yield provider
+        async with provider.connection, nullcontext() if self.limits.max_requests is None else self._limiter():
+            yield provider
 
     def _limiter(self) -> Limiter:
         """What counts the questions of a run against `max_requests`; the other limits are on HTTP requests."""

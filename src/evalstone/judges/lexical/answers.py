@@ -27,7 +27,6 @@ from evalstone.questions.statements import Addressed, JudgeStatements, ListState
 from evalstone.questions.verdict import AgreesWithContext, Choice, ClaimSupported, CorrectAgainstReference
 
 ADDRESSES, PARTLY = 0.6, 0.35
-ENOUGH = 0.6
 BRIEF = 8
 MOST_STATEMENTS = 400
 

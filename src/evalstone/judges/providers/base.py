@@ -17,7 +17,6 @@ from evalstone.questions.base import Question
 from evalstone.types import NO_USAGE, Usage
 
 BYTES_PER_TOKEN = 4
-PER_TOKEN = 1e-6
 SMALLEST_TIER = 16_000
 BATCH_PRICE = 0.5
 """What a batch costs, as a share of the price of the same requests sent one by one; OpenAI and Anthropic say so."""
@@ -147,13 +146,8 @@ class Provider(ABC):
         """
 
 
-def cost_of(usage: Usage, *, provider: str, model: str, prices: tuple[float, float] | None = None) -> float | None:
-    """US dollars for one reply; None when the price of the model is not known.
-
-    prices: US dollars for a million input and output tokens, in place of the listed ones.
-    """
-    if prices is not None:
-        return (usage.input * prices[0] + usage.output * prices[1]) * PER_TOKEN
+def cost_of(usage: Usage, provider: str, model: str) -> float | None:
+    """US dollars for one reply; None when the price of the model is not known."""
     if usage.input < SMALLEST_TIER:
         rates = _rates(provider, model)
         if rates is None:

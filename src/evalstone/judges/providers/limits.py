@@ -17,7 +17,6 @@ from collections.abc import AsyncGenerator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
 from typing import Annotated, Any, TypeVar
 
 from evalstone.errors import BudgetExceeded, ProviderError, ProviderTimeout
@@ -64,7 +63,7 @@ class Limits:
         Raises:
             BudgetExceeded: `max_requests` is reached.
         """
-        with shared_limiter(judge, self) as limiter:
+        async with shared_limiter(judge, self) as limiter:
             limiter.count(judge)
             await limiter.admit()
             try:
@@ -147,13 +146,11 @@ class Limiter:
         self._users = 0
         self._count = 0
 
-    def __enter__(self) -> Limiter:
+    async def __aenter__(self) -> Limiter:
         self._users += 1
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._users -= 1
         if not self._users:
             self._count = 0
