@@ -30,7 +30,6 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args
 from evalstone._core.parsing import (
     TEXT,
     choice_schema,
-    list_schema,
     member,
     numbered,
     numbered_schema,
@@ -252,7 +251,7 @@ def _type_schema(kind: Any, counts: Mapping[str, int]) -> Mapping[str, Any]:
     if get_origin(kind) is Literal:
         return choice_schema(get_args(kind))
     if _inner(kind) is not kind:
-        return list_schema(_type_schema(_inner(kind), counts))
+        return {"type": "array", "items": _type_schema(_inner(kind), counts)}
     return _object_schema(kind, True, tuple(counts.items()))
 
 
