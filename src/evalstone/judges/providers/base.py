@@ -146,8 +146,14 @@ class Provider(ABC):
         """
 
 
+_UNLISTED = frozenset(name for name, info in PROVIDERS.items() if info.base_url and not info.key)
+"""Servers of one's own: no list has them, and to look takes a third of a second."""
+
+
 def cost_of(usage: Usage, provider: str, model: str) -> float | None:
     """US dollars for one reply; None when the price of the model is not known."""
+    if provider in _UNLISTED:
+        return None
     if usage.input < SMALLEST_TIER:
         rates = _rates(provider, model)
         if rates is None:
@@ -160,6 +166,8 @@ def cost_of(usage: Usage, provider: str, model: str) -> float | None:
 @functools.cache
 def context_window(provider: str, model: str) -> int | None:
     """How many tokens a model takes in, question and reply together; None when it is not known."""
+    if provider in _UNLISTED:
+        return None
     from genai_prices import data_snapshot  # noqa: PLC0415 - a third of a second, and only paid judges need it
 
     try:
