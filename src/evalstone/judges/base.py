@@ -25,6 +25,9 @@ class Judge(ABC):
     cacheable: bool = True
     """Whether the answers are worth storing in the ledger."""
 
+    members: tuple[Judge, ...] = ()
+    """The judges that this one asks; empty for a judge that answers by itself."""
+
     note: str = ""
     """One sentence for reports: what this judge is and what it can't see."""
 
@@ -50,11 +53,6 @@ class Judge(ABC):
             JudgeDeclined: this judge can't answer the question.
             JudgeError: it should have answered and did not.
         """
-
-    @property
-    def members(self) -> tuple[Judge, ...]:
-        """The judges that this one asks; empty for a judge that answers by itself."""
-        return ()
 
     async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
         """Answer from the members' answers. Only judges with members are asked this way.

@@ -60,11 +60,7 @@ class Cascade(Composite):
             raise ConfigError(f"{self.primary.identity} is twice in the cascade")
         check_settings(self)
         object.__setattr__(self, "threshold", float(self.threshold))
-        self.derive()
-
-    @property
-    def members(self) -> tuple[Judge, ...]:
-        return (self.primary, self.fallback)
+        self.derive(self.primary, self.fallback)
 
     @property
     def identity(self) -> str:

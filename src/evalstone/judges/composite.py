@@ -56,8 +56,9 @@ class Composite(Judge):
     async def decide(self, question: Question[A], ask: AskJudge) -> Answer[A]:
         """The members' answers as one, within the limits."""
 
-    def derive(self) -> None:
-        """Set what follows from the members; called last by `__post_init__`."""
+    def derive(self, *members: Judge) -> None:
+        """Set the members and what follows from them; called last by `__post_init__`."""
+        object.__setattr__(self, "members", members)
         notes = dict.fromkeys(leaf.note for leaf in leaves(self) if leaf.note)
         object.__setattr__(self, "cacheable", any(leaf.cacheable for leaf in leaves(self)))
         object.__setattr__(self, "note", "; ".join([self.description, *notes]))
@@ -236,15 +237,11 @@ class Panel(Composite):
         check_settings(self)
         if self.quorum is not None and self.quorum > len(names):
             raise ConfigError(f"quorum must be from 1 to {len(names)}, the number of judges, not {self.quorum}")
-        self.derive()
+        self.derive(*self.judges)
 
     def __repr__(self) -> str:
         quorum = "" if self.quorum is None else f", quorum={self.quorum}"
         return f"Panel({', '.join(map(repr, self.judges))}, vote={self.vote!r}{quorum})"
-
-    @property
-    def members(self) -> tuple[Judge, ...]:
-        return self.judges
 
     @property
     def identity(self) -> str:
@@ -309,11 +306,7 @@ class SelfConsistency(Composite):
         check_settings(self)
         if _repeats(self.judge):
             raise ConfigError(f"{self.judge.identity} repeats its questions already; give it a larger n")
-        self.derive()
-
-    @property
-    def members(self) -> tuple[Judge, ...]:
-        return (self.judge,)
+        self.derive(self.judge)
 
     @property
     def identity(self) -> str:
