@@ -5,19 +5,19 @@ Answers are set against questions and reference answers by shared words, and by 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from evalstone._core.text import numbers, sentences, tokens, words
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.lexical.claim_splitter import is_refusal, list_claims
-from evalstone.judges.lexical.classifier import check_response, verify
+from evalstone.judges.lexical.classifier import Finding, check_response, verify
 from evalstone.judges.lexical.features import read
 from evalstone.judges.lexical.model import Model, shipped
-from evalstone.judges.lexical.passages import Passages, kept, prepared
+from evalstone.judges.lexical.passages import Passages, prepared
 from evalstone.judges.lexical.relevance import find_useful, rate
 from evalstone.judges.lexical.tokens import Lexicon, content, denied, is_negated, stems_of
 from evalstone.questions.base import Question
@@ -53,17 +53,16 @@ def answer_to(question: Question[Any]) -> tuple[Any, float | None, Mapping[str, 
         case ListClaims(text=text):
             return list_claims(text), None, None
         case VerifyClaims(claims=claims, context=context):
-            findings = verify(claims, _passages(context), shipped())
-            verdicts = tuple(one.verdict for one in findings)
-            return verdicts, min((one.confidence for one in findings), default=None), None
+            verdicts = verify(claims, _passages(tuple(context)), shipped())
+            return verdicts, min((one.confidence for one in verdicts if one.confidence is not None), default=None), None
         case ListStatements(answer=given):
             return list_statements(given), None, None
         case JudgeStatements(question=asked, statements=statements):
             return judge_statements(asked, statements, shipped()), None, None
         case RatePassages(question=asked, answer=given, context=context):
-            return rate(asked, given, _passages(context), len(context), shipped()), None, None
+            return rate(asked, given, _passages(tuple(context)), len(context), shipped()), None, None
         case FindUsefulPassages(question=asked, answer=given, context=context):
-            return find_useful(asked, given, _passages(context), len(context), shipped()), None, None
+            return find_useful(asked, given, _passages(tuple(context)), len(context), shipped()), None, None
         case ClaimSupported() | AgreesWithContext() | CorrectAgainstReference():
             return _verdict(question)
         case _:
@@ -73,8 +72,10 @@ def answer_to(question: Question[Any]) -> tuple[Any, float | None, Mapping[str, 
             )
 
 
+@functools.lru_cache(maxsize=16)
 def _passages(context: tuple[str, ...]) -> Passages:
-    return kept(tuple(context), shipped().lexicon)
+    """The passages read; the last few contexts are kept, since every question on a sample meets the same one."""
+    return prepared(context, shipped().lexicon)
 
 
 def _verdict(
@@ -84,27 +85,16 @@ def _verdict(
     model = shipped()
     match question:
         case ClaimSupported(claim=claim, context=context):
-            found = check_response(claim, _passages(context), model)
-            support, reason = found.support, found.reason
+            support, reason = check_response(claim, _passages(tuple(context)), model)
         case AgreesWithContext(question=asked, answer=given, context=context):
-            found = check_response(given, _passages(context), model)
+            support, reason = check_response(given, _passages(tuple(context)), model)
             addressed = relevance(asked, given, model)
-            support = min(found.support, addressed)
-            reason = f"{found.reason}; {addressed:.0%} of its statements address the question"
+            support = min(support, addressed)
+            reason = f"{reason}; {addressed:.0%} of its statements address the question"
         case CorrectAgainstReference(question=asked, answer=given, reference=reference):
-            compared = compare(asked, given, reference, model)
-            support, reason = compared.support, compared.reason
+            support, reason = compare(asked, given, reference, model)
     choice = Choice("yes" if support >= 0.5 else "no", reason)
     return choice, max(support, 1 - support), {"yes": support, "no": 1 - support}
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """An answer compared with a reference."""
-
-    support: float
-    """How sure it is that the answer says what the reference says, in [0, 1]."""
-    reason: str
 
 
 def list_statements(answer: str) -> tuple[str, ...]:
@@ -148,7 +138,7 @@ def relevance(question: str, answer: str, model: Model) -> float:
     return sum(worth[one.addresses] for one in verdicts) / len(verdicts) if verdicts else 0.0
 
 
-def compare(question: str, answer: str, reference: str, model: Model) -> Comparison:
+def compare(question: str, answer: str, reference: str, model: Model) -> Finding:
     """Whether an answer says what a reference says on the question. By judgement: no data at hand has such labels.
 
     The share of the reference's content words, by weight, that the answer has, those of the question left out where
@@ -162,14 +152,14 @@ def compare(question: str, answer: str, reference: str, model: Model) -> Compari
     lost = [figure for figure in expected.figures if figure not in said.numbers and figure not in numbers(question)]
     missing = sorted(item for item in stems if item not in have)
     if lost:
-        return Comparison(min(share, 0.1), f"the reference has {', '.join(lost[:6])}, the answer does not")
+        return Finding(min(share, 0.1), f"the reference has {', '.join(lost[:6])}, the answer does not")
     low = tuple(word.lower() for word in tokens(answer))
     if is_negated(low) != is_negated(expected.low) and _turned(low, expected.low, stems):
-        return Comparison(min(share, 0.2), "answer and reference differ in a negation")
+        return Finding(min(share, 0.2), "answer and reference differ in a negation")
     if not share and is_refusal(answer):
-        return Comparison(0.0, "the answer says that it cannot answer")
+        return Finding(0.0, "the answer says that it cannot answer")
     reason = f"the answer has {share:.0%} of what the reference says beyond the question"
-    return Comparison(share, reason + (f"; it lacks {', '.join(missing[:6])}" if missing else ""))
+    return Finding(share, reason + (f"; it lacks {', '.join(missing[:6])}" if missing else ""))
 
 
 def _turned(low: Sequence[str], other: Sequence[str], stems: frozenset[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from evalstone._core.prompts import clean, one_line
 from evalstone._core.text import STOPWORDS, tokens
@@ -23,34 +23,20 @@ _CONFLICTING = 0.1
 _SAME_SUBJECT, _SAME_SENTENCE, _SAME_WORDS = 0.5, 0.8, 0.95
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A verdict on one claim, with the probability that the claim is supported, were half of all claims supported."""
-
-    verdict: ClaimVerdict
-    support: float
-
-    @property
-    def confidence(self) -> float:
-        """The probability that "supported" or "not supported" is right, in [0.5, 1]."""
-        return max(self.support, 1 - self.support)
-
-
-@dataclass(frozen=True)
-class ResponseFinding:
-    """The probability that the passages support a whole response, in [0, 1], and why."""
+class Finding(NamedTuple):
+    """The probability that a text says what it should, in [0, 1], and why."""
 
     support: float
     reason: str
 
 
-def verify(claims: Sequence[str], passages: Passages, model: Model) -> tuple[Finding, ...]:
-    """Check each claim against prepared passages."""
+def verify(claims: Sequence[str], passages: Passages, model: Model) -> tuple[ClaimVerdict, ...]:
+    """Check each claim against prepared passages. Confidences are those were half of all claims supported."""
     outside = outside_training(" ".join(claims))
-    return tuple(_finding(claim, evidence(claim, passages), passages, model, outside) for claim in claims)
+    return tuple(_verdict(claim, evidence(claim, passages), passages, model, outside) for claim in claims)
 
 
-def _finding(claim: str, found: Evidence, passages: Passages, model: Model, outside: str) -> Finding:
+def _verdict(claim: str, found: Evidence, passages: Passages, model: Model, outside: str) -> ClaimVerdict:
     support = model.claim_support(model.z([found.values]), fields=passages.structured)
     verdict, cited = "not_mentioned", ()
     if found.contradicting or found.best is None or conflict(found):
@@ -65,10 +51,10 @@ def _finding(claim: str, found: Evidence, passages: Passages, model: Model, outs
     if outside:
         support = 0.5 + (support - 0.5) * KEPT_OUTSIDE
         said += f"; less sure than usual: {outside}"
-    return Finding(ClaimVerdict(claim, verdict, cited, said, max(support, 1 - support)), support)
+    return ClaimVerdict(claim, verdict, cited, said, max(support, 1 - support))
 
 
-def check_response(text: str, passages: Passages, model: Model) -> ResponseFinding:
+def check_response(text: str, passages: Passages, model: Model) -> Finding:
     """The probability that the passages support every claim of a response, and the claim they support least."""
     claims = list_claims(text)
     found = [evidence(claim, passages) for claim in claims]
@@ -89,7 +75,7 @@ def check_response(text: str, passages: Passages, model: Model) -> ResponseFindi
         reasons.append(f'supported least: "{quote(claim)}": {why}')
     if outside:
         reasons.append(f"less sure than usual: {outside}")
-    return ResponseFinding(support, "; ".join(reasons))
+    return Finding(support, "; ".join(reasons))
 
 
 def _why(found: Evidence, passages: Passages, *, complete: bool) -> str:
