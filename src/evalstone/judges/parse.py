@@ -104,10 +104,9 @@ def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:
     if count is not None and len(judges) != count:
         expected = "one judge, which it asks several times" if count == 1 else "two judges, primary and fallback"
         raise ConfigError(f"{kind} takes {expected}, not {len(judges)}")
-    module, make = place.split(".")
-    return getattr(importlib.import_module(f"evalstone.judges.{module}"), make)(
-        *judges, **_settings(kind, settings, names)
-    )
+    module, name = place.split(".")
+    make = getattr(importlib.import_module(f"evalstone.judges.{module}"), name)
+    return make(*judges, **_settings(kind, settings, names))
 
 
 def _settings(judge: str, settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

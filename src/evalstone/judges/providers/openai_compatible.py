@@ -95,8 +95,7 @@ class Endpoint(Connection):
         """By model, what the endpoint has refused so far."""
 
     async def __aenter__(self) -> Endpoint:
-        self._users += 1
-        if self._users == 1:
+        if not self._users:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
                 timeout=self._timeout,
@@ -105,6 +104,7 @@ class Endpoint(Connection):
                 # Not trust_env: with it aiohttp reads .netrc and the environment in a thread at every request.
                 proxy=proxy_for(self.url),
             )
+        self._users += 1
         return self
 
     async def __aexit__(self, *error: object) -> None:

@@ -70,7 +70,7 @@ class AnthropicBatches(BatchApi):
         payload: dict[str, Any] = {
             "model": self.model,
             "max_tokens": judge.max_tokens or longest,
-            "messages": [{"role": each.role, "content": each.content} for each in messages if each.role != "system"],
+            "messages": [vars(each) for each in messages if each.role != "system"],
         }
         if system := "\n\n".join(each.content for each in messages if each.role == "system"):
             payload["system"] = system
