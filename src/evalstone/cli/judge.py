@@ -352,13 +352,11 @@ def _list_judges(screen: Console, ledger: str) -> None:
     screen.print(Text(f"  {lexical.note}", style="dim"))
     numbers = ("responses", "unsupported", "AUROC [95% CI]", "left out of training", "word overlap")
     measured = table("  measured on", *numbers, numbers=numbers)
-    for one in lexical.card.data_sets:
-        low, high = one.auroc_interval
-        auroc = f"{one.by_source.auroc:.3f} [{low:.3f}, {high:.3f}]"
-        overlap = f"{one.word_overlap_auroc:.3f}"
-        measured.add_row(
-            f"  {one.name}", f"{one.rows:,}", f"{one.positive:,}", auroc, f"{one.left_out.auroc:.3f}", overlap
-        )
+    for name, one in lexical.card["data_sets"].items():
+        low, high = one["auroc_interval"]
+        auroc = f"{one['auroc']:.3f} [{low:.3f}, {high:.3f}]"
+        left_out, overlap = f"{one['left_out']['auroc']:.3f}", f"{one['word_overlap_auroc']:.3f}"
+        measured.add_row(f"  {name}", f"{one['rows']:,}", f"{one['positive']:,}", auroc, left_out, overlap)
     screen.print(measured)
     screen.print("  0.5 is chance, 1 is perfect; see docs/lexical-judge.md.\n", style="dim")
     models = table("language models", "API key", "endpoint", fold=True)
