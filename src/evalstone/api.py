@@ -7,15 +7,13 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from evalstone._core import sync
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, unknown
 from evalstone.judges.base import AskJudge, Judge
-from evalstone.judges.cascade import Cascade
-from evalstone.judges.fitting import CascadeFit, LabelledQuestion
 from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.location import DEFAULT_LEDGER
@@ -27,6 +25,9 @@ from evalstone.run.runner import execute, score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
+
+if TYPE_CHECKING:
+    from evalstone.judges.cascade import Cascade, CascadeFit, LabelledQuestion
 
 Samples: TypeAlias = "Dataset | Iterable[Sample | Mapping[str, Any]] | str | Path | object"
 """Sample values, dictionaries, a path (JSON, JSONL, CSV, Parquet), a table (pandas, polars, pyarrow, Hugging Face), or

@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evalstone import write_run
+from evalstone import audit, read_run, write_run
+from evalstone.ledger.store import Ledger
 from evalstone.results.calibration import Calibration, LabeledScore, save_calibration
 from tests.cli.conftest import Evalstone
 from tests.runs import Given, Harm, run_of
@@ -268,3 +269,18 @@ def test_hostile_text_is_visible_and_harmless_to_the_one_who_labels(folder: Path
     shown = evalstone("annotate", "h", "--labels", "l.csv", typed="q\n").stdout
     assert "\\u001b[2Jgone\\u202e [bold]x" in shown
     assert "\x1b" not in shown
+
+
+def test_runs_of_an_audit_are_neither_listed_nor_gated(folder: Path, evalstone: Evalstone, told: Told) -> None:
+    audit([{"id": "1", "output": "Paris is in France.", "context": ["Paris is in France."]}])
+    assert evalstone("runs").stdout == "No runs found.\n"
+    with Ledger(".evalstone/ledger.db") as ledger:
+        audited = read_run(ledger.runs()[0].id)
+    assert "is part of a judge's audit; a gate takes evaluations" in told("gate", audited.id, "--min", "faithfulness=1")
+    assert "no run of that id or name in the ledger" in told("report", "last")
+    write_run(audited, folder / "audited")
+    listed = json.loads(evalstone("runs", ".", "--json").stdout)
+    assert sorted(row["folder"] for row in listed) == ["a", "b", "one"]
+    assert "is part of a judge's audit; a gate takes" in told("gate", "audited", "--min", "faithfulness=1")
+    (folder / "audited" / "summary.json").write_text('{"format": 7, "evalstone": "9.9"}')
+    assert "audited was written by evalstone 9.9, in format 7" in told("runs", ".")

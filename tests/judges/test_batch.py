@@ -12,11 +12,9 @@ import pytest
 
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError
 from evalstone.judges import LexicalJudge, ModelJudge
-from evalstone.judges.model import opening_messages, reply_schema
-from evalstone.judges.providers.base import ModelCapabilities
-from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
-from evalstone.judges.providers.batch.base import segment
-from evalstone.judges.providers.openai_compatible import chat_payload
+from evalstone.judges.model import opening_messages
+from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api, segment
+from evalstone.judges.providers.openai_compatible import ModelCapabilities, chat_payload
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Question
 from evalstone.types import Usage
@@ -42,9 +40,7 @@ def asked(judge: ModelJudge, work: Callable[[BatchApi], Awaitable[T]]) -> T:
 def test_a_request_to_openai_is_what_is_sent_directly_with_an_id_around_it() -> None:
     api, messages = batch_api(OPENAI), opening_messages(QUESTION, OPENAI.instructions)
     sent = json.loads(api.request("b-1", QUESTION, messages))
-    payload = chat_payload(
-        "gpt-4o", messages, reply_schema(QUESTION), OPENAI.settings_for(QUESTION), ModelCapabilities()
-    )
+    payload = chat_payload("gpt-4o", messages, QUESTION, OPENAI.settings_for(QUESTION), ModelCapabilities())
     assert sent == {
         "custom_id": "b-1",
         "method": "POST",

@@ -18,7 +18,7 @@ from evalstone.api import fit_cascade
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError, JudgeUnavailable, ProviderError
 from evalstone.judges import CascadeFit, LabelledQuestion, ScriptedJudge
 from evalstone.judges.base import Judge
-from evalstone.judges.fitting import Case, CurvePoint, fit_threshold, thresholds
+from evalstone.judges.cascade import Case, CurvePoint, fit_threshold, thresholds
 from evalstone.judges.providers.base import Completion
 from evalstone.questions import ClaimSupported, ClaimVerdict, GradeGrounding, VerifyClaims
 from evalstone.questions.base import Answer, Question

@@ -15,7 +15,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from evalstone import Sample, ScriptedJudge, evaluate
-from evalstone.report.html import write_page
+from evalstone.datasets.writing import write_text
+from evalstone.report.html import page
 from evalstone.report.run_view import run_view
 from evalstone.report.view import View
 from tests.fakes import claims, verdicts
@@ -53,7 +54,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
     errors: list[str] = []
 
     def opening(view: View, *, width: int = 1280, fragment: str = "", **context: Any) -> Page:
-        file = write_page(tmp_path / "page.html", view)
+        write_text(file := tmp_path / "page.html", page(view))
         tab = browser.new_page(viewport={"width": width, "height": 900}, **context)
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)

@@ -11,8 +11,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from evalstone import Cascade, Panel, Run, Sample, Score, evaluate
+from evalstone import Cascade, Panel, Run, Sample, Score, compare, evaluate
 from evalstone.judges import ScriptedJudge
+from evalstone.report.comparison_view import comparison_view
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.run_view import retries, run_notes, run_view
@@ -88,6 +89,20 @@ def test_what_is_missing_is_said_with_its_bounds_and_reasons() -> None:
         assert "given: 2 of 4 samples have no score; with them the mean would lie between 0.250 and 0.750" in report
         assert "nothing to say" in report
         assert "could not convert string to float" in report
+
+
+def test_notes_on_charts_are_on_pages_alone() -> None:
+    answers = ["0.25", "0.75", "skip"] * 4
+    data = [{"topic": topic} for topic in "ab"] * 6
+    a, b = run_of(answers, metadata=data), run_of(answers[::-1], metadata=data)
+    for view, note in (
+        (run_view(a), "Bounds in the charts show"),
+        (comparison_view(compare(a, b, slice_by="topic")), "wider intervals are cut off at their ends"),
+    ):
+        screen, html, markdown = reports(view)
+        assert note in html
+        assert note not in screen
+        assert note not in markdown
 
 
 def test_clusters_are_named_and_shared_notes_are_said_once() -> None:

@@ -15,10 +15,11 @@ from evalstone.results.calibration import (
     LabeledScore,
     calibration_for,
     calibrations_folder,
+    fit,
     list_calibrations,
+    measure,
     save_calibration,
 )
-from evalstone.results.calibration_measures import fit, measure
 from evalstone.stats.calibration import Isotonic, Platt
 from evalstone.stats.classification import Confusion
 

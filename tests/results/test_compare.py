@@ -28,7 +28,7 @@ def test_differences_are_taken_sample_by_sample() -> None:
 
 def test_where_lower_is_better_a_lower_mean_is_a_gain() -> None:
     line = compare(run_of(A, [Harm()]), run_of(B, [Harm()]))["harm"]
-    assert line.result.improvement == -0.125
+    assert line.improvement == -0.125
     assert (line.result.wins, line.result.losses) == (1, 2)
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Run, Score, Scorer
+from evalstone import ConfigError, Limits, Panel, Run, Score, Scorer, ScriptedJudge, evaluate
+from evalstone.report.run_view import run_view
+from tests.fakes import claims
 from tests.runs import Given, Harm, run_of
 
 
@@ -107,5 +109,19 @@ def test_a_run_with_missing_records_is_unfinished() -> None:
     assert Run.from_dict(run.to_dict(), list(run)[:1]).stop_reason == "unfinished"
     stopped = {**run.to_dict(), "ended": "budget"}
     assert Run.from_dict(stopped, list(run)[:1]).stop_reason == "budget"
-    with pytest.raises(ConfigError, match="summary format 9 is not 1"):
+    with pytest.raises(ConfigError, match=r"run .+ was written by evalstone .+, in format 9; .+ reads format 1"):
         Run.from_dict({**run.to_dict(), "format": 9}, [])
+
+
+def test_the_cost_of_a_run_that_ended_before_its_calls_were_recorded_is_unknown() -> None:
+    samples = [{"id": str(number), "output": "a", "context": ["p"]} for number in range(3)]
+    members = [ScriptedJudge(lambda _: claims("a"), name=name) for name in "ab"]
+    run = evaluate(samples, "faithfulness", judge=Panel(*members, limits=Limits(max_requests=1)), ledger=None)
+    assert (run.stop_reason[:14], len(run), run.cost) == ("max_requests=1", 0, None)
+    assert "cost unknown" in [fact.line for fact in run_view(run).facts]
+    assert replace(run_of(["0.5"]), stop_reason="budget").cost == 0
+
+
+def test_the_kind_of_a_run_comes_back() -> None:
+    run = replace(run_of(["0.5"]), kind="audit")
+    assert Run.from_dict(run.to_dict(), list(run)).kind == "audit"

@@ -158,13 +158,7 @@ def numbered_schema(item: Mapping[str, Any], count: int) -> dict[str, Any]:
     return object_schema({str(number): item for number in range(1, count + 1)})
 
 
-def list_schema(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of a list."""
-    return {"type": "array", "items": item}
-
-
 TEXT: Mapping[str, Any] = {"type": "string"}
-NUMBERS: Mapping[str, Any] = list_schema({"type": "integer"})
 
 
 def choice_schema(choices: Sequence[str]) -> dict[str, Any]:

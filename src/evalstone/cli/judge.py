@@ -123,7 +123,7 @@ def calibrate(
     from evalstone.report.html import reliability_svg
     from evalstone.report.quality_view import reliability_chart
     from evalstone.report.text import count
-    from evalstone.results.calibration import calibration_file, calibrations_folder
+    from evalstone.results.calibration import calibration_file
 
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
@@ -151,7 +151,7 @@ def calibrate(
     first = found[0]
     saved: dict[str, str] = {}
     if not first.stop_reason:
-        saved["Saved:"] = str(calibration_file(first.judge, first.scorer, calibrations_folder(place)))
+        saved["Saved:"] = str(calibration_file(first.judge, first.scorer, place))
     if out is not None:
         write_jsonl(out, [first.to_dict()])
         saved["Copy: "] = out
@@ -352,13 +352,11 @@ def _list_judges(screen: Console, ledger: str) -> None:
     screen.print(Text(f"  {lexical.note}", style="dim"))
     numbers = ("responses", "unsupported", "AUROC [95% CI]", "left out of training", "word overlap")
     measured = table("  measured on", *numbers, numbers=numbers)
-    for one in lexical.card.data_sets:
-        low, high = one.auroc_interval
-        auroc = f"{one.by_source.auroc:.3f} [{low:.3f}, {high:.3f}]"
-        overlap = f"{one.word_overlap_auroc:.3f}"
-        measured.add_row(
-            f"  {one.name}", f"{one.rows:,}", f"{one.positive:,}", auroc, f"{one.left_out.auroc:.3f}", overlap
-        )
+    for name, one in lexical.card["data_sets"].items():
+        low, high = one["auroc_interval"]
+        auroc = f"{one['auroc']:.3f} [{low:.3f}, {high:.3f}]"
+        left_out, overlap = f"{one['left_out']['auroc']:.3f}", f"{one['word_overlap_auroc']:.3f}"
+        measured.add_row(f"  {name}", f"{one['rows']:,}", f"{one['positive']:,}", auroc, left_out, overlap)
     screen.print(measured)
     screen.print("  0.5 is chance, 1 is perfect; see docs/lexical-judge.md.\n", style="dim")
     models = table("language models", "API key", "endpoint", fold=True)
@@ -448,7 +446,7 @@ def _readiness(judge: Judge) -> str:
 def _calibrations_table(title: str, known: Sequence[Calibration]) -> Table:
     """One row per calibration: judge, scorer, data, and agreement with the labels."""
     from evalstone.report.text import safe
-    from evalstone.results.calibration_measures import measure
+    from evalstone.results.calibration import measure
 
     rows = table(title, "scorer", "dataset", "accuracy [95% CI]", "kappa", "AUROC", fold=True)
     for one in known:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,18 +42,10 @@ BaselineOption = Annotated[str | None, typer.Option("--baseline", metavar="RUN",
 
 
 def find_run(name: str, ledger: str | None, data: str | None = None) -> Run:
-    """A run by its folder, ID or name, or the last one.
-
-    data: the file with its samples, if its folder doesn't hold them. Raises ConfigError if there is no such run.
-    """
+    """A run as `read_run` finds it. data: the file with its samples, if its folder doesn't hold them."""
     from evalstone.run.saved import read_run
 
-    try:
-        run = read_run(name, ledger=ledger)
-    except ConfigError:
-        if Path(name).exists() or (id := _run_named(name, ledger)) is None:
-            raise
-        run = read_run(id, ledger=ledger)
+    run = read_run(name, ledger=ledger)
     if data is None:
         return run
     from evalstone.datasets import load
@@ -63,14 +54,10 @@ def find_run(name: str, ledger: str | None, data: str | None = None) -> Run:
     return with_data(run, load(data))
 
 
-def _run_named(name: str, ledger: str | None) -> str | None:
-    """The ID of the latest run of that name."""
-    return next((row["run"] for row in _ledger_runs(ledger) if row.get("name") == name), None)
-
-
 def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
-    """The metadata of the runs in a ledger, the latest first; with their results, of those that are complete."""
+    """The metadata of a ledger's evaluations, the latest first; with their results, of those that are complete."""
     from evalstone.ledger.location import DEFAULT_LEDGER, is_there
+    from evalstone.run.saved import evaluations
 
     url = ledger or DEFAULT_LEDGER
     if not is_there(url):
@@ -78,7 +65,7 @@ def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
     from evalstone.ledger.store import Ledger
 
     with Ledger(url) as opened:
-        return [{**row.metadata, "run": row.id, "started": row.started} for row in opened.runs()]
+        return [{**row.metadata, "run": row.id, "started": row.started} for row in evaluations(opened.runs())]
 
 
 def report(
@@ -201,8 +188,8 @@ def compare(
     """
     from evalstone.report.comparison_view import comparison_view
     from evalstone.report.csv import comparison_csv
-    from evalstone.results.compare import Correction
     from evalstone.results.compare import compare as compare_runs
+    from evalstone.stats.multiple_testing import Correction
 
     names = runs or []
     if len(names) < 2:
@@ -417,7 +404,7 @@ def runs(
 ) -> int:
     """List saved runs with their mean scores.
 
-    Lists the runs in the ledger, and those in the given folders.
+    Lists the evaluations in the ledger, and those in the given folders. Runs of calibrations and audits are left out.
     """
     found = [*_ledger_runs(ledger), *(row for name in folders or () for row in _folder_runs(name))]
     wanted = [row for row in found if set(tag or ()) <= set(row.get("tags", ()))]
@@ -428,15 +415,16 @@ def runs(
 
 
 def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
-    """The summaries of the runs in a folder, or in the folders within."""
+    """The summaries of the evaluations in a folder, or in the folders within."""
+    from evalstone.results.files import read_summary
+
     folder = Path(name)
     if not folder.is_dir():
         raise ConfigError(f"there is no folder {name}")
     for file in sorted({*folder.glob("summary.json"), *folder.glob("*/summary.json")}):
-        try:
-            yield {**json.loads(file.read_text(encoding="utf-8")), "folder": str(file.parent)}
-        except (OSError, ValueError, TypeError) as error:
-            raise ConfigError(f"{file} cannot be read as a run: {error}") from None
+        summary = read_summary(file.parent)
+        if summary.get("kind", "evaluation") == "evaluation":
+            yield {**summary, "folder": str(file.parent)}
 
 
 def _show_runs(found: Sequence[Mapping[str, Any]]) -> None:

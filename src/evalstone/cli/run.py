@@ -498,7 +498,7 @@ def _gate_exit_code(gate: RunGate, result: Run, *, to_stdout: bool) -> int:
 def _dry_run(config: RunConfig) -> int:
     """Print what a run would ask and cost."""
     from evalstone._core import sync
-    from evalstone.judges.providers.pricing import at_batch_price
+    from evalstone.judges.providers.base import at_batch_price
     from evalstone.report.text import count, money
     from evalstone.run.dry_run import SECONDS_PER_CALL, estimate
 

@@ -272,7 +272,7 @@ AuditScores = dict[tuple[str, str], dict[str, float | None]]
 
 async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOptions) -> tuple[list[Run], AuditScores]:
     """Evaluate all versions, run by run, until one stops early; the repetition goes without the ledger."""
-    runs = [await options.evaluate(work.versions, work.scorers, work.judge, ledger)]
+    runs = [await options.run("audit", work.versions, work.scorers, work.judge, ledger)]
     scores: AuditScores = {}
     for record in runs[0].records:
         name, _, sample = record.sample.partition(":")
@@ -287,9 +287,9 @@ async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOption
         else:
             remaining = options
         if one is REPEAT:
-            run = await replace(remaining, use_cache=False).evaluate(work.plain, work.scorers, work.judge, None)
+            run = await replace(remaining, use_cache=False).run("audit", work.plain, work.scorers, work.judge, None)
         else:
-            run = await remaining.evaluate(work.plain, tuple(others.values()), work.judge, ledger)
+            run = await remaining.run("audit", work.plain, tuple(others.values()), work.judge, ledger)
         runs.append(run)
         original = {other.signature: signature for signature, other in others.items()}
         for record in run.records:

@@ -15,14 +15,7 @@ from rich.text import Text
 from evalstone.report.text import safe
 from evalstone.report.view import SampleView, Section, Table, Tone, View
 
-STYLES: Mapping[Tone, str] = {
-    "": "",
-    "good": "green",
-    "bad": "red",
-    "unsure": "yellow",
-    "dim": "dim",
-    "strong": "bold",
-}
+STYLES: Mapping[Tone, str] = {"": "", "good": "green", "bad": "red", "unsure": "yellow", "dim": "dim", "strong": "bold"}
 LONG = 1000
 MOST_FINDINGS = 4
 LONGEST_UNBROKEN = 30

@@ -11,6 +11,7 @@ from evalstone._core.json import content_hash
 from evalstone.datasets import Dataset
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
+from evalstone.results.run import RunKind
 from evalstone.results.summary import ScorerInfo
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
 
@@ -23,6 +24,7 @@ class Plan:
     scorers: tuple[Scorer, ...]
     judge: Judge
     """Answers the questions of the scorers that name no judge of their own."""
+    kind: RunKind = "evaluation"
 
     @functools.cached_property
     def judges(self) -> tuple[Judge, ...]:
@@ -40,7 +42,7 @@ class Plan:
     def fingerprint(self) -> str:
         """The plan's identity: dataset version, scorers with their judges, judge. Equal commands give equal plans."""
         scorers = [[s.signature, [judge.identity for judge in s.judges]] for s in self.scorers]
-        return content_hash([self.dataset.version, scorers, self.judge.identity])
+        return content_hash([self.dataset.version, scorers, self.judge.identity, self.kind])
 
     @property
     def size(self) -> int:

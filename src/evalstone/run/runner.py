@@ -24,10 +24,8 @@ from evalstone.errors import (
     RunAborted,
 )
 from evalstone.ledger import AsyncLedger, RunRow
-from evalstone.results.judge_stats import JudgeStats
-from evalstone.results.records import SpillingRecords
-from evalstone.results.run import Run
-from evalstone.results.summary import SummaryBuilder
+from evalstone.results.run import Run, SpillingRecords
+from evalstone.results.summary import JudgeStats, SummaryBuilder
 from evalstone.run.batch.options import BatchOptions
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.plan import Plan, scorer_info
@@ -238,6 +236,7 @@ class _Runner:
         judged = any(scorer.questions for scorer in self.plan.scorers)
         return Run(
             id=self.id,
+            kind=self.plan.kind,
             dataset_name=self.plan.dataset.name,
             version=self.plan.dataset.version,
             samples=len(self.plan.dataset),

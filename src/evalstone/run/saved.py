@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
+from evalstone.ledger import RunRow
 from evalstone.results import files
 from evalstone.results.run import Run
 
 
 def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
-    """A run from a results folder, or by its id (or "last") from the ledger.
+    """A run from a results folder, or from the ledger by its id or name.
 
     Args:
-        name: a folder, or the id of a run.
+        name: a folder, the id of a run, or the name that runs were given, of which it is the latest evaluation;
+            "last" is the latest evaluation of all.
         ledger: path or URL of the ledger; by default `.evalstone/ledger.db`.
 
     Raises:
@@ -29,9 +32,17 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
         from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy
 
         with Ledger(str(url)) as opened:
-            row = opened.run(str(name))
+            row = None if name == "last" else opened.run(str(name))
+            if row is None:
+                wanted = (row for row in evaluations(opened.runs()) if name in ("last", row.metadata.get("name")))
+                row = next(wanted, None)
             if row is not None:
                 return Run.from_dict(row.metadata, opened.records(row.id))
     raise ConfigError(
-        f"there is no results folder {json_line(str(name))}, and no run of that id in the ledger {shown(url)}"
+        f"there is no results folder {json_line(str(name))}, and no run of that id or name in the ledger {shown(url)}"
     )
+
+
+def evaluations(rows: Sequence[RunRow]) -> list[RunRow]:
+    """The runs that are evaluations, and not part of a calibration or an audit."""
+    return [row for row in rows if row.metadata.get("kind", "evaluation") == "evaluation"]

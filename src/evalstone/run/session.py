@@ -23,7 +23,7 @@ from evalstone.errors import (
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.rows import Key
-from evalstone.questions.base import Answer, ContextLimits, Question, cached_call, failed_call, judge_call
+from evalstone.questions.base import Answer, ContextLimits, Question, as_cached, failed_call, judge_call
 from evalstone.run.budget import Budget
 from evalstone.types import NO_USAGE, JudgeCall, Record
 
@@ -299,7 +299,7 @@ class Recording:
             error = unpaid_error(outcome) if cached else outcome
             self.calls.append(failed_call(question, error, key.judge, key.repeat_index))
             raise error
-        answer = outcome.as_cached() if cached else outcome
+        answer = as_cached(outcome) if cached else outcome
         self.calls.append(judge_call(question, answer, key.repeat_index))
         return answer
 
@@ -405,7 +405,7 @@ def unpaid_error(error: JudgeError) -> JudgeError:
     shared = type(error).__new__(type(error), *error.args)  # subclasses may take other arguments than they keep
     shared.__dict__.update(error.__dict__)
     shared.usage, shared.cost, shared.seconds = NO_USAGE, 0.0, 0.0
-    shared.members = tuple(map(cached_call, error.members))
+    shared.members = tuple(as_cached(member) for member in error.members)
     return shared
 
 

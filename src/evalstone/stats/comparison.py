@@ -63,11 +63,6 @@ class Comparison:
     """What a reader must know before trusting the comparison, or ""."""
 
     @property
-    def improvement(self) -> float:
-        """The mean difference, signed so that above 0 b is better."""
-        return -self.difference.mean if self.lower_is_better else self.difference.mean
-
-    @property
     def p_value(self) -> float:
         """The p-value of `test`; adjust it (`multiple_testing`) where several comparisons are made."""
         return self.test.p_value

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import SupportsFloat, cast
 
 from evalstone.errors import ConfigError, DataError
 
@@ -62,22 +63,6 @@ class Spread:
     units: int
 
 
-@dataclass(frozen=True)
-class MissingBounds:
-    """The mean over n scored values (None for none), and its range over all values the missing ones could have."""
-
-    mean: float | None
-    low: float
-    high: float
-    n: int
-    missing: int
-
-    @property
-    def width(self) -> float:
-        """How far the missing values could move the mean: high - low."""
-        return self.high - self.low
-
-
 def mean_interval(
     values: Sequence[float],
     *,
@@ -117,7 +102,11 @@ def mean_interval(
         return None
     mean = min(max(mean_of(values), low), high)
     smallest, largest = min(values), max(values)
-    _check_values(smallest, largest, low, high)
+    slack = RELATIVE_ROUNDING * max(abs(low), abs(high)) if math.isfinite(high - low) else 0.0
+    if smallest < low - slack or largest > high + slack:
+        raise DataError(f"values from {smallest} to {largest} are not all in [{low:g}, {high:g}]")
+    if largest - smallest > MAX_SPAN:
+        raise DataError(f"values from {smallest} to {largest} are too far apart for floating point")
     clusters = None if groups is None else len(set(groups))
     estimate = Interval(mean, None, None, n, confidence, clusters)
     if (n if clusters is None else clusters) == 1:
@@ -211,26 +200,12 @@ def mean_of(values: Sequence[float]) -> float:
         total = math.fsum(values)
     except (OverflowError, ValueError, TypeError):  # inf and -inf among them, a sum beyond all floats, None
         total = math.nan
-    if not math.isfinite(total):
-        wrong = next(((i, x) for i, x in enumerate(values) if not _is_finite(x)), None)
-        what = "their sum is beyond floating point" if wrong is None else f"value {wrong[0]} is {wrong[1]!r:.60}"
-        raise DataError(f"values must be finite numbers: {what}")
-    return min(max(total / len(values), min(values)), max(values))
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except TypeError:
-        return False
-
-
-def _check_values(smallest: float, largest: float, low: float, high: float) -> None:
-    slack = RELATIVE_ROUNDING * max(abs(low), abs(high)) if math.isfinite(high - low) else 0.0
-    if smallest < low - slack or largest > high + slack:
-        raise DataError(f"values from {smallest} to {largest} are not all in [{low:g}, {high:g}]")
-    if largest - smallest > MAX_SPAN:
-        raise DataError(f"values from {smallest} to {largest} are too far apart for floating point")
+    if math.isfinite(total):
+        return min(max(total / len(values), min(values)), max(values))
+    for place, value in enumerate(cast("Sequence[object]", values)):
+        if not (isinstance(value, SupportsFloat) and math.isfinite(value)):
+            raise DataError(f"values must be finite numbers: value {place} is {value!r:.60}")
+    raise DataError("values must be finite numbers: their sum is beyond floating point")
 
 
 def check_confidence(confidence: float) -> None:
@@ -281,23 +256,6 @@ def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Int
     return Interval(p, low, high, int(n), confidence, method="Wilson", caution=small(int(n), clustered=False))
 
 
-def rate_interval(
-    passed: Sequence[bool], *, confidence: float = 0.95, groups: Sequence[Hashable] | None = None
-) -> Interval | None:
-    """The pass rate, in [0, 1], with Wilson's interval; None for no samples.
-
-    For clustered samples it is `mean_interval` of zeros and ones: n is divided by the design effect, variance (CR2)
-    over p (1 - p) / n, and z is Student's quantile. A rate of 0 or 1 then counts each cluster as one sample.
-
-    Raises:
-        DataError: `groups` has another length.
-        ConfigError: confidence is outside (0, 1).
-    """
-    if groups is None:
-        return wilson_interval(sum(passed), len(passed), confidence)
-    return mean_interval([float(p) for p in passed], low=0.0, high=1.0, confidence=confidence, groups=groups)
-
-
 def lower_limit(successes: int, n: int, confidence: float = 0.95) -> float:
     """Clopper and Pearson's exact one-sided lower limit for a proportion, in [0, 1].
 
@@ -328,10 +286,12 @@ def _check_counts(successes: float, n: float) -> None:
         raise DataError(f"successes must be from 0 to n: {successes} of {n}")
 
 
-def missing_bounds(values: Sequence[float], missing: int, low: float = 0.0, high: float = 1.0) -> MissingBounds | None:
-    """What skipped and failed samples could change: the mean if all missing values were worst, or best.
+def missing_bounds(
+    values: Sequence[float], missing: int, low: float = 0.0, high: float = 1.0
+) -> tuple[float, float] | None:
+    """What skipped and failed samples could change: the mean if all missing values were worst, and best.
 
-        low = (Σ x + k · low end) / (n + k),   high = (Σ x + k · high end) / (n + k),   k missing, n scored
+        (Σ x + k · low) / (n + k),   (Σ x + k · high) / (n + k),   k missing, n scored
 
     This is no confidence interval: it holds for the samples at hand, whatever the missing values are.
     Source: Manski 1990, "Nonparametric bounds on treatment effects", American Economic Review 80(2).
@@ -352,18 +312,15 @@ def missing_bounds(values: Sequence[float], missing: int, low: float = 0.0, high
         raise DataError(f"missing must be 0 or more, not {missing}")
     if not low < high:
         raise DataError(f"the range must go up: low is {low}, high is {high}")
-    n = len(values)
-    if n + missing == 0:
-        return None
-    if not n:
-        return MissingBounds(None, low, high, 0, missing)
+    if not values:
+        return (low, high) if missing else None
     mean = mean_of(values)
     if min(values) < low or max(values) > high:
         raise DataError(f"values from {min(values)} to {max(values)} are not all in [{low}, {high}]")
     if not missing:
-        return MissingBounds(mean, mean, mean, n, 0)
-    share = missing / (n + missing)
-    return MissingBounds(mean, mean + share * (low - mean), mean + share * (high - mean), n, missing)
+        return mean, mean
+    share = missing / (len(values) + missing)
+    return mean + share * (low - mean), mean + share * (high - mean)
 
 
 def t_quantile(probability: float, freedom: float) -> float:

@@ -41,7 +41,8 @@ class SampleSizePlan:
     needed_high: int
     """The same for the upper end."""
     detectable: float | None
-    """The minimum detectable difference: the smallest one that the pilot itself would have shown with this power."""
+    """The minimum detectable difference: the smallest one that the pilot itself would have shown with this power; None
+    where there is none."""
     power: float
     confidence: float
     caution: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from evalstone._core.prompts import clean, one_line
 from evalstone._core.text import STOPWORDS, tokens
@@ -23,58 +23,38 @@ _CONFLICTING = 0.1
 _SAME_SUBJECT, _SAME_SENTENCE, _SAME_WORDS = 0.5, 0.8, 0.95
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A verdict on one claim, with the probability that the claim is supported, were half of all claims supported."""
-
-    verdict: ClaimVerdict
-    support: float
-
-    @property
-    def confidence(self) -> float:
-        """The probability that "supported" or "not supported" is right, in [0.5, 1]."""
-        return max(self.support, 1 - self.support)
-
-
-@dataclass(frozen=True)
-class ResponseFinding:
-    """The probability that the passages support a whole response, in [0, 1], and why."""
+class Finding(NamedTuple):
+    """The probability that a text says what it should, in [0, 1], and why."""
 
     support: float
     reason: str
 
 
-def verify(claims: Sequence[str], passages: Passages, model: Model) -> tuple[Finding, ...]:
-    """Check each claim against prepared passages."""
+def verify(claims: Sequence[str], passages: Passages, model: Model) -> tuple[ClaimVerdict, ...]:
+    """Check each claim against prepared passages. Confidences are those were half of all claims supported."""
     outside = outside_training(" ".join(claims))
-    return tuple(_finding(claim, evidence(claim, passages), passages, model, outside) for claim in claims)
+    return tuple(_verdict(claim, evidence(claim, passages), passages, model, outside) for claim in claims)
 
 
-def _finding(claim: str, found: Evidence, passages: Passages, model: Model, outside: str) -> Finding:
+def _verdict(claim: str, found: Evidence, passages: Passages, model: Model, outside: str) -> ClaimVerdict:
     support = model.claim_support(model.z([found.values]), fields=passages.structured)
     verdict, cited = "not_mentioned", ()
-    if found.contradicting:
-        verdict, support = "contradicted", min(support, _CONFLICTING)
-        said = f'the source has "{quote(found.contradicting[0])}"'
-    elif found.best is None:
-        said = "no passage has any of its words" if passages.pieces else "there is no text to check it against"
+    if found.contradicting or found.best is None or conflict(found):
         support = min(support, _CONFLICTING)
-    else:
-        where, quoted = found.best.passage, f'"{quote(found.best.text)}"'
-        if against := conflict(found):
-            verdict, cited, support = "contradicted", (where,), min(support, _CONFLICTING)
-            said = f"passage {where} {against}: {quoted}"
-        elif support >= 0.5:
-            verdict, cited, said = "supported", found.passages, f"passage {where}: {quoted}"
-        else:
-            said = f"{_lacking(found)}; nearest is passage {where}: {quoted}"
+        if found.contradicting:
+            verdict = "contradicted"
+        elif found.best is not None:
+            verdict, cited = "contradicted", (found.best.passage,)
+    elif support >= 0.5:
+        verdict, cited = "supported", found.passages
+    said = _why(found, passages, complete=verdict == "supported")
     if outside:
         support = 0.5 + (support - 0.5) * KEPT_OUTSIDE
         said += f"; less sure than usual: {outside}"
-    return Finding(ClaimVerdict(claim, verdict, cited, said, max(support, 1 - support)), support)
+    return ClaimVerdict(claim, verdict, cited, said, max(support, 1 - support))
 
 
-def check_response(text: str, passages: Passages, model: Model) -> ResponseFinding:
+def check_response(text: str, passages: Passages, model: Model) -> Finding:
     """The probability that the passages support every claim of a response, and the claim they support least."""
     claims = list_claims(text)
     found = [evidence(claim, passages) for claim in claims]
@@ -90,22 +70,23 @@ def check_response(text: str, passages: Passages, model: Model) -> ResponseFindi
     elif not passages.pieces:
         reasons.append("there is no text to check it against")
     else:
-        least = min(range(len(found)), key=lambda place: model.z([found[place].values]))
-        reasons.append(f'supported least: "{quote(claims[least])}": {_why(found[least])}')
+        claim, least = min(zip(claims, found, strict=True), key=lambda pair: model.z([pair[1].values]))
+        why = _why(least, passages, complete=not (least.lost_words or least.lost_figures))
+        reasons.append(f'supported least: "{quote(claim)}": {why}')
     if outside:
         reasons.append(f"less sure than usual: {outside}")
-    return ResponseFinding(support, "; ".join(reasons))
+    return Finding(support, "; ".join(reasons))
 
 
-def _why(found: Evidence) -> str:
+def _why(found: Evidence, passages: Passages, *, complete: bool) -> str:
+    """What a verdict rests on. complete: nothing of the claim is lacking."""
     if found.contradicting:
         return f'the source has "{quote(found.contradicting[0])}"'
     if found.best is None:
-        return "no passage has any of its words"
+        return "no passage has any of its words" if passages.pieces else "there is no text to check it against"
     where, quoted = found.best.passage, f'"{quote(found.best.text)}"'
     if against := conflict(found):
         return f"passage {where} {against}: {quoted}"
-    complete = not (found.lost_words or found.lost_figures)
     return f"passage {where}: {quoted}" if complete else f"{_lacking(found)}; nearest is passage {where}: {quoted}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -73,12 +72,6 @@ class Passages:
     def weight(self, found: Iterable[str]) -> float:
         """What some stems count together."""
         return self.lexicon.weight(found)
-
-
-@functools.lru_cache(maxsize=16)
-def kept(context: tuple[str, ...], lexicon: Lexicon) -> Passages:
-    """The passages read; the last few contexts are kept, since every question on a sample meets the same one."""
-    return prepared(context, lexicon)
 
 
 def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:

@@ -15,9 +15,9 @@ from typing import Any
 from evalstone.errors import AnswerPending, EvalstoneError, JudgeError
 from evalstone.judges.base import Judge
 from evalstone.judges.model import correction_messages, opening_messages, read_completion
-from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities
+from evalstone.judges.providers.base import ChatMessage, Completion, at_batch_price
 from evalstone.judges.providers.batch import BatchApi
-from evalstone.judges.providers.pricing import at_batch_price
+from evalstone.judges.providers.openai_compatible import ModelCapabilities
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.batches import batched_questions
 from evalstone.ledger.rows import BatchedQuestion, BatchRow, QuestionBatch

@@ -18,7 +18,8 @@ from typing import Any, TypeAlias, cast
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, unknown
 from evalstone.questions.base import Ask
-from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, Number, OwnQuestion, filled, number_form
+from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled, number_form
+from evalstone.questions.grade import Grade
 from evalstone.scorers.custom import PLACEHOLDERS, CustomScorer, as_material, inputs, template_prompt
 from evalstone.types import SAMPLE_FIELDS, Sample, Score, Skipped
 
@@ -207,7 +208,7 @@ class Pipeline(CustomScorer):
 
     def _number(self, answer: Any) -> float:
         """The number that a score step returned. Raises OutcomeError for anything but a number in [0, scale]."""
-        if isinstance(answer, Number):
+        if isinstance(answer, Grade):
             return answer.score
         if isinstance(answer, Score) and answer.scale != self.scale:
             raise OutcomeError(

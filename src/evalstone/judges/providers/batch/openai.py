@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, cast
 
-from evalstone.judges.model import reply_schema
-from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities
-from evalstone.judges.providers.batch.base import (
+from evalstone.judges.providers.base import ChatMessage, Completion
+from evalstone.judges.providers.batch import (
+    CLOCKS,
     UPLOAD,
     BatchApi,
     BatchState,
@@ -29,6 +29,7 @@ from evalstone.judges.providers.openai_compatible import (
     Call,
     ChatCompletions,
     Endpoint,
+    ModelCapabilities,
     as_count,
     as_object,
     chat_completion,
@@ -40,9 +41,6 @@ from evalstone.types import Usage
 
 MARK = "evalstone_batch"
 PAGE = 100
-CLOCKS = timedelta(hours=1)
-"""How far apart our clock and the provider's may be."""
-
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 
 
@@ -62,7 +60,7 @@ class OpenAIBatches(BatchApi):
         self, question: Question[Any], messages: list[ChatMessage], capabilities: ModelCapabilities
     ) -> dict[str, Any]:
         settings = self.judge.settings_for(question)
-        return chat_payload(self.model, messages, reply_schema(question), settings, capabilities)
+        return chat_payload(self.model, messages, question, settings, capabilities)
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         return {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": payload}
