@@ -17,7 +17,7 @@ from evalstone.judges.cascade import Cascade
 from evalstone.judges.fitting import CascadeFit, LabelledQuestion
 from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
-from evalstone.ledger.location import DEFAULT_LEDGER
+from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.results.run import Run
 from evalstone.run.batch.options import BatchOptions
 from evalstone.run.budget import Budget, StopSignal

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from evalstone.ledger import batches
+from evalstone.ledger.base import BatchedQuestion, BatchRow, QuestionBatch
 from evalstone.ledger.maintenance import PruneCounts, PruneCriteria, prune
-from evalstone.ledger.rows import BatchedQuestion, BatchRow, QuestionBatch
 from evalstone.ledger.store import Ledger
 from evalstone.types import Usage
 from tests.ledger.rows import run

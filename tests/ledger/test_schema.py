@@ -12,8 +12,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from evalstone.errors import LedgerError
-from evalstone.ledger.dialects import dialect_of
-from evalstone.ledger.schema import SCHEMA_VERSION, metadata, read_version
+from evalstone.ledger.schema import SCHEMA_VERSION, metadata
 from evalstone.ledger.store import Ledger
 
 
@@ -23,26 +22,26 @@ def set_version(url: str | Path, version: str) -> None:
 
 
 def test_a_new_ledger_has_the_declared_tables_and_their_version(url: str) -> None:
-    with Ledger(url) as ledger:
-        assert read_version(ledger.connection, ledger.dialect) == SCHEMA_VERSION
-        with ledger.transaction() as connection:
-            context = MigrationContext.configure(connection, opts={"version_table": "ledger_version"})
-            assert compare_metadata(context, metadata) == []
-            assert context.get_current_revision() == SCHEMA_VERSION
+    with Ledger(url) as ledger, ledger.transaction() as connection:
+        assert ledger.version(connection) == SCHEMA_VERSION
+        context = MigrationContext.configure(connection, opts={"version_table": "ledger_version"})
+        assert compare_metadata(context, metadata) == []
+        assert context.get_current_revision() == SCHEMA_VERSION
 
 
 def test_an_empty_database_has_no_version_and_stays_empty_when_asked_for_it(url: str) -> None:
-    dialect = dialect_of(url)
-    with dialect.engine().connect() as connection:
-        assert read_version(connection, dialect) == ""
-        assert read_version(connection, dialect) == ""
+    for _ in range(2):
+        with Ledger(url, prepare=False) as ledger, ledger.transaction() as connection:
+            assert ledger.version(connection) == ""
 
 
 @pytest.mark.parametrize(("version", "advice"), [("99", "Update evalstone, or name"), ("0", "Name"), ("v2", "Name")])
 def test_another_schema_version_is_refused_and_left_unchanged(url: str, version: str, advice: str) -> None:
     set_version(url, version)
     for _ in range(2):
-        message = rf"schema version {version}; this evalstone reads version {SCHEMA_VERSION}\. {advice} another ledger"
+        message = (
+            rf"another version of evalstone \(schema {version}\); this version reads schema {SCHEMA_VERSION}\. {advice}"
+        )
         with pytest.raises(LedgerError, match=message):
             Ledger(url)
 
@@ -50,7 +49,7 @@ def test_another_schema_version_is_refused_and_left_unchanged(url: str, version:
 def test_importing_the_ledger_imports_no_database_library_and_opening_one_no_migrations(tmp_path: Path) -> None:
     code = f"""
 import asyncio, sys
-import evalstone.ledger, evalstone.ledger.location, evalstone.ledger.rows
+import evalstone.ledger, evalstone.ledger.base, evalstone.ledger.base
 assert "sqlalchemy" not in sys.modules
 
 async def opened():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalstone.errors import ConfigError, LedgerError
-from evalstone.ledger.location import is_there, shown
+from evalstone.ledger.base import is_there, shown
 from evalstone.ledger.store import Ledger
 from tests.ledger.rows import JUDGE, answer, record, run
 
@@ -24,7 +24,7 @@ def test_a_path_and_its_url_are_the_same_ledger(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "l.db").write_text("this is text, and long enough to be looked at as a database header" * 20)
-    with pytest.raises(LedgerError, match="can't be used"):
+    with pytest.raises(LedgerError, match="not an evalstone ledger: it is not a SQLite database"):
         Ledger(tmp_path / "l.db")
 
 
@@ -33,7 +33,7 @@ def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
         connection.execute("create table users (id integer)")
     connection.close()
     before = (tmp_path / "l.db").read_bytes()
-    with pytest.raises(LedgerError, match="not a ledger"):
+    with pytest.raises(LedgerError, match=r"not an evalstone ledger: .* tables users"):
         Ledger(tmp_path / "l.db")
     assert (tmp_path / "l.db").read_bytes() == before
 
@@ -114,7 +114,7 @@ def test_leases_that_could_not_be_given_back_are_free_for_others_of_the_process(
 def test_a_ledger_that_another_process_keeps_locked_is_said_to_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstone.ledger.dialects.WAIT", 0.1)
+    monkeypatch.setattr("evalstone.ledger.base.WAIT", 0.1)
     other = sqlite3.connect(tmp_path / "l.db", isolation_level=None)
     with Ledger(tmp_path / "l.db") as ledger:
         other.execute("BEGIN IMMEDIATE")

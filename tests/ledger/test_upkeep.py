@@ -16,10 +16,9 @@ import pytest
 import sqlalchemy as sa
 
 from evalstone.errors import ConfigError, DataError, LedgerError
-from evalstone.ledger.copy import export_records, export_rows, import_rows
+from evalstone.ledger.base import Operations
+from evalstone.ledger.copy import export_records, export_rows, import_rows, recover
 from evalstone.ledger.maintenance import PruneCounts, PruneCriteria, info, prune, verify
-from evalstone.ledger.recover import recover
-from evalstone.ledger.rows import Operations
 from evalstone.ledger.schema import answers as answers_table
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record

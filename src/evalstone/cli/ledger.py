@@ -20,7 +20,7 @@ LAST_RUNS = 10
 
 def _existing(ledger: str | None) -> str:
     """The path or URL of a ledger. Raises ConfigError when there is none, rather than creating one."""
-    from evalstone.ledger.location import DEFAULT_LEDGER, is_there, shown
+    from evalstone.ledger.base import DEFAULT_LEDGER, is_there, shown
 
     url = ledger or DEFAULT_LEDGER
     if not is_there(url):
@@ -110,8 +110,8 @@ def import_(
     ledger: LedgerOption = None,
 ) -> int:
     """Import exported rows. Rows that the ledger already has stay as they are."""
+    from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.ledger.copy import import_rows
-    from evalstone.ledger.location import DEFAULT_LEDGER
     from evalstone.ledger.store import Ledger
 
     screen = console()
@@ -172,7 +172,7 @@ def verify(ledger: LedgerOption = None) -> int:
     """Check the ledger for damage. Exit code 1 if it is damaged."""
     from rich.text import Text
 
-    from evalstone.ledger.location import shown
+    from evalstone.ledger.base import shown
     from evalstone.ledger.maintenance import verify as verify_ledger
     from evalstone.ledger.schema import SCHEMA_VERSION
     from evalstone.report.text import count, safe
@@ -200,8 +200,8 @@ def recover(
     into: Annotated[str, typer.Option("--into", metavar="LEDGER", help="A new ledger, or one to add to.")],
 ) -> int:
     """Copy what is readable in a damaged ledger into another one."""
-    from evalstone.ledger.location import shown
-    from evalstone.ledger.recover import recover as recover_rows
+    from evalstone.ledger.base import shown
+    from evalstone.ledger.copy import recover as recover_rows
 
     numbers = ("copied", "already there", "unreadable", "invalid")
     rows = table("rows", *numbers, numbers=numbers)

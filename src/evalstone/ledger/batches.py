@@ -12,15 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from evalstone.ledger.leases import run_key
-from evalstone.ledger.rows import (
-    BatchedQuestion,
-    BatchRow,
-    QuestionBatch,
-    from_row,
-    storable,
-    to_row,
-)
+from evalstone.ledger.base import BatchedQuestion, BatchRow, QuestionBatch, from_row, storable, to_row
 from evalstone.ledger.schema import batch_questions as questions
 from evalstone.ledger.schema import batches, leases
 from evalstone.ledger.store import Ledger
@@ -153,10 +145,9 @@ def batched_questions(ledger: Ledger, fingerprints: Collection[str], judge: str)
 def is_worked_on(ledger: Ledger, run: str) -> bool:
     """Whether another process is working on a run."""
     with ledger.transaction(writing=True) as connection:
-        ledger.leases.drop_expired(connection)
-        key = run_key(run)
-        owners = sa.select(leases.c.owner).where(leases.c.question == key.question, leases.c.judge == key.judge)
-        return any(owner != ledger.leases.owner for owner in connection.scalars(owners))
+        ledger.drop_expired(connection)
+        owners = sa.select(leases.c.owner).where(leases.c.question == run, leases.c.judge == "")
+        return any(owner != ledger.owner for owner in connection.scalars(owners))
 
 
 def forget(ledger: Ledger, run: str) -> None:

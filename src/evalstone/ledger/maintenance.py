@@ -13,9 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 import sqlalchemy.exc
 
-from evalstone.errors import LedgerError
 from evalstone.ledger.copy import INVALID_ROW, KINDS, chunks, stream, validated
-from evalstone.ledger.dialects import autocommit, dialect_of
 from evalstone.ledger.schema import (
     KEYS,
     SCHEMA_VERSION,
@@ -23,7 +21,6 @@ from evalstone.ledger.schema import (
     batch_questions,
     batches,
     leases,
-    read_version,
     records,
     runs,
 )
@@ -112,7 +109,7 @@ class PruneCounts:
 def prune(ledger: Ledger, criteria: PruneCriteria, *, delete: bool) -> PruneCounts:
     """Delete what matches, in one transaction; without `delete`, only count it."""
     with ledger.transaction(writing=True) as connection:
-        ledger.leases.drop_expired(connection)
+        ledger.drop_expired(connection)
         matching = _matching_runs(connection, criteria)
         record_count = open_count = 0
         for chunk in chunks(matching, 200):
@@ -186,38 +183,22 @@ def verify(url: str | Path) -> Verification:
     Raises:
         LedgerError: The database is not a ledger.
     """
-    dialect = dialect_of(url)
-    engine = dialect.engine()
-    damage: list[str] = []
-    version = "unknown"
-    try:
-        with engine.connect() as connection, autocommit(connection):
-            damage = dialect.check(connection)
-        with engine.connect() as connection:
-            version = read_version(connection, dialect)
-    except sqlalchemy.exc.DBAPIError as error:
-        damage.append(str(error.orig))
-    finally:
-        engine.dispose()
-    if damage or version != SCHEMA_VERSION:
-        return Verification(version, tuple(damage), (), 0)
-    with Ledger(url) as ledger:
-        return _verify_rows(ledger)
-
-
-def _verify_rows(ledger: Ledger) -> Verification:
-    count, invalid, damage = 0, list[str](), list[str]()
-    try:
-        with ledger.transaction() as connection:
-            for kind, table in KINDS.items():
-                for row in stream(connection, sa.select(table), table):
-                    count += 1
-                    if (problem := _problem(table, row)) and len(invalid) < MAX_REPORTED:
-                        key = " ".join(str(row[name]) for name in KEYS[table])
-                        invalid.append(f"{kind} {key}: {problem}")
-    except LedgerError as error:
-        damage.append(str(error))
-    return Verification(SCHEMA_VERSION, tuple(damage), tuple(invalid), count)
+    damage, invalid, version, count = list[str](), list[str](), "unknown", 0
+    with Ledger(url, prepare=False) as ledger:
+        try:
+            with ledger.connection.begin():
+                damage += ledger.dialect.check(ledger.connection)
+            with ledger.connection.begin():
+                version = ledger.version(ledger.connection, exact=False)
+                for kind, table in KINDS.items() if version == SCHEMA_VERSION and not damage else ():
+                    for row in stream(ledger.connection, sa.select(table), table):
+                        count += 1
+                        if (problem := _problem(table, row)) and len(invalid) < MAX_REPORTED:
+                            key = " ".join(str(row[name]) for name in KEYS[table])
+                            invalid.append(f"{kind} {key}: {problem}")
+        except sqlalchemy.exc.DBAPIError as error:
+            damage.append(str(error.orig))
+    return Verification(version, tuple(damage), tuple(invalid), count)
 
 
 def _problem(table: sa.Table, row: dict[str, Any]) -> str:

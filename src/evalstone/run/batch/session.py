@@ -18,14 +18,14 @@ from evalstone.judges.model import correction_messages, opening_messages, read_c
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities
 from evalstone.judges.providers.batch import BatchApi
 from evalstone.judges.providers.pricing import at_batch_price
-from evalstone.ledger import AsyncLedger
+from evalstone.ledger import AsyncLedger, StoredAnswer
+from evalstone.ledger.base import BatchedQuestion, BatchRow, QuestionBatch
 from evalstone.ledger.batches import batched_questions
-from evalstone.ledger.rows import BatchedQuestion, BatchRow, QuestionBatch
 from evalstone.questions.base import Answer, Question
 from evalstone.run.budget import Budget, call_price
 from evalstone.run.dry_run import stand_in
 from evalstone.run.runner import score_sample
-from evalstone.run.session import Flight, Session, read_stored, stored
+from evalstone.run.session import Flight, Session, read_stored
 from evalstone.scorers import Scorer
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage, total_cost
 
@@ -161,7 +161,7 @@ class BatchSession(Session):
     async def _query(self) -> dict[str, BatchedQuestion]:
         await asyncio.sleep(0)  # others of this turn of the loop may want theirs as well
         wanted, self._wanted, self._look_up = self._wanted, set[str](), None
-        return await self.store.work(lambda ledger: batched_questions(ledger, wanted, self.identity))
+        return await self.store.work(batched_questions, self.store.store, wanted, self.identity)
 
     async def _read(self, flight: Flight, known: BatchedQuestion, body: dict[str, Any]) -> Answer[Any]:
         """The answer that came in a batch. Raises AnswerPending when it is asked again, else what is wrong."""
@@ -183,7 +183,7 @@ class BatchSession(Session):
             confidence=reply.confidence,
             alternatives=reply.alternatives,
         )
-        await self.store.keep_answer(stored(flight, answer))
+        await self.store.keep_answer(StoredAnswer.of(flight.key, question.kind, answer))
         self._taken[flight.key.question] = answer.usage, answer.cost
         return replace(answer, usage=NO_USAGE, cost=0.0, cached=True)
 
