@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from evalstone.errors import LedgerError
+from evalstone.errors import LedgerBusyError, LedgerError
 from evalstone.ledger import AsyncLedger, Claim, StoredAnswer
 from evalstone.ledger.store import Ledger
 from tests.ledger.rows import JUDGE, answer, record, run
@@ -191,6 +191,47 @@ def test_while_another_process_writes_the_loop_goes_on_and_the_answer_is_kept_af
             assert found == [answer(n) for n in (1, 2, 3)]
 
     done_within(work())
+
+
+def test_a_locked_ledger_is_waited_for_as_long_as_is_said_and_not_again_when_it_closes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "l.db"
+    monkeypatch.setattr("evalstone.ledger.base.WAIT", 1.0)
+    monkeypatch.setattr("evalstone.ledger.store.LEASE_SECONDS", 1.2)  # renewals wait too
+    taken: list[float] = []
+
+    async def keep(ledger: AsyncLedger, number: int) -> None:
+        await asyncio.sleep(0.2 * number)
+        began = time.monotonic()
+        with pytest.raises(LedgerBusyError, match="for 1 seconds"):
+            await ledger.keep_answer(answer(number))
+        taken.append(time.monotonic() - began)
+
+    async def work(other: sqlite3.Connection) -> None:
+        async with AsyncLedger(path) as ledger:
+            assert isinstance(await ledger.answer_or_claim(ONE.question, JUDGE), Claim)
+            other.execute("BEGIN IMMEDIATE")
+            await asyncio.sleep(0.5)
+            await asyncio.gather(*(keep(ledger, n) for n in range(4)))
+            with pytest.raises(LedgerBusyError):
+                ledger.check()
+
+    async def resumed() -> None:
+        async with AsyncLedger(path) as ledger:
+            await ledger.work(ledger.store.resume, run().plan)
+
+    Ledger(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        began = time.monotonic()
+        done_within(work(other))
+        assert time.monotonic() - began < 2.4
+        assert max(taken) < 1.4
+        assert max(taken) > 0.9
+        began = time.monotonic()
+        with pytest.raises(LedgerBusyError):
+            done_within(resumed())
+        assert 0.9 < time.monotonic() - began < 1.7
 
 
 @pytest.mark.parametrize("slow", [-1.0, 1e9])
