@@ -47,16 +47,12 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         self._queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=_work_off, args=(self._queue,), name=name, daemon=True)
-        self._started = False
+        threading.Thread(target=_work_off, args=(self._queue,), name=name, daemon=True).start()
         # Ends the thread if the worker is dropped without being closed.
         weakref.finalize(self, self._queue.put, None).atexit = False
 
     def submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run a function after those submitted before. A future that is cancelled before its turn is skipped."""
-        if not self._started:
-            self._started = True
-            self._thread.start()
         future: Future[T] = Future()
         self._queue.put((future, functools.partial(work, *args, **kwargs)))
         return future
@@ -116,7 +112,7 @@ class AsyncLedger:
         try:
             self.store = await asyncio.wrap_future(opening)
         except BaseException:
-            self._worker.submit(_close_late, opening)
+            self._worker.submit(lambda: opening.result().close())  # if it is opened after all
             self._worker.close()
             raise
         self._renewal = asyncio.get_running_loop().call_later(self.store.lease_seconds / 3, self._renew)
@@ -298,9 +294,3 @@ def _open(url: str | Path) -> Ledger:
     ledger = Ledger(url)
     ledger.dialect.set_busy_timeout(ledger.connection, 0)
     return ledger
-
-
-def _close_late(opening: Future[Ledger]) -> None:
-    """Close a ledger whose caller was cancelled while it was opened."""
-    if not opening.cancelled() and not opening.exception():
-        opening.result().close()

@@ -182,14 +182,6 @@ class BatchedQuestion:
     """The provider's last response as JSON, not parsed yet."""
 
 
-@dataclass(frozen=True)
-class QuestionBatch:
-    """The last batch a question was put into, and whether that batch is still open."""
-
-    batch: str
-    waiting: bool
-
-
 @dataclass
 class Operations:
     """Reads and writes for one transaction."""

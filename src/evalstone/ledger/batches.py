@@ -12,17 +12,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from evalstone.ledger.base import BatchedQuestion, BatchRow, QuestionBatch, from_row, storable, to_row
+from evalstone.ledger.base import BatchedQuestion, BatchRow, from_row, storable, to_row
+from evalstone.ledger.copy import chunks
 from evalstone.ledger.schema import batch_questions as questions
 from evalstone.ledger.schema import batches, leases
 from evalstone.ledger.store import Ledger
 
 QUESTIONS_PER_READ = 400
 
-_QUESTIONS = sa.select(questions).where(
-    questions.c.judge == sa.bindparam("judge"),
-    questions.c.question.in_(sa.bindparam("names", expanding=True)),
-)
 _RETRY = (
     sa.update(questions)
     .where(
@@ -101,18 +98,11 @@ def collect(ledger: Ledger, row: BatchRow, bodies: Mapping[str, str], *, missing
     return True
 
 
-def open_batches(ledger: Ledger, judge: str) -> list[BatchRow]:
-    """A judge's batches that are not collected, oldest first."""
-    return _select(ledger, batches.c.judge == judge, batches.c.collected.is_(None))
-
-
-def batches_of(ledger: Ledger, judge: str) -> list[BatchRow]:
-    """All of a judge's batches, oldest first."""
-    return _select(ledger, batches.c.judge == judge)
-
-
-def _select(ledger: Ledger, *conditions: Any) -> list[BatchRow]:
-    query = sa.select(batches).where(*conditions).order_by(batches.c.created, batches.c.id)
+def batches_of(ledger: Ledger, judge: str, *, only_open: bool = False) -> list[BatchRow]:
+    """A judge's batches, oldest first; `only_open`: those that are not collected."""
+    query = sa.select(batches).where(batches.c.judge == judge).order_by(batches.c.created, batches.c.id)
+    if only_open:
+        query = query.where(batches.c.collected.is_(None))
     with ledger.transaction() as connection:
         return [from_row(BatchRow, row) for row in connection.execute(query)]
 
@@ -123,21 +113,20 @@ def known_remotes(ledger: Ledger) -> set[str]:
         return set(connection.scalars(sa.select(batches.c.remote).where(batches.c.remote.is_not(None))))
 
 
-def question_batches(ledger: Ledger, judge: str) -> dict[str, QuestionBatch]:
-    """The last batch of each of a judge's batched questions, by fingerprint."""
+def question_batches(ledger: Ledger, judge: str) -> dict[str, tuple[str, bool]]:
+    """The last batch of each of a judge's batched questions, and whether it is open, by fingerprint."""
     query = sa.select(questions.c.question, questions.c.batch, questions.c.waiting).where(questions.c.judge == judge)
     with ledger.transaction() as connection:
-        return {question: QuestionBatch(batch, waiting) for question, batch, waiting in connection.execute(query)}
+        return {question: (batch, waiting) for question, batch, waiting in connection.execute(query)}
 
 
 def batched_questions(ledger: Ledger, fingerprints: Collection[str], judge: str) -> dict[str, BatchedQuestion]:
     """A judge's questions that were put into batches, by fingerprint."""
     found: dict[str, BatchedQuestion] = {}
-    names = list(fingerprints)
     with ledger.transaction() as connection:
-        for start in range(0, len(names), QUESTIONS_PER_READ):
-            some = names[start : start + QUESTIONS_PER_READ]
-            for row in connection.execute(_QUESTIONS, {"judge": judge, "names": some}):
+        for some in chunks(fingerprints, QUESTIONS_PER_READ):
+            query = sa.select(questions).where(questions.c.judge == judge, questions.c.question.in_(some))
+            for row in connection.execute(query):
                 found[row.question] = from_row(BatchedQuestion, row)
     return found
 

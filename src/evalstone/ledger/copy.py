@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -201,7 +202,9 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
     try:
         with parquet.ParquetWriter(temporary, arrow_schema, compression="zstd") as writer:
             for chunk in chunks(lines, 5000):
-                rows = [{name: _parquet_value(name, line[name]) for name in columns} for line in chunk]
+                rows = [{name: line[name] for name in columns} for line in chunk]
+                for row in rows:
+                    row.update({name: json.dumps(row[name]) for name in _NESTED if row.get(name) is not None})
                 writer.write_table(arrow.Table.from_pylist(rows, schema=arrow_schema))
                 count += len(rows)
         temporary.replace(target)
@@ -210,10 +213,6 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
     finally:
         temporary.unlink(missing_ok=True)
     return count
-
-
-def _parquet_value(name: str, value: Any) -> Any:
-    return json.dumps(value) if name in _NESTED and value is not None else value
 
 
 ROWS_PER_READ = 256
@@ -259,24 +258,15 @@ def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
             if (part := source.with_name(source.name + suffix)).exists():
                 shutil.copyfile(part, copy.with_name(copy.name + suffix))
         with closing(sqlite3.connect(copy)) as connection:
-            connection.text_factory = _text
-            names = _table_names(connection, source)
+            connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
+            try:
+                names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            except sqlite3.DatabaseError as error:
+                raise LedgerError(f"nothing in {source} can be read: {error}") from None
+            if "answers" not in names:
+                raise LedgerError(f"nothing in {source} can be read as a ledger: it has no table of answers")
             with Ledger(into) as ledger:
                 return {kind: _copy(connection, ledger, kind) for kind in KINDS if KINDS[kind].name in names}
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "backslashreplace")
-
-
-def _table_names(connection: sqlite3.Connection, source: Path) -> set[str]:
-    try:
-        names = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except sqlite3.DatabaseError as error:
-        raise LedgerError(f"nothing in {source} can be read: {error}") from None
-    if "answers" not in names:
-        raise LedgerError(f"nothing in {source} can be read as a ledger: it has no table of answers")
-    return names
 
 
 def _copy(connection: sqlite3.Connection, ledger: Ledger, kind: str) -> Recovered:
@@ -304,10 +294,9 @@ def _rows(connection: sqlite3.Connection, table: str, count: Recovered) -> Itera
             names = [column[0] for column in cursor.description]
             rows = cursor.fetchall()
         except sqlite3.DatabaseError:
-            if step > 1:
-                step = max(step // 4, 1)
-                continue
-            last, failures = last + 1, failures + 1
+            if step == 1:
+                last, failures = last + 1, failures + 1
+            step = max(step // 4, 1)
             if failures > MAX_FAILURES:
                 return
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,17 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 import sqlalchemy.exc
 
+from evalstone.errors import LedgerBusyError
 from evalstone.ledger.copy import INVALID_ROW, KINDS, chunks, stream, validated
-from evalstone.ledger.schema import (
-    KEYS,
-    SCHEMA_VERSION,
-    answers,
-    batch_questions,
-    batches,
-    leases,
-    records,
-    runs,
-)
+from evalstone.ledger.schema import KEYS, SCHEMA_VERSION, answers, batch_questions, batches, leases, records, runs
 from evalstone.ledger.store import Ledger
 
 MAX_REPORTED = 20
@@ -114,7 +106,11 @@ def prune(ledger: Ledger, criteria: PruneCriteria, *, delete: bool) -> PruneCoun
         record_count = open_count = 0
         for chunk in chunks(matching, 200):
             record_count += connection.execute(sa.delete(records).where(records.c.run.in_(chunk))).rowcount
-            open_count += _delete_batches(connection, chunk)
+            theirs = batches.c.run.in_(chunk)
+            open_count += _count(connection, sa.select(batches).where(theirs, batches.c.collected.is_(None)))
+            ids = sa.select(batches.c.id).where(theirs)
+            connection.execute(sa.delete(batch_questions).where(batch_questions.c.batch.in_(ids)))
+            connection.execute(sa.delete(batches).where(theirs))
             connection.execute(sa.delete(runs).where(runs.c.id.in_(chunk)))
         unused = list(_unused_answers(connection)) if criteria.unused_answers else []
         if unused:
@@ -125,16 +121,6 @@ def prune(ledger: Ledger, criteria: PruneCriteria, *, delete: bool) -> PruneCoun
         if not delete:
             connection.rollback()
     return PruneCounts(len(matching), record_count, len(unused), open_count)
-
-
-def _delete_batches(connection: sa.Connection, run_ids: Sequence[str]) -> int:
-    """Delete the batches of some runs with their questions, and return how many were open."""
-    theirs = batches.c.run.in_(run_ids)
-    open_count = _count(connection, sa.select(batches).where(theirs, batches.c.collected.is_(None)))
-    ids = sa.select(batches.c.id).where(theirs)
-    connection.execute(sa.delete(batch_questions).where(batch_questions.c.batch.in_(ids)))
-    connection.execute(sa.delete(batches).where(theirs))
-    return open_count
 
 
 def _matching_runs(connection: sa.Connection, criteria: PruneCriteria) -> list[str]:
@@ -181,7 +167,7 @@ def verify(url: str | Path) -> Verification:
     """Check a ledger without changing it.
 
     Raises:
-        LedgerError: The database is not a ledger.
+        LedgerError: The database is not a ledger, or another process has locked it.
     """
     damage, invalid, version, count = list[str](), list[str](), "unknown", 0
     with Ledger(url, prepare=False) as ledger:
@@ -197,6 +183,8 @@ def verify(url: str | Path) -> Verification:
                             key = " ".join(str(row[name]) for name in KEYS[table])
                             invalid.append(f"{kind} {key}: {problem}")
         except sqlalchemy.exc.DBAPIError as error:
+            if isinstance(explained := ledger.dialect.explain(error), LedgerBusyError):
+                raise explained from None
             damage.append(str(error.orig))
     return Verification(version, tuple(damage), tuple(invalid), count)
 

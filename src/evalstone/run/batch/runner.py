@@ -134,7 +134,7 @@ class BatchRunner:
         return f"{row.name} ({state.done} of {state.total or row.questions} done)"
 
     async def _open_batches(self) -> list[BatchRow]:
-        return await self.ledger.work(batches.open_batches, self.ledger.store, self.session.identity)
+        return await self.ledger.work(batches.batches_of, self.ledger.store, self.session.identity, only_open=True)
 
     async def _know(self) -> None:
         """Tell the asker what the ledger knows now."""
@@ -143,7 +143,7 @@ class BatchRunner:
         refused = [row.questions for row in rows if row.run == self._run and row.too_large]
         self._ceiling = min(refused) // 2 if refused else None
         places = await self.ledger.work(batches.question_batches, self.ledger.store, identity)
-        self._pending = {place.batch for place in places.values() if place.waiting}
+        self._pending = {batch for batch, waiting in places.values() if waiting}
         self.session.update(places, rows, self._run)
 
     async def _look(self) -> bool:

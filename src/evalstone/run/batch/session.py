@@ -19,7 +19,7 @@ from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabi
 from evalstone.judges.providers.batch import BatchApi
 from evalstone.judges.providers.pricing import at_batch_price
 from evalstone.ledger import AsyncLedger, StoredAnswer
-from evalstone.ledger.base import BatchedQuestion, BatchRow, QuestionBatch
+from evalstone.ledger.base import BatchedQuestion, BatchRow
 from evalstone.ledger.batches import batched_questions
 from evalstone.questions.base import Answer, Question
 from evalstone.run.budget import Budget, call_price
@@ -64,7 +64,7 @@ class BatchSession(Session):
         self.collected: dict[str, Collected] = {}
         self.short = ""
         self._full = False
-        self._places: dict[str, QuestionBatch] = {}
+        self._places: dict[str, tuple[str, bool]] = {}
         self._sent: dict[str, ModelCapabilities] = {}
         self._promised = 0.0
         self._taken: dict[str, tuple[Usage, float | None]] = {}
@@ -73,14 +73,14 @@ class BatchSession(Session):
         self._wanted: set[str] = set()
         self._look_up: asyncio.Task[dict[str, BatchedQuestion]] | None = None
 
-    def update(self, places: dict[str, QuestionBatch], batches: Iterable[BatchRow], run: str) -> None:
+    def update(self, places: dict[str, tuple[str, bool]], batches: Iterable[BatchRow], run: str) -> None:
         """Take over where the questions are, and all batches of the judge, before the scorers ask again."""
         rows = list(batches)
         self._places, self.short, self._full = places, "", False
         self._sent = {row.id: _capabilities(row) for row in rows}
         self._promised = sum(row.cost or 0.0 for row in rows if row.run == run)
         own = {row.id for row in rows if row.run == run}
-        self._owed = {name for name, place in places.items() if place.batch in own} - self._charged
+        self._owed = {name for name, (batch, _) in places.items() if batch in own} - self._charged
 
     async def affords(self, scorers: Iterable[Scorer], sample: Sample, budget: _BatchBudget) -> bool:
         """Whether all questions of these scorers on a sample fit into what is left; their cost is then set aside."""
@@ -143,10 +143,10 @@ class BatchSession(Session):
         if found is not None and (answer := read_stored(question, found)) is not None:
             self._taken[key] = found.usage, found.cost
             return answer
-        place = self._places.get(key)
-        if place is not None and place.waiting:
-            raise AnswerPending(f"{question.kind} waits for batch {place.batch}")
-        known = place and await self._batched(key)
+        batch, waiting = self._places.get(key, ("", False))
+        if waiting:
+            raise AnswerPending(f"{question.kind} waits for batch {batch}")
+        known = await self._batched(key) if batch else None
         if known is None or known.body is None:
             raise self._collect(question, known or BatchedQuestion(question=key, judge=self.identity))
         return await self._read(flight, known, json.loads(known.body))
