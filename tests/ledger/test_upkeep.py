@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from evalstone.errors import ConfigError, DataError, LedgerError
 from evalstone.ledger.base import Operations
 from evalstone.ledger.copy import export_records, export_rows, import_rows, recover
-from evalstone.ledger.maintenance import PruneCounts, PruneCriteria, info, prune, verify
+from evalstone.ledger.maintenance import PruneCounts, info, prune, verify
 from evalstone.ledger.schema import answers as answers_table
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record
@@ -109,14 +109,14 @@ def test_only_what_is_named_goes_and_only_when_it_is_meant(url: str) -> None:
     filled(url)
     with Ledger(url) as ledger:
         aged(ledger)
-        everything = PruneCriteria(timedelta(days=1), unfinished=True, unused_answers=True)
-        assert prune(ledger, everything, delete=False) == PruneCounts(2, 4, 3)
+        everything: dict[str, Any] = {"older_than": timedelta(days=1), "unfinished": True, "unused_answers": True}
+        assert prune(ledger, **everything, delete=False) == PruneCounts(2, 4, 3)
         assert info(ledger).counts == {"dataset": 1, "run": 2, "answer": 3, "record": 4}
-        assert prune(ledger, PruneCriteria(unused_answers=True), delete=True) == PruneCounts(0, 0, 2)
-        assert prune(ledger, PruneCriteria(timedelta(days=1)), delete=True) == PruneCounts(1, 3, 0)
+        assert prune(ledger, unused_answers=True, delete=True) == PruneCounts(0, 0, 2)
+        assert prune(ledger, older_than=timedelta(days=1), delete=True) == PruneCounts(1, 3, 0)
         assert [row.id for row in ledger.runs()] == ["r2"]
-        assert prune(ledger, PruneCriteria(unfinished=True), delete=True) == PruneCounts(1, 1, 0)
-        assert prune(ledger, PruneCriteria(unused_answers=True), delete=True) == PruneCounts(0, 0, 1)
+        assert prune(ledger, unfinished=True, delete=True) == PruneCounts(1, 1, 0)
+        assert prune(ledger, unused_answers=True, delete=True) == PruneCounts(0, 0, 1)
         ledger.compact()
         assert info(ledger).counts == {"dataset": 1, "run": 0, "answer": 0, "record": 0}
 
@@ -125,8 +125,8 @@ def test_a_run_under_way_and_fresh_answers_are_never_pruned(url: str) -> None:
     with Ledger(url) as working, Ledger(url) as ledger:
         working.start_run(run())
         working.apply(Operations(answers=[answer(1)]))
-        everything = PruneCriteria(timedelta(0), unfinished=True, unused_answers=True)
-        assert prune(ledger, everything, delete=True) == PruneCounts(0, 0, 0)
+        everything: dict[str, Any] = {"older_than": timedelta(0), "unfinished": True, "unused_answers": True}
+        assert prune(ledger, **everything, delete=True) == PruneCounts(0, 0, 0)
 
 
 def test_a_sound_ledger_is_said_to_be_sound(url: str) -> None:

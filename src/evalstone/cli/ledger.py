@@ -150,16 +150,15 @@ def prune(
     """Delete runs or answers. Deletes only what you select, and only with --yes."""
     from datetime import timedelta
 
-    from evalstone.ledger.maintenance import PruneCriteria
     from evalstone.ledger.maintenance import prune as prune_ledger
     from evalstone.ledger.store import Ledger
     from evalstone.report.text import count
 
     if older_than is None and not unfinished and not unused_answers:
         raise ConfigError("select what to delete: --older-than DAYS, --unfinished or --unused-answers")
-    criteria = PruneCriteria(None if older_than is None else timedelta(days=older_than), unfinished, unused_answers)
+    age = None if older_than is None else timedelta(days=older_than)
     with Ledger(_existing(ledger)) as opened:
-        gone = prune_ledger(opened, criteria, delete=yes)
+        gone = prune_ledger(opened, older_than=age, unfinished=unfinished, unused_answers=unused_answers, delete=yes)
         if yes and (gone.runs or gone.answers):
             opened.compact()
     deleted = f"{count(gone.runs, 'run')} with {count(gone.records, 'record')}, {count(gone.answers, 'answer')}"

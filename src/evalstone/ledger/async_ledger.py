@@ -121,9 +121,9 @@ class AsyncLedger:
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, LedgerError):
             self._error = error
+        self._renewal.cancel()
         try:
             await self._idle.wait()
-            self._renewal.cancel()
             # Leases that can't be released now expire.
             with contextlib.suppress(LedgerError):
                 await self.work(self.store.release_leases)

@@ -77,18 +77,6 @@ def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:
 
 
 @dataclass(frozen=True)
-class PruneCriteria:
-    """What to delete."""
-
-    older_than: timedelta | None = None
-    """Runs that were started longer ago."""
-    unfinished: bool = False
-    """Runs that are not complete and that nobody is working on."""
-    unused_answers: bool = False
-    """Answers that no remaining record uses."""
-
-
-@dataclass(frozen=True)
 class PruneCounts:
     """How many rows are deleted. `batches` are open batches of the deleted runs, whose answers are lost."""
 
@@ -98,21 +86,42 @@ class PruneCounts:
     batches: int = 0
 
 
-def prune(ledger: Ledger, criteria: PruneCriteria, *, delete: bool) -> PruneCounts:
-    """Delete what matches, in one transaction; without `delete`, only count it."""
+def prune(
+    ledger: Ledger,
+    *,
+    older_than: timedelta | None = None,
+    unfinished: bool = False,
+    unused_answers: bool = False,
+    delete: bool,
+) -> PruneCounts:
+    """Delete runs and answers in one transaction. Runs that somebody is working on stay.
+
+    Args:
+        ledger: The ledger.
+        older_than: Delete runs that were started longer ago.
+        unfinished: Delete runs that are not complete.
+        unused_answers: Delete answers that no remaining record uses.
+        delete: Without it, the rows are only counted.
+    """
+    criteria: list[sa.ColumnElement[bool]] = [sa.false()]
+    if older_than is not None:
+        criteria.append(runs.c.started < (datetime.now(UTC) - older_than).isoformat(timespec="seconds"))
+    if unfinished:
+        criteria.append(runs.c.finished.is_(None))
+    matching = sa.select(runs.c.id).where(sa.or_(*criteria), runs.c.id.not_in(_IN_PROGRESS))
     with ledger.transaction(writing=True) as connection:
         ledger.drop_expired(connection)
-        matching = _matching_runs(connection, criteria)
+        ids = connection.scalars(matching).all()
         record_count = open_count = 0
-        for chunk in chunks(matching, 200):
+        for chunk in chunks(ids, 200):
             record_count += connection.execute(sa.delete(records).where(records.c.run.in_(chunk))).rowcount
             theirs = batches.c.run.in_(chunk)
             open_count += _count(connection, sa.select(batches).where(theirs, batches.c.collected.is_(None)))
-            ids = sa.select(batches.c.id).where(theirs)
-            connection.execute(sa.delete(batch_questions).where(batch_questions.c.batch.in_(ids)))
+            questions = batch_questions.c.batch.in_(sa.select(batches.c.id).where(theirs))
+            connection.execute(sa.delete(batch_questions).where(questions))
             connection.execute(sa.delete(batches).where(theirs))
             connection.execute(sa.delete(runs).where(runs.c.id.in_(chunk)))
-        unused = list(_unused_answers(connection)) if criteria.unused_answers else []
+        unused = list(_unused_answers(connection)) if unused_answers else []
         if unused:
             connection.execute(
                 sa.delete(answers).where(*(answers.c[name] == sa.bindparam(f"b_{name}") for name in KEYS[answers])),
@@ -120,19 +129,7 @@ def prune(ledger: Ledger, criteria: PruneCriteria, *, delete: bool) -> PruneCoun
             )
         if not delete:
             connection.rollback()
-    return PruneCounts(len(matching), record_count, len(unused), open_count)
-
-
-def _matching_runs(connection: sa.Connection, criteria: PruneCriteria) -> list[str]:
-    conditions: list[sa.ColumnElement[bool]] = []
-    if criteria.older_than is not None:
-        conditions.append(runs.c.started < (datetime.now(UTC) - criteria.older_than).isoformat(timespec="seconds"))
-    if criteria.unfinished:
-        conditions.append(runs.c.finished.is_(None))
-    if not conditions:
-        return []
-    query = sa.select(runs.c.id).where(sa.or_(*conditions), runs.c.id.not_in(_IN_PROGRESS))
-    return list(connection.scalars(query.order_by(runs.c.position)))
+    return PruneCounts(len(ids), record_count, len(unused), open_count)
 
 
 def _unused_answers(connection: sa.Connection) -> Iterator[dict[str, Any]]:

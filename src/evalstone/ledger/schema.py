@@ -226,25 +226,23 @@ class SQLite:
 
     def explain(self, error: sqlalchemy.exc.DBAPIError) -> LedgerError:
         """What an error means for people, and what to do about it."""
-        where, verify = self.location, f"Check it with `evalstone ledger verify --ledger {self.location}`"
-        recover = f"copy the readable rows with `evalstone ledger recover {where} --into NEW.db`"
+        where = f"the ledger {self.location}"
+        recover = f"copy the readable rows with `evalstone ledger recover {self.location} --into NEW.db`"
         match _code(error):
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                return LedgerBusyError(f"another process has locked the ledger {where} for {base.WAIT:g} seconds")
+                return LedgerBusyError(f"another process has locked {where} for {base.WAIT:g} seconds")
             case sqlite3.SQLITE_NOTADB:
-                return LedgerError(
-                    f"{where} is not an evalstone ledger: it is not a SQLite database; name another with --ledger. "
-                    f"If it was a ledger, its first page is damaged: {recover}"
-                )
+                text = f"{self.location} is not an evalstone ledger: it is not a SQLite database. "
+                text += f"Name another ledger with --ledger. If it was a ledger, its first page is damaged: {recover}"
             case sqlite3.SQLITE_CORRUPT:
-                return LedgerError(f"the ledger {where} is damaged: {error.orig}. {verify}; {recover}")
+                text = f"{where} is damaged: {error.orig}. "
+                text += f"Check it with `evalstone ledger verify --ledger {self.location}`; {recover}"
             case sqlite3.SQLITE_FULL:
-                return LedgerError(
-                    f"the disk is full: the ledger {where} can't be written. "
-                    "Earlier results are saved; free some space and rerun the same command to resume"
-                )
+                text = f"the disk is full: {where} can't be written. "
+                text += "Earlier results are saved; free some space and rerun the same command to resume"
             case _:
-                return LedgerError(f"the ledger {where} can't be used: {error.orig}")
+                text = f"{where} can't be used: {error.orig}"
+        return LedgerError(text)
 
 
 def _code(error: sqlalchemy.exc.DBAPIError) -> int:
@@ -266,7 +264,6 @@ class PostgreSQL:
         "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped "
         "WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')"
     )
-
     lock_schema = "SELECT pg_advisory_xact_lock(hashtext('evalstone ledger schema'))"
 
     def __init__(self, url: str) -> None:
@@ -300,12 +297,9 @@ class PostgreSQL:
         """Nothing to do: the server's autovacuum returns the space."""
 
     def explain(self, error: sqlalchemy.exc.DBAPIError) -> LedgerError:
-        text = " ".join(str(error.orig).split())
+        where, text = f"the ledger {self.location}", " ".join(str(error.orig).split())
         if str(getattr(error.orig, "sqlstate", None) or "").startswith("53"):
-            return LedgerError(
-                f"the server of the ledger {self.location} is out of space: {text}. Earlier results are saved"
-            )
+            return LedgerError(f"the server of {where} is out of space: {text}. Earlier results are saved")
         if error.connection_invalidated:
-            text = f"the connection to the ledger {self.location} was lost: {text}. Rerun the same command to resume"
-            return LedgerError(text)
-        return LedgerError(f"the ledger {self.location} can't be used: {text}")
+            return LedgerError(f"the connection to {where} was lost: {text}. Rerun the same command to resume")
+        return LedgerError(f"{where} can't be used: {text}")

@@ -113,19 +113,17 @@ class Ledger:
                 "Name another ledger with --ledger"
             )
         version = str(connection.scalar(sa.select(schema.ledger_version.c.version_num)) or "unknown")
-        known = version == schema.SCHEMA_VERSION
-        if (found == schema.ALL_COLUMNS and known) or not (known or exact):
-            return version
-        ours = {(table, column) for table, column in found if table in schema.metadata.tables}
-        different = _listed({f"{table}.{column}" for table, column in ours ^ schema.ALL_COLUMNS}) if known else ""
-        if known and not different:
-            return version  # somebody added other tables
-        newer = version.isdecimal() and int(version) > int(schema.SCHEMA_VERSION)
-        raise LedgerError(
-            f"{self.location} was made by another version of evalstone (schema {version}"
-            f"{', but it differs in ' if different else ''}{different}); this version reads schema "
-            f"{schema.SCHEMA_VERSION}. {'Update evalstone, or name' if newer else 'Name'} another ledger with --ledger"
-        )
+        differs = ""
+        if version == schema.SCHEMA_VERSION and found != schema.ALL_COLUMNS:
+            ours = {(table, column) for table, column in found if table in schema.metadata.tables}
+            if differs := _listed({f"{table}.{column}" for table, column in ours ^ schema.ALL_COLUMNS}):
+                differs = f", but it differs in {differs}"
+        if differs or (exact and version != schema.SCHEMA_VERSION):
+            newer = version.isdecimal() and int(version) > int(schema.SCHEMA_VERSION)
+            made = f"{self.location} was made by another version of evalstone (schema {version}{differs})"
+            advice = f"{'Update evalstone, or name' if newer else 'Name'} another ledger with --ledger"
+            raise LedgerError(f"{made}; this version reads schema {schema.SCHEMA_VERSION}. {advice}")
+        return version
 
     def close(self) -> None:
         """Close the ledger. It can't be used afterwards."""
