@@ -48,18 +48,15 @@ class Worker:
     def __init__(self, name: str) -> None:
         self._queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         threading.Thread(target=_work_off, args=(self._queue,), name=name, daemon=True).start()
-        # Ends the thread if the worker is dropped without being closed.
-        weakref.finalize(self, self._queue.put, None).atexit = False
+        self.close = weakref.finalize(self, self._queue.put, None)
+        """Ends the thread once everything submitted is done; doesn't wait for that. Runs when the worker is dropped."""
+        self.close.atexit = False
 
     def submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run a function after those submitted before. A future that is cancelled before its turn is skipped."""
         future: Future[T] = Future()
         self._queue.put((future, functools.partial(work, *args, **kwargs)))
         return future
-
-    def close(self) -> None:
-        """End the thread once everything submitted is done; doesn't wait for that."""
-        self._queue.put(None)
 
 
 def _work_off(queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]) -> None:

@@ -232,8 +232,6 @@ def to_row(value: StoredAnswer | RunRow | BatchRow | BatchedQuestion) -> dict[st
         row[name] = json.dumps(dict(row[name])) if row[name] is not None else None
     for name in _FREE_TEXT & row.keys():
         row[name] = None if row[name] is None else storable(row[name])
-    if isinstance(value, RunRow):
-        row["dataset"] = (dataset_row(value) or {}).get("version")
     return row
 
 

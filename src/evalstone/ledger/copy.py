@@ -24,7 +24,7 @@ import sqlalchemy as sa
 
 from evalstone.errors import ConfigError, DataError, EvalstoneError, LedgerError, MissingDependency
 from evalstone.ledger import schema
-from evalstone.ledger.base import Key, RunRow, StoredAnswer, cell_hash, file_of, shown, storable, to_row
+from evalstone.ledger.base import Key, RunRow, StoredAnswer, cell_hash, dataset_row, file_of, shown, storable, to_row
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record
 
@@ -147,8 +147,8 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         Record.from_dict(json.loads(values["body"]))
         values["cell"] = cell_hash(values["sample"], values["scorer"])
     elif table is schema.runs:
-        run = RunRow("", "", "", None, json.loads(values["metadata"]))
-        values = {"dataset": to_row(run)["dataset"], **values}
+        dataset = dataset_row(RunRow("", "", "", None, json.loads(values["metadata"])))
+        values = {"dataset": dataset and dataset["version"], **values}
     return {name: _checked(table.c[name], values[name]) for name in schema.COLUMNS[table]}
 
 

@@ -246,7 +246,7 @@ class Ledger:
         """Add a run and its dataset version, and lease the run. Call it before the run's first record."""
         dataset = dataset_row(row)
         with self.transaction(writing=True) as connection:
-            connection.execute(sa.insert(schema.runs), to_row(row))
+            connection.execute(sa.insert(schema.runs), to_row(row) | {"dataset": dataset and dataset["version"]})
             if dataset:
                 connection.exec_driver_sql(self.dialect.sql.insert[schema.datasets], dataset)
             self._acquire(connection, [Key(row.id, "")])
