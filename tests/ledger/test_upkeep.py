@@ -188,6 +188,24 @@ def test_a_damaged_ledger_is_said_to_be_and_all_but_the_damage_is_salvaged(tmp_p
         assert all(r == record(r.sample) for r in ledger.records("r1"))
 
 
+def test_a_locked_ledger_is_not_said_to_be_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.ledger.base.WAIT", 0.1)
+    Ledger(tmp_path / "l.db").close()
+    with closing(sqlite3.connect(tmp_path / "l.db", isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match="another process has locked"):
+            verify(tmp_path / "l.db")
+
+
+def test_text_that_is_no_text_is_damage(tmp_path: Path) -> None:
+    filled(tmp_path / "l.db")
+    with closing(sqlite3.connect(tmp_path / "l.db")) as other:
+        other.execute("UPDATE answers SET reply = CAST(x'ff' AS TEXT)")
+        other.commit()
+    assert any("UTF-8" in told for told in verify(tmp_path / "l.db").damage)
+
+
 def test_what_is_salvaged_again_or_into_a_used_ledger_stays_as_it_is(tmp_path: Path, url: str) -> None:
     filled(tmp_path / "bad.db")
     assert recover(tmp_path / "bad.db", url)["record"].copied == 4
@@ -207,9 +225,9 @@ def test_rows_that_were_not_yet_moved_into_the_file_are_salvaged_too(tmp_path: P
 def test_what_cannot_be_salvaged_at_all_is_said(tmp_path: Path) -> None:
     filled(tmp_path / "bad.db")
     damage(tmp_path / "bad.db", 0)
-    with pytest.raises(LedgerError, match="recover"):
-        Ledger(tmp_path / "bad.db")
-    assert not verify(tmp_path / "bad.db").sound
+    for opening in (Ledger, verify):
+        with pytest.raises(LedgerError, match=r"not a SQLite database.*restore a backup"):
+            opening(tmp_path / "bad.db")
     with pytest.raises(LedgerError, match="nothing in"):
         recover(tmp_path / "bad.db", tmp_path / "good.db")
     with pytest.raises(ConfigError, match="no file"):

@@ -13,7 +13,6 @@ from typing import Any
 import sqlalchemy as sa
 import sqlalchemy.exc
 
-from evalstone.errors import LedgerBusyError
 from evalstone.ledger.copy import INVALID_ROW, KINDS, chunks, stream, validated
 from evalstone.ledger.schema import KEYS, SCHEMA_VERSION, answers, batch_questions, batches, leases, records, runs
 from evalstone.ledger.store import Ledger
@@ -164,7 +163,7 @@ def verify(url: str | Path) -> Verification:
     """Check a ledger without changing it.
 
     Raises:
-        LedgerError: The database is not a ledger, or another process has locked it.
+        LedgerError: The database is not a ledger, or can't be read for another reason than damage.
     """
     damage, invalid, version, count = list[str](), list[str](), "unknown", 0
     with Ledger(url, prepare=False) as ledger:
@@ -180,8 +179,8 @@ def verify(url: str | Path) -> Verification:
                             key = " ".join(str(row[name]) for name in KEYS[table])
                             invalid.append(f"{kind} {key}: {problem}")
         except sqlalchemy.exc.DBAPIError as error:
-            if isinstance(explained := ledger.dialect.explain(error), LedgerBusyError):
-                raise explained from None
+            if not ledger.dialect.is_damage(error):
+                raise ledger.dialect.explain(error) from None
             damage.append(str(error.orig))
     return Verification(version, tuple(damage), tuple(invalid), count)
 

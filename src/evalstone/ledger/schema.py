@@ -218,6 +218,10 @@ class SQLite:
         found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check(20)")]
         return [] if found == ["ok"] else found
 
+    def is_damage(self, error: sqlalchemy.exc.DBAPIError) -> bool:
+        """Whether an error means that stored data can't be read. The driver's error for invalid text has no code."""
+        return _code(error) in (0, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR)
+
     def compact(self, connection: sa.Connection) -> None:
         """Return the space of deleted rows."""
         with connection.begin():
@@ -227,16 +231,15 @@ class SQLite:
     def explain(self, error: sqlalchemy.exc.DBAPIError) -> LedgerError:
         """What an error means for people, and what to do about it."""
         where = f"the ledger {self.location}"
-        recover = f"copy the readable rows with `evalstone ledger recover {self.location} --into NEW.db`"
         match _code(error):
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 return LedgerBusyError(f"another process has locked {where} for {base.WAIT:g} seconds")
             case sqlite3.SQLITE_NOTADB:
                 text = f"{self.location} is not an evalstone ledger: it is not a SQLite database. "
-                text += f"Name another ledger with --ledger. If it was a ledger, its first page is damaged: {recover}"
+                text += "Name another ledger with --ledger. If it was a ledger, its first page is destroyed: restore a backup"
             case sqlite3.SQLITE_CORRUPT:
-                text = f"{where} is damaged: {error.orig}. "
-                text += f"Check it with `evalstone ledger verify --ledger {self.location}`; {recover}"
+                text = f"{where} is damaged: {error.orig}. Check it with `evalstone ledger verify --ledger {self.location}`"
+                text += f"; copy the readable rows with `evalstone ledger recover {self.location} --into NEW.db`"
             case sqlite3.SQLITE_FULL:
                 text = f"the disk is full: {where} can't be written. "
                 text += "Earlier results are saved; free some space and rerun the same command to resume"
@@ -293,13 +296,20 @@ class PostgreSQL:
     def check(self, connection: sa.Connection) -> list[str]:
         return []
 
+    def is_damage(self, error: sqlalchemy.exc.DBAPIError) -> bool:
+        return _state(error).startswith("XX")
+
     def compact(self, connection: sa.Connection) -> None:
         """Nothing to do: the server's autovacuum returns the space."""
 
     def explain(self, error: sqlalchemy.exc.DBAPIError) -> LedgerError:
         where, text = f"the ledger {self.location}", " ".join(str(error.orig).split())
-        if str(getattr(error.orig, "sqlstate", None) or "").startswith("53"):
+        if _state(error).startswith("53"):
             return LedgerError(f"the server of {where} is out of space: {text}. Earlier results are saved")
         if error.connection_invalidated:
             return LedgerError(f"the connection to {where} was lost: {text}. Rerun the same command to resume")
         return LedgerError(f"{where} can't be used: {text}")
+
+
+def _state(error: sqlalchemy.exc.DBAPIError) -> str:
+    return str(getattr(error.orig, "sqlstate", None) or "")
