@@ -20,22 +20,6 @@ from evalstone.ledger.store import Ledger
 
 QUESTIONS_PER_READ = 400
 
-_RETRY = (
-    sa.update(questions)
-    .where(
-        questions.c.question == sa.bindparam("new_question"),
-        questions.c.judge == sa.bindparam("new_judge"),
-        questions.c.waiting.is_(False),
-        questions.c.batch == sa.bindparam("seen"),
-    )
-    .values({c.name: sa.bindparam(f"new_{c.name}") for c in questions.columns if not c.primary_key})
-)
-_ANSWERED = (
-    sa.update(questions)
-    .where(questions.c.question == sa.bindparam("b_question"), questions.c.batch == sa.bindparam("b_batch"))
-    .values(waiting=False, body=sa.bindparam("received"))
-)
-
 
 def enter(ledger: Ledger, row: BatchRow, candidates: Sequence[BatchedQuestion]) -> set[str]:
     """Add a batch with those questions that are in no open batch and have not changed since they were read.
@@ -46,14 +30,11 @@ def enter(ledger: Ledger, row: BatchRow, candidates: Sequence[BatchedQuestion]) 
     first, retried = list[dict[str, Any]](), list[dict[str, Any]]()
     for each in candidates:
         columns = to_row(each) | {"batch": row.id, "waiting": True, "body": None}
-        if each.batch:
-            retried.append({f"new_{name}": value for name, value in columns.items()} | {"seen": each.batch})
-        else:
-            first.append(columns)
+        (retried if each.batch else first).append(columns | {"seen": each.batch})
     with ledger.transaction(writing=True) as connection:
         ledger.insert_missing(connection, questions, first)
         if retried:
-            connection.execute(_RETRY, retried)
+            connection.exec_driver_sql(ledger.dialect.sql.retry_question, retried)
         entered = set(connection.scalars(sa.select(questions.c.question).where(questions.c.batch == row.id)))
         if entered:
             connection.execute(sa.insert(batches), to_row(row) | {"questions": len(entered)})
@@ -90,9 +71,9 @@ def collect(ledger: Ledger, row: BatchRow, bodies: Mapping[str, str], *, missing
         closed = connection.execute(is_open.values(collected=row.collected, ended=row.ended, cost=row.cost))
         if not closed.rowcount:
             return False
-        received = [{"b_question": q, "b_batch": row.id, "received": storable(body)} for q, body in bodies.items()]
+        received = [{"question": name, "batch": row.id, "body": storable(body)} for name, body in bodies.items()]
         if received:
-            connection.execute(_ANSWERED, received)
+            connection.exec_driver_sql(ledger.dialect.sql.answer_question, received)
         rest = sa.update(questions).where(questions.c.batch == row.id, questions.c.waiting.is_(True))
         connection.execute(rest.values(waiting=False, body=missing))
     return True

@@ -122,10 +122,7 @@ def prune(
             connection.execute(sa.delete(runs).where(runs.c.id.in_(chunk)))
         unused = list(_unused_answers(connection)) if unused_answers else []
         if unused:
-            connection.execute(
-                sa.delete(answers).where(*(answers.c[name] == sa.bindparam(f"b_{name}") for name in KEYS[answers])),
-                unused,
-            )
+            connection.exec_driver_sql(ledger.dialect.sql.delete_answer, unused)
         if not delete:
             connection.rollback()
     return PruneCounts(len(ids), record_count, len(unused), open_count)
@@ -138,7 +135,7 @@ def _unused_answers(connection: sa.Connection) -> Iterator[dict[str, Any]]:
     query = sa.select(*(answers.c[name] for name in KEYS[answers]))
     for row in stream(connection, query.where(answers.c.written < time.time() - MIN_AGE), answers):
         if row["question"] not in used:
-            yield {f"b_{name}": value for name, value in row.items()}
+            yield row
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,19 @@ class _Statements:
         )
         self.release = text(f"DELETE FROM leases WHERE owner = :owner AND ({key}) IN ({keys})")
         self.renew = text(f"UPDATE leases SET expires = {now} + :seconds WHERE owner = :owner")
+        changed = ", ".join(
+            f"{name} = :{name}" for name in COLUMNS[batch_questions] if name not in ("question", "judge")
+        )
+        self.retry_question = text(
+            f"UPDATE batch_questions SET {changed} "
+            "WHERE question = :question AND judge = :judge AND batch = :seen AND NOT waiting"
+        )
+        self.answer_question = text(
+            "UPDATE batch_questions SET waiting = false, body = :body WHERE question = :question AND batch = :batch"
+        )
+        self.delete_answer = text(
+            f"DELETE FROM answers WHERE {' AND '.join(f'{name} = :{name}' for name in KEYS[answers])}"
+        )
         self.drop_expired = f"DELETE FROM leases WHERE expires < {now}"
 
 
@@ -235,11 +248,12 @@ class SQLite:
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 return LedgerBusyError(f"another process has locked {where} for {base.WAIT:g} seconds")
             case sqlite3.SQLITE_NOTADB:
-                text = f"{self.location} is not an evalstone ledger: it is not a SQLite database. "
-                text += "Name another ledger with --ledger. If it was a ledger, its first page is destroyed: restore a backup"
+                text = f"{self.location} is not an evalstone ledger: it is not a SQLite database. Name another ledger "
+                text += "with --ledger. If it was a ledger, its first page is destroyed: restore a backup"
             case sqlite3.SQLITE_CORRUPT:
-                text = f"{where} is damaged: {error.orig}. Check it with `evalstone ledger verify --ledger {self.location}`"
-                text += f"; copy the readable rows with `evalstone ledger recover {self.location} --into NEW.db`"
+                text = f"{where} is damaged: {error.orig}. "
+                text += f"Check it with `evalstone ledger verify --ledger {self.location}`; "
+                text += f"copy the readable rows with `evalstone ledger recover {self.location} --into NEW.db`"
             case sqlite3.SQLITE_FULL:
                 text = f"the disk is full: {where} can't be written. "
                 text += "Earlier results are saved; free some space and rerun the same command to resume"
