@@ -15,7 +15,7 @@ from evalstone.errors import ConfigError, unknown
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
-from evalstone.ledger.location import DEFAULT_LEDGER
+from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.results.run import Run
 from evalstone.run.batch.options import BatchOptions
 from evalstone.run.budget import Budget, StopSignal

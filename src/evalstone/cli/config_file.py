@@ -26,7 +26,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evalstone.errors import ConfigError, unknown
-from evalstone.ledger.location import DEFAULT_LEDGER
+from evalstone.ledger.base import DEFAULT_LEDGER
 
 DEFAULT_SCORERS = ("faithfulness", "context_relevance")
 

@@ -119,7 +119,7 @@ def calibrate(
     from evalstone.judge_quality.calibrate import LabelConfig
     from evalstone.judge_quality.calibrate import calibrate as calibrate_judge
     from evalstone.judges.parse import parse_judge
-    from evalstone.ledger.location import DEFAULT_LEDGER
+    from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.report.html import reliability_svg
     from evalstone.report.quality_view import reliability_chart
     from evalstone.report.text import count
@@ -253,7 +253,7 @@ def audit(
     from evalstone.datasets.demo import DEMO_DATA
     from evalstone.judge_quality.audit import AuditConfig
     from evalstone.judge_quality.audit import audit as audit_judge
-    from evalstone.ledger.location import DEFAULT_LEDGER
+    from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.report.quality_view import audit_view
 
     if list_perturbations:
@@ -331,7 +331,7 @@ def judges(
     Shows which API keys are set, prices, and measured accuracy. Makes no judge calls.
     """
     from evalstone.judges.parse import parse_judge
-    from evalstone.ledger.location import DEFAULT_LEDGER
+    from evalstone.ledger.base import DEFAULT_LEDGER
 
     if name is None:
         _list_judges(console(), ledger or DEFAULT_LEDGER)

@@ -20,7 +20,7 @@ LAST_RUNS = 10
 
 def _existing(ledger: str | None) -> str:
     """The path or URL of a ledger. Raises ConfigError when there is none, rather than creating one."""
-    from evalstone.ledger.location import DEFAULT_LEDGER, is_there, shown
+    from evalstone.ledger.base import DEFAULT_LEDGER, is_there, shown
 
     url = ledger or DEFAULT_LEDGER
     if not is_there(url):
@@ -110,8 +110,8 @@ def import_(
     ledger: LedgerOption = None,
 ) -> int:
     """Import exported rows. Rows that the ledger already has stay as they are."""
+    from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.ledger.copy import import_rows
-    from evalstone.ledger.location import DEFAULT_LEDGER
     from evalstone.ledger.store import Ledger
 
     screen = console()
@@ -150,16 +150,15 @@ def prune(
     """Delete runs or answers. Deletes only what you select, and only with --yes."""
     from datetime import timedelta
 
-    from evalstone.ledger.maintenance import PruneCriteria
     from evalstone.ledger.maintenance import prune as prune_ledger
     from evalstone.ledger.store import Ledger
     from evalstone.report.text import count
 
     if older_than is None and not unfinished and not unused_answers:
         raise ConfigError("select what to delete: --older-than DAYS, --unfinished or --unused-answers")
-    criteria = PruneCriteria(None if older_than is None else timedelta(days=older_than), unfinished, unused_answers)
+    age = None if older_than is None else timedelta(days=older_than)
     with Ledger(_existing(ledger)) as opened:
-        gone = prune_ledger(opened, criteria, delete=yes)
+        gone = prune_ledger(opened, older_than=age, unfinished=unfinished, unused_answers=unused_answers, delete=yes)
         if yes and (gone.runs or gone.answers):
             opened.compact()
     deleted = f"{count(gone.runs, 'run')} with {count(gone.records, 'record')}, {count(gone.answers, 'answer')}"
@@ -172,7 +171,7 @@ def verify(ledger: LedgerOption = None) -> int:
     """Check the ledger for damage. Exit code 1 if it is damaged."""
     from rich.text import Text
 
-    from evalstone.ledger.location import shown
+    from evalstone.ledger.base import shown
     from evalstone.ledger.maintenance import verify as verify_ledger
     from evalstone.ledger.schema import SCHEMA_VERSION
     from evalstone.report.text import count, safe
@@ -200,8 +199,8 @@ def recover(
     into: Annotated[str, typer.Option("--into", metavar="LEDGER", help="A new ledger, or one to add to.")],
 ) -> int:
     """Copy what is readable in a damaged ledger into another one."""
-    from evalstone.ledger.location import shown
-    from evalstone.ledger.recover import recover as recover_rows
+    from evalstone.ledger.base import shown
+    from evalstone.ledger.copy import recover as recover_rows
 
     numbers = ("copied", "already there", "unreadable", "invalid")
     rows = table("rows", *numbers, numbers=numbers)

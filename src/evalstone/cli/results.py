@@ -56,7 +56,7 @@ def find_run(name: str, ledger: str | None, data: str | None = None) -> Run:
 
 def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
     """The metadata of a ledger's evaluations, the latest first; with their results, of those that are complete."""
-    from evalstone.ledger.location import DEFAULT_LEDGER, is_there
+    from evalstone.ledger.base import DEFAULT_LEDGER, is_there
     from evalstone.run.saved import evaluations
 
     url = ledger or DEFAULT_LEDGER
@@ -97,7 +97,7 @@ def report(
     Without options, the run is shown on the terminal. Several formats can be written at once.
     """
     from evalstone._core.json import to_jsonable
-    from evalstone.ledger.location import DEFAULT_LEDGER
+    from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.report.csv import run_csv
     from evalstone.report.junit import run_junit
     from evalstone.report.run_view import run_view

@@ -403,7 +403,7 @@ def _print_record(names: Mapping[str, str], record: Record) -> None:
 
 def _stopped(result: Run, config: RunConfig, size: int) -> int:
     """Say how to continue a run that was interrupted or waits for a batch; the exit code, 0 for neither."""
-    from evalstone.ledger.location import shown
+    from evalstone.ledger.base import shown
     from evalstone.run.batch.options import WAITING
 
     interrupted = result.stop_reason == INTERRUPTION
@@ -434,7 +434,7 @@ def _show_run(
 ) -> None:
     from rich.text import Text
 
-    from evalstone.ledger.location import shown
+    from evalstone.ledger.base import shown
     from evalstone.report.run_view import run_view
     from evalstone.report.terminal import show
     from evalstone.scorers import SCORERS

@@ -158,19 +158,23 @@ class _Runner:
             await self.batches.end(self.stop, complete=self.records.complete)
         run = self._result(time.perf_counter() - began, resumed, Counter(self.plan.judge.warnings()) - warnings)
         if self.ledger is not None and run.complete:
-            await self.ledger.finish_run(self.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict())
+            await self.ledger.work(
+                self.ledger.store.finish_run, self.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict()
+            )
         return run
 
     async def _start(self) -> int:
         """Enter a new run into the ledger."""
         if self.ledger is not None:
             metadata = self._result(0.0, 0, {}).metadata()
-            await self.ledger.start_run(RunRow(self.id, self.plan.fingerprint, self.started, None, metadata))
+            await self.ledger.work(
+                self.ledger.store.start_run, RunRow(self.id, self.plan.fingerprint, self.started, None, metadata)
+            )
         return 0
 
     async def _resume(self) -> int:
         """Continue the interrupted run of this plan, if there is one; how many of its records stand."""
-        row = None if self.ledger is None else await self.ledger.resume(self.plan.fingerprint)
+        row = None if self.ledger is None else await self.ledger.work(self.ledger.store.resume, self.plan.fingerprint)
         if self.ledger is None or row is None:
             return await self._start()
         self.id, self.started = row.id, row.started
