@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.prompts import Prompt
@@ -23,19 +23,14 @@ from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
 from evalstone.types import SAMPLE_FIELDS, Outcome, Sample, Score, Skipped, passages
 
-T = TypeVar("T")
-
 _MARKER = re.compile(r"\A\s*(?:•|(?:[-*]|\d+[.)])(?:\s|$))\s*")
 
 
-class Derived(Generic[T]):
-    """An attribute computed from the class or the instance that it is read on; a value assigned there replaces it."""
+class _QuestionsOfCode:
+    """The kinds of question that a scorer asks, read from its code; a value set on an instance replaces it."""
 
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self.compute = compute
-
-    def __get__(self, instance: object, owner: type) -> T:
-        return self.compute(owner if instance is None else instance)
+    def __get__(self, scorer: Scorer | None, kind: type[Scorer]) -> tuple[type[Question[Any]], ...]:
+        return _questions(kind)
 
 
 @dataclass(frozen=True)
@@ -85,10 +80,12 @@ class Scorer(ABC):
     excluded_from_signature: ClassVar[tuple[str, ...]] = ("name", "version")
     """Parameters that the signature shows elsewhere."""
 
-    required_fields = Derived[tuple[str, ...]](lambda scorer: _required(_class_of(scorer)))
-    """The sample fields without which there is no score."""
-    questions = Derived[tuple[type[Question[Any]], ...]](lambda scorer: _questions(_class_of(scorer)))
+    required_fields: ClassVar[tuple[str, ...]] = ()
+    """The sample fields without which there is no score: the parameters of `score` without a default."""
+    questions = _QuestionsOfCode()
     """The kinds of question that `score` asks, read from its code."""
+    _fields: ClassVar[tuple[str, ...]] = ()
+    _takes_ask: ClassVar[bool] = False
 
     scale: float = 1.0
     explain: bool = False
@@ -99,8 +96,28 @@ class Scorer(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "score" in cls.__dict__:
-            _parameters(cls)
+        if cls.score is not next(base for base in cls.__mro__[1:] if issubclass(base, Scorer)).score:
+            cls._read_parameters()
+
+    @classmethod
+    def _read_parameters(cls) -> None:
+        """Read from `score` which sample fields it takes. Raises ConfigError for a parameter that is none.
+
+        A `score` with `**fields` takes the `required_fields` that its scorers declare.
+        """
+        parameters = list(inspect.signature(cls.score).parameters.values())[1:]
+        cls._takes_ask = bool(parameters) and parameters[0].name == "ask"
+        parameters = parameters[cls._takes_ask :]
+        cls._fields = ()
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            return
+        for parameter in parameters:
+            if parameter.name not in SAMPLE_FIELDS or parameter.kind is not parameter.KEYWORD_ONLY:
+                message = unknown("sample field", parameter.name, SAMPLE_FIELDS)
+                raise ConfigError(f"{cls.__name__}.score: {message} (fields are keyword-only parameters)")
+        cls._fields = tuple(parameter.name for parameter in parameters)
+        if "required_fields" not in cls.__dict__:
+            cls.required_fields = tuple(p.name for p in parameters if p.default is p.empty)
 
     def __post_init__(self) -> None:
         require_number(self, "scale", exclude_low=True)
@@ -130,12 +147,11 @@ class Scorer(ABC):
     def prompts(self) -> tuple[Prompt, ...]:
         """Return the prompts that this scorer asks with; their fingerprints are in the signature."""
         kinds = (*self.questions, Explain) if self.explain else self.questions
-        prompts = (getattr(kind, "prompt", None) for kind in kinds)
-        return tuple(prompt for prompt in prompts if isinstance(prompt, Prompt))
+        return tuple(prompt for kind in kinds if isinstance(prompt := getattr(kind, "prompt", None), Prompt))
 
     def values(self, sample: Sample) -> dict[str, Any]:
         """Return what `score` is called with for this sample; None for an absent field."""
-        return {name: getattr(sample, name) for name in _parameters(type(self))}
+        return {name: getattr(sample, name) for name in self._fields or self.required_fields}
 
     async def run(self, ask: Ask, sample: Sample) -> Outcome:
         """Score one sample. Errors of the judge, and of the scorer's own code, are raised."""
@@ -144,8 +160,9 @@ class Scorer(ABC):
         if absent:
             return Skipped(f"{self.name} needs {' and '.join(absent)}")
         present = {name: value for name, value in values.items() if value is not None}
-        result = self.score(ask, **present) if _takes_ask(type(self)) else self.score(**present)
-        outcome = await result if inspect.isawaitable(result) else result
+        outcome = self.score(ask, **present) if self._takes_ask else self.score(**present)
+        if inspect.isawaitable(outcome):
+            outcome = await outcome
         if not isinstance(outcome, Score | Skipped):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OutcomeError(f"{self.name} must return a Score or Skipped, not {type(outcome).__name__}")
         if self.explain and isinstance(outcome, Score):
@@ -174,38 +191,6 @@ def documentation(kind: type[Scorer]) -> str:
     module = sys.modules[kind.__module__]
     own = module.__name__.rpartition(".")[2] == getattr(kind, "name", None)
     return inspect.getdoc(module if own else kind) or ""
-
-
-def _class_of(scorer: Any) -> type[Scorer]:
-    return scorer if isinstance(scorer, type) else type(scorer)
-
-
-@functools.cache
-def _required(kind: type[Scorer]) -> tuple[str, ...]:
-    return tuple(name for name, optional in _parameters(kind).items() if not optional)
-
-
-@functools.cache
-def _parameters(kind: type[Scorer]) -> Mapping[str, bool]:
-    """The sample fields that `score` takes, and whether each is optional. Raises ConfigError for any other name.
-
-    A `score` with `**fields` takes the `required_fields` that its scorers declare.
-    """
-    parameters = list(inspect.signature(kind.score).parameters.values())[1:]
-    if parameters and parameters[0].name == "ask":
-        del parameters[0]
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return {}
-    for parameter in parameters:
-        if parameter.name not in SAMPLE_FIELDS or parameter.kind is not parameter.KEYWORD_ONLY:
-            message = unknown("sample field", parameter.name, SAMPLE_FIELDS)
-            raise ConfigError(f"{kind.__name__}.score: {message} (fields are keyword-only parameters)")
-    return {parameter.name: parameter.default is not parameter.empty for parameter in parameters}
-
-
-@functools.cache
-def _takes_ask(kind: type[Scorer]) -> bool:
-    return "ask" in inspect.signature(kind.score).parameters
 
 
 @functools.cache
@@ -302,7 +287,8 @@ class ContextScorer(Scorer):
             raise ConfigError(f"{self.name}: context_from must be a function of a sample, not {self.context_from!r}")
 
     def values(self, sample: Sample) -> dict[str, Any]:
-        return {**super().values(sample), "context": self.passages_for(sample)}
+        values = super().values(sample)
+        return {**values, "context": self.passages_for(sample)} if "context" in values else values
 
     def passages_for(self, sample: Sample) -> tuple[str, ...] | None:
         """Return the passages that this sample is judged by; None when it has none."""

@@ -13,7 +13,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, cast
 
 from evalstone.errors import ConfigError, OutcomeError
-from evalstone.scorers.base import Derived, listed, require_number, shortened
+from evalstone.scorers.base import listed, require_number, shortened
 from evalstone.scorers.text import CodeScorer, dice, is_blank
 from evalstone.types import Message, Score, Skipped, ToolCall
 
@@ -37,14 +37,13 @@ class TextCheck(Check, ABC):
     constant: ClassVar[str] = "expected"
     """The field with the text for all samples; None in it stands for the sample's reference."""
 
-    required_fields = Derived[tuple[str, ...]](
-        lambda check: ("output", "reference") if getattr(check, check.constant, None) is None else ("output",)
-    )
+    required_fields = ("output", "reference")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if getattr(self, self.constant) is not None:
             _require_text(self, self.constant)
+            object.__setattr__(self, "required_fields", ("output",))
 
     @abstractmethod
     def check(self, output: str, expected: str) -> Score:
@@ -89,7 +88,7 @@ class NotContains(TextCheck):
     """
 
     name = "not_contains"
-    required_fields = Derived[tuple[str, ...]](lambda _: ("output",))
+    required_fields = ("output",)
 
     expected: str
     _: KW_ONLY

@@ -43,6 +43,7 @@ class RougeL(PairScorer):
     """How much of the reference, or the input, the answer repeats word for word and in the same order."""
 
     name = "rouge_l"
+    required_fields = ("reference", "output")
     interpretation = (
         (0.7, "close to the reference in wording"),
         (0.4, "much of the reference, in other words or order"),

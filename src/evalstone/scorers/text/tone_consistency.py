@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from evalstone.errors import ConfigError
-from evalstone.scorers.base import Derived, require_choice
+from evalstone.scorers.base import require_choice
 from evalstone.scorers.text import COMPARE_TO, WHITE, CodeScorer, CompareTo
 from evalstone.types import Score, Skipped
 
@@ -79,9 +79,6 @@ class ToneConsistency(CodeScorer):
     """How even the answer's tone is, or how close to the tone of another text."""
 
     name = "tone_consistency"
-    required_fields = Derived[tuple[str, ...]](
-        lambda scorer: (scorer.compare_to, "output") if scorer.compare_to else ("output",)
-    )
     interpretation = (
         (0.9, "the tone is even"),
         (0.7, "the tone shifts here and there"),
@@ -100,6 +97,8 @@ class ToneConsistency(CodeScorer):
             raise ConfigError(f"{self.name}: reference_tone must be text, not {self.reference_tone!r}")
         if self.reference_tone and self.compare_to:
             raise ConfigError(f"{self.name}: give reference_tone or compare_to, not both")
+        if self.compare_to:
+            object.__setattr__(self, "required_fields", (self.compare_to, "output"))
 
     def score(self, *, output: str, input: str | None = None, reference: str | None = None) -> Score | Skipped:
         other = self.reference_tone or None
