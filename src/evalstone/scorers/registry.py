@@ -91,8 +91,9 @@ TEMPLATES = Registry({"llm_classifier": "custom.llm_classifier.LLMClassifier", "
 
 def parse_scorers(specs: object) -> tuple[Scorer, ...]:
     """Return scorers from one spec or an iterable of specs, as `parse_scorer` reads each."""
-    single = isinstance(specs, str | Mapping | Scorer | type) or not isinstance(specs, Iterable)
-    return tuple(parse_scorer(spec) for spec in ([cast(object, specs)] if single else cast("Iterable[object]", specs)))
+    if isinstance(specs, str | Mapping | Scorer | type) or not isinstance(specs, Iterable):
+        return (parse_scorer(cast(object, specs)),)
+    return tuple(map(parse_scorer, cast("Iterable[object]", specs)))
 
 
 def parse_scorer(spec: object) -> Scorer:
@@ -107,26 +108,25 @@ def parse_scorer(spec: object) -> Scorer:
     """
     if isinstance(spec, Scorer):
         return spec
-    if isinstance(spec, type) and issubclass(cast("type[Any]", spec), Scorer):
-        return cast("type[Scorer]", spec)()
+    if isinstance(spec, type) and issubclass(spec, Scorer):
+        return spec()
     if callable(as_scorer := getattr(cast(object, spec), "as_scorer", None)):
         return parse_scorer(as_scorer())
     if isinstance(spec, str):
         if ":" in spec.partition("(")[0]:
             return _imported(spec.strip())
-        name, parameters = _parsed(spec)
-        return _build(name, parameters, {**TEMPLATES.paths, **SCORERS.paths})
+        return _build(*_parsed(spec))
     if not isinstance(spec, Mapping):
         raise ConfigError(
             f"a scorer is a name, a table, a Scorer or an evaluator, not {type(cast(object, spec)).__name__}"
         )
     table = dict(cast("Mapping[str, Any]", spec))
     if "kind" in table:
-        return _build(str(table.pop("kind")), table, TEMPLATES.paths, what="kind of scorer")
+        return _build(str(table.pop("kind")), table, templates_only=True)
     name = table.pop("name", None)
     if not isinstance(name, str):
         raise ConfigError(f'a scorer\'s table needs a name, such as name = "faithfulness"; it has {sorted(table)}')
-    return _build(name, table, {**TEMPLATES.paths, **SCORERS.paths})
+    return _build(name, table)
 
 
 def _imported(path: str) -> Scorer:
@@ -141,20 +141,27 @@ def _imported(path: str) -> Scorer:
     return scorer
 
 
-def _build(name: str, parameters: Mapping[str, Any], known: Mapping[str, str], what: str = "scorer") -> Scorer:
+def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = False) -> Scorer:
     name = name.strip().replace("-", "_")
-    if name not in known:
-        raise ConfigError(unknown(what, name, known))
-    kind = TEMPLATES[name] if name in TEMPLATES else SCORERS[name]
-    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
+    kind = TEMPLATES.get(name) or (None if templates_only else SCORERS.get(name))
+    if kind is None:
+        known = TEMPLATES if templates_only else [*TEMPLATES, *SCORERS]
+        raise ConfigError(unknown("kind of scorer" if templates_only else "scorer", name, known))
+    values, absent, known = dict(parameters), list[str](), list[str]()
+    for field in dataclasses.fields(kind):
+        if field.init:
+            known.append(field.name)
+            if field.name in values:
+                values[field.name] = _nested(name, field, values[field.name])
+            elif field.default is field.default_factory is dataclasses.MISSING:
+                absent.append(field.name)
     for parameter in parameters:
-        if parameter not in fields:
-            raise ConfigError(f"{name}: {unknown('parameter', parameter, fields)}")
-    required = [f.name for f in fields.values() if f.default is f.default_factory is dataclasses.MISSING]
-    if absent := [parameter for parameter in required if parameter not in parameters]:
+        if parameter not in known:
+            raise ConfigError(f"{name}: {unknown('parameter', parameter, known)}")
+    if absent:
         raise ConfigError(f"{name} needs {' and '.join(absent)}: {name}({', '.join(f'{p}=…' for p in absent)})")
     try:
-        return kind(**{key: _nested(name, fields[key], value) for key, value in parameters.items()})
+        return kind(**values)
     except TypeError as error:
         raise ConfigError(f"{name}: {error}") from None
 
