@@ -7,7 +7,7 @@ import pytest
 from evalstone.errors import ConfigError
 from evalstone.questions import Alignment, AlignmentPart, JudgeAlignment
 from evalstone.scorers import PromptAlignment
-from evalstone.scorers.text.prompt_alignment import Mode, alignment
+from evalstone.scorers.text.alignment import Mode, alignment
 from evalstone.types import Failed, Message, Sample, Score, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 

@@ -23,6 +23,7 @@ from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
 from evalstone.types import SAMPLE_FIELDS, Outcome, Sample, Score, Skipped, passages
 
+_ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _MARKER = re.compile(r"\A\s*(?:•|(?:[-*]|\d+[.)])(?:\s|$))\s*")
 
 
@@ -187,10 +188,17 @@ def summary(kind: type[Scorer]) -> str:
 
 
 def documentation(kind: type[Scorer]) -> str:
-    """The definition of a scorer: the docstring of its module if that has its name, else of its class."""
-    module = sys.modules[kind.__module__]
-    own = module.__name__.rpartition(".")[2] == getattr(kind, "name", None)
-    return inspect.getdoc(module if own else kind) or ""
+    """The definition of a scorer: its docstring up to the parameters."""
+    return (inspect.getdoc(kind) or "").partition("Attributes:\n")[0].strip()
+
+
+def described_parameters(kind: type[Scorer]) -> dict[str, str]:
+    """What the docstrings of a scorer and its bases say about each parameter."""
+    described: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        attributes = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+        described |= {match[1]: " ".join(match[2].split()) for match in _ATTRIBUTE.finditer(attributes)}
+    return described
 
 
 @functools.cache
@@ -337,6 +345,16 @@ def listed(texts: Sequence[str], limit: int = 3, *, notes: Sequence[str] = ()) -
     first = itertools.zip_longest(texts[:limit], notes[:limit], fillvalue="")
     shown = "; ".join(f"“{shortened(text)}”{note}" for text, note in first)
     return f"{shown}; and {len(texts) - limit} more" if len(texts) > limit else shown
+
+
+def reason_with(summary: str, *lists: tuple[str, Sequence[str]]) -> str:
+    """A reason for people: a summary, then the texts of each list that is not empty under its label."""
+    return "; ".join([summary, *(f"{label}: {listed(texts)}" for label, texts in lists if texts)]) + "."
+
+
+def share(values: Sequence[bool]) -> float:
+    """true / all, for at least one value."""
+    return sum(values) / len(values)
 
 
 def shortened(text: str, width: int = 120) -> str:

@@ -1,12 +1,3 @@
-"""Multi turn judge: does an assistant meet a criterion over a whole conversation?
-
-    multi turn judge = 1 if the criterion is met, else 0          range [0, scale], higher is better
-
-The judge sees only the assistant's turns, in order, without blank ones. In doubt the criterion is not met. It is
-the scorer's, or else `criterion` in the sample's metadata. Undefined for a sample without messages or without a
-criterion. One judge call. Source: @mastra/evals.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +19,14 @@ def verdict_value(verdict: CriterionVerdict) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class MultiTurnJudge(Scorer):
-    """Whether the assistant meets a criterion over the whole conversation."""
+    """Whether the assistant meets a criterion over the whole conversation.
+
+        multi turn judge = 1 if the criterion is met, else 0          range [0, scale], higher is better
+
+    The judge sees only the assistant's turns, in order, without blank ones. In doubt the criterion is not met. It is
+    the scorer's, or else `criterion` in the sample's metadata. Undefined for a sample without messages or without a
+    criterion. One judge call. Source: @mastra/evals.
+    """
 
     name = "multi_turn_judge"
     interpretation = ((1.0, "the criterion is met"), (0.0, "the criterion is not met, or it is in doubt"))

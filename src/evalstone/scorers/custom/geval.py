@@ -1,14 +1,3 @@
-"""GEval: how well a sample meets a criterion in words, on a scale of whole numbers, after G-Eval.
-
-    geval = (rating - 1) / (levels - 1)          rating from 1 to levels; range [0, scale]
-    weighted:  the rating is Σ p(i) · i / Σ p(i) over the ratings i whose probabilities the judge gave
-
-Higher is better, unless lower_is_better is set. The judge follows evaluation steps: yours, or steps that it writes once
-from the criterion, in a question that names no sample, so that all samples share it. Where a judge gives no
-probabilities, a weighted score is the plain one, and its evidence says so. One judge call, and one more per run for the
-steps. Source: Liu et al. 2023 (G-Eval).
-"""
-
 from __future__ import annotations
 
 import functools
@@ -56,6 +45,14 @@ class Rated:
 @dataclass(frozen=True)
 class GEval(CustomScorer):
     """How well a sample meets a criterion in words.
+
+        geval = (rating - 1) / (levels - 1)          rating from 1 to levels; range [0, scale]
+        weighted:  the rating is Σ p(i) · i / Σ p(i) over the ratings i whose probabilities the judge gave
+
+    Higher is better, unless lower_is_better is set. The judge follows evaluation steps: yours, or steps that it writes
+    once from the criterion, in a question that names no sample, so that all samples share it. Where a judge gives no
+    probabilities, a weighted score is the plain one, and its evidence says so. One judge call, and one more per run for
+    the steps. Source: Liu et al. 2023 (G-Eval).
 
     Attributes:
         text: The criterion.

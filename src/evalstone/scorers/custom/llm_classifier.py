@@ -1,11 +1,3 @@
-"""LLMClassifier: a judge as data: one question, the words to answer it with, and what each word is worth.
-
-    llm classifier = the value of the word that the judge chose          range [0, scale]
-
-Higher is better, unless lower_is_better is set. Undefined when the judge chooses a word that stands for abstaining. One
-judge call.
-"""
-
 from __future__ import annotations
 
 import functools
@@ -28,6 +20,11 @@ ABSTAINING = "the material does not let you tell"
 @dataclass(frozen=True)
 class LLMClassifier(CustomScorer):
     """What a judge's choice among some words is worth.
+
+        llm classifier = the value of the word that the judge chose          range [0, scale]
+
+    Higher is better, unless lower_is_better is set. Undefined when the judge chooses a word that stands for abstaining.
+    One judge call.
 
     Attributes:
         question: What is asked. Its placeholders, such as {{output}}, are filled with the sample's fields: input,

@@ -1,12 +1,3 @@
-"""Pipeline: a score in up to four steps, each a function or a prompt: preprocess, analyze, score, reason.
-
-    pipeline = what the score step returns          range [0, scale]; a value outside is an error, never clipped
-
-Higher is better, unless lower_is_better is set. Undefined when a step says that the sample is not scorable. One judge
-call for each step that is a prompt. Source: @mastra/evals (createScorer); here the score must be in range, and the
-order of the steps is fixed.
-"""
-
 from __future__ import annotations
 
 import functools
@@ -82,6 +73,12 @@ Step: TypeAlias = Callable[[SoFar], Any] | PromptStep
 @dataclass(frozen=True, init=False)
 class Pipeline(CustomScorer):
     """A score in up to four steps, each of which sees the results of those before it.
+
+        pipeline = what the score step returns          range [0, scale]; a value outside is an error, never clipped
+
+    Higher is better, unless lower_is_better is set. Undefined when a step says that the sample is not scorable. One
+    judge call for each step that is a prompt. Source: @mastra/evals (createScorer); here the score must be in range,
+    and the order of the steps is fixed.
 
     Args:
         preprocess: A function of a `SoFar`, `def` or `async def`, or a `PromptStep`; likewise `analyze`, `score` and

@@ -1,12 +1,3 @@
-"""Rubric: does an answer meet every required criterion of a checklist?
-
-    rubric = 1 if every required criterion is met, else 0          range [0, scale], higher is better
-
-Without a required criterion all of them count as required. The criteria are the scorer's, or else `rubric` in the
-sample's metadata. Undefined for a sample without a rubric. One judge call. Source: @mastra/evals, which uses the
-judge's copy of the required flags, and gives an empty rubric the full score.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -74,6 +65,12 @@ def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:
 @dataclass(frozen=True, kw_only=True)
 class Rubric(Scorer):
     """Whether the answer meets every required criterion.
+
+        rubric = 1 if every required criterion is met, else 0          range [0, scale], higher is better
+
+    Without a required criterion all of them count as required. The criteria are the scorer's, or else `rubric` in the
+    sample's metadata. Undefined for a sample without a rubric. One judge call. Source: @mastra/evals, which uses the
+    judge's copy of the required flags, and gives an empty rubric the full score.
 
     Attributes:
         criteria: A checklist with one criterion on each line, or a list of texts, Criterion values and tables.

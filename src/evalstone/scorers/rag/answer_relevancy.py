@@ -1,12 +1,3 @@
-"""Answer relevancy: the share of the answer's statements that address the question.
-
-    answer relevancy = (addressing + w · partly addressing) / statements,   w = 0.3          range [0, scale]
-
-Higher is better. Relevancy is not correctness: a wrong answer to the question addresses it. `definition` applies
-another system's formula to the same answers. Undefined for an answer without statements. Two judge calls.
-Source: @mastra/evals. ragas has another measure of this name, by embeddings.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +7,7 @@ from typing import ClassVar
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.statements import JudgeStatements, ListStatements, StatementVerdict
-from evalstone.scorers.base import Definition, listed, require_number
+from evalstone.scorers.base import Definition, reason_with, require_number
 from evalstone.scorers.rag import Defined
 from evalstone.types import Score, Skipped
 
@@ -37,7 +28,17 @@ def not_off_topic_share(verdicts: Sequence[StatementVerdict], _: float) -> float
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerRelevancy(Defined):
-    """How much of the answer addresses the question."""
+    """How much of the answer addresses the question.
+
+        answer relevancy = (addressing + w · partly addressing) / statements,   w = 0.3          range [0, scale]
+
+    Higher is better. Relevancy is not correctness: a wrong answer to the question addresses it. `definition` applies
+    another system's formula to the same answers. Undefined for an answer without statements. Two judge calls. Source:
+    @mastra/evals. ragas has another measure of this name, by embeddings.
+
+    Attributes:
+        uncertainty_weight: The weight w of a statement that partly addresses the question, in [0, 1].
+    """
 
     name = "answer_relevancy"
     interpretation = (
@@ -75,4 +76,4 @@ def _reason(verdicts: Sequence[StatementVerdict]) -> str:
     partly = sum(v.addresses == "partly" for v in verdicts)
     full = len(verdicts) - len(off_topic) - partly
     reason = f"{full} of {len(verdicts)} statements address the question, {partly} partly"
-    return reason + (f"; off topic: {listed(off_topic)}." if off_topic else ".")
+    return reason_with(reason, ("off topic", off_topic))

@@ -1,16 +1,3 @@
-"""Answer similarity: how far an answer says what a reference answer says, statement by statement.
-
-    credit  = exact 1 + b, semantic t, partial t / 2, missing -m       b = 0.2, t = 0.8, m = 0.15
-    base    = Σ over statements of the reference of credit  /  (statements · (1 + b))
-    penalty = contradictions · 1  +  min(extra statements · 0.05, 0.2)
-    answer similarity = base - penalty, clipped to [0, 1]          range [0, scale]
-
-Higher is better. All figures but the 0.2 are parameters. The bonus makes exact wording the standard: an answer that
-says everything in other words gets 0.8 / 1.2 = 0.67. Undefined when the reference makes no statement; a blank reference
-is an error, or 0 with require_reference=False. Three judge calls, of which the first is shared with answer relevancy.
-Source: @mastra/evals; its documentation leaves the cost of missing statements out of the division, its code does not.
-"""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -18,7 +5,7 @@ from dataclasses import dataclass
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.statements import MATCHES, CompareStatements, Comparison, ListStatements
-from evalstone.scorers.base import Scorer, listed, require_number
+from evalstone.scorers.base import Scorer, reason_with, require_number
 from evalstone.types import Score, Skipped
 
 EXTRA_LIMIT = 0.2
@@ -43,6 +30,17 @@ def similarity(
 @dataclass(frozen=True, kw_only=True)
 class AnswerSimilarity(Scorer):
     """How far the answer says what the reference says.
+
+        credit  = exact 1 + b, semantic t, partial t / 2, missing -m       b = 0.2, t = 0.8, m = 0.15
+        base    = Σ over statements of the reference of credit  /  (statements · (1 + b))
+        penalty = contradictions · 1  +  min(extra statements · 0.05, 0.2)
+        answer similarity = base - penalty, clipped to [0, 1]          range [0, scale]
+
+    Higher is better. All figures but the 0.2 are parameters. The bonus makes exact wording the standard: an answer that
+    says everything in other words gets 0.8 / 1.2 = 0.67. Undefined when the reference makes no statement; a blank
+    reference is an error, or 0 with require_reference=False. Three judge calls, of which the first is shared with
+    answer relevancy. Source: @mastra/evals; its documentation leaves the cost of missing statements out of the
+    division, its code does not.
 
     Attributes:
         semantic: Credit for a statement in other words; half of it for a part of the statement.
@@ -93,14 +91,10 @@ class AnswerSimilarity(Scorer):
 
 def _reason(comparison: Comparison) -> str:
     counts = ((kind, sum(m.match == kind for m in comparison.matches)) for kind in MATCHES)
-    parts = [
+    return reason_with(
         f"of {len(comparison.matches)} statements of the reference "
-        + ", ".join(f"{n} {kind}" for kind, n in counts if n)
-    ]
-    if absent := [m.statement for m in comparison.matches if m.match == "missing"]:
-        parts.append(f"missing: {listed(absent)}")
-    if comparison.contradictions:
-        parts.append(f"contradicted: {listed([c.reference for c in comparison.contradictions])}")
-    if comparison.extra:
-        parts.append(f"beyond the reference: {listed(comparison.extra)}")
-    return "; ".join(parts) + "."
+        + ", ".join(f"{n} {kind}" for kind, n in counts if n),
+        ("missing", [m.statement for m in comparison.matches if m.match == "missing"]),
+        ("contradicted", [c.reference for c in comparison.contradictions]),
+        ("beyond the reference", comparison.extra),
+    )

@@ -1,13 +1,3 @@
-"""Context recall: the share of the reference answer's claims that the passages support.
-
-    context recall = supported reference claims / reference claims          range [0, scale], higher is better
-
-It measures the retriever: could the right answer have been written from what was retrieved? `definition` names another
-system's formula, which gives the same number here: they differ in what is counted (sentences, claims) and where the
-score is undefined. Undefined when the reference makes no claim. Two judge calls. Source: Es et al. 2023 (RAGAS), over
-sentences; @mastra/evals counts claims, as here.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -15,20 +5,23 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evalstone.questions.base import Ask
-from evalstone.questions.claims import ClaimVerdict, ListClaims, verified
-from evalstone.scorers.base import ContextScorer, Definition, listed
-from evalstone.scorers.rag import Defined, require_passages
+from evalstone.questions.claims import ListClaims, verified
+from evalstone.scorers.base import ContextScorer, Definition, reason_with
+from evalstone.scorers.rag import Defined, require_passages, supported_share
 from evalstone.types import Score, Skipped
-
-
-def attributed_share(verdicts: Sequence[ClaimVerdict]) -> float:
-    """supported / all, for at least one verdict."""
-    return sum(v.verdict == "supported" for v in verdicts) / len(verdicts)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRecall(Defined, ContextScorer):
-    """How much of the reference answer the passages support."""
+    """How much of the reference answer the passages support.
+
+        context recall = supported reference claims / reference claims          range [0, scale], higher is better
+
+    It measures the retriever: could the right answer have been written from what was retrieved? `definition` names
+    another system's formula, which gives the same number here: they differ in what is counted (sentences, claims) and
+    where the score is undefined. Undefined when the reference makes no claim. Two judge calls. Source: Es et al. 2023
+    (RAGAS), over sentences; @mastra/evals counts claims, as here.
+    """
 
     name = "context_recall"
     interpretation = (
@@ -41,11 +34,11 @@ class ContextRecall(Defined, ContextScorer):
         "passages, rewrite the query, or cut documents into larger pieces."
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
-        "evalstone": Definition("supported / reference claims", attributed_share),
-        "ragas": Definition("supported / reference claims; ragas takes sentences", attributed_share, "NaN"),
-        "deepeval": Definition("supported / reference claims; deepeval takes sentences", attributed_share, "0"),
-        "mastra": Definition("min(1, supported / reference claims)", attributed_share, "0"),
-        "ragchecker": Definition("supported / reference claims (claim recall)", attributed_share),
+        "evalstone": Definition("supported / reference claims", supported_share),
+        "ragas": Definition("supported / reference claims; ragas takes sentences", supported_share, "NaN"),
+        "deepeval": Definition("supported / reference claims; deepeval takes sentences", supported_share, "0"),
+        "mastra": Definition("min(1, supported / reference claims)", supported_share, "0"),
+        "ragchecker": Definition("supported / reference claims (claim recall)", supported_share),
     }
 
     def __post_init__(self) -> None:
@@ -59,5 +52,5 @@ class ContextRecall(Defined, ContextScorer):
         verdicts = await verified(ask, claims, context)
         absent = [v.claim for v in verdicts if v.verdict != "supported"]
         reason = f"the passages support {len(verdicts) - len(absent)} of {len(verdicts)} claims of the reference"
-        reason += f"; not retrieved: {listed(absent)}." if absent else "."
+        reason = reason_with(reason, ("not retrieved", absent))
         return Score(self.compute(verdicts) * self.scale, self.scale, reason, verdicts)

@@ -1,15 +1,3 @@
-"""Factual correctness: how far the claims of the answer and those of the reference are the same.
-
-    precision = answer claims that the reference supports / answer claims
-    recall    = reference claims that the answer supports / reference claims
-    factual correctness = (1 + b²) · precision · recall / (b² · precision + recall)          range [0, scale]
-
-Higher is better; b = 1 weighs both alike, a larger b weighs recall more. 0 when nothing agrees. Undefined when the
-answer or the reference makes no claim. Four judge calls; the answer's claims are shared with faithfulness,
-hallucination and summarization, the reference's with context recall. Source: Ru et al. 2024 (RAGChecker: claim
-precision, recall, F1); ragas' FactualCorrectness counts the same way, its AnswerCorrectness adds an embedding's cosine.
-"""
-
 from __future__ import annotations
 
 import asyncio
@@ -17,7 +5,7 @@ from dataclasses import dataclass
 
 from evalstone.questions.base import Ask
 from evalstone.questions.claims import ListClaims, verified
-from evalstone.scorers.base import Scorer, listed, require_number
+from evalstone.scorers.base import Scorer, reason_with, require_number
 from evalstone.types import Score, Skipped
 
 
@@ -30,7 +18,21 @@ def f_measure(precision: float, recall: float, beta: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class FactualCorrectness(Scorer):
-    """How far the answer claims what the reference claims, no more and no less."""
+    """How far the answer claims what the reference claims, no more and no less.
+
+        precision = answer claims that the reference supports / answer claims
+        recall    = reference claims that the answer supports / reference claims
+        factual correctness = (1 + b²) · precision · recall / (b² · precision + recall)          range [0, scale]
+
+    Higher is better; b = 1 weighs both alike, a larger b weighs recall more. 0 when nothing agrees. Undefined when the
+    answer or the reference makes no claim. Four judge calls; the answer's claims are shared with faithfulness,
+    hallucination and summarization, the reference's with context recall. Source: Ru et al. 2024 (RAGChecker: claim
+    precision, recall, F1); ragas' FactualCorrectness counts the same way, its AnswerCorrectness adds an embedding's
+    cosine.
+
+    Attributes:
+        beta: The weight b of recall against precision.
+    """
 
     name = "factual_correctness"
     interpretation = (
@@ -58,7 +60,6 @@ class FactualCorrectness(Scorer):
         missing = [v.claim for v in covered if v.verdict != "supported"]
         precision, recall = 1 - len(extra) / len(right), 1 - len(missing) / len(covered)
         reason = f"precision {precision:.2f}, recall {recall:.2f}"
-        reason += f"; not in the reference: {listed(extra)}" if extra else ""
-        reason += f"; left out: {listed(missing)}" if missing else ""
+        reason = reason_with(reason, ("not in the reference", extra), ("left out", missing))
         evidence = {"answer": right, "reference": covered}
-        return Score(f_measure(precision, recall, self.beta) * self.scale, self.scale, reason + ".", evidence)
+        return Score(f_measure(precision, recall, self.beta) * self.scale, self.scale, reason, evidence)

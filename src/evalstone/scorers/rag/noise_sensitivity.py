@@ -1,16 +1,3 @@
-"""Noise sensitivity: how well an answer withstands noise in its question.
-
-    claimed  = the judge's own number, clipped to [0, 1]
-    measured = mean over dimensions of: none 1, minimal 0.85, moderate 0.6, significant 0.3, severe 0.1
-    agreed   = claimed, or the lower of both when they differ by more than 0.2
-    noise sensitivity = max(0, agreed - min(0.1 · grave issues, 0.3))          range [0, scale], higher is better
-
-1 means that the noise did nothing: despite its name, it measures robustness. All figures are parameters. The output
-is the answer to the noisy question, the input is the clean question. Undefined for a sample that lacks the noisy
-question or the baseline; an empty question or answer is an error. One judge call. Source: @mastra/evals; its
-documentation always takes the lower of both numbers, its code only beyond the difference, as here.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -20,7 +7,7 @@ from typing import Any
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.robustness import IMPACTS, JudgeRobustness, Robustness
-from evalstone.scorers.base import Scorer, listed, require_number
+from evalstone.scorers.base import Scorer, reason_with, require_number
 from evalstone.types import Score, Skipped
 
 NOISY_QUERY = "noisy_query"
@@ -44,6 +31,16 @@ def robustness(
 @dataclass(frozen=True, kw_only=True)
 class NoiseSensitivity(Scorer):
     """How well the answer withstands noise in the question.
+
+        claimed  = the judge's own number, clipped to [0, 1]
+        measured = mean over dimensions of: none 1, minimal 0.85, moderate 0.6, significant 0.3, severe 0.1
+        agreed   = claimed, or the lower of both when they differ by more than 0.2
+        noise sensitivity = max(0, agreed - min(0.1 · grave issues, 0.3))          range [0, scale], higher is better
+
+    1 means that the noise did nothing: despite its name, it measures robustness. All figures are parameters. The output
+    is the answer to the noisy question, the input is the clean question. Undefined for a sample that lacks the noisy
+    question or the baseline; an empty question or answer is an error. One judge call. Source: @mastra/evals; its
+    documentation always takes the lower of both numbers, its code only beyond the difference, as here.
 
     Attributes:
         baseline: The answer to the clean question; by default the sample's reference.
@@ -124,10 +121,8 @@ class NoiseSensitivity(Scorer):
 
 
 def _reason(judged: Robustness) -> str:
-    parts = [f"the judge's number is {judged.robustness:g}"]
+    summary = f"the judge's number is {judged.robustness:g}"
     for impact in reversed(IMPACTS):
-        if hit := [d.dimension for d in judged.dimensions if d.impact == impact]:
-            parts.append(f"{impact}: {', '.join(hit)}")
-    if judged.issues:
-        parts.append(f"grave issues: {listed(judged.issues)}")
-    return "; ".join(parts) + "."
+        if dimensions := [d.dimension for d in judged.dimensions if d.impact == impact]:
+            summary += f"; {impact}: {', '.join(dimensions)}"
+    return reason_with(summary, ("grave issues", judged.issues))

@@ -1,17 +1,3 @@
-"""Tone consistency: how even the answer's tone is, or how close it is to that of another text, in code.
-
-    tone             = sum of the weights of a text's words / its words          (weights from -5 to 5)
-    tone consistency = max(0, 1 - variance of the tones of the answer's sentences)
-                  or = max(0, 1 - |tone of the answer - tone of a reference|)
-    range [0, scale], higher is better
-
-Weights are those of AFINN-165 and of emojis; a word after `not`, `don't` and the like counts with the other sign, and
-one that is in no list counts 0. A text without such words, or an empty one, is neutral. A sentence ends with
-. ! or ?, and what follows the last of them is left out, unless there is none. The second form is that of a given
-`reference_tone`, or with `compare_to` of the sample's input or reference. The words are English. It is never undefined.
-No judge call. Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the same way.
-"""
-
 from __future__ import annotations
 
 import functools
@@ -76,7 +62,20 @@ def evenness(tones: Sequence[float]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class ToneConsistency(CodeScorer):
-    """How even the answer's tone is, or how close to the tone of another text."""
+    """How even the answer's tone is, or how close to the tone of another text.
+
+        tone             = sum of the weights of a text's words / its words          (weights from -5 to 5)
+        tone consistency = max(0, 1 - variance of the tones of the answer's sentences)
+                      or = max(0, 1 - |tone of the answer - tone of a reference|)
+        range [0, scale], higher is better
+
+    Weights are those of AFINN-165 and of emojis; a word after `not`, `don't` and the like counts with the other sign,
+    and one that is in no list counts 0. A text without such words, or an empty one, is neutral. A sentence ends with .
+    ! or ?, and what follows the last of them is left out, unless there is none. The second form is that of a given
+    `reference_tone`, or with `compare_to` of the sample's input or reference. The words are English. It is never
+    undefined. No judge call. Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the
+    same way.
+    """
 
     name = "tone_consistency"
     interpretation = (
