@@ -22,7 +22,7 @@ from evalstone.questions import FindToxicity, ListStatements
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.robustness import DIMENSIONS
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
-from evalstone.scorers.base import documentation, summary
+from evalstone.scorers.base import described_parameters, documentation, summary
 from evalstone.scorers.rag.graded import GradedScorer
 from evalstone.scorers.registry import TEMPLATES
 from evalstone.types import Failed, Sample, Score, Skipped
@@ -275,6 +275,12 @@ def test_bands_go_down_to_zero_and_there_is_advice(kind: type[Scorer]):
     assert limits[0] <= 1
     assert all(told for _, told in kind.interpretation)
     assert kind.advice
+
+
+@pytest.mark.parametrize("kind", [*SCORERS.values(), *TEMPLATES.values()], ids=[*SCORERS, *TEMPLATES])
+def test_every_parameter_is_described(kind: type[Scorer]):
+    described = described_parameters(kind)
+    assert [field.name for field in dataclasses.fields(kind) if field.init and not described.get(field.name)] == []
 
 
 @every

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from evalstone._core.text import count as count
+
 LINE_WIDTH = 240
 # Control, format and direction characters, lone surrogates, private use, noncharacters, and letters without a shape.
 # Line breaks, tabs and one variation selector after a character stay.
@@ -38,11 +40,6 @@ def safe(text: str, width: int = LINE_WIDTH, *, joiners: bool = False) -> str:
     line = " ".join(text[: 4 * width].split())
     whole = len(line) <= width and len(text) <= 4 * width
     return visible(line if whole else line[: width - 1] + "…", joiners=joiners)
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: 1 sample, 2 samples."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def percent(share: float) -> str:

@@ -64,19 +64,12 @@ def call_line(call: ToolCall) -> str:
     return f"{call.name}({_brief(call.arguments)}) {outcomes.get(call.state, 'did not return')}"
 
 
-def step_line(step: TrajectoryStep) -> str:
-    """A step on one line, with those inside it in brackets."""
-    data = [f"{key}={_brief(value)}" for key, value in step.data.items()]
-    line = " ".join([step.step_type, step.name, *data])
-    return f"{line} [{'; '.join(map(step_line, step.children))}]" if step.children else line
-
-
-def expected_line(step: ExpectedStep) -> str:
-    """An expected step on one line, with those expected inside it in brackets."""
+def step_line(step: TrajectoryStep | ExpectedStep) -> str:
+    """A step, or an expected one, on one line, with those inside it in brackets."""
     data = [f"{key}={_brief(value)}" for key, value in step.data.items()]
     line = " ".join([*filter(None, [step.step_type]), step.name, *data])
-    inner = step.children.steps if step.children is not None else None
-    return f"{line} [{'; '.join(map(expected_line, inner))}]" if inner else line
+    inner = step.children.steps if isinstance(step.children, TrajectoryExpectation) else step.children
+    return f"{line} [{'; '.join(map(step_line, inner))}]" if inner else line
 
 
 def _brief(value: object) -> str:

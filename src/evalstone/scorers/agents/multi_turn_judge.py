@@ -6,15 +6,10 @@ from typing import Any
 
 from evalstone.agents.messages import texts
 from evalstone.errors import ConfigError, OutcomeError
-from evalstone.questions.alignment import CheckConversation, CriterionVerdict
+from evalstone.questions.alignment import CheckConversation
 from evalstone.questions.base import Ask
 from evalstone.scorers.base import Scorer
 from evalstone.types import Message, Score, Skipped
-
-
-def verdict_value(verdict: CriterionVerdict) -> float:
-    """1 when the criterion is met, else 0."""
-    return 1.0 if verdict.met else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,9 +18,11 @@ class MultiTurnJudge(Scorer):
 
         multi turn judge = 1 if the criterion is met, else 0          range [0, scale], higher is better
 
-    The judge sees only the assistant's turns, in order, without blank ones. In doubt the criterion is not met. It is
-    the scorer's, or else `criterion` in the sample's metadata. Undefined for a sample without messages or without a
-    criterion. One judge call. Source: @mastra/evals.
+    The judge sees only the assistant's turns, in order, without blank ones. In doubt the criterion is not met.
+    Undefined for a sample without messages or without a criterion. One judge call. Source: @mastra/evals.
+
+    Attributes:
+        criterion: What to meet; by default `criterion` in the sample's metadata.
     """
 
     name = "multi_turn_judge"
@@ -54,4 +51,4 @@ class MultiTurnJudge(Scorer):
         result = "met" if verdict.met else "not met"
         reason = f"Over {len(turns)} turns it is {result}: {criterion}"
         reason += f" ({verdict.reason})" if verdict.reason else ""
-        return Score(verdict_value(verdict) * self.scale, self.scale, reason, verdict)
+        return Score(self.scale if verdict.met else 0.0, self.scale, reason, verdict)

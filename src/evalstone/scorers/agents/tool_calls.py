@@ -12,23 +12,16 @@ from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeToolCalls, ToolCallVerdicts
 from evalstone.scorers.agents import call_line, require_both_sides
-from evalstone.scorers.base import Scorer, listed
+from evalstone.scorers.base import Scorer, reason_with, share
 from evalstone.types import TOOL_STEPS, Message, Score, Skipped, TrajectoryExpectation
 
 
-def in_order(called: Sequence[str], order: Sequence[str], *, strict: bool) -> bool:
+def right_calls(called: Sequence[str], order: Sequence[str], *, strict: bool) -> bool:
     """Whether the calls are those expected (strict), or their first calls come in the expected order."""
     if strict:
         return list(called) == list(order)
-    if any(name not in called for name in order):
-        return False
-    firsts = [called.index(name) for name in order]
-    return all(one < next_one for one, next_one in itertools.pairwise(firsts))
-
-
-def one_called(called: Sequence[str], tool: str | None, *, strict: bool) -> bool:
-    """Whether the tool was called (strict: once, and nothing else)."""
-    return list(called) == [tool] if strict else tool in called
+    firsts = [called.index(name) for name in order if name in called]
+    return len(firsts) == len(order) and all(one < after for one, after in itertools.pairwise(firsts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,16 +30,19 @@ class ToolCallAccuracy(Scorer):
 
         tool call accuracy = 1 if the calls are those expected, else 0          range [0, scale], higher is better
 
-    What is expected is `order` (the names of tools), else `tool` (one name), else the tools named in the sample's
-    expected trajectory. Calls are taken from all messages; one whose arguments were still being written is none.
-    Expected in order: every tool was called, and their first calls are in that order, possibly with others between
-    them; so a name that is expected twice is never met. `strict`: the calls are exactly those expected, in that order.
-    One tool: it was called; `strict`: it was called once and nothing else was. An agent that called nothing gets 0. An
-    empty `order` counts as none given, and where `tool` is not given either nothing is right.
+    What is expected is `order`, else `tool`, else the tools named in the sample's expected trajectory. Calls are taken
+    from all messages; one whose arguments were still being written is none. Expected in order: every tool was called,
+    and their first calls are in that order, possibly with others between them; so a name that is expected twice is
+    never met. An agent that called nothing gets 0. An empty `order` counts as none given, and where `tool` is not given
+    either nothing is right.
 
-    Undefined when nothing is expected: neither `order` nor `tool` is given and the sample expects no tools. A
-    conversation without a user's or an assistant's message is an error. No judge call. Source: @mastra/evals, which
-    knows `order` and `tool` only.
+    Undefined when nothing is expected. A conversation without a user's or an assistant's message is an error. No judge
+    call. Source: @mastra/evals, which knows `order` and `tool` only.
+
+    Attributes:
+        tool: The name of the tool to be called.
+        order: The names of the tools to be called, in their order.
+        strict: Allow no other calls: exactly those in `order`, or one call of `tool`.
     """
 
     name = "tool_call_accuracy"
@@ -86,14 +82,10 @@ class ToolCallAccuracy(Scorer):
                 return Skipped("no tool is expected: give tool, order, or an expected trajectory that names tools")
         require_both_sides(self, messages, input)
         called = called_tools(messages)
-        if order:
-            expected = " → ".join(order)
-            right = bool(called) and in_order(called, order, strict=self.strict)
-        else:
-            expected = self.tool or "no tool"
-            right = bool(called) and one_called(called, self.tool, strict=self.strict)
+        expected = tuple(order or filter(None, [self.tool]))
+        right = bool(called and expected) and right_calls(called, expected, strict=self.strict)
         exactly = "exactly " if self.strict else ""
-        reason = f"Expected {exactly}{expected}; called: {' → '.join(called) or 'nothing'}."
+        reason = f"Expected {exactly}{' → '.join(expected) or 'no tool'}; called: {' → '.join(called) or 'nothing'}."
         return Score(self.scale if right else 0.0, self.scale, reason, called)
 
 
@@ -106,7 +98,7 @@ def appropriate_share(verdicts: ToolCallVerdicts) -> float:
     """appropriate / all; without calls 1 when no tool is missing, else 0."""
     if not verdicts.calls:
         return 0.0 if verdicts.missing else 1.0
-    return sum(v.appropriate for v in verdicts.calls) / len(verdicts.calls)
+    return share([v.appropriate for v in verdicts.calls])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,13 +108,14 @@ class ToolCallAppropriateness(Scorer):
         tool call appropriateness = appropriate calls / calls          range [0, scale], higher is better
 
     An agent that called nothing gets the full scale when the judge misses no tool, else 0; beside calls that were made,
-    tools that are missing do not count, the reason names them. `tools` are those that were available, as names, as
-    `name: description`, or as objects with a `name` (or `id`) and a `description`. A call whose arguments were still
-    being written is none.
-
+    tools that are missing do not count, the reason names them. A call whose arguments were still being written is none.
     Undefined when the judge gives no verdict on the calls. A conversation without a user's or an assistant's message is
     an error. One judge call. Source: @mastra/evals (its tool call accuracy by a judge), which takes as many verdicts as
     come.
+
+    Attributes:
+        tools: The tools that were available: names, `name: description`, or objects with a `name` (or `id`) and a
+            `description`.
     """
 
     name = "tool_call_appropriateness"
@@ -169,12 +162,7 @@ class ToolCallAppropriateness(Scorer):
 
 
 def _reason(verdicts: ToolCallVerdicts) -> str:
-    needless = [v for v in verdicts.calls if not v.appropriate]
+    needless = [v.call for v in verdicts.calls if not v.appropriate]
     reason = f"{len(verdicts.calls) - len(needless)} of {len(verdicts.calls)} calls are appropriate"
-    if not verdicts.calls:
-        reason = "No tool was called"
-    if needless:
-        reason += f"; not: {listed([v.call for v in needless])}"
-    if verdicts.missing:
-        reason += f"; missing: {listed(verdicts.missing)}"
-    return f"{reason}."
+    reason = reason if verdicts.calls else "No tool was called"
+    return reason_with(reason, ("not", needless), ("missing", verdicts.missing))

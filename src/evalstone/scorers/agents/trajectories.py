@@ -18,8 +18,8 @@ from evalstone.agents.trajectory_comparison import (
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeSteps, StepVerdicts
-from evalstone.scorers.agents import TrajectoryScorer, TrajectorySource, expectation_of, expected_line, step_line
-from evalstone.scorers.base import listed, require_choice, require_number
+from evalstone.scorers.agents import TrajectoryScorer, TrajectorySource, expectation_of, step_line
+from evalstone.scorers.base import listed, reason_with, require_choice, require_number
 from evalstone.types import ExpectedStep, Ordering, Score, Skipped, Trajectory, TrajectoryExpectation, TrajectoryStep
 
 
@@ -30,15 +30,17 @@ class TrajectoryAccuracy(TrajectoryScorer):
         trajectory accuracy = expected steps found / expected steps - deductions      range [0, scale], higher is better
 
     The trajectory is the sample's, else the tool calls of its messages. A step is the expected one when its name is,
-    and where the expectation gives a type also that and the data it gives; steps inside steps are not looked at.
-    Ordering `relaxed`: in the expected order, others between them cost nothing; `unordered`: anywhere; `strict`: each
-    in its place, less 0.5 / expected steps for each step too many. Where repeats are not allowed, 0.1 less for each
-    name that came twice or more. The value is kept in [0, 1]. With an empty list of expected steps it is 1 for an empty
-    trajectory, else 0.
+    and where the expectation gives a type also that and the data it gives; steps inside steps are not looked at. The
+    value is kept in [0, 1]. With an empty list of expected steps it is 1 for an empty trajectory, else 0.
 
-    `expected` wins over the sample's expected trajectory; the sample's own ordering and repeats win over the scorer's.
     Undefined when no steps are expected; @mastra/evals makes that 0, as `without_expectation=0` does. No judge call.
     Source: @mastra/evals. Data are compared as JSON whatever the order of their keys, there with it.
+
+    Attributes:
+        expected: The expected steps; they win over the sample's expected trajectory.
+        ordering: "relaxed": in the expected order, others between them cost nothing; "unordered": anywhere; "strict":
+            each in its place, less 0.5 / expected steps for each step too many. The sample's own wins.
+        allow_repeated_steps: False takes off 0.1 for each name that came twice or more. The sample's own wins.
     """
 
     name = "trajectory_accuracy"
@@ -83,15 +85,13 @@ class TrajectoryAccuracy(TrajectoryScorer):
 
 
 def _accuracy_reason(compared: TrajectoryComparison) -> str:
-    reason = f"{compared.matched} of {compared.expected} expected steps were taken"
-    for what, names in (
+    return reason_with(
+        f"{compared.matched} of {compared.expected} expected steps were taken",
         ("missing", compared.missing),
         ("in another place", compared.out_of_order),
         ("not expected", compared.extra),
         ("repeated", compared.repeated),
-    ):
-        reason += f"; {what}: {listed(names)}" if names else ""
-    return f"{reason}."
+    )
 
 
 def judged_value(verdicts: StepVerdicts, *, necessary: float, in_order: float, missing: float) -> float:
@@ -112,13 +112,17 @@ class TrajectoryJudge(TrajectorySource):
         trajectory judge = 0.6 x necessary / n + 0.3 x in order / n - 0.1 x m / (n + m)
         range [0, scale], higher is better; n steps taken, m steps missing
 
-    So a flawless trajectory gets 0.9 of the scale; the three weights can be set, and with `necessary=2/3, in_order=1/3`
-    it gets all of it. The value is kept in [0, 1]. A trajectory without steps gets 0 when the judge misses a step, else
-    0.5 when it names steps that should not have been taken, else 1. The steps are the sample's trajectory, else the
-    tool calls of its messages; the expected steps, if the scorer or the sample has any, are shown to the judge.
-
+    So a flawless trajectory gets 0.9 of the scale; with `necessary=2/3, in_order=1/3` it gets all of it. The value is
+    kept in [0, 1]. A trajectory without steps gets 0 when the judge misses a step, else 0.5 when it names steps that
+    should not have been taken, else 1. The steps are the sample's trajectory, else the tool calls of its messages.
     Undefined when the judge gives no verdict on the steps. One judge call. Source: @mastra/evals, which takes however
     many verdicts come.
+
+    Attributes:
+        expected: The expected steps, shown to the judge; by default the sample's, if it has any.
+        necessary: The weight of steps that were needed, in [0, 1].
+        in_order: The weight of steps in their order, in [0, 1].
+        missing: The weight of missing steps, in [0, 1].
     """
 
     name = "trajectory_judge"
@@ -156,7 +160,7 @@ class TrajectoryJudge(TrajectorySource):
         question = JudgeSteps(
             task=input,
             steps=tuple(map(step_line, trajectory.steps)),
-            expected=tuple(map(expected_line, expected)),
+            expected=tuple(map(step_line, expected)),
         )
         verdicts = await ask(question)
         value = judged_value(verdicts, necessary=self.necessary, in_order=self.in_order, missing=self.missing)
@@ -167,15 +171,13 @@ def _judge_reason(verdicts: StepVerdicts) -> str:
     n = len(verdicts.steps)
     needless = [v.step for v in verdicts.steps if not v.necessary]
     late = [v.step for v in verdicts.steps if not v.in_order]
-    reason = f"{n - len(needless)} of {n} steps were needed, {n - len(late)} in order" if n else "No step was taken"
-    for what, steps in (
+    return reason_with(
+        f"{n - len(needless)} of {n} steps were needed, {n - len(late)} in order" if n else "No step was taken",
         ("not needed", needless),
         ("out of order", late),
         ("missing", verdicts.missing),
         ("too many", verdicts.extra),
-    ):
-        reason += f"; {what}: {listed(steps)}" if steps else ""
-    return f"{reason}."
+    )
 
 
 INSIDE = 0.3
@@ -265,44 +267,34 @@ def review(
     hits = blacklisted(actual, tools=tools, sequences=sequences)
     if tools or sequences:
         parts["blacklist"] = 0.0 if hits else 1.0
-    pairs = inner_pairs(actual.steps, expected.steps or ())
-    inside = tuple(_inside(expected_step, children, taken, weights, path) for expected_step, children, taken in pairs)
+    missing: list[str] = []
+    inside: list[Level] = []
+    for step, children, taken in inner_pairs(actual.steps, expected.steps or ()):
+        below = (*path, step.name)
+        if taken is None:
+            missing.append(step.name)
+            inside.append(Level(below, 0.0, {}))
+        else:
+            inner = Trajectory(steps=taken.children, total_duration_ms=taken.duration_ms)
+            inside.append(review(inner, children, weights, below))
     value = 0.0 if hits else weighted_mean(parts, weights)
     if inside:
         value = (1 - INSIDE) * value + INSIDE * (sum(level.value for level in inside) / len(inside))
     if hits or any(below.hits for level in inside for below in level.walk()):
         value = 0.0
-    missing = tuple(expected_step.name for expected_step, _, taken in pairs if taken is None)
-    return Level(path, math.floor(value * 100 + 0.5) / 100, parts, missing, hits, inside)
-
-
-def _inside(
-    expected_step: ExpectedStep,
-    children: TrajectoryExpectation,
-    taken: TrajectoryStep | None,
-    weights: TrajectoryWeights,
-    path: tuple[str, ...],
-) -> Level:
-    below = (*path, expected_step.name)
-    if taken is None:
-        return Level(below, 0.0, {})
-    return review(Trajectory(steps=taken.children, total_duration_ms=taken.duration_ms), children, weights, below)
+    return Level(path, math.floor(value * 100 + 0.5) / 100, parts, tuple(missing), hits, tuple(inside))
 
 
 def inner_pairs(
     steps: Sequence[TrajectoryStep], expected: Sequence[ExpectedStep]
-) -> list[tuple[ExpectedStep, TrajectoryExpectation, TrajectoryStep | None]]:
+) -> Iterator[tuple[ExpectedStep, TrajectoryExpectation, TrajectoryStep | None]]:
     """Each expected step that is looked at inside, with the first step of its name (and type) that is still free."""
     free = list(steps)
-    pairs: list[tuple[ExpectedStep, TrajectoryExpectation, TrajectoryStep | None]] = []
-    for expected_step in expected:
-        if expected_step.children is None:
-            continue
-        alike = (s for s in free if s.name == expected_step.name and expected_step.step_type in (None, s.step_type))
-        taken = next(alike, None)
-        pairs.append((expected_step, expected_step.children, taken))
-        free = [step for step in free if step is not taken]
-    return pairs
+    for step in expected:
+        if step.children is not None:
+            taken = next((s for s in free if s.name == step.name and step.step_type in (None, s.step_type)), None)
+            free = [s for s in free if s is not taken]
+            yield step, step.children, taken
 
 
 def _rounded(value: float) -> float:
@@ -334,11 +326,14 @@ class TrajectoryQuality(TrajectoryScorer):
     count are 0 the level is 1. An expected step that has `children` is looked at inside as well, in the same way; where
     it was not taken, that level is 0. Something blacklisted at any level makes the whole 0.
 
-    What the sample expects wins, entry by entry, over `defaults`. The trajectory is the sample's, else the tool calls
-    of its messages. Undefined when nothing is expected; @mastra/evals makes that 1, less retries, as
-    `without_expectation=1` does. A budget that cannot be measured is an error. Parts and levels are rounded to two
-    decimals before they are weighed, as in the source: unrounded, values would differ from it. No judge call. Source:
-    @mastra/evals.
+    The trajectory is the sample's, else the tool calls of its messages. Undefined when nothing is expected;
+    @mastra/evals makes that 1, less retries, as `without_expectation=1` does. A budget that cannot be measured is an
+    error. Parts and levels are rounded to two decimals before they are weighed, as in the source: unrounded, values
+    would differ from it. No judge call. Source: @mastra/evals.
+
+    Attributes:
+        defaults: What is expected of every sample; what a sample expects itself wins, entry by entry.
+        weights: How much each part of a level counts.
     """
 
     name = "trajectory_quality"

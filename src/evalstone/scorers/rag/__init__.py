@@ -21,6 +21,9 @@ class Defined(Scorer, ABC):
     A definition differs in arithmetic only, so comparing several asks no more than one does. What another system asks
     differently is not offered under its name: see docs/definitions.md. Where a formula is undefined the sample is
     Skipped.
+
+    Attributes:
+        definition: The formula: ours ("evalstone"), or that of another system in `definitions`.
     """
 
     definition: str = OURS

@@ -15,7 +15,7 @@ FIGURES = ("semantic", "exact_bonus", "missing", "contradiction", "extra")
 def similarity(
     comparison: Comparison, *, semantic: float, exact_bonus: float, missing: float, contradiction: float, extra: float
 ) -> float:
-    """The formula above, for at least one statement of the reference."""
+    """The formula of AnswerSimilarity, for at least one statement of the reference."""
     best = 1 + exact_bonus
     credit = {"exact": best, "semantic": semantic, "partial": semantic * 0.5, "missing": -missing}
     total = 0.0

@@ -16,7 +16,7 @@ NOISY_QUERY = "noisy_query"
 def robustness(
     judged: Robustness, weights: Mapping[str, float], *, discrepancy: float, issue: float, issue_limit: float
 ) -> float:
-    """The formula above; without dimensions the judge's own number, minus the penalty for grave issues."""
+    """NoiseSensitivity's formula; without dimensions the judge's own number, minus the penalty for grave issues."""
     agreed = max(0.0, min(1.0, judged.robustness))
     if judged.dimensions:
         total = 0.0
@@ -46,7 +46,11 @@ class NoiseSensitivity(Scorer):
         baseline: The answer to the clean question; by default the sample's reference.
         noisy_query: The question with noise; by default `noisy_query` in the sample's metadata.
         noise: The kind of noise, in a word, for the judge.
-        none: The weight of a dimension that the noise did not affect; `minimal` to `severe` likewise.
+        none: The value of a dimension that the noise did not affect.
+        minimal: The value of a dimension with a minimal impact.
+        moderate: The value of a dimension with a moderate impact.
+        significant: The value of a dimension with a significant impact.
+        severe: The value of a dimension with a severe impact.
         discrepancy: How far the judge's number and the measured one may differ.
         issue: What each grave issue costs.
         issue_limit: What all grave issues together cost at most.

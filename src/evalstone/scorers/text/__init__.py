@@ -6,12 +6,11 @@ characters than in Python. Scorers whose numbers must equal those of JavaScript 
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from operator import add
 from typing import Any, Literal, TypeAlias, cast
@@ -176,19 +175,3 @@ def dice(left: str, right: str) -> float:
         return 0.0
     ours, theirs = Counter(map(add, left, left[1:])), Counter(map(add, right, right[1:]))
     return 2.0 * (ours & theirs).total() / (len(left) + len(right) - 2)
-
-
-@functools.cache
-def common_length() -> Callable[[Sequence[Hashable], Sequence[Hashable]], int]:
-    """The function for the length of the longest common subsequence of two sequences."""
-    from rapidfuzz.distance import LCSseq  # noqa: PLC0415 - slow to import
-
-    return LCSseq.similarity
-
-
-@functools.cache
-def edit_distance() -> Callable[[Sequence[Hashable], Sequence[Hashable]], int]:
-    """The function for the Levenshtein distance of two sequences."""
-    from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - slow to import
-
-    return Levenshtein.distance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
@@ -10,7 +11,7 @@ from evalstone.agents.messages import conversation_history
 from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.alignment import PARTS, Alignment, InstructionVerdict, JudgeAlignment, JudgeInstructions
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import Scorer, lines_of, listed, require_number
+from evalstone.scorers.base import Scorer, lines_of, listed, reason_with, require_number
 from evalstone.types import Message, Score, Skipped
 
 Mode: TypeAlias = Literal["both", "user", "system"]
@@ -28,7 +29,7 @@ def weighted_sum(judged: Alignment, weights: Mapping[str, float]) -> float:
 
 
 def alignment(judged: Alignment, mode: Mode) -> float:
-    """The formula above. "both" is added up from its two equal halves, as in the source, for the last binary digit.
+    """PromptAlignment's formula. "both" adds up two equal halves, as the source does, for the last binary digit.
 
     Weights that are not binary fractions add up to a little less than 1; where nothing is missing the result is 1.
     """
@@ -93,38 +94,30 @@ class PromptAlignment(Scorer):
         instructions: str | None = None,
         messages: Sequence[Message] = (),
     ) -> Score | Skipped:
-        request = input if self.mode != "system" else ""
-        system = instructions if self.mode != "user" else ""
-        if self.mode == "both":
-            absent = "input or instructions" if request is None and system is None else ""
-        else:
-            absent = "input" if request is None else "instructions" if system is None else ""
-        if absent:
-            return Skipped(f"{self.name} needs {absent}")
+        request = input if self.mode != "system" else None
+        system = instructions if self.mode != "user" else None
+        if request is None and system is None:
+            needed = {"user": "input", "system": "instructions", "both": "input or instructions"}
+            return Skipped(f"{self.name} needs {needed[self.mode]}")
         if not request and not system:
             raise OutcomeError(f"{self.name}: the prompt to judge by is empty")
         if not output:
             raise OutcomeError(f"{self.name}: the answer is empty")
-        turns = conversation_history(messages, limit=self.history) or ""
-        judged = await ask(
-            JudgeAlignment(
-                system_prompt=system or "",
-                request=request or "",
-                answer=output,
-                earlier_turns=turns,
-                bounded=self.bounded,
-            )
+        question = JudgeAlignment(
+            system_prompt=system or "",
+            request=request or "",
+            answer=output,
+            earlier_turns=conversation_history(messages, limit=self.history) or "",
+            bounded=self.bounded,
         )
+        judged = await ask(question)
         return Score(alignment(judged, self.mode) * self.scale, self.scale, _parts_reason(judged), judged)
 
 
 def _parts_reason(judged: Alignment) -> str:
-    parts: list[str] = []
-    for name in PARTS:
-        part = getattr(judged, name)
-        lacking = f" (lacking: {listed(part.lacking)})" if part.lacking else ""
-        parts.append(f"{name} {part.score:g}{lacking}")
-    return "; ".join(parts) + "."
+    parts = [(name, getattr(judged, name)) for name in PARTS]
+    texts = [f"{name} {p.score:g}" + (f" (lacking: {listed(p.lacking)})" if p.lacking else "") for name, p in parts]
+    return "; ".join(texts) + "."
 
 
 def followed_share(verdicts: Sequence[InstructionVerdict]) -> float | None:
@@ -184,8 +177,8 @@ class InstructionAlignment(Scorer):
 
 
 def _instructions_reason(verdicts: Sequence[InstructionVerdict]) -> str:
-    counts = {word: [v.instruction for v in verdicts if v.followed == word] for word in ("yes", "no", "not_applicable")}
-    reason = f"{len(counts['yes'])} of {len(counts['yes']) + len(counts['no'])} applicable instructions are followed"
+    counts = Counter(v.followed for v in verdicts)
+    reason = f"{counts['yes']} of {counts['yes'] + counts['no']} applicable instructions are followed"
     if counts["not_applicable"]:
-        reason += f", {len(counts['not_applicable'])} do not apply"
-    return reason + (f"; not followed: {listed(counts['no'])}." if counts["no"] else ".")
+        reason += f", {counts['not_applicable']} do not apply"
+    return reason_with(reason, ("not followed", [v.instruction for v in verdicts if v.followed == "no"]))

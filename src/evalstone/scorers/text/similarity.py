@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
 from evalstone._core.text import words
 from evalstone.scorers.base import require_choice
-from evalstone.scorers.text import CompareTo, PairScorer, collapsed, common_length, dice, edit_distance, units
+from evalstone.scorers.text import CompareTo, PairScorer, collapsed, dice, units
 from evalstone.types import Score, Skipped
 
 
 def edit_similarity(left: str, right: str) -> float:
     """1 - edit distance / length of the longer text; two empty texts are equal."""
+    from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - slow to import
+
     left, right = units(left), units(right)
     longer = max(len(left), len(right))
-    return 1.0 - edit_distance()(left, right) / longer if longer else 1.0
+    return 1.0 - Levenshtein.distance(left, right) / longer if longer else 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContentSimilarity(PairScorer):
     """How much of its wording the answer shares with the input or the reference.
 
-        content similarity = 2 · bigrams in both texts / bigrams of the one and the other          range [0, scale],
-                                                                                                    higher is better
+        content similarity = 2 · bigrams in both texts / bigrams of the one and the other
+            with method="edits": 1 - insertions, deletions and replacements / characters of the longer text
+        range [0, scale], higher is better
 
     A bigram is a pair of adjacent characters; each counts as often as it occurs, and white space is left out. Equal
-    texts have 1; otherwise a text of one character has 0. With `method="edits"` it is instead
+    texts have 1; otherwise a text of one character has 0. Edits depend on the order of words, as bigrams hardly do, and
+    are much faster. Characters are UTF-16 code units. Undefined when either text is blank. No judge call.
+    Source: Dice 1945, Levenshtein 1966; @mastra/evals counts bigrams the same way.
 
-        1 - insertions, deletions and replacements / characters of the longer text
-
-    which depends on the order of words, as bigrams hardly do, and is much faster. Letters are compared in lower case
-    and, for edits, runs of white space as one space, unless `ignore_case` and `ignore_whitespace` say otherwise.
-    Characters are UTF-16 code units. The other text is the input, or the reference with `compare_to`. Undefined when
-    either text is blank. No judge call. Source: Dice 1945, Levenshtein 1966; @mastra/evals counts bigrams the same way.
+    Attributes:
+        method: Compare "bigrams" or "edits".
+        ignore_case: Compare in lower case.
+        ignore_whitespace: For edits, take each run of white space as one space.
     """
 
     name = "content_similarity"
@@ -67,13 +69,10 @@ class ContentSimilarity(PairScorer):
 
 def agreement(left: str, right: str) -> float:
     """Twice the longest common subsequence of two texts, by the length of both; two empty texts agree."""
+    from rapidfuzz.distance import LCSseq  # noqa: PLC0415 - slow to import
+
     both = len(left) + len(right)
-    return 2 * common_length()(left, right) / both if both else 1.0
-
-
-def block_agreement(left: str, right: str) -> float:
-    """Twice the characters in matching blocks of two texts, by the length of both."""
-    return SequenceMatcher(None, left, right).ratio()
+    return 2 * LCSseq.similarity(left, right) / both if both else 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +82,14 @@ class TextualDifference(PairScorer):
         textual difference = 2 · longest common subsequence / characters of both texts
         range [0, scale], higher is better: despite the name, which is the original's, it measures similarity
 
-    With `method="blocks"`, matching blocks replace the subsequence: those of Ratcliff and Obershelp as `difflib` finds
-    them, with its rule that in a text of 200 characters or more, a character that makes up over 1 % of it starts no
-    block. That value depends on which text comes first and is very slow on long texts; a subsequence takes time in
-    proportion to the product of both lengths, divided by 64. Case and white space count. Characters are UTF-16 code
-    units. The other text is the input, or the reference with `compare_to`. Undefined when either text is blank. No
-    judge call. Source: @mastra/evals (subsequence) and its version 0.13 (blocks).
+    Blocks are those of Ratcliff and Obershelp as `difflib` finds them, with its rule that in a text of 200 characters
+    or more, a character that makes up over 1 % of it starts no block. Their value depends on which text comes first and
+    is very slow on long texts; a subsequence takes time in proportion to the product of both lengths, divided by 64.
+    Case and white space count. Characters are UTF-16 code units. Undefined when either text is blank. No judge call.
+    Source: @mastra/evals (subsequence) and its version 0.13 (blocks).
+
+    Attributes:
+        method: Count the longest common "subsequence", or instead the characters in matching "blocks".
     """
 
     name = "textual_difference"
@@ -108,7 +109,8 @@ class TextualDifference(PairScorer):
 
     def compare(self, text: str, output: str) -> Score:
         left, right = units(text), units(output)
-        value = agreement(left, right) if self.method == "subsequence" else block_agreement(left, right)
+        blocks = self.method == "blocks"
+        value = SequenceMatcher(None, left, right).ratio() if blocks else agreement(left, right)
         reason = f"{len(right)} characters against {len(left)} of the {self.compare_to}."
         return Score(value * self.scale, self.scale, reason)
 
@@ -127,11 +129,6 @@ class Overlap:
         return 2 * self.common / (self.output_words + self.other_words)
 
 
-def overlap(other: Sequence[str], output: Sequence[str]) -> Overlap:
-    """The longest common subsequence of two lists of words."""
-    return Overlap(common_length()(other, output), len(output), len(other))
-
-
 @dataclass(frozen=True, kw_only=True)
 class RougeL(PairScorer):
     """How much of the reference, or the input, the answer repeats word for word and in the same order.
@@ -141,8 +138,8 @@ class RougeL(PairScorer):
         rouge l   = 2 · precision · recall / (precision + recall)          range [0, scale], higher is better
 
     A subsequence may have gaps. Words are compared in lower case, without punctuation and without stemming; a script
-    written without spaces counts pairs of characters. The other text is the reference, or the input with `compare_to`.
-    Undefined when either text has no word. No judge call. Source: Lin 2004.
+    written without spaces counts pairs of characters. Undefined when either text has no word. No judge call.
+    Source: Lin 2004.
     """
 
     name = "rouge_l"
@@ -158,9 +155,11 @@ class RougeL(PairScorer):
     compare_to: CompareTo = "reference"
 
     def compare(self, text: str, output: str) -> Score | Skipped:
+        from rapidfuzz.distance import LCSseq  # noqa: PLC0415 - slow to import
+
         other, own = words(text), words(output)
         if not other or not own:
             return Skipped(f"the {'answer' if other else self.compare_to} has no words")
-        result = overlap(other, own)
+        result = Overlap(LCSseq.similarity(other, own), len(own), len(other))
         reason = f"{result.common} words in common, in order, of {result.output_words} and {result.other_words}."
         return Score(result.f1 * self.scale, self.scale, reason, result)

@@ -71,10 +71,13 @@ class ToneConsistency(CodeScorer):
 
     Weights are those of AFINN-165 and of emojis; a word after `not`, `don't` and the like counts with the other sign,
     and one that is in no list counts 0. A text without such words, or an empty one, is neutral. A sentence ends with .
-    ! or ?, and what follows the last of them is left out, unless there is none. The second form is that of a given
-    `reference_tone`, or with `compare_to` of the sample's input or reference. The words are English. It is never
+    ! or ?, and what follows the last of them is left out, unless there is none. The words are English. It is never
     undefined. No judge call. Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the
     same way.
+
+    Attributes:
+        reference_tone: A text whose tone the answer's is compared with.
+        compare_to: Compare with the tone of the sample's "input" or "reference" instead.
     """
 
     name = "tone_consistency"
@@ -109,6 +112,6 @@ class ToneConsistency(CodeScorer):
             tones = sentence_tones(output)
             reason = f"{len(tones)} sentences with tones from {min(tones):.3g} to {max(tones):.3g}."
             return Score(evenness(tones) * self.scale, self.scale, reason, tuple(tones))
-        own, wanted = tone(output), tone(other)
-        reason = f"The answer's tone is {own:.3g}, the reference's {wanted:.3g}."
-        return Score(closeness(own, wanted) * self.scale, self.scale, reason, (own, wanted))
+        own, expected = tone(output), tone(other)
+        reason = f"The answer's tone is {own:.3g}, the reference's {expected:.3g}."
+        return Score(closeness(own, expected) * self.scale, self.scale, reason, (own, expected))

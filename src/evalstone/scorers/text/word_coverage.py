@@ -9,16 +9,13 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from evalstone._core.text import STOPWORDS, words
 from evalstone.errors import ConfigError
-from evalstone.scorers.base import listed, require_choice
+from evalstone.scorers.base import reason_with, require_choice
 from evalstone.scorers.text import PairScorer, pieces, spaced
 from evalstone.types import Score, Skipped
-
-Elements: TypeAlias = Callable[[str], Sequence[str]]
-WithoutElements: TypeAlias = Literal["skip", "compare"]
 
 _LATIN_ACCENTS = dict.fromkeys(range(0x300, 0x370))
 _EXACT = 3
@@ -91,13 +88,14 @@ class Completeness(PairScorer):
     An element of at most three characters is covered by an equal one; a longer one also by one that contains it or is
     contained in it, if the shorter has over 60 % of the length of the longer: `report` covers `reports`.
 
-    `elements` is a function that returns the elements of a text. By default they are its distinct words in lower case,
-    without accents and without English stop words: our own rule. The original takes nouns, verbs, names and terms from
-    a part-of-speech tagger, in effect nearly all words; pass its lists through `elements`.
+    By default the elements of a text are its distinct words in lower case, without accents and without English stop
+    words: our own rule. The original takes nouns, verbs, names and terms from a part-of-speech tagger, in effect nearly
+    all words; pass its lists through `elements`. Undefined when either text is blank, and when the input has no element
+    (see `without_elements`). No judge call. Source: @mastra/evals.
 
-    The other text is the input, or the reference with `compare_to`. Undefined when either text is blank, and when the
-    input has no element, unless `without_elements` is "compare": then 1 if the answer has none either, else 0. No judge
-    call. Source: @mastra/evals.
+    Attributes:
+        elements: A function that returns the elements of a text.
+        without_elements: For an input without elements: "skip" it, or "compare": 1 if the answer has none, else 0.
     """
 
     name = "completeness"
@@ -109,8 +107,8 @@ class Completeness(PairScorer):
     )
     advice = "Read the missing elements: what is said in other words counts as missing."
 
-    elements: Elements | None = None
-    without_elements: WithoutElements = "skip"
+    elements: Callable[[str], Sequence[str]] | None = None
+    without_elements: Literal["skip", "compare"] = "skip"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,11 +126,9 @@ class Completeness(PairScorer):
             return Score(value, self.scale, f"The {self.compare_to} has no elements; the answer has {len(present)}.")
         missing = uncovered(expected, present)
         covered = len(expected) - len(missing)
-        reason = f"{covered} of {len(expected)} elements are covered{'; missing: ' * bool(missing)}{listed(missing)}."
+        reason = reason_with(f"{covered} of {len(expected)} elements are covered", ("missing", missing))
         return Score(covered / len(expected) * self.scale, self.scale, reason, Coverage(expected, missing))
 
-
-WithoutKeywords: TypeAlias = Literal["skip", "covered", "missed"]
 
 _TAG = re.compile(r"<[^>]+>")
 _SIGNS = '.,;!?():"“”‘’'
@@ -150,6 +146,9 @@ def _words(text: str) -> list[str]:
 
     The whole text is processed at once: word by word takes several times as long.
     """
+    # Beyond the last bracket every "<" would be tried to the end in vain: quadratic time on a text made for it.
+    end = text.rfind(">") + 1
+    text = _TAG.sub("", text[:end]) + text[end:]
     if "http" not in text:
         return _plain(text)
     words: list[str] = []
@@ -169,18 +168,10 @@ def _plain(text: str) -> list[str]:
     return flat.lower().split(" ")
 
 
-def _untagged(text: str) -> str:
-    if "<" not in text:
-        return text
-    # Beyond the last bracket every "<" would be tried to the end in vain: quadratic time on a text made for it.
-    end = text.rfind(">") + 1
-    return _TAG.sub("", text[:end]) + text[end:]
-
-
 def keywords(text: str) -> tuple[str, ...]:
     """The distinct keywords of a text, in order."""
     stopwords = _stopwords()
-    distinct = dict.fromkeys(_words(_untagged(text)))
+    distinct = dict.fromkeys(_words(text))
     return tuple([word for word in distinct if word not in stopwords and not (word.isdigit() and word.isascii())])
 
 
@@ -201,9 +192,11 @@ class KeywordCoverage(PairScorer):
 
     Keywords are the distinct words between white space, after HTML tags are taken out: in lower case, without the signs
     . , ; ! ? ( ) : and quotation marks, neither numbers nor one of 571 English stop words; a web address stays as it
-    is. Forms of a word are different keywords. The other text is the input, or the reference with `compare_to`.
-    Undefined when either text is blank, and when the input has no keyword, unless `without_keywords` counts that as
-    covered (1) or as missed (0). No judge call. Source: @mastra/evals, with the rules of keyword-extractor.
+    is. Forms of a word are different keywords. Undefined when either text is blank, and when the input has no keyword
+    (see `without_keywords`). No judge call. Source: @mastra/evals, with the rules of keyword-extractor.
+
+    Attributes:
+        without_keywords: For an input without keywords: "skip" it, or count it as "covered" (1) or "missed" (0).
     """
 
     name = "keyword_coverage"
@@ -215,7 +208,7 @@ class KeywordCoverage(PairScorer):
     )
     advice = "Read the missing keywords: synonyms and other forms of a word count as missing."
 
-    without_keywords: WithoutKeywords = "skip"
+    without_keywords: Literal["skip", "covered", "missed"] = "skip"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -228,9 +221,8 @@ class KeywordCoverage(PairScorer):
         if not expected:
             value = self.scale if self.without_keywords == "covered" else 0.0
             return Score(value, self.scale, f"No keyword in the {self.compare_to}; counted as {self.without_keywords}.")
-        present = set(_words(_untagged(output)))  # words that are not keywords do no harm here
+        present = set(_words(output))  # words that are not keywords do no harm here
         missing = tuple([word for word in expected if word not in present])
         covered = len(expected) - len(missing)
-        reason = f"{covered} of {len(expected)} keywords are in the answer"
-        reason += f"; missing: {listed(missing)}." if missing else "."
+        reason = reason_with(f"{covered} of {len(expected)} keywords are in the answer", ("missing", missing))
         return Score(covered / len(expected) * self.scale, self.scale, reason, Keywords(expected, missing))
