@@ -20,7 +20,8 @@ def _rows(table: str) -> tuple[Counterpart, ...]:
     return tuple(Counterpart(*line.replace(" | - | ", " |  | ").split(" | ")) for line in table.strip().splitlines())
 
 
-MASTRA = _rows("""
+SYSTEMS: Mapping[str, tuple[Counterpart, ...]] = {
+    "mastra": _rows("""
 createAnswerRelevancyScorer | answer_relevancy | no statements: skipped, not 0; uncertaintyWeight above 1 is refused
 createAnswerSimilarityScorer | answer_similarity | no units: skipped, not 0; semanticThreshold > 1, negatives: refused
 createBiasScorer | bias | no opinions: skipped, not 0
@@ -74,8 +75,8 @@ ContentSimilarityMetric (0.13) | content_similarity
 KeywordCoverageMetric (0.13) | keyword_coverage(without_keywords='missed') | both blank: skipped, not 1
 TextualDifferenceMetric (0.13) | textual_difference(method='blocks')
 ToneConsistencyMetric (0.13) | tone_consistency(compare_to='input')
-""")
-SPRING = _rows("""
+"""),
+    "spring": _rows("""
 RelevancyEvaluator | relevancy_check | passes at 0.5; "Yes." and "YES" are a yes; neither: skipped
 FactCheckingEvaluator | fact_check | sentence by sentence, the lowest counts; theirs takes the whole answer
 AnswerCorrectnessEvaluator (Alibaba) | answer_correctness | against a reference; theirs asks about the context
@@ -85,8 +86,8 @@ LaajEvaluator (Alibaba) | llm_classifier(question='…') | a judge of your own; 
 evaluator template: text similarity | answer_similarity | statement by statement; theirs is one number
 evaluator template: code quality | geval(text='…') | theirs is one number by a fixed prompt
 evaluator template: sentiment | llm_classifier(question='…') | theirs is from -1 to 1; ours from 0 to scale
-""")
-RAGAS = _rows("""
+"""),
+    "ragas": _rows("""
 Faithfulness | faithfulness(definition='ragas') | no claims: skipped, not NaN
 FaithfulnesswithHHEM | faithfulness(definition='ragas') | verdicts come from the judge you name
 ResponseRelevancy | answer_relevancy | another measure: theirs compares embeddings of made-up questions
@@ -123,8 +124,8 @@ AgentGoalAccuracy | multi_turn_judge | with the goal as criterion
 TopicAdherence | - | nearest: multi_turn_judge
 DataCompyScore | - | not measured here
 LLMSQLEquivalence | - | nearest: llm_classifier
-""")
-DEEPEVAL = _rows("""
+"""),
+    "deepeval": _rows("""
 FaithfulnessMetric | faithfulness(definition='deepeval') | against the passages, not a rewrite of them
 FaithfulnessMetric(penalize_ambiguous_claims=True) | faithfulness(definition='deepeval_strict') | as above
 HallucinationMetric (before 4.0) | hallucination(definition='deepeval') | passages by their citations
@@ -157,11 +158,5 @@ PIILeakageMetric | llm_classifier(question='…') | yes or no; theirs is a share
 MisuseMetric | llm_classifier(question='…') | yes or no; theirs is a share of statements
 NonAdviceMetric | llm_classifier(question='…') | yes or no; theirs is a share of statements
 RoleViolationMetric | llm_classifier(question='…') | yes or no
-""")
-
-SYSTEMS: Mapping[str, tuple[Counterpart, ...]] = {
-    "mastra": MASTRA,
-    "spring": SPRING,
-    "ragas": RAGAS,
-    "deepeval": DEEPEVAL,
+"""),
 }
