@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from evalstone.types import Message, Role, Sample, ToolCall
 
@@ -20,10 +20,10 @@ def texts(messages: Iterable[Message], role: Role) -> tuple[str, ...]:
 
 def last_text(messages: Iterable[Message], role: Role) -> str | None:
     """The last message of a role that has text; of the system, all messages together. None when there is none."""
-    said = texts(messages, role)
-    if not said:
-        return None
-    return "\n\n".join(said) if role == "system" else said[-1]
+    turns = texts(messages, role)
+    if role == "system":
+        return "\n\n".join(turns) or None
+    return turns[-1] if turns else None
 
 
 def last_user_text(messages: Iterable[Message]) -> str | None:
@@ -132,8 +132,8 @@ def agent_sample(
     history: earlier turns. fields: further fields of the sample, such as `reference` or `instructions`, of which the
     latter also becomes the system message.
     """
-    said = fields.get("instructions")
-    system = (Message(role="system", content=said),) if isinstance(said, str) else ()
+    instructions = fields.get("instructions")
+    system = (Message(role="system", content=instructions),) if isinstance(instructions, str) else ()
     question = Message(role="user", content=input)
     answer = Message(role="assistant", content=output, tool_calls=tool_calls, reasoning=reasoning)
     return Sample(input=input, output=output, messages=(*system, *history, question, answer), **fields)
@@ -144,5 +144,4 @@ def trajectory_sample(steps: Sequence[Any], *, expected: Any = None, **fields: A
 
     fields: further fields of the sample, such as `input`.
     """
-    given: Any = list(steps)
-    return Sample(trajectory=given, expected_trajectory=expected, **fields)
+    return Sample(trajectory=cast(Any, list(steps)), expected_trajectory=expected, **fields)
