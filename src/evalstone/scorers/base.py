@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import inspect
@@ -47,9 +48,6 @@ class Definition:
     formula: str
     compute: Callable[..., float]
     undefined: str = ""
-
-    def __str__(self) -> str:
-        return self.formula + f" (where it is undefined: {self.undefined} there, skipped here)" * bool(self.undefined)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +146,8 @@ class Scorer(ABC):
     def prompts(self) -> tuple[Prompt, ...]:
         """Return the prompts that this scorer asks with; their fingerprints are in the signature."""
         kinds = (*self.questions, Explain) if self.explain else self.questions
-        return tuple(prompt for kind in kinds if isinstance(prompt := getattr(kind, "prompt", None), Prompt))
+        own = getattr(self, "prompt", None)  # for kinds of question that have no prompt of their own
+        return tuple(prompt for kind in kinds if isinstance(prompt := getattr(kind, "prompt", own), Prompt))
 
     def values(self, sample: Sample) -> dict[str, Any]:
         """Return what `score` is called with for this sample; None for an absent field."""
@@ -214,7 +213,10 @@ def _named_questions(
     Calls to the scorer's methods, to functions of the same module and to functions that take `ask` are followed.
     """
     callers = (*callers, function)
-    scope = {**function.__globals__, **dict(_closure(function))}
+    scope = dict(function.__globals__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # the cell is empty: the variable has no value yet
+            scope[name] = cell.cell_contents
     value: object = None
     for instruction in _instructions(function.__code__):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_DEREF"):
@@ -226,12 +228,12 @@ def _named_questions(
             continue
         if isinstance(value, type) and issubclass(value, Question):
             yield cast("type[Question[Any]]", value)
-        elif isinstance(value, FunctionType) and value not in callers and _is_followed(value, function):
+        elif (
+            isinstance(value, FunctionType)
+            and value not in callers
+            and (value.__module__ == function.__module__ or "ask" in inspect.signature(value).parameters)
+        ):
             yield from dict.fromkeys(_named_questions(value, owner, callers))
-
-
-def _is_followed(function: FunctionType, caller: FunctionType) -> bool:
-    return function.__module__ == caller.__module__ or "ask" in inspect.signature(function).parameters
 
 
 def _instructions(code: CodeType) -> Iterator[dis.Instruction]:
@@ -240,14 +242,6 @@ def _instructions(code: CodeType) -> Iterator[dis.Instruction]:
             yield from _instructions(instruction.argval)
         else:
             yield instruction
-
-
-def _closure(function: FunctionType) -> Iterator[tuple[str, object]]:
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            yield name, cell.cell_contents
-        except ValueError:  # the cell is empty: the variable has no value yet
-            continue
 
 
 def brief(value: Any) -> str:

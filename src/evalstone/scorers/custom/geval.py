@@ -10,8 +10,7 @@ from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError, PromptError
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import filled
-from evalstone.questions.explanation import EXPLAIN
-from evalstone.questions.rating import WRITE_STEPS, RateByCriterion, WriteSteps, rating_prompt
+from evalstone.questions.rating import RateByCriterion, WriteSteps, rating_prompt
 from evalstone.scorers.custom import DEFAULT_FIELDS, CustomScorer, inputs, template_prompt, with_fields
 from evalstone.types import Score
 
@@ -113,9 +112,6 @@ class GEval(CustomScorer):
 
     def description(self) -> str:
         return self.text
-
-    def prompts(self) -> tuple[Prompt, ...]:
-        return (*((WRITE_STEPS,) * (self.steps is None)), self.prompt, *((EXPLAIN,) * self.explain))
 
     async def score(self, ask: Ask, **fields: Any) -> Score:
         steps = self.steps if self.steps is not None else await ask(WriteSteps(self.text.strip(), tuple(self.fields)))

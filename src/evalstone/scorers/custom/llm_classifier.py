@@ -9,7 +9,6 @@ from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import Choose, choice_form, distinct_words, filled
-from evalstone.questions.explanation import EXPLAIN
 from evalstone.scorers.custom import CustomScorer, inputs, template_prompt, with_fields
 from evalstone.types import Score, Skipped
 
@@ -101,9 +100,6 @@ class LLMClassifier(CustomScorer):
 
     def description(self) -> str:
         return self.question
-
-    def prompts(self) -> tuple[Prompt, ...]:
-        return (self.prompt, *((EXPLAIN,) * self.explain))
 
     async def score(self, ask: Ask, **fields: Any) -> Score | Skipped:
         question = Choose(filled(self.prompt, inputs(fields)), self.prompt, tuple(self.choices))

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, cast
 
 from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import Scorer, lines_of, listed
+from evalstone.scorers.base import Scorer, lines_of, reason_with
 from evalstone.types import Score, Skipped
 
 
@@ -38,10 +38,9 @@ class Criterion:
         if not isinstance(value, Mapping):
             raise ConfigError(f"a criterion is a text, a Criterion or a table, not {type(value).__name__}")
         table = cast("Mapping[str, Any]", value)
-        known = [field.name for field in fields(cls)]
         for key in table:
-            if key not in known:
-                raise ConfigError(f"criterion: {unknown('field', str(key), known)}")
+            if key not in cls.__match_args__:
+                raise ConfigError(f"criterion: {unknown('field', str(key), cls.__match_args__)}")
         if "description" not in table:
             raise ConfigError("a criterion's table needs a description")
         return cls(**table)
@@ -108,8 +107,8 @@ class Rubric(Scorer):
 
 def _reason(criteria: Sequence[Criterion], verdicts: Sequence[CriterionVerdict]) -> str:
     pairs = list(zip(criteria, verdicts, strict=True))
-    reason = f"{sum(v.met for v in verdicts)} of {len(verdicts)} criteria are met"
-    for required in (True, False):
-        if unmet := [v.criterion for c, v in pairs if c.required == required and not v.met]:
-            reason += f"; {'required' if required else 'optional'} and not met: {listed(unmet)}"
-    return reason + "."
+    return reason_with(
+        f"{sum(v.met for v in verdicts)} of {len(verdicts)} criteria are met",
+        ("required and not met", [v.criterion for c, v in pairs if c.required and not v.met]),
+        ("optional and not met", [v.criterion for c, v in pairs if not c.required and not v.met]),
+    )

@@ -49,11 +49,6 @@ def sentence_tones(text: str) -> list[float]:
     return [tone(sentence) for sentence in _SENTENCE.findall(text[:end]) or [text]]
 
 
-def closeness(left: float, right: float) -> float:
-    """max(0, 1 - distance of two tones)."""
-    return max(0.0, 1.0 - abs(left - right))
-
-
 def evenness(tones: Sequence[float]) -> float:
     """max(0, 1 - variance of the tones), for at least one."""
     mean = sum(tones) / len(tones)
@@ -114,4 +109,4 @@ class ToneConsistency(CodeScorer):
             return Score(evenness(tones) * self.scale, self.scale, reason, tuple(tones))
         own, expected = tone(output), tone(other)
         reason = f"The answer's tone is {own:.3g}, the reference's {expected:.3g}."
-        return Score(closeness(own, expected) * self.scale, self.scale, reason, (own, expected))
+        return Score(max(0.0, 1.0 - abs(own - expected)) * self.scale, self.scale, reason, (own, expected))
