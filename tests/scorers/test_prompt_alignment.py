@@ -120,7 +120,7 @@ def test_options_that_make_no_sense_are_refused():
     with pytest.raises(ConfigError, match="unknown mode 'usr'; did you mean user"):
         PromptAlignment(mode=cast(Any, "usr"))
     for history in (-1, 1.5, True):
-        with pytest.raises(ConfigError, match="history must be a whole number from 0"):
+        with pytest.raises(ConfigError, match="history must be a whole number of at least 0"):
             PromptAlignment(history=cast(Any, history))
 
 

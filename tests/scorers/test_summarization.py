@@ -110,7 +110,7 @@ def test_fewer_than_one_question_is_refused(value: float):
 
 
 def test_a_source_that_is_none_is_refused():
-    with pytest.raises(ConfigError, match="source must be text, not int"):
+    with pytest.raises(ConfigError, match="source must be text, not 5"):
         Summarization(source=cast(Any, 5))
     with pytest.raises(ConfigError, match="source_from must be a function"):
         Summarization(source_from=cast(Any, "f"))

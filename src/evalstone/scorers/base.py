@@ -321,6 +321,22 @@ def require_number(
             raise ConfigError(f"{label}: {name} must be a number {allowed}, not {shortened(repr(value), 40)}")
 
 
+def require_whole(scorer: Scorer, name: str, low: int = 0, high: int | None = None) -> None:
+    """Raise ConfigError for a field that is not a whole number from low to high."""
+    value: object = getattr(scorer, name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
+        allowed = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise ConfigError(f"{scorer.name}: {name} must be a whole number {allowed}, not {shortened(repr(value), 60)}")
+
+
+def require_text(scorer: Scorer, name: str, *, blank: bool = True) -> None:
+    """Raise ConfigError for a field that is not text, or is blank where that is not allowed."""
+    value: object = getattr(scorer, name)
+    if not isinstance(value, str) or not (blank or value.strip()):
+        allowed = "text" if blank else "text that is not blank"
+        raise ConfigError(f"{scorer.name}: {name} must be {allowed}, not {shortened(repr(value), 60)}")
+
+
 def require_choice(scorer: Scorer, name: str, allowed: Sequence[object]) -> None:
     """Raise ConfigError for a field whose value is not one of those allowed."""
     value = cast(object, getattr(scorer, name))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 
 from evalstone._core.text import count
 from evalstone.errors import ConfigError, OutcomeError
-from evalstone.scorers.base import listed, require_number, shortened
+from evalstone.scorers.base import listed, require_number, require_text, require_whole, shortened
 from evalstone.scorers.text import CodeScorer, dice, is_blank
 from evalstone.types import Message, Score, Skipped, ToolCall
 
@@ -48,7 +48,7 @@ class TextCheck(Check, ABC):
     def __post_init__(self) -> None:
         super().__post_init__()
         if getattr(self, self.constant) is not None:
-            _require_text(self, self.constant)
+            require_text(self, self.constant)
             object.__setattr__(self, "required_fields", ("output",))
 
     @abstractmethod
@@ -240,8 +240,8 @@ class ToolCalled(ToolCheck):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require_text(self, "tool")
-        _require_count(self, "times")
+        require_text(self, "tool")
+        require_whole(self, "times")
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
         number = sum(call.name == self.tool for call in calls)
@@ -265,7 +265,7 @@ class ToolNotCalled(ToolCheck):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require_text(self, "tool")
+        require_text(self, "tool")
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
         number = sum(call.name == self.tool for call in calls)
@@ -316,7 +316,7 @@ class MaxToolCalls(ToolCheck):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require_count(self, "limit")
+        require_whole(self, "limit")
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
         reason = f"{count(len(calls), 'tool call')}; expected at most {self.limit}."
@@ -382,15 +382,3 @@ def _containment(contained: bool, text: str) -> str:
 def _names(names: Sequence[str]) -> str:
     shown = ", ".join(names[:8]) or "none"
     return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
-
-
-def _require_text(check: Check, name: str) -> None:
-    value: object = getattr(check, name)
-    if not isinstance(value, str):
-        raise ConfigError(f"{check.name}: {name} must be text, not {value!r}")
-
-
-def _require_count(check: Check, name: str) -> None:
-    value: object = getattr(check, name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ConfigError(f"{check.name}: {name} must be a whole number of at least 0, not {value!r}")

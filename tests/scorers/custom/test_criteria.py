@@ -121,8 +121,8 @@ def test_fields_say_what_is_shown_and_needed() -> None:
 @pytest.mark.parametrize(
     ("text", "options", "error", "told"),
     [
-        ("Plain.", {"levels": 1}, ConfigError, "levels must be from 2 to 100"),
-        ("Plain.", {"levels": 101}, ConfigError, "levels must be from 2 to 100"),
+        ("Plain.", {"levels": 1}, ConfigError, "levels must be a whole number from 2 to 100"),
+        ("Plain.", {"levels": 101}, ConfigError, "levels must be a whole number from 2 to 100"),
         ("Plain.", {"levels": True}, ConfigError, "levels must be a whole number"),
         ("Plain.", {"levels": 5.0}, ConfigError, "levels must be a whole number"),
         ("Plain.", {"steps": "one"}, ConfigError, "steps must be a list"),

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalstone.agents.messages import texts
-from evalstone.errors import ConfigError, OutcomeError
+from evalstone.errors import OutcomeError
 from evalstone.questions.alignment import CheckConversation
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import Scorer
+from evalstone.scorers.base import Scorer, require_text
 from evalstone.types import Message, Score, Skipped
 
 
@@ -35,8 +35,8 @@ class MultiTurnJudge(Scorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.criterion is not None and (not isinstance(self.criterion, str) or not self.criterion.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name}: criterion must be text that is not blank, not {self.criterion!r}")
+        if self.criterion is not None:
+            require_text(self, "criterion", blank=False)
 
     async def score(
         self, ask: Ask, *, messages: Sequence[Message], metadata: Mapping[str, Any] | None = None

@@ -11,6 +11,7 @@ from evalstone.errors import ConfigError, PromptError
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import filled
 from evalstone.questions.rating import RateByCriterion, WriteSteps, rating_prompt
+from evalstone.scorers.base import require_whole
 from evalstone.scorers.custom import DEFAULT_FIELDS, CustomScorer, inputs, template_prompt, with_fields
 from evalstone.types import Score
 
@@ -77,10 +78,7 @@ class GEval(CustomScorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.levels, bool) or not isinstance(cast(object, self.levels), int):
-            raise ConfigError(f"{self.name}: levels must be a whole number, not {self.levels!r}")
-        if not 2 <= self.levels <= MAX_LEVELS:
-            raise ConfigError(f"{self.name}: levels must be from 2 to {MAX_LEVELS}, not {self.levels}")
+        require_whole(self, "levels", 2, MAX_LEVELS)
         if not self.text.strip():
             raise ConfigError(f"{self.name}: the criterion is empty")
         if isinstance(self.steps, str):

@@ -10,11 +10,11 @@ import asyncio
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import sentences
-from evalstone.errors import ConfigError, JudgeDeclined, PromptError, ReplyError
+from evalstone.errors import JudgeDeclined, PromptError, ReplyError
 from evalstone.questions.base import Ask, Question, context_limits_of
 from evalstone.questions.claims import chunked
 from evalstone.questions.explanation import EXPLAIN
@@ -28,7 +28,7 @@ from evalstone.questions.verdict import (
     MiniCheck,
     Verdict,
 )
-from evalstone.scorers.base import ContextScorer, Scorer, reason_with, require_choice, require_number
+from evalstone.scorers.base import ContextScorer, Scorer, reason_with, require_choice, require_number, require_whole
 from evalstone.types import Score, Skipped
 
 Q = TypeVar("Q", bound=Question[Any])
@@ -141,14 +141,11 @@ def own_prompt(
     errors: list[PromptError] = []
     for kind in kinds:
         default = default_prompt(kind)
-        instructions = form if default.fenced else ""
+        instructions, names = form if default.fenced else "", default.placeholders
         try:
             if isinstance(prompt, str):
-                parsed = Prompt.parse(
-                    prompt, placeholders=default.placeholders, instructions=instructions, fenced=default.fenced
-                )
-                return kind, parsed
-            prompt.check(default.placeholders)
+                return kind, Prompt.parse(prompt, placeholders=names, instructions=instructions, fenced=default.fenced)
+            prompt.check(names)
             return kind, prompt
         except PromptError as error:
             errors.append(error)
@@ -329,9 +326,7 @@ class FactCheck(GradedScorer, ContextScorer):
 
     def __post_init__(self) -> None:
         require_choice(self, "layout", get_args(Layout))
-        longest = cast(object, self.longest)
-        if not isinstance(longest, int) or isinstance(longest, bool) or longest < 1:
-            raise ConfigError(f"{self.name}: longest must be at least 1 character, not {longest!r}")
+        require_whole(self, "longest", 1)
         object.__setattr__(self, "questions", (MiniCheck if self.layout == "minicheck" else ClaimSupported,))
         super().__post_init__()
 

@@ -11,7 +11,7 @@ from evalstone.agents.messages import conversation_history
 from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.alignment import PARTS, Alignment, InstructionVerdict, JudgeAlignment, JudgeInstructions
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import Scorer, lines_of, listed, reason_with, require_number
+from evalstone.scorers.base import Scorer, lines_of, listed, reason_with, require_number, require_whole
 from evalstone.types import Message, Score, Skipped
 
 Mode: TypeAlias = Literal["both", "user", "system"]
@@ -82,8 +82,7 @@ class PromptAlignment(Scorer):
         super().__post_init__()
         if self.mode not in get_args(Mode):
             raise ConfigError(f"{self.name}: {unknown('mode', str(self.mode), get_args(Mode))}")
-        if isinstance(self.history, bool) or not isinstance(self.history, int) or self.history < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name}: history must be a whole number from 0, not {self.history!r}")
+        require_whole(self, "history")
 
     async def score(
         self,

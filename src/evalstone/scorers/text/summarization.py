@@ -8,7 +8,7 @@ from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, verified
 from evalstone.questions.coverage import FindAnswers, ListQuestions, QuestionVerdict
-from evalstone.scorers.base import Scorer, reason_with, require_number
+from evalstone.scorers.base import Scorer, reason_with, require_number, require_text
 from evalstone.scorers.rag import supported_share
 from evalstone.types import Sample, Score, Skipped
 
@@ -66,8 +66,8 @@ class Summarization(Scorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.source is not None and not isinstance(self.source, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name}: source must be text, not {type(self.source).__name__}")
+        if self.source is not None:
+            require_text(self, "source")
         if self.source_from is not None and not callable(self.source_from):  # pyright: ignore[reportUnnecessaryComparison]
             raise ConfigError(f"{self.name}: source_from must be a function of a sample, not {self.source_from!r}")
         require_number(self, "max_questions", low=1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from evalstone.errors import ConfigError
-from evalstone.scorers.base import require_choice
+from evalstone.scorers.base import require_choice, require_text
 from evalstone.scorers.text import COMPARE_TO, WHITE, CodeScorer, CompareTo
 from evalstone.types import Score, Skipped
 
@@ -90,8 +90,7 @@ class ToneConsistency(CodeScorer):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_choice(self, "compare_to", (None, *COMPARE_TO))
-        if not isinstance(self.reference_tone, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name}: reference_tone must be text, not {self.reference_tone!r}")
+        require_text(self, "reference_tone")
         if self.reference_tone and self.compare_to:
             raise ConfigError(f"{self.name}: give reference_tone or compare_to, not both")
         if self.compare_to:
