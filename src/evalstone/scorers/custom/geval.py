@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError, PromptError
@@ -62,12 +62,7 @@ class GEval(CustomScorer):
         fields: What the judge sees of a sample: input, output, context, reference, messages, instructions.
     """
 
-    excluded_from_signature: ClassVar[tuple[str, ...]] = (
-        *CustomScorer.excluded_from_signature,
-        "text",
-        "fields",
-        "steps",
-    )
+    excluded_from_signature = (*CustomScorer.excluded_from_signature, "text", "fields", "steps")
 
     text: str
     _: KW_ONLY

@@ -3,7 +3,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError
@@ -39,13 +39,7 @@ class LLMClassifier(CustomScorer):
         PromptError: For an unknown placeholder.
     """
 
-    excluded_from_signature: ClassVar[tuple[str, ...]] = (
-        *CustomScorer.excluded_from_signature,
-        "question",
-        "fields",
-        "meanings",
-        "instructions",
-    )
+    excluded_from_signature = (*CustomScorer.excluded_from_signature, "question", "fields", "meanings", "instructions")
 
     question: str
     _: KW_ONLY

@@ -9,22 +9,6 @@ from evalstone.scorers.base import Scorer, reason_with, require_number
 from evalstone.types import Score, Skipped
 
 EXTRA_LIMIT = 0.2
-FIGURES = ("semantic", "exact_bonus", "missing", "contradiction", "extra")
-
-
-def similarity(
-    comparison: Comparison, *, semantic: float, exact_bonus: float, missing: float, contradiction: float, extra: float
-) -> float:
-    """The formula of AnswerSimilarity, for at least one statement of the reference."""
-    best = 1 + exact_bonus
-    credit = {"exact": best, "semantic": semantic, "partial": semantic * 0.5, "missing": -missing}
-    total = 0.0
-    for match in comparison.matches:
-        total += credit[match.match]
-    value = total / (len(comparison.matches) * best)
-    value -= len(comparison.contradictions) * contradiction
-    value -= min(len(comparison.extra) * extra, EXTRA_LIMIT)
-    return max(0.0, min(1.0, value))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +56,20 @@ class AnswerSimilarity(Scorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_number(self, *FIGURES)
+        require_number(self, "exact_bonus", "missing", "contradiction", "extra")
         require_number(self, "semantic", high=1)
+
+    def similarity(self, comparison: Comparison) -> float:
+        """The formula, for at least one statement of the reference."""
+        best = 1 + self.exact_bonus
+        credit = {"exact": best, "semantic": self.semantic, "partial": self.semantic * 0.5, "missing": -self.missing}
+        total = 0.0
+        for match in comparison.matches:
+            total += credit[match.match]
+        value = total / (len(comparison.matches) * best)
+        value -= len(comparison.contradictions) * self.contradiction
+        value -= min(len(comparison.extra) * self.extra, EXTRA_LIMIT)
+        return max(0.0, min(1.0, value))
 
     async def score(self, ask: Ask, *, output: str, reference: str) -> Score | Skipped:
         if not reference.strip():
@@ -85,8 +81,7 @@ class AnswerSimilarity(Scorer):
         if not reference_statements:
             return Skipped("the reference makes no statement")
         comparison = await ask(CompareStatements(reference=reference_statements, answer=answer_statements))
-        value = similarity(comparison, **{name: getattr(self, name) for name in FIGURES})
-        return Score(value * self.scale, self.scale, _reason(comparison), comparison)
+        return Score(self.similarity(comparison) * self.scale, self.scale, _reason(comparison), comparison)
 
 
 def _reason(comparison: Comparison) -> str:

@@ -13,21 +13,6 @@ from evalstone.types import Score, Skipped
 NOISY_QUERY = "noisy_query"
 
 
-def robustness(
-    judged: Robustness, weights: Mapping[str, float], *, discrepancy: float, issue: float, issue_limit: float
-) -> float:
-    """NoiseSensitivity's formula; without dimensions the judge's own number, minus the penalty for grave issues."""
-    agreed = max(0.0, min(1.0, judged.robustness))
-    if judged.dimensions:
-        total = 0.0
-        for dimension in judged.dimensions:
-            total += weights[dimension.impact]
-        measured = total / len(judged.dimensions)
-        if abs(agreed - measured) > discrepancy:
-            agreed = min(agreed, measured)
-    return max(0.0, agreed - min(len(judged.issues) * issue, issue_limit))
-
-
 @dataclass(frozen=True, kw_only=True)
 class NoiseSensitivity(Scorer):
     """How well the answer withstands noise in the question.
@@ -91,6 +76,18 @@ class NoiseSensitivity(Scorer):
         require_number(self, *IMPACTS, high=1)
         require_number(self, "discrepancy", "issue", "issue_limit")
 
+    def robustness(self, judged: Robustness) -> float:
+        """The formula; without dimensions the judge's own number, minus the penalty for grave issues."""
+        agreed = max(0.0, min(1.0, judged.robustness))
+        if judged.dimensions:
+            total = 0.0
+            for dimension in judged.dimensions:
+                total += getattr(self, dimension.impact)
+            measured = total / len(judged.dimensions)
+            if abs(agreed - measured) > self.discrepancy:
+                agreed = min(agreed, measured)
+        return max(0.0, agreed - min(len(judged.issues) * self.issue, self.issue_limit))
+
     async def score(
         self,
         ask: Ask,
@@ -109,19 +106,11 @@ class NoiseSensitivity(Scorer):
         for label, text in texts.items():
             if not isinstance(text, str) or not text:
                 raise OutcomeError(f"{self.name}: {label} is empty or not text")
-        judged = await ask(
-            JudgeRobustness(
-                question=input, baseline=baseline, noisy_question=noisy, answer=output, noise=self.noise or "not named"
-            )
+        question = JudgeRobustness(
+            question=input, baseline=baseline, noisy_question=noisy, answer=output, noise=self.noise or "not named"
         )
-        value = robustness(
-            judged,
-            {impact: getattr(self, impact) for impact in IMPACTS},
-            discrepancy=self.discrepancy,
-            issue=self.issue,
-            issue_limit=self.issue_limit,
-        )
-        return Score(value * self.scale, self.scale, _reason(judged), judged)
+        judged = await ask(question)
+        return Score(self.robustness(judged) * self.scale, self.scale, _reason(judged), judged)
 
 
 def _reason(judged: Robustness) -> str:
