@@ -177,7 +177,7 @@ class Scorer(ABC):
         direction = "lower is better" if self.lower_is_better else "higher is better"
         return Explain(
             measure=f"{self.name}: {score.value:.4g} out of {score.scale:g} ({direction}).\n{self.description()}",
-            evidence=score.reason + "\n" + json.dumps(to_jsonable(score.evidence), ensure_ascii=False),
+            evidence=f"{score.reason}\n{json.dumps(to_jsonable(score.evidence), ensure_ascii=False)}",
         )
 
 
@@ -299,10 +299,7 @@ class ContextScorer(Scorer):
         for context in (self.context, sample.context):
             if context is not None:
                 return tuple(context)
-        results = [returned.result for returned in messages.tool_results(sample.messages)]
-        return (
-            tuple(r if isinstance(r, str) else json.dumps(to_jsonable(r), ensure_ascii=False) for r in results) or None
-        )
+        return tuple(as_text(returned.result) for returned in messages.tool_results(sample.messages)) or None
 
 
 def require_number(
@@ -342,6 +339,11 @@ def require_choice(scorer: Scorer, name: str, allowed: Sequence[object]) -> None
     value = cast(object, getattr(scorer, name))
     if value not in allowed:
         raise ConfigError(f"{scorer.name}: {name} must be {' or '.join(map(repr, allowed))}, not {value!r}")
+
+
+def as_text(value: object) -> str:
+    """A text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(to_jsonable(value), ensure_ascii=False)
 
 
 def lines_of(text: str) -> tuple[str, ...]:

@@ -8,12 +8,26 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from evalstone.agents.messages import called_tools, last_assistant_text, last_user_text, tool_calls
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeToolCalls, ToolCallVerdicts
-from evalstone.scorers.agents import call_line, require_both_sides
-from evalstone.scorers.base import Scorer, reason_with, share
-from evalstone.types import TOOL_STEPS, Message, Score, Skipped, TrajectoryExpectation
+from evalstone.scorers.base import Scorer, as_text, reason_with, share, shortened
+from evalstone.types import TOOL_STEPS, Message, Score, Skipped, ToolCall, TrajectoryExpectation
+
+
+def require_both_sides(scorer: Scorer, messages: Sequence[Message], input: str | None) -> None:
+    """Raise OutcomeError for a conversation without a user's or an assistant's message: it is incomplete."""
+    if input is None and not any(message.role == "user" for message in messages):
+        raise OutcomeError(f"{scorer.name}: the conversation has no user message, and the sample no input")
+    if not any(message.role == "assistant" for message in messages):
+        raise OutcomeError(f"{scorer.name}: the conversation has no assistant message")
+
+
+def call_line(call: ToolCall) -> str:
+    """A tool call on one line: `search({"q": "Ada"}) returned {…}`."""
+    arguments, result, error = (shortened(as_text(value), 300) for value in (call.arguments, call.result, call.error))
+    outcomes = {"result": f"returned {result}", "error": f"failed: {error}"}
+    return f"{call.name}({arguments}) {outcomes.get(call.state, 'did not return')}"
 
 
 def right_calls(called: Sequence[str], order: Sequence[str], *, strict: bool) -> bool:

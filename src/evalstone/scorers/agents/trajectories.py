@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast, get_args
 
+from evalstone.agents.from_traces import extract_trajectory
 from evalstone.agents.trajectory_comparison import (
     TrajectoryComparison,
     blacklisted,
@@ -18,9 +19,61 @@ from evalstone.agents.trajectory_comparison import (
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeSteps, StepVerdicts
-from evalstone.scorers.agents import TrajectoryScorer, TrajectorySource, expectation_of, step_line
-from evalstone.scorers.base import listed, reason_with, require_choice, require_number
-from evalstone.types import ExpectedStep, Ordering, Score, Skipped, Trajectory, TrajectoryExpectation, TrajectoryStep
+from evalstone.scorers.base import Scorer, as_text, listed, reason_with, require_choice, require_number, shortened
+from evalstone.types import (
+    ExpectedStep,
+    Ordering,
+    Sample,
+    Score,
+    Skipped,
+    Trajectory,
+    TrajectoryExpectation,
+    TrajectoryStep,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectorySource(Scorer):
+    """A scorer of a sample's steps: its trajectory, else the tool calls in its messages."""
+
+    def values(self, sample: Sample) -> dict[str, Any]:
+        values = super().values(sample)
+        if values["trajectory"] is None and sample.messages:
+            values["trajectory"] = extract_trajectory(sample.messages)
+        return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryScorer(TrajectorySource):
+    """A scorer that compares the steps of a sample with the expected ones.
+
+    Attributes:
+        without_expectation: The share of the scale for a sample without an expectation; None skips such a sample.
+    """
+
+    without_expectation: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.without_expectation is not None:
+            require_number(self, "without_expectation", high=1)
+
+
+def expectation_of(scorer: Scorer, field: str) -> TrajectoryExpectation | None:
+    """A scorer's parameter that holds an expectation, read from plain data if it is not one yet."""
+    value = getattr(scorer, field)
+    try:
+        return None if value is None else TrajectoryExpectation.read(value)
+    except ConfigError as error:
+        raise ConfigError(f"{scorer.name}: {field}: {error}") from None
+
+
+def step_line(step: TrajectoryStep | ExpectedStep) -> str:
+    """A step, or an expected one, on one line, with those inside it in brackets."""
+    data = [f"{key}={shortened(as_text(value), 300)}" for key, value in step.data.items()]
+    line = " ".join([*filter(None, [step.step_type]), step.name, *data])
+    inner = step.children.steps if isinstance(step.children, TrajectoryExpectation) else step.children
+    return f"{line} [{'; '.join(map(step_line, inner))}]" if inner else line
 
 
 @dataclass(frozen=True, kw_only=True)
