@@ -201,19 +201,12 @@ class TrajectoryJudge(TrajectorySource):
         require_number(self, "necessary", "in_order", "missing", high=1)
 
     async def score(
-        self,
-        ask: Ask,
-        *,
-        input: str,
-        trajectory: Trajectory,
-        expected_trajectory: TrajectoryExpectation | None = None,
+        self, ask: Ask, *, input: str, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None
     ) -> Score:
         expectation = cast("TrajectoryExpectation | None", self.expected) or expected_trajectory
         expected = (expectation.steps if expectation is not None else None) or ()
         question = JudgeSteps(
-            task=input,
-            steps=tuple(map(step_line, trajectory.steps)),
-            expected=tuple(map(step_line, expected)),
+            task=input, steps=tuple(map(step_line, trajectory.steps)), expected=tuple(map(step_line, expected))
         )
         verdicts = await ask(question)
         value = judged_value(verdicts, necessary=self.necessary, in_order=self.in_order, missing=self.missing)
