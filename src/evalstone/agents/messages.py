@@ -7,7 +7,7 @@ wherever they stand in a conversation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 from evalstone.types import Message, Role, Sample, ToolCall
@@ -81,24 +81,10 @@ def called_tools(messages: Iterable[Message]) -> tuple[str, ...]:
     return tuple(placed.call.name for placed in tool_calls(messages))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToolResult:
-    """What a tool returned, and the call that it returned it to."""
-
-    name: str
-    id: str
-    arguments: Any = field(hash=False)
-    result: Any = field(hash=False)
-
-
-def tool_results(messages: Iterable[Message]) -> tuple[ToolResult, ...]:
-    """What tools returned, in the order of the calls; failed calls and those that returned nothing are left out."""
+def tool_results(messages: Iterable[Message]) -> tuple[ToolCall, ...]:
+    """The tool calls that returned something, in their order; failed calls are left out."""
     calls = (placed.call for placed in tool_calls(messages))
-    return tuple(
-        ToolResult(name=call.name, id=call.id, arguments=call.arguments, result=call.result)
-        for call in calls
-        if call.state == "result" and call.result is not None
-    )
+    return tuple(call for call in calls if call.state == "result" and call.result is not None)
 
 
 def merge_tool_calls(first: Sequence[ToolCall], second: Sequence[ToolCall]) -> tuple[ToolCall, ...]:

@@ -299,7 +299,7 @@ class ContextScorer(Scorer):
         for context in (self.context, sample.context):
             if context is not None:
                 return tuple(context)
-        return tuple(as_text(returned.result) for returned in messages.tool_results(sample.messages)) or None
+        return tuple(as_text(call.result) for call in messages.tool_results(sample.messages)) or None
 
 
 def require_number(
