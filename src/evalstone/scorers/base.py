@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, ClassVar, cast
@@ -300,6 +300,14 @@ class ContextScorer(Scorer):
             if context is not None:
                 return tuple(context)
         return tuple(as_text(call.result) for call in messages.tool_results(sample.messages)) or None
+
+
+def require_known(label: str, what: str, names: Iterable[object], kind: type[Any]) -> None:
+    """Raise ConfigError for a name in a table that is no field of a dataclass, with the nearest one."""
+    known = [field.name for field in fields(kind) if field.init]
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{label}: {unknown(what, str(name), known)}")
 
 
 def require_number(

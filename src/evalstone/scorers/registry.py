@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from evalstone.errors import ConfigError, unknown
-from evalstone.scorers.base import Scorer
+from evalstone.scorers.base import Scorer, require_known
 
 
 class Registry(Mapping[str, type[Scorer]]):
@@ -147,17 +147,13 @@ def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = F
     if kind is None:
         known = TEMPLATES if templates_only else [*TEMPLATES, *SCORERS]
         raise ConfigError(unknown("kind of scorer" if templates_only else "scorer", name, known))
-    values, absent, known = dict(parameters), list[str](), list[str]()
+    require_known(name, "parameter", parameters, kind)
+    values, absent = dict(parameters), list[str]()
     for field in dataclasses.fields(kind):
-        if field.init:
-            known.append(field.name)
-            if field.name in values:
-                values[field.name] = _nested(name, field, values[field.name])
-            elif field.default is field.default_factory is dataclasses.MISSING:
-                absent.append(field.name)
-    for parameter in parameters:
-        if parameter not in known:
-            raise ConfigError(f"{name}: {unknown('parameter', parameter, known)}")
+        if field.name in values:
+            values[field.name] = _nested(name, field, values[field.name])
+        elif field.init and field.default is field.default_factory is dataclasses.MISSING:
+            absent.append(field.name)
     if absent:
         raise ConfigError(f"{name} needs {' and '.join(absent)}: {name}({', '.join(f'{p}=…' for p in absent)})")
     try:
@@ -172,10 +168,7 @@ def _nested(scorer: str, field: dataclasses.Field[Any], value: Any) -> Any:
     if not isinstance(value, Mapping) or not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         return cast(object, value)
     table = cast("Mapping[str, Any]", value)
-    known = [inner.name for inner in dataclasses.fields(kind)]
-    for key in table:
-        if key not in known:
-            raise ConfigError(f"{scorer}: {field.name}: {unknown('parameter', str(key), known)}")
+    require_known(f"{scorer}: {field.name}", "parameter", table, kind)
     try:
         return kind(**table)
     except ConfigError as error:

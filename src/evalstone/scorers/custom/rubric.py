@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from evalstone.errors import ConfigError, OutcomeError, unknown
+from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import Scorer, lines_of, reason_with
+from evalstone.scorers.base import Scorer, lines_of, reason_with, require_known
 from evalstone.types import Score, Skipped
 
 
@@ -38,9 +38,7 @@ class Criterion:
         if not isinstance(value, Mapping):
             raise ConfigError(f"a criterion is a text, a Criterion or a table, not {type(value).__name__}")
         table = cast("Mapping[str, Any]", value)
-        for key in table:
-            if key not in cls.__match_args__:
-                raise ConfigError(f"criterion: {unknown('field', str(key), cls.__match_args__)}")
+        require_known("criterion", "field", table, cls)
         if "description" not in table:
             raise ConfigError("a criterion's table needs a description")
         return cls(**table)
