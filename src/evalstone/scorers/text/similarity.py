@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Literal
+from typing import Any, Literal
 
 from evalstone._core.text import words
 from evalstone.scorers.base import require_choice
@@ -12,13 +13,19 @@ from evalstone.scorers.text import CompareTo, PairScorer, collapsed, dice, units
 from evalstone.types import Score, Skipped
 
 
+@functools.cache
+def _distances() -> Any:
+    """The module of rapidfuzz's distances; an import statement for each pair of texts would take as long as they do."""
+    from rapidfuzz import distance  # noqa: PLC0415 - slow to import
+
+    return distance
+
+
 def edit_similarity(left: str, right: str) -> float:
     """1 - edit distance / length of the longer text; two empty texts are equal."""
-    from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - slow to import
-
     left, right = units(left), units(right)
     longer = max(len(left), len(right))
-    return 1.0 - Levenshtein.distance(left, right) / longer if longer else 1.0
+    return 1.0 - _distances().Levenshtein.distance(left, right) / longer if longer else 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +76,8 @@ class ContentSimilarity(PairScorer):
 
 def agreement(left: str, right: str) -> float:
     """Twice the longest common subsequence of two texts, by the length of both; two empty texts agree."""
-    from rapidfuzz.distance import LCSseq  # noqa: PLC0415 - slow to import
-
     both = len(left) + len(right)
-    return 2 * LCSseq.similarity(left, right) / both if both else 1.0
+    return 2 * _distances().LCSseq.similarity(left, right) / both if both else 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,11 +160,9 @@ class RougeL(PairScorer):
     compare_to: CompareTo = "reference"
 
     def compare(self, text: str, output: str) -> Score | Skipped:
-        from rapidfuzz.distance import LCSseq  # noqa: PLC0415 - slow to import
-
         other, own = words(text), words(output)
         if not other or not own:
             return Skipped(f"the {'answer' if other else self.compare_to} has no words")
-        result = Overlap(LCSseq.similarity(other, own), len(own), len(other))
+        result = Overlap(_distances().LCSseq.similarity(other, own), len(own), len(other))
         reason = f"{result.common} words in common, in order, of {result.output_words} and {result.other_words}."
         return Score(result.f1 * self.scale, self.scale, reason, result)

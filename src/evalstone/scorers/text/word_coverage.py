@@ -146,9 +146,10 @@ def _words(text: str) -> list[str]:
 
     The whole text is processed at once: word by word takes several times as long.
     """
-    # Beyond the last bracket every "<" would be tried to the end in vain: quadratic time on a text made for it.
-    end = text.rfind(">") + 1
-    text = _TAG.sub("", text[:end]) + text[end:]
+    if "<" in text:
+        # Beyond the last bracket every "<" would be tried to the end in vain: quadratic time on a text made for it.
+        end = text.rfind(">") + 1
+        text = _TAG.sub("", text[:end]) + text[end:]
     if "http" not in text:
         return _plain(text)
     words: list[str] = []
