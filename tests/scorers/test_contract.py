@@ -33,7 +33,7 @@ MADE_ALONE = {name: kind for name, kind in SCORERS.items() if not SCORERS.paths[
 """The scorers that need no parameters; the checks, which do, have a contract of their own in tests/scorers/checks."""
 
 FAMILIES = (
-    "alignment", "context_ranking", "context_relevance", "faithfulness", "graded", "safety", "similarity",
+    "alignment", "claims", "context_ranking", "context_relevance", "graded", "safety", "similarity", "statements",
     "tool_calls", "trajectories", "word_coverage",
 )  # fmt: skip
 """The modules that hold several scorers."""
