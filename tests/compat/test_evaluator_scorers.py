@@ -7,7 +7,6 @@ import pytest
 
 from evalstone._core.sync import run
 from evalstone.compat.spring import (
-    EVALUATORS,
     AnswerCorrectnessEvaluator,
     AnswerRelevancyEvaluator,
     FactCheckingEvaluator,
@@ -29,7 +28,7 @@ NEEDS = {
     "fact_check": ("output", "context"),
     "relevancy_check": ("input", "output", "context"),
 }
-every = pytest.mark.parametrize("kind", EVALUATORS.values(), ids=EVALUATORS)
+every = pytest.mark.parametrize("kind", JudgeEvaluator.__subclasses__(), ids=lambda kind: kind.name)
 
 
 def scored(scorer: Scorer, sample: Sample, *replies: Any) -> Outcome:

@@ -22,7 +22,7 @@ from evalstone.questions import FindToxicity, ListStatements
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.robustness import DIMENSIONS
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
-from evalstone.scorers.base import documentation, summary
+from evalstone.scorers.base import described_parameters, documentation, summary
 from evalstone.scorers.rag.graded import GradedScorer
 from evalstone.scorers.registry import TEMPLATES
 from evalstone.types import Failed, Sample, Score, Skipped
@@ -31,6 +31,12 @@ from tests.scorers.variants import FULL, OTHERS, STANDS_IN, other_passages_of, p
 
 MADE_ALONE = {name: kind for name, kind in SCORERS.items() if not SCORERS.paths[name].startswith("checks.")}
 """The scorers that need no parameters; the checks, which do, have a contract of their own in tests/scorers/checks."""
+
+FAMILIES = (
+    "alignment", "claims", "context_ranking", "context_relevance", "graded", "safety", "similarity", "statements",
+    "tool_calls", "trajectories", "word_coverage",
+)  # fmt: skip
+"""The modules that hold several scorers."""
 
 every = pytest.mark.parametrize("kind", MADE_ALONE.values(), ids=MADE_ALONE)
 countable = pytest.mark.parametrize(
@@ -97,8 +103,8 @@ def test_a_scorer_is_listed_under_its_name_and_can_be_made_without_parameters(ki
 
 @every
 def test_a_scorer_lives_in_a_file_of_its_name_or_of_its_family_and_the_class_has_its_name_too(kind: type[Scorer]):
-    families = ("evalstone.scorers.rag.graded", "evalstone.scorers.safety")
-    assert kind.__module__ in families or kind.__module__.rpartition(".")[2] == kind.name
+    module = kind.__module__.rpartition(".")[2]
+    assert module in FAMILIES or module == kind.name
     assert kind.__name__ == "".join(part.capitalize() for part in kind.name.split("_"))
 
 
@@ -269,6 +275,12 @@ def test_bands_go_down_to_zero_and_there_is_advice(kind: type[Scorer]):
     assert limits[0] <= 1
     assert all(told for _, told in kind.interpretation)
     assert kind.advice
+
+
+@pytest.mark.parametrize("kind", [*SCORERS.values(), *TEMPLATES.values()], ids=[*SCORERS, *TEMPLATES])
+def test_every_parameter_is_described(kind: type[Scorer]):
+    described = described_parameters(kind)
+    assert [field.name for field in dataclasses.fields(kind) if field.init and not described.get(field.name)] == []
 
 
 @every

@@ -113,7 +113,7 @@ def test_every_scorer_can_be_named(name: str):
         ("answer_relevancy(uncertainty_weight='x')", "answer_relevancy: "),
         ("fact_check(by_sentense=False)", r"fact_check: unknown parameter 'by_sentense'; did you mean by_sentence\?"),
         ("fact_check(by_sentence='no')", "fact_check: by_sentence must be True or False, not 'no'"),
-        ("fact_check(longest='x')", "fact_check: longest must be at least 1 character, not 'x'"),
+        ("fact_check(longest='x')", "fact_check: longest must be a whole number of at least 1, not 'x'"),
         ("fact_check(threshold='x')", r"fact_check: threshold must be a number in \(0, 1\], not 'x'"),
         ("fact_check(evaluator=1)", "unknown parameter 'evaluator'"),
         ("fact_check(judge='openai/gpt-5.1')", "unknown parameter 'judge'"),

@@ -65,7 +65,7 @@ def _describe(kind: type[Scorer]) -> None:
 
     from rich.text import Text
 
-    from evalstone.scorers.base import documentation
+    from evalstone.scorers.base import described_parameters, documentation
 
     screen = console()
     screen.print(Text(documentation(kind)))
@@ -85,7 +85,9 @@ def _describe(kind: type[Scorer]) -> None:
         rows.show_header = False
         for field in parameters:
             default = field.default if field.default_factory is MISSING else field.default_factory()
-            rows.add_row(f"  {field.name}", "required" if default is MISSING else Text(repr(default), style="dim"))
+            shown = "required" if default is MISSING else f"default {default!r}"
+            described = described_parameters(kind).get(field.name, "")
+            rows.add_row(f"  {field.name}", Text.assemble(described, " " * bool(described), (f"({shown})", "dim")))
         screen.print(rows)
     if kind.definitions:
         screen.print(Text("\nDefinitions, all from the same judge calls: definition=NAME", style="bold"))

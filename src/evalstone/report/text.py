@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from evalstone.results.summary import count as count
+from evalstone._core.text import count as count
 
 LINE_WIDTH = 240
 # Control, format and direction characters, lone surrogates, private use, noncharacters, and letters without a shape.

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evalstone._core.text import count as count
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
 from evalstone.types import Failed, JudgeCall, Outcome, Record, Score, Skipped, total_cost
@@ -16,11 +17,6 @@ from evalstone.types import Failed, JudgeCall, Outcome, Record, Score, Skipped, 
 _FINGERPRINTS = re.compile(r"(; |\()[0-9a-f]{8}(?:, [0-9a-f]{8})*\)@\d+\Z|@\d+\Z")
 MAX_REASONS = 1000
 TOP_REASONS = 5
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: 1 sample, 2 samples."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 @dataclass(frozen=True)
