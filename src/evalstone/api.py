@@ -19,9 +19,8 @@ from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.location import DEFAULT_LEDGER
 from evalstone.results.run import Run
-from evalstone.run.batch.options import BatchOptions
 from evalstone.run.budget import Budget, StopSignal
-from evalstone.run.plan import Plan
+from evalstone.run.plan import BatchOptions, Plan
 from evalstone.run.runner import execute, score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer, parse_scorers

@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from evalstone.cli.app import COMMANDS, LEDGER_COMMANDS
 
 ROW = {"id": "one", "output": "Paris is in France.", "context": ["Paris is in France."]}
 RUN = ["run", "data.jsonl", "-s", "faithfulness", "--out", "res"]
@@ -44,6 +47,24 @@ def test_the_exit_code_is_the_process_own(tmp_path: Path, arguments: list[str], 
     done = shell(tmp_path, arguments)
     assert done.returncode == code
     assert len(done.stdout.splitlines() + done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["--help", "run --help", "report last", "report last --html -", "compare last last --csv -", "scorers", "runs"],
+)
+def test_a_reader_that_closes_early_is_one_line_on_stderr(tmp_path: Path, command: str) -> None:
+    assert shell(tmp_path, RUN).returncode == 0
+    done = shell(tmp_path, command.split(), "| true; exit ${PIPESTATUS[0]}")
+    assert done.stderr == "evalstone: cannot write to standard output: Broken pipe\n"
+    assert done.returncode == 3
+
+
+def test_the_table_of_commands_is_what_their_functions_say() -> None:
+    for name, (module, help) in (COMMANDS | LEDGER_COMMANDS).items():
+        if name != "ledger":
+            found = getattr(import_module(f"evalstone.cli.{module}"), name.replace("import", "import_"))
+            assert (found.__doc__ or "").partition("\n")[0] == help
 
 
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -154,6 +155,15 @@ def test_the_returncode_of_a_gate_is_its_verdict(
     done = evalstone("gate", "a", *options)
     assert done.returncode == code, done.stdout
     assert shown in done.stdout
+
+
+def test_the_pass_rate_that_the_help_shows_works(folder: Path, evalstone: Evalstone) -> None:
+    example = re.findall(
+        r"--pass-rate (faithfulness@\S+=[\d.]*\d)", " ".join(evalstone("gate", "--help").stdout.split())
+    )
+    assert example == ["faithfulness@0.8=0.9"]
+    done = evalstone("gate", "a", "--pass-rate", example[0].replace("faithfulness", "given"))
+    assert (done.returncode, "given >= 0.8" in done.stdout) == (1, True)
 
 
 def test_a_gate_that_passes_over_failed_outcomes_ends_with_3(folder: Path, evalstone: Evalstone) -> None:

@@ -28,52 +28,32 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evalstone.errors import ConfigError, unknown
 from evalstone.ledger.location import DEFAULT_LEDGER
 
-DEFAULT_SCORERS = ("faithfulness", "context_relevance")
-
 
 class RunConfig(BaseModel):
-    """The settings of one run."""
+    """The settings of one run, by the names of the options of `evalstone run`."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     data: str
-    """Path of the samples."""
-    scorers: list[str | dict[str, Any]] = Field(default=list(DEFAULT_SCORERS), min_length=1)
-    """Names, specs such as `context_relevance(scale=10)`, or tables."""
+    scorers: list[str | dict[str, Any]] = Field(default=["faithfulness", "context_relevance"], min_length=1)
     judge: str | dict[str, Any] = "lexical"
-    """Name, spec or table of the judge."""
     limit: int | None = Field(default=None, ge=1)
-    """Score only the first samples."""
     map: dict[str, str] = {}
-    """Sample field to column."""
     out: str | None = None
-    """Results folder."""
     html: str | None = None
-    """File of the HTML report."""
+    markdown: str | None = None
     ledger: str = DEFAULT_LEDGER
-    """Path or URL of the ledger."""
     name: str = ""
-    """Name of the run."""
     tags: list[str] = []
-    """Tags of the run."""
     concurrency: int = Field(default=32, ge=1)
-    """Maximum number of concurrent judge calls."""
     budget: float | None = Field(default=None, ge=0)
-    """Maximum cost in US dollars."""
     no_cache: bool = False
-    """Whether to ignore cached judge answers."""
     batch: bool = False
-    """Whether to use the provider's batch API."""
     wait: bool = False
-    """Whether to wait until the batches are done."""
     fail_under: dict[str, float] = {}
-    """Lowest acceptable mean by scorer, where higher is better."""
     fail_over: dict[str, float] = {}
-    """Highest acceptable mean by scorer, where lower is better."""
     gate: bool = False
-    """Whether the thresholds are tested sequentially while the run goes on."""
     top: int = Field(default=3, ge=0)
-    """How many of the worst samples to show."""
 
 
 def load_config(data: str, **options: Any) -> RunConfig:
@@ -102,7 +82,7 @@ def _read(file: Path) -> dict[str, Any]:
         raise ConfigError(f"cannot read {file}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: {error}") from None
-    for key in ("data", "out", "html", "ledger"):
+    for key in ("data", "out", "html", "markdown", "ledger"):
         if isinstance(path := settings.get(key), str) and "://" not in path and path != "-":
             settings[key] = str(file.parent / path)
     if "judge" in settings:
@@ -134,6 +114,8 @@ def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
         path = found["loc"][:2] if isinstance(settings[key], list | dict) else (key,)
         name = ".".join(map(str, path))
         values[name] = found["input"]
-        expected.setdefault(name, []).append(found["msg"].removeprefix("Input should be "))
+        empty = found["type"] == "too_short"
+        wanted = f"a list of one or more {name}" if empty else found["msg"].removeprefix("Input should be ")
+        expected.setdefault(name, []).append(wanted)
     problems = (f"{name} should be {' or '.join(texts)}, not {values[name]!r}" for name, texts in expected.items())
     return "; ".join(problems)

@@ -28,9 +28,8 @@ from evalstone.results.judge_stats import JudgeStats
 from evalstone.results.records import SpillingRecords
 from evalstone.results.run import Run
 from evalstone.results.summary import SummaryBuilder
-from evalstone.run.batch.options import BatchOptions
 from evalstone.run.budget import Budget, StopSignal
-from evalstone.run.plan import Plan, scorer_info
+from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Outcome, Record, Sample, Skipped

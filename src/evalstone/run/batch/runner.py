@@ -19,9 +19,9 @@ from evalstone.judges.base import Judge
 from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
 from evalstone.ledger import AsyncLedger, batches
 from evalstone.ledger.rows import BatchRow
-from evalstone.run.batch.options import WAITING, BatchOptions
 from evalstone.run.batch.session import BatchSession, Collected
 from evalstone.run.budget import StopSignal
+from evalstone.run.plan import WAITING, BatchOptions
 from evalstone.scorers import Scorer
 from evalstone.types import Record, Sample, total_cost
 
