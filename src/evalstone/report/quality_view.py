@@ -10,8 +10,7 @@ from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section,
 from evalstone.stats.intervals import Interval
 
 if TYPE_CHECKING:
-    from evalstone.judge_quality.audit import Audit, AuditedScorer
-    from evalstone.judge_quality.effects import Effect
+    from evalstone.results.audit import Audit, AuditedScorer, Effect
     from evalstone.results.calibration import Calibration
     from evalstone.results.calibration_measures import Annotators, CalibrationMeasures, Verdicts
     from evalstone.stats.calibration import Bin
