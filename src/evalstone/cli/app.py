@@ -5,6 +5,7 @@ Only the command that is called is imported, and imports what it runs inside its
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -12,13 +13,13 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from evalstone.cli.options import ExitCode, option
+from evalstone.cli.options import ExitCode, Value, Values, option
 from evalstone.cli.output import to_stderr
 from evalstone.errors import ConfigError, EvalstoneError, RunAborted, near, unknown
 
@@ -91,8 +92,30 @@ def _writing() -> Generator[None]:
         raise WriteError(error.strerror or str(error)) from error
 
 
+def _quickly(command: Any, parameters: list[Any]) -> list[Any]:
+    """Parameters that convert only what needs it. Typer converts with pydantic, whose import takes long."""
+    types: dict[str, Any] = get_type_hints(command.callback) if command.callback else {}
+    for one in parameters:
+        if "process_value" not in vars(one):
+            one.process_value = functools.partial(_value, one, types.get(one.name), one.process_value)
+    return parameters
+
+
+def _value(parameter: Any, kind: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
+    """A parameter's value from the command line, or its default."""
+    if parameter.required and not value:
+        return convert(ctx, value)
+    if value is None:
+        return () if parameter.multiple or parameter.nargs == -1 else None
+    return value if type(value) is kind or kind in (Value, Values, list[str]) else convert(ctx, value)
+
+
 class Command(TyperCommand):
     """A command whose help lists its options by topic."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters."""
+        return _quickly(self, super().get_params(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of arguments and options."""
@@ -116,6 +139,10 @@ class Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = dict.fromkeys(self.table)  # pyright: ignore[reportAttributeAccessIssue] - made on demand
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options before the command."""
+        return _quickly(self, super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the commands, in the order of their help."""
@@ -194,6 +221,7 @@ def evalstone(
 def main() -> None:
     """Run the command line. An error is one line on standard error and an exit code."""
     sys.path.append(str(Path.cwd()))  # for scorers named module:scorer; last, so that nothing there hides a library
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # to look for some takes longer than most commands
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     try:

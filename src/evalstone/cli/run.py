@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -107,7 +108,7 @@ def run(
         markdown=markdown,
         top=top,
     )
-    config = config.model_copy(update={"judge": options.judge_spec(config.judge, base_url)})
+    config = replace(config, judge=options.judge_spec(config.judge, base_url))
     return _dry_run(config) if dry_run else _run(config, quiet=quiet, verbose=verbose, as_json=as_json)
 
 
@@ -206,11 +207,10 @@ def _run(
     from evalstone.report.run_view import run_view
     from evalstone.results.files import write_run
     from evalstone.run.plan import BatchOptions
-    from evalstone.run.sequential import RunGate
 
     plan, thresholds = _plan(config)
     with interruptible(shuffled=config.gate) as stop:
-        gate = RunGate(plan, {info.signature: bound for info, bound in thresholds}, stop) if config.gate else None
+        gate = _gate(plan, thresholds, stop) if config.gate else None
 
         def on_record(record: Record) -> None:
             if gate is not None:
@@ -291,6 +291,12 @@ def _thresholds(config: RunConfig, scorers: Sequence[ScorerInfo]) -> list[Thresh
                 raise ConfigError(f"{named}: {name} must be in [0, {info.scale:g}], not {bound:g}")
             thresholds.append((info, bound))
     return thresholds
+
+
+def _gate(plan: Plan, thresholds: Sequence[Threshold], stop: StopSignal) -> RunGate:
+    from evalstone.run.sequential import RunGate  # imports numpy
+
+    return RunGate(plan, {info.signature: bound for info, bound in thresholds}, stop)
 
 
 @contextmanager
