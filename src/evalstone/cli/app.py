@@ -73,7 +73,7 @@ TOPICS = {
 }
 _TOPIC = {option: topic for topic, options in TOPICS.items() for option in options.split()}
 _TYPE = re.compile(r" <[a-z \[\]]+>")
-_SETTINGS: Any = {"help_option_names": ["-h", "--help"]}
+SETTINGS: Any = {"help_option_names": ["-h", "--help"]}
 
 
 class WriteError(Exception):
@@ -92,30 +92,8 @@ def _writing() -> Generator[None]:
         raise WriteError(error.strerror or str(error)) from error
 
 
-def _quickly(command: Any, parameters: list[Any]) -> list[Any]:
-    """Parameters that convert only what needs it. Typer converts with pydantic, whose import takes long."""
-    types: dict[str, Any] = get_type_hints(command.callback) if command.callback else {}
-    for one in parameters:
-        if "process_value" not in vars(one):
-            one.process_value = functools.partial(_value, one, types.get(one.name), one.process_value)
-    return parameters
-
-
-def _value(parameter: Any, kind: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
-    """A parameter's value from the command line, or its default."""
-    if parameter.required and not value:
-        return convert(ctx, value)
-    if value is None:
-        return () if parameter.multiple or parameter.nargs == -1 else None
-    return value if type(value) is kind or kind in (Value, Values, list[str]) else convert(ctx, value)
-
-
 class Command(TyperCommand):
     """A command whose help lists its options by topic."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters."""
-        return _quickly(self, super().get_params(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of arguments and options."""
@@ -140,10 +118,6 @@ class Commands(TyperGroup):
         super().__init__(**settings)
         self.commands = dict.fromkeys(self.table)  # pyright: ignore[reportAttributeAccessIssue] - made on demand
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The options before the command."""
-        return _quickly(self, super().get_params(ctx))
-
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the commands, in the order of their help."""
         return list(self.table)
@@ -155,8 +129,7 @@ class Commands(TyperGroup):
                 return None
             raise ConfigError(unknown("command", cmd_name, self.table))
         if self.commands[cmd_name] is None:
-            module, _ = self.table[cmd_name]
-            self.commands[cmd_name] = _command(cmd_name, module) if module else _group(LedgerCommands, cmd_name)
+            self.commands[cmd_name] = _command(cmd_name, self.table[cmd_name][0])
         return self.commands[cmd_name]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -182,18 +155,31 @@ class LedgerCommands(Commands):
 
 
 def _command(name: str, module: str) -> Any:
-    """A command from the function of its name."""
+    """A command from the function of its name, or the group of the commands on ledgers."""
+    settings: Any = {"rich_markup_mode": None, "context_settings": SETTINGS}
+    if not module:
+        return LedgerCommands(name=name, help=COMMANDS[name][1], no_args_is_help=True, **settings)
     function: Callable[..., int] = getattr(import_module(f"evalstone.cli.{module}"), name.replace("import", "import_"))
-    made = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_SETTINGS)
+    made = typer.Typer(add_completion=False, **settings)
     made.command(name, cls=Command, epilog=EXIT_CODES.get(name))(function)
-    return typer.main.get_command(made)
+    return _quick(typer.main.get_command(made))
 
 
-def _group(kind: type[Commands], name: str) -> Any:
-    """A group of commands."""
-    return kind(
-        name=name, help=COMMANDS[name][1], no_args_is_help=True, rich_markup_mode=None, context_settings=_SETTINGS
-    )
+def _quick(command: Any) -> Any:
+    """A command that converts only what needs it: Typer converts with pydantic, whose import takes long."""
+    types: dict[str, Any] = get_type_hints(command.callback)
+    for one in command.params:
+        one.process_value = functools.partial(_value, one, types.get(one.name), one.process_value)
+    return command
+
+
+def _value(parameter: Any, kind: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
+    """A parameter's value from the command line, or its default."""
+    if parameter.required and not value:
+        return convert(ctx, value)
+    if value is None:
+        return () if parameter.multiple or parameter.nargs == -1 else None
+    return value if type(value) is kind or kind in (Value, Values, list[str]) else convert(ctx, value)
 
 
 app = typer.Typer(
@@ -202,7 +188,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings=_SETTINGS,
+    context_settings=SETTINGS,
 )
 
 
@@ -221,11 +207,10 @@ def evalstone(
 def main() -> None:
     """Run the command line. An error is one line on standard error and an exit code."""
     sys.path.append(str(Path.cwd()))  # for scorers named module:scorer; last, so that nothing there hides a library
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # to look for some takes longer than most commands
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     try:
-        sys.exit(app(standalone_mode=False))
+        sys.exit(_quick(typer.main.get_command(app))(standalone_mode=False))
     except _CallError as error:
         message = error.format_message()
         if message.startswith("Usage:"):  # no command at all: the help

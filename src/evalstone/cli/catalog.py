@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
+import evalstone
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Value, option
 from evalstone.cli.output import console, short_judge, table
@@ -14,10 +15,8 @@ from evalstone.errors import ConfigError, unknown
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from evalstone.judges.base import Judge
     from evalstone.judges.providers.base import ProviderInfo
     from evalstone.results.calibration import Calibration
-    from evalstone.scorers import Scorer
 
 COMPOSITE_JUDGES = {
     "panel(openai/gpt-5.1, google/gemini-2.5-pro, lexical)": "several judges vote: majority, mean or unanimous",
@@ -51,7 +50,7 @@ def scorers(
     return ExitCode.OK
 
 
-def _list_scorers(known: Mapping[str, type[Scorer]]) -> None:
+def _list_scorers(known: Mapping[str, type[evalstone.Scorer]]) -> None:
     from evalstone.scorers.base import summary
 
     rows = table("scorer", "required fields", "direction", "judge calls", "what it measures", numbers=["judge calls"])
@@ -64,7 +63,7 @@ def _list_scorers(known: Mapping[str, type[Scorer]]) -> None:
     screen.print("evalstone scorers NAME describes one.", style="dim")
 
 
-def _describe_scorer(kind: type[Scorer]) -> None:
+def _describe_scorer(kind: type[evalstone.Scorer]) -> None:
     from dataclasses import MISSING, fields
 
     from rich.text import Text
@@ -135,7 +134,6 @@ def judges(
 
     Shows which API keys are set, prices, and measured accuracy. Makes no judge calls.
     """
-    from evalstone.judges.parse import parse_judge
     from evalstone.ledger.location import DEFAULT_LEDGER
     from evalstone.results.calibration import list_calibrations
 
@@ -143,18 +141,17 @@ def judges(
     if name is None:
         _list_judges(known)
     else:
-        _describe_judge(parse_judge(name), known)
+        _describe_judge(evalstone.parse_judge(name), known)
     return ExitCode.OK
 
 
 def _list_judges(known: Sequence[Calibration]) -> None:
     from rich.text import Text
 
-    from evalstone.judges.lexical import LexicalJudge
     from evalstone.judges.providers.base import PROVIDERS
 
     screen = console()
-    lexical = LexicalJudge()
+    lexical = evalstone.LexicalJudge()
     screen.print(Text.assemble(("lexical", "bold"), f"  {lexical.identity}; no API key, no network, no cost"))
     screen.print(f"  {lexical.note}", style="dim")
     numbers = ("responses", "unsupported", "AUROC [95% CI]", "left out of training", "word overlap")
@@ -194,7 +191,7 @@ def _endpoint(provider: ProviderInfo) -> str:
     return provider.base_url or 'pydantic-ai (pip install "evalstone[providers]")'
 
 
-def _describe_judge(judge: Judge, known: Sequence[Calibration]) -> None:
+def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> None:
     from rich.text import Text
 
     from evalstone.report.text import safe
@@ -220,24 +217,22 @@ def _describe_judge(judge: Judge, known: Sequence[Calibration]) -> None:
         screen.print("\nNot calibrated yet; see evalstone calibrate.", style="dim")
 
 
-def _tree(judge: Judge, depth: int = 0) -> Iterator[tuple[int, Judge]]:
+def _tree(judge: evalstone.Judge, depth: int = 0) -> Iterator[tuple[int, evalstone.Judge]]:
     yield depth, judge
     for member in judge.members:
         yield from _tree(member, depth + 1)
 
 
-def _price(judge: Judge) -> str:
-    from evalstone.types import Usage
-
+def _price(judge: evalstone.Judge) -> str:
     if not judge.cacheable:
         return "free"
     # Priced at 1,000 tokens, because some prices rise with the length of a prompt.
-    prices = [judge.price(usage) for usage in (Usage(1000, 0), Usage(0, 1000))]
+    prices = [judge.price(usage) for usage in (evalstone.Usage(1000, 0), evalstone.Usage(0, 1000))]
     shown = [f"${1000 * price:g}" for price in prices if price is not None]
     return f"{' and '.join(shown)} per million input and output tokens" if len(shown) == 2 else "price unknown"
 
 
-def _readiness(judge: Judge) -> str:
+def _readiness(judge: evalstone.Judge) -> str:
     try:
         judge.check()
     except ConfigError as error:

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
+import evalstone
 from evalstone.cli import options
 from evalstone.cli.catalog import calibrations_table
-from evalstone.cli.options import ExitCode, Value, Values, option
+from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import console, deliver, documents, json_lines, present, short_judge, table, to_stderr
 from evalstone.cli.run import INTERRUPTION, RESUME, interruptible
 from evalstone.errors import ConfigError
@@ -16,7 +17,6 @@ from evalstone.errors import ConfigError
 if TYPE_CHECKING:
     from evalstone.judge_quality.calibrate import JudgeOptions
     from evalstone.results.calibration import Calibration
-    from evalstone.run.budget import StopSignal
     from evalstone.run.dry_run import Estimate
 
 
@@ -61,8 +61,6 @@ def calibrate(
     """
     from evalstone.datasets.writing import write_jsonl, write_text
     from evalstone.judge_quality.calibrate import LabelConfig
-    from evalstone.judge_quality.calibrate import calibrate as calibrate_judge
-    from evalstone.judges.parse import parse_judge
     from evalstone.ledger.location import DEFAULT_LEDGER
     from evalstone.report.html import reliability_svg
     from evalstone.report.quality_view import calibration_view, reliability_chart
@@ -73,7 +71,7 @@ def calibrate(
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
     place = ledger or DEFAULT_LEDGER
-    main_judge = parse_judge(options.judge_spec(judge or "lexical", base_url))
+    main_judge = evalstone.parse_judge(options.judge_spec(judge or "lexical", base_url))
     config = LabelConfig(
         columns=tuple(label or ()),
         positive=tuple(positive or ()),
@@ -84,9 +82,9 @@ def calibrate(
     )
     found: list[Calibration] = []
     with interruptible() as stop:
-        calls = _judge_options(map, concurrency, budget, no_cache, quiet, stop)
+        calls = _judge_options(map, no_cache, quiet, concurrency=concurrency or 32, budget=budget, stop=stop)
         for one in (main_judge, *(main_judge.members if per_judge else ())):
-            made = calibrate_judge(labels, scorer, data=data, judge=one, ledger=place, config=config, options=calls)
+            made = evalstone.calibrate(labels, scorer, data=data, judge=one, ledger=place, config=config, options=calls)
             if made.stop_reason == INTERRUPTION:
                 to_stderr(f"Interrupted after {count(len(made.pairs), 'labeled sample')}; {RESUME}.")
                 return ExitCode.INTERRUPTED
@@ -123,24 +121,11 @@ def _label_range(text: str) -> tuple[float, float]:
     return options.finite(low, "--label-range"), options.finite(high, "--label-range")
 
 
-def _judge_options(
-    mapping: Values,
-    concurrency: int | None,
-    budget: float | None,
-    no_cache: bool | None,
-    quiet: bool,
-    stop: StopSignal,
-) -> JudgeOptions:
+def _judge_options(map: Values, no_cache: Flag, quiet: bool, **settings: Any) -> JudgeOptions:
     from evalstone.judge_quality.calibrate import JudgeOptions
 
-    return JudgeOptions(
-        concurrency=concurrency or 32,
-        use_cache=not no_cache,
-        budget=budget,
-        mapping=options.field_columns(mapping or []) or None,
-        progress=not quiet and sys.stderr.isatty(),
-        stop=stop,
-    )
+    mapping = options.field_columns(map or []) or None
+    return JudgeOptions(mapping=mapping, use_cache=not no_cache, progress=not quiet and sys.stderr.isatty(), **settings)
 
 
 def audit(
@@ -183,7 +168,6 @@ def audit(
     from evalstone._core import sync
     from evalstone.datasets.demo import DEMO_DATA
     from evalstone.judge_quality.audit import AuditConfig, estimate_audit
-    from evalstone.judge_quality.audit import audit as audit_judge
     from evalstone.ledger.location import DEFAULT_LEDGER
     from evalstone.report.quality_view import audit_view
 
@@ -203,12 +187,12 @@ def audit(
             "judge": options.judge_spec(judge or "lexical", base_url),
             "ledger": ledger or DEFAULT_LEDGER,
             "config": config,
-            "options": _judge_options(map, concurrency, budget, no_cache, quiet, stop),
+            "options": _judge_options(map, no_cache, quiet, concurrency=concurrency or 32, budget=budget, stop=stop),
         }
         if dry_run:
             _show_estimates(sync.run(estimate_audit(**audited)))
             return ExitCode.OK
-        made = audit_judge(**audited)
+        made = evalstone.audit(**audited)
     if made.stop_reason == INTERRUPTION:
         to_stderr(f"Interrupted; {RESUME}.")
         return ExitCode.INTERRUPTED

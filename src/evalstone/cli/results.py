@@ -8,41 +8,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+import evalstone
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Values, option, pass_rates, scorer_named, scorer_numbers
 from evalstone.cli.output import PAGE_TOP, console, deliver, documents, json_lines, present, short_judge, table
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
+    from evalstone.results.compare import Correction
     from evalstone.results.human_labels import PPIResult, RoganGladenResult
     from evalstone.results.power_analysis import PowerAnalysis
-    from evalstone.results.run import Run
 
 
-def find_run(name: str, ledger: str | None, data: str | None = None) -> Run:
+def find_run(name: str, ledger: str | None, data: str | None = None) -> evalstone.Run:
     """A run by its folder, ID or name, or the last one.
 
     data: the file with its samples, if its folder doesn't hold them. Raises ConfigError if there is no such run.
     """
-    from evalstone.run.saved import read_run
-
-    try:
-        run = read_run(name, ledger=ledger)
-    except ConfigError:
-        if Path(name).exists() or (id := _run_named(name, ledger)) is None:
-            raise
-        run = read_run(id, ledger=ledger)
+    run = evalstone.read_run(name, ledger=ledger)
     if data is None:
         return run
-    from evalstone.datasets import load
     from evalstone.results.files import with_data
 
-    return with_data(run, load(data))
-
-
-def _run_named(name: str, ledger: str | None) -> str | None:
-    """The ID of the latest run of that name."""
-    return next((row["run"] for row in _ledger_runs(ledger) if row.get("name") == name), None)
+    return with_data(run, evalstone.load(data))
 
 
 def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
@@ -103,7 +91,7 @@ def report(
     return ExitCode.FAILURES if found.failed or not found.complete else ExitCode.OK
 
 
-def _corrected_mean(run: Run, text: str) -> PPIResult:
+def _corrected_mean(run: evalstone.Run, text: str) -> PPIResult:
     """A mean corrected by the labels that `SCORER=FILE` names; the scorer may be left out if the run has only one."""
     from evalstone.results.human_labels import corrected, load_labels
 
@@ -111,7 +99,7 @@ def _corrected_mean(run: Run, text: str) -> PPIResult:
     return corrected(run, scorer, load_labels(run, scorer, file))
 
 
-def _scorer_and_file(run: Run, text: str) -> tuple[str, str]:
+def _scorer_and_file(run: evalstone.Run, text: str) -> tuple[str, str]:
     """A scorer's title and a file. Both may contain equals signs: the scorer is the longest part that names one."""
     signs = [place for place, character in enumerate(text) if character == "="]
     for sign in reversed(signs):
@@ -126,7 +114,7 @@ def _scorer_and_file(run: Run, text: str) -> tuple[str, str]:
     raise ConfigError(f"--labels takes SCORER=FILE, where SCORER is one of {known}, not {text!r}")
 
 
-def _corrected_rates(run: Run, place: str) -> list[RoganGladenResult]:
+def _corrected_rates(run: evalstone.Run, place: str) -> list[RoganGladenResult]:
     """The pass rates of the scorers that the judge is calibrated for."""
     from evalstone.results.calibration import calibration_for
     from evalstone.results.human_labels import corrected_share
@@ -161,13 +149,11 @@ def compare(
     """
     from evalstone.report.comparison_view import comparison_view
     from evalstone.report.csv import comparison_csv
-    from evalstone.results.compare import Correction
-    from evalstone.results.compare import compare as compare_runs
 
     names = runs or []
     if len(names) < 2:
         raise ConfigError(f"compare takes two or more runs (folders, IDs, names or last), not {len(names)}")
-    result = compare_runs(
+    result = evalstone.compare(
         *(find_run(name, ledger) for name in names),
         slice_by=tuple(slice_by or ()),
         allow_mismatch=allow_mismatch,
@@ -195,9 +181,8 @@ def drift(
     Compares two runs over the same outputs, judged at different times.
     """
     from evalstone.report.comparison_view import drift_view
-    from evalstone.results.drift import judge_drift
 
-    found = judge_drift(find_run(before, ledger), find_run(now, ledger), confidence=confidence)
+    found = evalstone.judge_drift(find_run(before, ledger), find_run(now, ledger), confidence=confidence)
     view = drift_view(found)
     present(view, documents(view, html, markdown) | json_lines(as_json, found.to_dict()))
     return ExitCode.FAILED_THRESHOLD if found.drifted else ExitCode.OK
@@ -247,8 +232,6 @@ def gate(
     """
     from evalstone.report.comparison_view import gate_view
     from evalstone.report.junit import gate_junit
-    from evalstone.results.gate import GateCriteria
-    from evalstone.results.gate import gate as check
 
     codes = {"exit4": ExitCode.INCONCLUSIVE, "pass": ExitCode.OK, "fail": ExitCode.FAILED_THRESHOLD}
     if inconclusive not in codes:
@@ -258,14 +241,14 @@ def gate(
     def titled(values: Mapping[str, Any], option: str) -> dict[str, Any]:
         return {found.titles[scorer_named(name, found.scorers, option).signature]: x for name, x in values.items()}
 
-    criteria = GateCriteria(
+    criteria = evalstone.GateCriteria(
         minimum=titled(scorer_numbers(minimum or [], "--min"), "--min"),
         maximum=titled(scorer_numbers(maximum or [], "--max"), "--max"),
         max_regression=titled(scorer_numbers(max_regression or [], "--max-regression"), "--max-regression"),
         pass_rate=titled(pass_rates(pass_rate or []), "--pass-rate"),
     )
     before = None if baseline is None else find_run(baseline, ledger)
-    result = check(found, criteria, baseline=before, alpha=alpha, allow_mismatch=allow_mismatch)
+    result = evalstone.gate(found, criteria, baseline=before, alpha=alpha, allow_mismatch=allow_mismatch)
     view = gate_view(result)
     exports = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
     outputs = documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict())
@@ -289,11 +272,9 @@ def power(
     Computes from a pilot run how many samples are needed to detect a difference of means, and what the pilot itself can
     detect. Give a second pilot run over the same samples as --baseline for a much more precise estimate.
     """
-    from evalstone.results.power_analysis import sample_size
-
     pilot = find_run(run, ledger)
     other = None if baseline is None else find_run(baseline, ledger)
-    found = sample_size(
+    found = evalstone.sample_size(
         pilot, difference, baseline=other, power=power, confidence=confidence, allow_mismatch=allow_mismatch
     )
     if not found.scorers:

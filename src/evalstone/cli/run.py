@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import evalstone
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import PAGE_TOP, STDOUT, console, deliver, documents, json_lines, table, to_stderr
@@ -20,12 +21,9 @@ from evalstone.errors import ConfigError
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.report.view import View
-    from evalstone.results.run import Run
     from evalstone.results.summary import ScorerInfo
-    from evalstone.run.budget import StopSignal
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
-    from evalstone.types import JudgeCall, Record
 
 INTERRUPTION = "interrupted"
 RESUME = "rerun the same command to resume"
@@ -142,9 +140,6 @@ def score(
     as_json: options.Json = False,
 ) -> int:
     """Score one sample."""
-    from evalstone.api import score as score_sample
-    from evalstone.types import Failed
-
     sample = {
         "input": input,
         "output": output,
@@ -152,7 +147,7 @@ def score(
         "reference": reference,
         "instructions": instructions,
     }
-    record = score_sample(
+    record = evalstone.score(
         scorer,
         {name: value for name, value in sample.items() if value is not None},
         judge=options.judge_spec("lexical" if judge is None else judge, base_url),
@@ -160,23 +155,22 @@ def score(
     )
     if not deliver(json_lines(as_json, record.to_dict())):
         _show_record(record)
-    return ExitCode.FAILURES if isinstance(record.outcome, Failed) else ExitCode.OK
+    return ExitCode.FAILURES if isinstance(record.outcome, evalstone.Failed) else ExitCode.OK
 
 
-def _name(record: Record) -> str:
+def _name(record: evalstone.Record) -> str:
     """The name of a record's scorer, without its parameters."""
     return record.scorer.partition("(")[0].partition("@")[0]
 
 
-def _show_record(record: Record) -> None:
+def _show_record(record: evalstone.Record) -> None:
     from evalstone.report.text import money, safe
-    from evalstone.types import Score, Skipped
 
     match record.outcome:
-        case Score(value, scale, reason):
+        case evalstone.Score(value, scale, reason):
             typer.echo(f"{_name(record)} {typer.style(f'{value:.4g}', bold=True)} of {scale:g}")
             typer.echo(safe(reason, 2000))
-        case Skipped(reason):
+        case evalstone.Skipped(reason):
             typer.echo(f"{typer.style('skipped', fg='yellow')}: {safe(reason, 2000)}")
         case failed:
             typer.echo(f"{typer.style('failed', fg='red')}: {safe(failed.error, 2000)}")
@@ -187,7 +181,7 @@ def _show_record(record: Record) -> None:
             typer.secho(f"{'  ' * depth}{text}", dim=True)
 
 
-def _nested(call: JudgeCall, depth: int = 1) -> Iterator[tuple[int, JudgeCall]]:
+def _nested(call: evalstone.JudgeCall, depth: int = 1) -> Iterator[tuple[int, evalstone.JudgeCall]]:
     """A judge call and those of a composite judge's members, each with its depth."""
     yield depth, call
     for member in call.members:
@@ -203,22 +197,19 @@ def _run(
     next_commands: Mapping[str, str] | None = None,
 ) -> int:
     """Run, save, show; the exit code."""
-    from evalstone.api import evaluate
     from evalstone.report.run_view import run_view
-    from evalstone.results.files import write_run
-    from evalstone.run.plan import BatchOptions
 
     plan, thresholds = _plan(config)
     with interruptible(shuffled=config.gate) as stop:
         gate = _gate(plan, thresholds, stop) if config.gate else None
 
-        def on_record(record: Record) -> None:
+        def on_record(record: evalstone.Record) -> None:
             if gate is not None:
                 gate.add(record)
             if verbose:
                 _print_record(record)
 
-        result = evaluate(
+        result = evalstone.evaluate(
             plan.dataset,
             plan.scorers,
             judge=plan.judge,
@@ -227,7 +218,7 @@ def _run(
             progress=not quiet and not verbose,
             use_cache=not config.no_cache,
             budget=config.budget,
-            batch=BatchOptions(wait=config.wait, on_state=to_stderr) if config.batch else False,
+            batch=evalstone.BatchOptions(wait=config.wait, on_state=to_stderr) if config.batch else False,
             stop=stop,
             on_record=on_record,
             name=config.name,
@@ -235,7 +226,7 @@ def _run(
         )
     if stopped := _stopped(result, config, plan.size):
         return stopped
-    saved = [] if config.out is None else [str(write_run(result, config.out))]
+    saved = [] if config.out is None else [str(evalstone.write_run(result, config.out))]
     view = run_view(result, dataset=plan.dataset, worst=config.top)
     page = run_view(result, worst=max(config.top, PAGE_TOP)) if config.html else None
     files = documents(view, config.html, config.markdown, page=page)
@@ -250,11 +241,10 @@ def _run(
 def _plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, list[Threshold]]:
     """The checked plan of a run and its thresholds. calls_judge: whether the judge needs its API key."""
     from evalstone.api import plan_for
-    from evalstone.datasets import load
     from evalstone.results.files import prepare
     from evalstone.run.plan import scorer_info
 
-    dataset = load(config.data, mapping=config.map)
+    dataset = evalstone.load(config.data, mapping=config.map)
     if config.limit is not None and config.limit < len(dataset):
         dataset = type(dataset)(dataset.samples[: config.limit], dataset.name, dataset.columns, dataset.ignored)
     plan = plan_for(dataset, config.scorers, judge=config.judge)
@@ -293,18 +283,16 @@ def _thresholds(config: RunConfig, scorers: Sequence[ScorerInfo]) -> list[Thresh
     return thresholds
 
 
-def _gate(plan: Plan, thresholds: Sequence[Threshold], stop: StopSignal) -> RunGate:
+def _gate(plan: Plan, thresholds: Sequence[Threshold], stop: evalstone.StopSignal) -> RunGate:
     from evalstone.run.sequential import RunGate  # imports numpy
 
     return RunGate(plan, {info.signature: bound for info, bound in thresholds}, stop)
 
 
 @contextmanager
-def interruptible(*, shuffled: bool = False) -> Generator[StopSignal]:
+def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
     """Within the block, the first Ctrl-C asks the run to stop after the calls in flight; the second forces it."""
-    from evalstone.run.budget import StopSignal
-
-    stop = StopSignal(shuffled=shuffled)
+    stop = evalstone.StopSignal(shuffled=shuffled)
     before = signal.getsignal(signal.SIGINT)
 
     def on_first(_number: int, _frame: object) -> None:
@@ -322,18 +310,18 @@ def interruptible(*, shuffled: bool = False) -> Generator[StopSignal]:
         signal.signal(signal.SIGINT, before)
 
 
-def _print_record(record: Record) -> None:
-    from evalstone.types import Failed, Score
-
-    outcome = record.outcome
-    if isinstance(outcome, Score):
-        text = f"{outcome.value:.4g}"
-    else:
-        text = f"failed: {outcome.error}" if isinstance(outcome, Failed) else f"skipped: {outcome.reason}"
+def _print_record(record: evalstone.Record) -> None:
+    match record.outcome:
+        case evalstone.Score(value):
+            text = f"{value:.4g}"
+        case evalstone.Skipped(reason):
+            text = f"skipped: {reason}"
+        case failed:
+            text = f"failed: {failed.error}"
     to_stderr(f"{record.sample}: {_name(record)} {text} ({record.seconds:.2f} s)")
 
 
-def _stopped(result: Run, config: RunConfig, size: int) -> int:
+def _stopped(result: evalstone.Run, config: RunConfig, size: int) -> int:
     """Say how to continue a run that was interrupted or waits for a batch; the exit code, 0 for neither."""
     from evalstone.ledger.location import shown
     from evalstone.run.plan import WAITING
@@ -353,7 +341,7 @@ def _stopped(result: Run, config: RunConfig, size: int) -> int:
 
 
 def _show_run(
-    view: View, result: Run, config: RunConfig, saved: Sequence[str], next_commands: Mapping[str, str] | None
+    view: View, result: evalstone.Run, config: RunConfig, saved: Sequence[str], next_commands: Mapping[str, str] | None
 ) -> None:
     from evalstone.ledger.location import shown
     from evalstone.report.terminal import show
@@ -374,7 +362,7 @@ def _show_run(
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
 
 
-def _exit_code(result: Run, thresholds: Sequence[Threshold], config: RunConfig) -> int:
+def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: RunConfig) -> int:
     """Say which thresholds were missed and why a run is incomplete; the exit code."""
     missed = False
     for info, bound in thresholds:
@@ -395,7 +383,7 @@ def _exit_code(result: Run, thresholds: Sequence[Threshold], config: RunConfig) 
     return ExitCode.FAILURES if result.failed or not result.complete else ExitCode.OK
 
 
-def _gate_exit_code(gate: RunGate, result: Run, *, to_stdout: bool) -> int:
+def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
     """Show the decisions of a gate that watched a run; the exit code."""
     from evalstone.report.comparison_view import decisions_view
     from evalstone.report.terminal import show

@@ -11,10 +11,10 @@ from evalstone.results.run import Run
 
 
 def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
-    """A run from a results folder, or by its id (or "last") from the ledger.
+    """A run from a results folder, or from the ledger.
 
     Args:
-        name: a folder, or the id of a run.
+        name: a folder, the id or the name of a run (its latest run of that name), or "last".
         ledger: path or URL of the ledger; by default `.evalstone/ledger.db`.
 
     Raises:
@@ -29,9 +29,11 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
         from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy
 
         with Ledger(str(url)) as opened:
-            row = opened.run(str(name))
+            row = opened.run(str(name)) or next(
+                (one for one in opened.runs() if name and one.metadata.get("name") == str(name)), None
+            )
             if row is not None:
                 return Run.from_dict(row.metadata, opened.records(row.id))
     raise ConfigError(
-        f"there is no results folder {json_line(str(name))}, and no run of that id in the ledger {shown(url)}"
+        f"there is no results folder {json_line(str(name))}, and no run of that id or name in the ledger {shown(url)}"
     )
