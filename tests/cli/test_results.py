@@ -209,6 +209,12 @@ def test_a_comparison_tells_the_other_tests_and_what_changed_most_in_each_form(
     assert evalstone("compare", "a", "b", "--html", "-", "--top", "1").stdout.count('<details class="sample"') == 2
 
 
+def test_a_sample_size_is_written_as_html_and_markdown(folder: Path, evalstone: Evalstone) -> None:
+    assert evalstone("power", "a", "--html", "p.html", "--markdown", "p.md").returncode == 0
+    assert "samples needed" in (folder / "p.html").read_text()
+    assert (folder / "p.md").read_text().startswith("### Sample size")
+
+
 def test_a_pilot_that_does_not_vary_plans_nothing(folder: Path, evalstone: Evalstone) -> None:
     write_run(run_of(["0.5"] * 10), "flat")
     assert [

@@ -11,7 +11,7 @@ from evalstone.cli import options
 from evalstone.cli.catalog import calibrations_table
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import console, deliver, documents, json_lines, present, short_judge, table, to_stderr
-from evalstone.cli.run import INTERRUPTION, RESUME, interruptible
+from evalstone.cli.run import INTERRUPTION, RESUME, expense, interruptible
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -211,18 +211,12 @@ def _list_perturbations() -> None:
 
 
 def _show_estimates(found: Sequence[Estimate]) -> None:
-    from evalstone.report.text import count, money
+    from evalstone.report.text import count
     from evalstone.types import NO_USAGE, total_cost
 
     versions, plain = found[:2]
-    price = total_cost(one.cost for one in found)
-    usage = sum((one.usage for one in found), NO_USAGE)
-    cost = "cost unknown" if price is None else f"about {money(price)}"
-    calls = count(sum(one.calls for one in found), "call")
     screen = console()
-    samples = count(plain.samples, "sample")
-    screen.print(f"{count(versions.samples, 'version')} of {samples} · judge {short_judge(versions.judge)} · dry run")
-    screen.print(
-        f"{calls}, about {usage.input:,} input and {usage.output:,} output tokens, {cost}; "
-        "retries and reasoning tokens not included"
-    )
+    samples = f"{count(versions.samples, 'version')} of {count(plain.samples, 'sample')}"
+    screen.print(f"{samples} · judge {short_judge(versions.judge)} · dry run")
+    usage = sum((one.usage for one in found), NO_USAGE)
+    screen.print(expense(sum(one.calls for one in found), usage, total_cost(one.cost for one in found)))

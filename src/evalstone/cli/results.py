@@ -17,7 +17,6 @@ from evalstone.errors import ConfigError
 if TYPE_CHECKING:
     from evalstone.results.compare import Correction
     from evalstone.results.human_labels import PPIResult, RoganGladenResult
-    from evalstone.results.power_analysis import PowerAnalysis
 
 
 def find_run(name: str, ledger: str | None, data: str | None = None) -> evalstone.Run:
@@ -265,6 +264,8 @@ def power(
     power: Annotated[float, option("--power P", "The probability of detecting the difference.", min=0, max=1)] = 0.8,
     confidence: options.Confidence = 0.95,
     allow_mismatch: options.AllowMismatch = False,
+    html: options.Html = None,
+    markdown: options.Markdown = None,
     as_json: options.Json = False,
 ) -> int:
     """Estimate how many samples you need.
@@ -272,6 +273,8 @@ def power(
     Computes from a pilot run how many samples are needed to detect a difference of means, and what the pilot itself can
     detect. Give a second pilot run over the same samples as --baseline for a much more precise estimate.
     """
+    from evalstone.report.comparison_view import power_view
+
     pilot = find_run(run, ledger)
     other = None if baseline is None else find_run(baseline, ledger)
     found = evalstone.sample_size(
@@ -279,43 +282,9 @@ def power(
     )
     if not found.scorers:
         raise ConfigError(f"run {pilot.id} has no scorer with at least two scores")
-    if not deliver(json_lines(as_json, found.to_dict())):
-        _show_power(found)
+    view = power_view(found)
+    present(view, documents(view, html, markdown) | json_lines(as_json, found.to_dict()))
     return ExitCode.OK
-
-
-def _show_power(found: PowerAnalysis) -> None:
-    from rich.text import Text
-
-    screen = console()
-    screen.print(f"To detect a true difference of {found.difference:g} with a power of {found.power:.0%}:")
-    numbers = ("samples needed", "80 % range", "pilot samples", "std. deviation", "minimum detectable difference")
-    rows = table("scorer", *numbers, numbers=numbers)
-    for one in found:
-        plan = one.plan
-        needed = (Text(f"{plan.needed:,}", "bold"), f"{plan.needed_low:,} to {plan.needed_high:,}")
-        detectable = f"{plan.detectable:.3f}" if plan.detectable else "-"
-        rows.add_row(
-            one.title, *(needed if plan.deviation else ("-", "-")), f"{plan.n:,}", f"{plan.deviation:.3f}", detectable
-        )
-    screen.print(rows)
-    for note in _power_notes(found):
-        screen.print(note, style="dim")
-
-
-def _power_notes(found: PowerAnalysis) -> Iterator[str]:
-    if found.baseline is not None:
-        yield "Both runs score the same samples; the deviation is that of the differences between the two pilot runs."
-    else:
-        yield (
-            "Both runs score the same samples. Their scores are taken as uncorrelated, which usually asks for far too "
-            "many samples; add --baseline with a second pilot run."
-        )
-    for one in found:
-        if one.design_effect > 1:
-            yield f"{one.title}: clustered samples, so {one.design_effect:.1f} times as many are needed."
-        if one.plan.caution:
-            yield f"{one.title}: {one.plan.caution}."
 
 
 def runs(

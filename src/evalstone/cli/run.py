@@ -404,6 +404,15 @@ def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) ->
     return ExitCode.OK if ended and not result.failed else ExitCode.FAILURES
 
 
+def expense(calls: int, usage: evalstone.Usage, price: float | None, how: str = "") -> str:
+    """What judge calls would cost, in a line."""
+    from evalstone.report.text import count, money
+
+    cost = "cost unknown" if price is None else f"about {money(price)}{how}"
+    tokens = f"about {usage.input:,} input and {usage.output:,} output tokens"
+    return f"{count(calls, 'call')}, {tokens}, {cost}; retries and reasoning tokens not included"
+
+
 def _dry_run(config: RunConfig) -> int:
     """Print what a run would ask and cost."""
     from evalstone._core import sync
@@ -424,9 +433,7 @@ def _dry_run(config: RunConfig) -> int:
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in work.kinds.items()) or "none"
     screen.print(f"Judge calls: {kinds}")
     price = at_batch_price(work.cost) if config.batch else work.cost
-    cost = "cost unknown" if price is None else f"about {money(price)}{' at the batch price' if config.batch else ''}"
-    tokens = f"about {work.usage.input:,} input and {work.usage.output:,} output tokens"
-    screen.print(f"{count(work.calls, 'call')}, {tokens}, {cost}; retries and reasoning tokens not included")
+    screen.print(expense(work.calls, work.usage, price, " at the batch price" if config.batch else ""))
     if config.budget is not None and price is not None and price > config.budget:
         screen.print(f"This is above the budget of {money(config.budget)}: the run would stop early.", style="yellow")
     if config.batch:
