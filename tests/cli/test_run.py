@@ -370,6 +370,9 @@ def test_a_gate_tells_scorers_of_one_name_apart_by_their_parameters(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert "contains(expected=Oslo)     1.000" in done.stdout
     assert len(records(tmp_path / "r")) < 2 * len(rows)
+    page = evalstone(*both, "--fail-under", "contains(expected=Oslo)=0.9", "--no-cache", "--markdown", "-")
+    assert (page.stdout.startswith("### d.jsonl"), "Tested after every sample" in page.stdout) == (True, False)
+    assert "Tested after every sample" in page.stderr
     assert evalstone(*both, "--fail-under", "contains(expected=Rome)=0.9").returncode == 1
     ambiguous = evalstone(*both, "--fail-under", "contains=0.9")
     assert (ambiguous.returncode, "contains is ambiguous" in ambiguous.stderr) == (2, True)

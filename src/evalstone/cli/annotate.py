@@ -6,7 +6,7 @@ The judge's score is not shown, since it would bias the annotator. Each label is
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from evalstone.cli import options
@@ -18,7 +18,6 @@ from evalstone.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evalstone.datasets.labels import LabelFile
     from evalstone.results.summary import ScorerInfo
     from evalstone.types import Sample
 
@@ -57,14 +56,23 @@ def annotate(
     file = LabelFile(labels)
     known: Mapping[str, float] = load_labels(found, title, labels) if file.exists else {}
     chosen = select_for_labeling(found, title, known, count=number, seed=seed)
-    samples = {sample.id: sample for sample in found.dataset if sample.id in set(chosen)}
+    wanted = set(chosen)
+    samples = {sample.id: sample for sample in found.dataset if sample.id in wanted}
     ready = [samples[id] for id in chosen if id in samples]
     screen = console()
     if not ready:
         screen.print("Every sample that has a score is labeled.")
         return ExitCode.OK
     _introduce(screen, title, info, len(ready))
-    added = _annotate(screen, info, ready, file)
+    added = 0
+    for place, sample in enumerate(ready, start=1):
+        _show(screen, sample, f"{place} of {len(ready)}")
+        reply = _reply(screen, info)
+        if reply == "quit":
+            break
+        if reply != "skip":
+            file.add(sample.id, reply)
+            added += 1
     total = len(known) + added
     screen.print(f"\n{count(added, 'label')} added, {total:,} in {file.path}.")
     if total:
@@ -77,28 +85,13 @@ def _introduce(screen: Console, title: str, info: ScorerInfo, number: int) -> No
 
     from evalstone.report.text import count
     from evalstone.scorers import SCORERS
+    from evalstone.scorers.base import summary
 
-    kind = SCORERS.get(info.name)
-    about = (kind.__doc__ or "").strip().split("\n")[0] if kind is not None else ""
+    about = summary(SCORERS[info.name]) if info.name in SCORERS else ""
     better = "lower is better" if info.lower_is_better else "higher is better"
     screen.print(Text.assemble((title, "bold"), f"  {about}"))
-    scale = f"{info.scale:g}"
-    keys = f"y for {scale}, n for 0, or a number from 0 to {scale} ({better}); s skips, q quits."
+    keys = f"y for {info.scale:g}, n for 0, or a number from 0 to {info.scale:g} ({better}); s skips, q quits."
     screen.print(f"{count(number, 'sample')}. Enter {keys}", style="dim")
-
-
-def _annotate(screen: Console, info: ScorerInfo, samples: Sequence[Sample], file: LabelFile) -> int:
-    """Ask for labels until all are given or the annotator quits; how many were added."""
-    added = 0
-    for place, sample in enumerate(samples, start=1):
-        _show(screen, sample, f"{place} of {len(samples)}")
-        reply = _reply(screen, info)
-        if reply == "quit":
-            break
-        if reply != "skip":
-            file.add(sample.id, reply)
-            added += 1
-    return added
 
 
 def _show(screen: Console, sample: Sample, progress: str) -> None:

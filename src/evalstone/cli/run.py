@@ -231,10 +231,10 @@ def _run(
     page = run_view(result, worst=max(config.top, PAGE_TOP)) if config.html else None
     files = documents(view, config.html, config.markdown, page=page)
     deliver(files | json_lines(as_json, result.to_dict()), announce=False)
-    if not as_json and STDOUT not in (config.html, config.markdown):
+    if shown := not as_json and STDOUT not in (config.html, config.markdown):
         _show_run(view, result, config, [*saved, *filter(None, (config.html, config.markdown))], next_commands)
     if gate is not None:
-        return _gate_exit_code(gate, result, to_stdout=not as_json)
+        return _gate_exit_code(gate, result, to_stdout=shown)
     return _exit_code(result, thresholds, config)
 
 

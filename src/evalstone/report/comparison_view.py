@@ -403,7 +403,9 @@ def power_view(analysis: PowerAnalysis) -> View:
     return View(
         name="Sample size",
         lead=f"to detect a true difference of {analysis.difference:g} with a power of {analysis.power:.0%}",
-        sections=(Section("", tables=(Table("Samples needed", columns, tuple(rows)),), notes=tuple(_power_notes(analysis))),),
+        sections=(
+            Section("", tables=(Table("Samples needed", columns, tuple(rows)),), notes=tuple(_power_notes(analysis))),
+        ),
         footer=("Made by evalstone.",),
     )
 
