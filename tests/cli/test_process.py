@@ -75,6 +75,14 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     assert imported & UNUSED == set()
 
 
+def test_a_command_with_texts_alone_starts_without_pydantic(tmp_path: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "evalstone", "runs", "--ledger", "none.db"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert done.stdout == "No runs found.\n"
+    assert imported & {"pydantic", "numpy", "sqlalchemy"} == set()
+
+
 def test_the_shell_completes_commands() -> None:
     command = Path(sys.executable).with_name("evalstone")
     asked = {"_EVALSTONE_COMPLETE": "complete_bash", "COMP_WORDS": "evalstone com", "COMP_CWORD": "1"}

@@ -95,6 +95,10 @@ def _writing() -> Generator[None]:
 class Command(TyperCommand):
     """A command whose help lists its options by topic."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, --help among them."""
+        return _quick(self, super().get_params(ctx))
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of arguments and options."""
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -117,6 +121,10 @@ class Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = dict.fromkeys(self.table)  # pyright: ignore[reportAttributeAccessIssue] - made on demand
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options before the command, --help among them."""
+        return _quick(self, super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the commands, in the order of their help."""
@@ -162,15 +170,16 @@ def _command(name: str, module: str) -> Any:
     function: Callable[..., int] = getattr(import_module(f"evalstone.cli.{module}"), name.replace("import", "import_"))
     made = typer.Typer(add_completion=False, **settings)
     made.command(name, cls=Command, epilog=EXIT_CODES.get(name))(function)
-    return _quick(typer.main.get_command(made))
+    return typer.main.get_command(made)
 
 
-def _quick(command: Any) -> Any:
-    """A command that converts only what needs it: Typer converts with pydantic, whose import takes long."""
-    types: dict[str, Any] = get_type_hints(command.callback)
-    for one in command.params:
-        one.process_value = functools.partial(_value, one, types.get(one.name), one.process_value)
-    return command
+def _quick(command: Any, parameters: list[Any]) -> list[Any]:
+    """Parameters that convert only what needs it: Typer converts with pydantic, whose import takes long."""
+    types: dict[str, Any] = get_type_hints(command.callback) if command.callback else {}
+    for one in parameters:
+        if "process_value" not in vars(one):
+            one.process_value = functools.partial(_value, one, types.get(one.name), one.process_value)
+    return parameters
 
 
 def _value(parameter: Any, kind: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
@@ -210,7 +219,7 @@ def main() -> None:
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     try:
-        sys.exit(_quick(typer.main.get_command(app))(standalone_mode=False))
+        sys.exit(app(standalone_mode=False))
     except _CallError as error:
         message = error.format_message()
         if message.startswith("Usage:"):  # no command at all: the help
