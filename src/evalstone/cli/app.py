@@ -188,7 +188,8 @@ def _value(parameter: Any, kind: Any, convert: Callable[[Any, Any], Any], ctx: A
         return convert(ctx, value)
     if value is None:
         return () if parameter.multiple or parameter.nargs == -1 else None
-    return value if type(value) is kind or kind in (Value, Values, list[str]) else convert(ctx, value)
+    is_text = kind in (Value, Values, list[str]) and type(value) in (str, list, tuple)
+    return value if is_text or type(value) is kind else convert(ctx, value)
 
 
 app = typer.Typer(
