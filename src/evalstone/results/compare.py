@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.text import count
 from evalstone.errors import ConfigError
 from evalstone.results.run import OfScorer, Run, find_scorer, group_labels, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
-from evalstone.results.summary import ScorerInfo, count
+from evalstone.results.summary import ScorerInfo
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
 from evalstone.types import Sample
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.text import count
 from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
 from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
-from evalstone.results.summary import count
 from evalstone.types import Sample
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
 
+from evalstone._core.text import count
 from evalstone.errors import ConfigError, MissingDependency, unknown
-from evalstone.results.summary import ScorerInfo, ScorerSummary, count, summarize
+from evalstone.results.summary import ScorerInfo, ScorerSummary, summarize
 from evalstone.types import Record, Sample, Score, total_cost
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evalstone._core.text import count as count
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
 from evalstone.types import Failed, JudgeCall, Outcome, Record, Score, Skipped, total_cost
@@ -227,10 +226,10 @@ class _Cascade:
         """What the questions that did not escalate would have cost, at the mean cost of the escalated ones of their
         kind in this run; None where none was escalated, or a price is unknown."""
         saved: list[float | None] = []
-        for kind, count in self.not_escalated.items():
+        for kind, times in self.not_escalated.items():
             costs = self.fallback_costs[kind]
             total = total_cost(costs) if costs else None
-            saved.append(0.0 if not count else None if total is None else count * total / len(costs))
+            saved.append(0.0 if not times else None if total is None else times * total / len(costs))
         return total_cost(saved)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from evalstone._core.json import content_hash
@@ -14,6 +15,20 @@ from evalstone.judges.base import Judge
 from evalstone.results.run import RunKind
 from evalstone.results.summary import ScorerInfo
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
+
+WAITING = "waiting for "
+"""How the stop reason begins of a run that has to wait for batches; a spent budget may stand before it."""
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How a run uses its provider's batch API."""
+
+    wait: bool = False
+    """Wait until the batches are done, and continue. Otherwise the run ends when everything is submitted, and the same
+    call continues it later."""
+    on_state: Callable[[str], None] | None = None
+    """Called while waiting with the state of the batches, whenever it changes."""
 
 
 @dataclass(frozen=True)

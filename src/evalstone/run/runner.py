@@ -26,9 +26,8 @@ from evalstone.errors import (
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.run import Run, SpillingRecords
 from evalstone.results.summary import JudgeStats, SummaryBuilder
-from evalstone.run.batch.options import BatchOptions
 from evalstone.run.budget import Budget, StopSignal
-from evalstone.run.plan import Plan, scorer_info
+from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Outcome, Record, Sample, Skipped

@@ -48,7 +48,10 @@ def test_one_can_be_written_on_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ({"kind": "clasify", "question": "x"}, "unknown kind of scorer 'clasify'; did you mean llm_classifier"),
+        (
+            {"kind": "llm_clasifier", "question": "x"},
+            "unknown kind of scorer 'llm_clasifier'; did you mean llm_classifier",
+        ),
         ({"kind": "llm_classifier", "queston": "x"}, "unknown parameter 'queston'; did you mean question"),
         ({"kind": "llm_classifier"}, "question"),
         ({"kind": 3}, "unknown kind of scorer"),

@@ -19,9 +19,9 @@ from evalstone.judges.base import Judge
 from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
 from evalstone.ledger import AsyncLedger, batches
 from evalstone.ledger.base import BatchRow
-from evalstone.run.batch.options import WAITING, BatchOptions
-from evalstone.run.batch.session import BatchSession, Collected
+from evalstone.run.batch.session import BatchSession, Collected, EstimateSession
 from evalstone.run.budget import StopSignal
+from evalstone.run.plan import WAITING, BatchOptions
 from evalstone.scorers import Scorer
 from evalstone.types import Record, Sample, total_cost
 
@@ -81,13 +81,14 @@ class BatchRunner:
 
     async def affordable(self, cells: Iterator[Cell]) -> Iterator[Cell]:
         """Of the open cells, which come sample by sample, those that the budget can pay for to the end."""
-        budget = self.session.batch_budget()
-        if budget is None:
+        if self.budget is None:
             return cells
+        estimate = EstimateSession(self.session)
         found: list[Cell] = []
         for sample, group in itertools.groupby(cells, key=lambda cell: cell[1]):
             some = list(group)
-            if not await self.session.affords([scorer for _, _, scorer in some], sample, budget):
+            if not await estimate.affords([scorer for _, _, scorer in some], sample):
+                self.session.spend()
                 break
             found += some
         return iter(found)

@@ -22,7 +22,7 @@ from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.base import BatchedQuestion, BatchRow
 from evalstone.ledger.batches import batched_questions
 from evalstone.questions.base import Answer, Question
-from evalstone.run.budget import Budget, call_price
+from evalstone.run.budget import call_price
 from evalstone.run.dry_run import stand_in
 from evalstone.run.runner import score_sample
 from evalstone.run.session import Flight, Session, read_stored
@@ -51,15 +51,10 @@ class BatchSession(Session):
         api: The provider's batch API.
         ledger: Where batches and answers are kept.
         budget: US dollars for all batches of the run.
-
-    Raises:
-        ConfigError: For a budget below 0 and for a judge without a known price.
     """
 
     def __init__(self, api: BatchApi, ledger: AsyncLedger, *, budget: float | None = None) -> None:
         super().__init__(api.judge, ledger=ledger)
-        if budget is not None:
-            Budget(budget, api.judge)
         self.api, self.store, self.limit = api, ledger, budget
         self.collected: dict[str, Collected] = {}
         self.short = ""
@@ -82,22 +77,10 @@ class BatchSession(Session):
         own = {row.id for row in rows if row.run == run}
         self._owed = {name for name, (batch, _) in places.items() if batch in own} - self._charged
 
-    async def affords(self, scorers: Iterable[Scorer], sample: Sample, budget: _BatchBudget) -> bool:
-        """Whether all questions of these scorers on a sample fit into what is left; their cost is then set aside."""
-        estimate = _EstimateSession(self, budget)
-        for scorer in scorers:
-            await score_sample(scorer, sample, estimate)
-        amount = sum(estimate.amounts.values())
-        if amount > budget.left:
-            self.spend()
-            return False
-        budget.left -= amount
-        budget.admitted.update(estimate.amounts)
-        return True
-
-    def batch_budget(self) -> _BatchBudget | None:
-        """What is left of the budget for samples that are begun; None without a budget."""
-        return None if self.limit is None else _BatchBudget(self.limit - self._promised)
+    @property
+    def left(self) -> float:
+        """US dollars of the budget that no batch was submitted for."""
+        return math.inf if self.limit is None else self.limit - self._promised
 
     async def lookup(self, question: Question[Any]) -> tuple[Any, float]:
         """The answer to a question, None if there is none yet, and what it would still cost."""
@@ -235,34 +218,29 @@ class BatchSession(Session):
         )
 
 
-@dataclass
-class _BatchBudget:
-    """US dollars left for samples that are begun: those that can be paid for to the end.
+class EstimateSession(Session):
+    """What is left of the budget for samples that are begun: those that can be paid for to the end.
 
-    Rounds go breadth first. Without this the first questions of all samples would take the budget, and no sample would
-    be complete.
+    Answers that are there are used, the others are stood in for. Rounds go breadth first. Without this the first
+    questions of all samples would take the budget, and no sample would be complete.
     """
 
-    left: float
-
-    def __post_init__(self) -> None:
-        self.admitted: set[str] = set()
-
-
-class _EstimateSession(Session):
-    """What a sample would still cost: answers that are there are used, the others are stood in for."""
-
-    remembered = math.inf
-
-    def __init__(self, batches: BatchSession, budget: _BatchBudget) -> None:
+    def __init__(self, batches: BatchSession) -> None:
         super().__init__(batches.judge)
-        self.amounts: dict[str, float] = {}
-        self._batches, self._budget = batches, budget
+        self._batches, self._left = batches, batches.left
+        self._counted: set[str] = set()
+
+    async def affords(self, scorers: Iterable[Scorer], sample: Sample) -> bool:
+        """Whether all questions of these scorers on a sample fit into what is left; their cost is then set aside."""
+        for scorer in scorers:
+            await score_sample(scorer, sample, self)
+        return self._left >= 0
 
     async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
         answer, amount = await self._batches.lookup(flight.question)
-        if flight.key.question not in self._budget.admitted:
-            self.amounts[flight.key.question] = amount
+        if flight.key.question not in self._counted:
+            self._counted.add(flight.key.question)
+            self._left -= amount
         value = await stand_in(flight.question) if answer is None else answer
         return Answer(value=value, judge=self.identity)
 
