@@ -16,18 +16,17 @@ from evalstone.errors import ConfigError, unknown
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
-from evalstone.ledger.location import DEFAULT_LEDGER
+from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.results.run import Run
-from evalstone.run.batch.options import BatchOptions
 from evalstone.run.budget import Budget, StopSignal
-from evalstone.run.plan import Plan
+from evalstone.run.plan import BatchOptions, Plan
 from evalstone.run.runner import execute, score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
 if TYPE_CHECKING:
-    from evalstone.judges.cascade import Cascade, CascadeFit, LabelledQuestion
+    from evalstone.judges.cascade import Cascade, CascadeFit, LabeledQuestion
 
 Samples: TypeAlias = "Dataset | Iterable[Sample | Mapping[str, Any]] | str | Path | object"
 """Sample values, dictionaries, a path (JSON, JSONL, CSV, Parquet), a table (pandas, polars, pyarrow, Hugging Face), or
@@ -169,7 +168,7 @@ async def ascore(
 
 async def afit_cascade(
     cascade: Cascade,
-    labels: Iterable[LabelledQuestion],
+    labels: Iterable[LabeledQuestion],
     *,
     accuracy: float | None = None,
     escalated: float | None = None,

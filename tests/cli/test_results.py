@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -157,6 +158,15 @@ def test_the_returncode_of_a_gate_is_its_verdict(
     assert shown in done.stdout
 
 
+def test_the_pass_rate_that_the_help_shows_works(folder: Path, evalstone: Evalstone) -> None:
+    example = re.findall(
+        r"--pass-rate (faithfulness@\S+=[\d.]*\d)", " ".join(evalstone("gate", "--help").stdout.split())
+    )
+    assert example == ["faithfulness@0.8=0.9"]
+    done = evalstone("gate", "a", "--pass-rate", example[0].replace("faithfulness", "given"))
+    assert (done.returncode, "given >= 0.8" in done.stdout) == (1, True)
+
+
 def test_a_gate_that_passes_over_failed_outcomes_ends_with_3(folder: Path, evalstone: Evalstone) -> None:
     write_run(run_of([*ANSWERS, "fail"]), "broken")
     assert evalstone("gate", "broken", "--min", "given=0.4").returncode == 3
@@ -198,6 +208,12 @@ def test_a_comparison_tells_the_other_tests_and_what_changed_most_in_each_form(
     row = next(csv.DictReader(io.StringIO(evalstone("compare", "p", "q", "--csv", "-").stdout)))
     assert float(row["mcnemar p"]) == pytest.approx(0.625)
     assert evalstone("compare", "a", "b", "--html", "-", "--top", "1").stdout.count('<details class="sample"') == 2
+
+
+def test_a_sample_size_is_written_as_html_and_markdown(folder: Path, evalstone: Evalstone) -> None:
+    assert evalstone("power", "a", "--html", "p.html", "--markdown", "p.md").returncode == 0
+    assert "samples needed" in (folder / "p.html").read_text()
+    assert (folder / "p.md").read_text().startswith("### Sample size")
 
 
 def test_a_pilot_that_does_not_vary_plans_nothing(folder: Path, evalstone: Evalstone) -> None:

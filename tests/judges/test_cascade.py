@@ -16,7 +16,7 @@ from evalstone import Cascade, LexicalJudge, Panel
 from evalstone._core.prompts import Prompt
 from evalstone.api import fit_cascade
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError, JudgeUnavailable, ProviderError
-from evalstone.judges import CascadeFit, LabelledQuestion, ScriptedJudge
+from evalstone.judges import CascadeFit, LabeledQuestion, ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.judges.cascade import Case, CurvePoint, fit_threshold, thresholds
 from evalstone.judges.providers.base import Completion
@@ -232,7 +232,7 @@ def perfect(question: Question[Any]) -> Any:
 
 
 LABELS = [
-    LabelledQuestion(ClaimSupported(claim=claim, context=("p",)), truth)
+    LabeledQuestion(ClaimSupported(claim=claim, context=("p",)), truth)
     for claim, truth in (("s", "no"), ("sure thing", "yes"), ("a", True), ("other thing", True))
 ]
 
@@ -264,7 +264,7 @@ def test_as_many_labelled_questions_are_asked_at_once_as_the_caller_allows() -> 
             self.now -= 1
             return Answer(value=question.parse("yes"), judge="raising", reply="yes")
 
-    labels = [LabelledQuestion(ClaimSupported(claim=str(n), context=("p",)), True) for n in range(60)]
+    labels = [LabeledQuestion(ClaimSupported(claim=str(n), context=("p",)), True) for n in range(60)]
     for concurrency in (3, 40):
         counting = Counting(JudgeError("never"))
         fit_cascade(Cascade(counting, sure("yes", 1.0, "dear")), labels, ledger=None, concurrency=concurrency)
@@ -274,7 +274,7 @@ def test_as_many_labelled_questions_are_asked_at_once_as_the_caller_allows() -> 
 def test_labels_of_several_items_are_one_case_each() -> None:
     cheap = ScriptedJudge([verdicts("supported", "contradicted", "supported")], name="cheap")
     dear = ScriptedJudge([verdicts("supported", "supported", "not_mentioned")], name="dear")
-    label = LabelledQuestion(VERIFY, ["supported", True, False])
+    label = LabeledQuestion(VERIFY, ["supported", True, False])
     fit = Cascade(cheap, dear).fit([label])
     assert (fit.primary, fit.fallback, fit.verdicts) == (pytest.approx(1 / 3), 1.0, 3)
 
@@ -282,25 +282,25 @@ def test_labels_of_several_items_are_one_case_each() -> None:
 def test_questions_that_the_second_cannot_answer_are_counted_apart() -> None:
     silent = Raising(JudgeError("no"))
     dear = sure("yes", None, "dear")
-    fit = Cascade(silent, dear).fit([LabelledQuestion(YES_NO, "yes")])
+    fit = Cascade(silent, dear).fit([LabeledQuestion(YES_NO, "yes")])
     assert (fit.verdicts, fit.primary, fit.escalated) == (1, 0.0, 1.0)
     with pytest.raises(ConfigError, match="there is none"):
-        Cascade(dear, silent).fit([LabelledQuestion(YES_NO, "yes")])
+        Cascade(dear, silent).fit([LabeledQuestion(YES_NO, "yes")])
 
 
 @pytest.mark.parametrize(
     ("label", "told"),
     [
-        (LabelledQuestion(YES_NO, "yess"), "must be one of no, undecided, yes"),
-        (LabelledQuestion(YES_NO, ["yes", "no"]), "label 1: claim_supported: 1 verdicts, 2 labels"),
+        (LabeledQuestion(YES_NO, "yess"), "must be one of no, undecided, yes"),
+        (LabeledQuestion(YES_NO, ["yes", "no"]), "label 1: claim_supported: 1 verdicts, 2 labels"),
         (
-            LabelledQuestion(VERIFY, ["supported", "supported", "yes"]),
+            LabeledQuestion(VERIFY, ["supported", "supported", "yes"]),
             "must be one of contradicted, not_mentioned, sup",
         ),
-        (LabelledQuestion(CHOOSE, "god"), "must be one of good, bad, not 'god'"),
-        (LabelledQuestion(CHOOSE, True), "must be one of good, bad, not True"),
-        (LabelledQuestion(GradeGrounding(answer="a", context=("p",)), 0.5), "no verdict that is right or wrong"),
-        ("yes", "must be LabelledQuestion values, not str"),
+        (LabeledQuestion(CHOOSE, "god"), "must be one of good, bad, not 'god'"),
+        (LabeledQuestion(CHOOSE, True), "must be one of good, bad, not True"),
+        (LabeledQuestion(GradeGrounding(answer="a", context=("p",)), 0.5), "no verdict that is right or wrong"),
+        ("yes", "must be LabeledQuestion values, not str"),
     ],
 )
 def test_labels_that_do_not_fit_are_refused(label: Any, told: str) -> None:

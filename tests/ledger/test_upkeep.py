@@ -16,10 +16,9 @@ import pytest
 import sqlalchemy as sa
 
 from evalstone.errors import ConfigError, DataError, LedgerError
-from evalstone.ledger.copy import export_records, export_rows, import_rows
-from evalstone.ledger.maintenance import PruneCounts, PruneCriteria, info, prune, verify
-from evalstone.ledger.recover import recover
-from evalstone.ledger.rows import Operations
+from evalstone.ledger.base import Operations
+from evalstone.ledger.copy import export_records, export_rows, import_rows, recover
+from evalstone.ledger.maintenance import PruneCounts, info, prune, verify
 from evalstone.ledger.schema import answers as answers_table
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record
@@ -110,14 +109,14 @@ def test_only_what_is_named_goes_and_only_when_it_is_meant(url: str) -> None:
     filled(url)
     with Ledger(url) as ledger:
         aged(ledger)
-        everything = PruneCriteria(timedelta(days=1), unfinished=True, unused_answers=True)
-        assert prune(ledger, everything, delete=False) == PruneCounts(2, 4, 3)
+        everything: dict[str, Any] = {"older_than": timedelta(days=1), "unfinished": True, "unused_answers": True}
+        assert prune(ledger, **everything, delete=False) == PruneCounts(2, 4, 3)
         assert info(ledger).counts == {"dataset": 1, "run": 2, "answer": 3, "record": 4}
-        assert prune(ledger, PruneCriteria(unused_answers=True), delete=True) == PruneCounts(0, 0, 2)
-        assert prune(ledger, PruneCriteria(timedelta(days=1)), delete=True) == PruneCounts(1, 3, 0)
+        assert prune(ledger, unused_answers=True, delete=True) == PruneCounts(0, 0, 2)
+        assert prune(ledger, older_than=timedelta(days=1), delete=True) == PruneCounts(1, 3, 0)
         assert [row.id for row in ledger.runs()] == ["r2"]
-        assert prune(ledger, PruneCriteria(unfinished=True), delete=True) == PruneCounts(1, 1, 0)
-        assert prune(ledger, PruneCriteria(unused_answers=True), delete=True) == PruneCounts(0, 0, 1)
+        assert prune(ledger, unfinished=True, delete=True) == PruneCounts(1, 1, 0)
+        assert prune(ledger, unused_answers=True, delete=True) == PruneCounts(0, 0, 1)
         ledger.compact()
         assert info(ledger).counts == {"dataset": 1, "run": 0, "answer": 0, "record": 0}
 
@@ -126,8 +125,8 @@ def test_a_run_under_way_and_fresh_answers_are_never_pruned(url: str) -> None:
     with Ledger(url) as working, Ledger(url) as ledger:
         working.start_run(run())
         working.apply(Operations(answers=[answer(1)]))
-        everything = PruneCriteria(timedelta(0), unfinished=True, unused_answers=True)
-        assert prune(ledger, everything, delete=True) == PruneCounts(0, 0, 0)
+        everything: dict[str, Any] = {"older_than": timedelta(0), "unfinished": True, "unused_answers": True}
+        assert prune(ledger, **everything, delete=True) == PruneCounts(0, 0, 0)
 
 
 def test_a_sound_ledger_is_said_to_be_sound(url: str) -> None:
@@ -189,6 +188,24 @@ def test_a_damaged_ledger_is_said_to_be_and_all_but_the_damage_is_salvaged(tmp_p
         assert all(r == record(r.sample) for r in ledger.records("r1"))
 
 
+def test_a_locked_ledger_is_not_said_to_be_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.ledger.base.WAIT", 0.1)
+    Ledger(tmp_path / "l.db").close()
+    with closing(sqlite3.connect(tmp_path / "l.db", isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match="another process has locked"):
+            verify(tmp_path / "l.db")
+
+
+def test_text_that_is_no_text_is_damage(tmp_path: Path) -> None:
+    filled(tmp_path / "l.db")
+    with closing(sqlite3.connect(tmp_path / "l.db")) as other:
+        other.execute("UPDATE answers SET reply = CAST(x'ff' AS TEXT)")
+        other.commit()
+    assert any("UTF-8" in told for told in verify(tmp_path / "l.db").damage)
+
+
 def test_what_is_salvaged_again_or_into_a_used_ledger_stays_as_it_is(tmp_path: Path, url: str) -> None:
     filled(tmp_path / "bad.db")
     assert recover(tmp_path / "bad.db", url)["record"].copied == 4
@@ -208,9 +225,9 @@ def test_rows_that_were_not_yet_moved_into_the_file_are_salvaged_too(tmp_path: P
 def test_what_cannot_be_salvaged_at_all_is_said(tmp_path: Path) -> None:
     filled(tmp_path / "bad.db")
     damage(tmp_path / "bad.db", 0)
-    with pytest.raises(LedgerError, match="recover"):
-        Ledger(tmp_path / "bad.db")
-    assert not verify(tmp_path / "bad.db").sound
+    for opening in (Ledger, verify):
+        with pytest.raises(LedgerError, match=r"not a SQLite database.*restore a backup"):
+            opening(tmp_path / "bad.db")
     with pytest.raises(LedgerError, match="nothing in"):
         recover(tmp_path / "bad.db", tmp_path / "good.db")
     with pytest.raises(ConfigError, match="no file"):

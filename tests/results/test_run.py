@@ -37,7 +37,7 @@ def test_a_run_is_a_sequence_of_records() -> None:
 def test_a_scorer_is_found_by_title_signature_or_name() -> None:
     run = run_of(["0.5", "1.0"], [Given(), Offset(by=0.0), Harm()])
     assert run["given"].mean == 0.75
-    assert run["given@1"] is run["given"]
+    assert run[Given().signature] is run["given"]
     assert run["harm"].interval is not None
     assert run["harm"].interval.low is not None
     assert run["harm"].interval.low < 0.75 < (run["harm"].interval.high or 0)
@@ -89,7 +89,7 @@ def test_a_scorer_that_is_named_like_a_text_does_not_replace_it() -> None:
         name = "output"
 
     row = run_of(["0.5"], [Output()]).to_dicts(wide=True)[0]
-    assert (row["output"], row["output@1"]) == ("0.5", 0.5)
+    assert (row["output"], row[Output().signature]) == ("0.5", 0.5)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

@@ -17,6 +17,11 @@ def _set(spaced: str) -> frozenset[str]:
     return frozenset(spaced.split())
 
 
+def count(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: 1 sample, 2,000 samples."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 STOPWORDS = _set(
     """
     a about above after again all also am an and any are as at be because been before being below between both but by

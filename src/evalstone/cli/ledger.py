@@ -1,7 +1,5 @@
 """`evalstone ledger ...`: inspect, copy, check and shrink the ledger."""
 
-# ruff: noqa: PLC0415 - commands import what they run when they run, so that the command line starts fast
-
 from __future__ import annotations
 
 import json
@@ -9,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from evalstone.cli.options import ExitCode, LedgerOption
+from evalstone.cli import options
+from evalstone.cli.options import ExitCode, argument, option
 from evalstone.cli.output import console, metadata_text, short_judge, table
 from evalstone.errors import ConfigError, DataError
 
@@ -20,7 +17,7 @@ LAST_RUNS = 10
 
 def _existing(ledger: str | None) -> str:
     """The path or URL of a ledger. Raises ConfigError when there is none, rather than creating one."""
-    from evalstone.ledger.location import DEFAULT_LEDGER, is_there, shown
+    from evalstone.ledger.base import DEFAULT_LEDGER, is_there, shown
 
     url = ledger or DEFAULT_LEDGER
     if not is_there(url):
@@ -28,10 +25,8 @@ def _existing(ledger: str | None) -> str:
     return url
 
 
-def info(ledger: LedgerOption = None) -> int:
+def info(ledger: options.Ledger = None) -> int:
     """Show size, row counts, cost by judge, and the latest runs."""
-    from rich.text import Text
-
     from evalstone.ledger.maintenance import info as ledger_info
     from evalstone.ledger.store import Ledger
     from evalstone.report.text import money
@@ -39,12 +34,12 @@ def info(ledger: LedgerOption = None) -> int:
     with Ledger(_existing(ledger)) as opened:
         found, latest = ledger_info(opened), opened.runs(LAST_RUNS)
     screen = console()
-    screen.print(Text(f"{found.location}: version {found.schema_version}, {found.size / 1e6:,.1f} MB"))
+    screen.print(f"{found.location}: version {found.schema_version}, {found.size / 1e6:,.1f} MB")
     counts = {f"{kind}s": number for kind, number in found.counts.items()}
     counts |= {"unfinished runs": found.unfinished, "running now": found.in_progress}
     if found.open_batches:
         counts["open batches"] = found.open_batches
-    screen.print(Text(", ".join(f"{name}: {number:,}" for name, number in counts.items()) + "\n"))
+    screen.print(", ".join(f"{name}: {number:,}" for name, number in counts.items()) + "\n")
     if found.judges:
         judges = table("judge", "answers", "tokens", "cost", numbers=("answers", "tokens", "cost"))
         for line in found.judges:
@@ -64,18 +59,18 @@ def info(ledger: LedgerOption = None) -> int:
 
 
 def export(
-    to: Annotated[str, typer.Argument(metavar="FILE", help="A .jsonl or .parquet file.")],
-    ledger: LedgerOption = None,
+    to: Annotated[str, argument("FILE", "A .jsonl or .parquet file.")],
+    ledger: options.Ledger = None,
     what: Annotated[
-        str, typer.Option(metavar="all|answers|records", help="What to export; .parquet holds answers or records.")
+        str, option("--what all|answers|records", "What to export; .parquet holds answers or records.")
     ] = "all",
-    run: Annotated[str, typer.Option(metavar="RUN", help="The run whose records to export: an ID, or last.")] = "last",
+    run: Annotated[str, option("--run RUN", "The run whose records to export: an ID, or last.")] = "last",
 ) -> int:
     """Export rows to a file, as a backup or for another ledger."""
+    from evalstone._core.text import count
     from evalstone.datasets.writing import write_jsonl
     from evalstone.ledger.copy import PARQUET_COLUMNS, export_records, export_rows, write_parquet
     from evalstone.ledger.store import Ledger
-    from evalstone.report.text import count
 
     if what not in ("all", *PARQUET_COLUMNS):
         raise ConfigError(f"--what takes all, {' or '.join(PARQUET_COLUMNS)}, not {what!r}")
@@ -104,14 +99,15 @@ def export(
 
 
 def import_(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Exported .jsonl files, or records.jsonl for its answers.")
-    ],
-    ledger: LedgerOption = None,
+    files: Annotated[list[str], argument("FILE...", "Exported .jsonl files, or records.jsonl for its answers.")],
+    ledger: options.Ledger = None,
 ) -> int:
-    """Import exported rows. Rows that the ledger already has stay as they are."""
+    """Import exported rows.
+
+    Rows that the ledger already has stay as they are.
+    """
+    from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.ledger.copy import import_rows
-    from evalstone.ledger.location import DEFAULT_LEDGER
     from evalstone.ledger.store import Ledger
 
     screen = console()
@@ -137,29 +133,27 @@ def _read(file: Path) -> Iterator[tuple[str, Any]]:
 
 
 def prune(
-    ledger: LedgerOption = None,
-    older_than: Annotated[
-        float | None, typer.Option("--older-than", metavar="DAYS", help="Runs started more than DAYS ago.", min=0)
-    ] = None,
-    unfinished: Annotated[bool, typer.Option("--unfinished", help="Unfinished runs that are not running now.")] = False,
-    unused_answers: Annotated[
-        bool, typer.Option("--unused-answers", help="Answers that no remaining record uses.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Delete. Without it, only show what would be deleted.")] = False,
+    ledger: options.Ledger = None,
+    older_than: Annotated[float | None, option("--older-than DAYS", "Runs started more than DAYS ago.", min=0)] = None,
+    unfinished: Annotated[bool, option("--unfinished", "Unfinished runs that are not running now.")] = False,
+    unused_answers: Annotated[bool, option("--unused-answers", "Answers that no remaining record uses.")] = False,
+    yes: Annotated[bool, option("--yes", "Delete. Without it, only show what would be deleted.")] = False,
 ) -> int:
-    """Delete runs or answers. Deletes only what you select, and only with --yes."""
+    """Delete runs or answers.
+
+    Deletes only what you select, and only with --yes.
+    """
     from datetime import timedelta
 
-    from evalstone.ledger.maintenance import PruneCriteria
+    from evalstone._core.text import count
     from evalstone.ledger.maintenance import prune as prune_ledger
     from evalstone.ledger.store import Ledger
-    from evalstone.report.text import count
 
     if older_than is None and not unfinished and not unused_answers:
         raise ConfigError("select what to delete: --older-than DAYS, --unfinished or --unused-answers")
-    criteria = PruneCriteria(None if older_than is None else timedelta(days=older_than), unfinished, unused_answers)
+    age = None if older_than is None else timedelta(days=older_than)
     with Ledger(_existing(ledger)) as opened:
-        gone = prune_ledger(opened, criteria, delete=yes)
+        gone = prune_ledger(opened, older_than=age, unfinished=unfinished, unused_answers=unused_answers, delete=yes)
         if yes and (gone.runs or gone.answers):
             opened.compact()
     deleted = f"{count(gone.runs, 'run')} with {count(gone.records, 'record')}, {count(gone.answers, 'answer')}"
@@ -168,40 +162,40 @@ def prune(
     return ExitCode.OK
 
 
-def verify(ledger: LedgerOption = None) -> int:
-    """Check the ledger for damage. Exit code 1 if it is damaged."""
-    from rich.text import Text
+def verify(ledger: options.Ledger = None) -> int:
+    """Check the ledger for damage.
 
-    from evalstone.ledger.location import shown
+    Exit code 1 if it is damaged.
+    """
+    from evalstone._core.text import count
+    from evalstone.ledger.base import shown
     from evalstone.ledger.maintenance import verify as verify_ledger
     from evalstone.ledger.schema import SCHEMA_VERSION
-    from evalstone.report.text import count, safe
+    from evalstone.report.text import safe
 
     url = _existing(ledger)
     found, name = verify_ledger(url), shown(url)
     screen = console()
     for problem in (*found.damage, *found.invalid_rows):
-        screen.print(Text(f"  {safe(problem, 500)}"))
+        screen.print(f"  {safe(problem, 500)}")
     if not found.sound:
-        screen.print(Text(f"{name} is damaged. To copy what is readable into a new ledger, run:", style="red"))
-        screen.print(Text(f"evalstone ledger recover {name} --into NEW.db"))
+        screen.print(f"{name} is damaged. To copy what is readable into a new ledger, run:", style="red")
+        screen.print(f"evalstone ledger recover {name} --into NEW.db")
         return ExitCode.FAILED_THRESHOLD
     if found.schema_version != SCHEMA_VERSION:
-        screen.print(
-            Text(f"{name} is intact, but of version {found.schema_version or 'none yet'}; its rows were not read.")
-        )
+        screen.print(f"{name} is intact, but of version {found.schema_version or 'none yet'}; its rows were not read.")
     else:
-        screen.print(Text(f"{name} is intact: version {found.schema_version}, {count(found.rows, 'row')} read."))
+        screen.print(f"{name} is intact: version {found.schema_version}, {count(found.rows, 'row')} read.")
     return ExitCode.OK
 
 
 def recover(
-    damaged: Annotated[str, typer.Argument(metavar="FILE", help="The damaged ledger. It is not changed.")],
-    into: Annotated[str, typer.Option("--into", metavar="LEDGER", help="A new ledger, or one to add to.")],
+    damaged: Annotated[str, argument("FILE", "The damaged ledger. It is not changed.")],
+    into: Annotated[str, option("--into LEDGER", "A new ledger, or one to add to.")],
 ) -> int:
     """Copy what is readable in a damaged ledger into another one."""
-    from evalstone.ledger.location import shown
-    from evalstone.ledger.recover import recover as recover_rows
+    from evalstone.ledger.base import shown
+    from evalstone.ledger.copy import recover as recover_rows
 
     numbers = ("copied", "already there", "unreadable", "invalid")
     rows = table("rows", *numbers, numbers=numbers)

@@ -12,7 +12,7 @@ from evalstone.errors import ConfigError, DataError, unknown
 Ranks: TypeAlias = tuple[tuple[str, ...], ...]
 Plan: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 Claim: TypeAlias = tuple[tuple[int, bool], str]
-ColumnMapping: TypeAlias = "Mapping[str, str | Sequence[str]]"
+ColumnMapping: TypeAlias = Mapping[str, str | Sequence[str]]
 """Sample field to column, over the known names. `a.b` is entry b of the object in column a; an empty column leaves the
 field out; `context` may name several columns, whose passages are joined."""
 

@@ -159,7 +159,7 @@ def _unfitted(run: Run, scorer: Scorer, labeled: LabeledSamples, label_threshold
         reason = f"; {summary.reasons[0][0]}" if summary.reasons else ""
         raise DataError(f"no labeled sample was scored: {summary.skipped} skipped, {summary.failed} failed{reason}")
     return Calibration(
-        judge=run.judge,
+        judge=run.judge_of(scorer.signature),
         scorer=scorer.signature,
         name=scorer.name,
         scale=scorer.scale,

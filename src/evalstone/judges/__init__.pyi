@@ -3,7 +3,7 @@
 from evalstone.judges.base import Judge as Judge
 from evalstone.judges.cascade import Cascade as Cascade
 from evalstone.judges.cascade import CascadeFit as CascadeFit
-from evalstone.judges.cascade import LabelledQuestion as LabelledQuestion
+from evalstone.judges.cascade import LabeledQuestion as LabeledQuestion
 from evalstone.judges.composite import Panel as Panel
 from evalstone.judges.composite import SelfConsistency as SelfConsistency
 from evalstone.judges.lexical import LexicalJudge as LexicalJudge

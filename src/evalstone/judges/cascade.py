@@ -139,7 +139,7 @@ class Cascade(Composite):
 
     async def afit(
         self,
-        labels: Iterable[LabelledQuestion],
+        labels: Iterable[LabeledQuestion],
         *,
         accuracy: float | None = None,
         escalated: float | None = None,
@@ -167,7 +167,7 @@ class Cascade(Composite):
 
 
 @dataclass(frozen=True)
-class LabelledQuestion:
+class LabeledQuestion:
     """A question and its right verdicts.
 
     verdicts: for a question with one verdict, that one: "yes", or True for the most favourable verdict and False for
@@ -324,7 +324,7 @@ def thresholds(cases: Sequence[Case]) -> tuple[CurvePoint, ...]:
 
 
 async def judged_cases(
-    primary: Judge, fallback: Judge, labels: Iterable[LabelledQuestion], ask: AskJudge | None
+    primary: Judge, fallback: Judge, labels: Iterable[LabeledQuestion], ask: AskJudge | None
 ) -> tuple[list[Case], int]:
     """Both judges' answers to labeled questions, a case a verdict, and how many verdicts the fallback didn't give.
 
@@ -341,7 +341,7 @@ async def judged_cases(
             except JudgeError:
                 return None
 
-    async def both(label: LabelledQuestion) -> tuple[list[Case], int]:
+    async def both(label: LabeledQuestion) -> tuple[list[Case], int]:
         early, late = await asyncio.gather(tried(primary, label.question), tried(fallback, label.question))
         return ([], len(label.wanted)) if late is None else (cases_of(label, early, late), 0)
 
@@ -352,7 +352,7 @@ async def judged_cases(
     return [case for cases, _ in results for case in cases], sum(missing for _, missing in results)
 
 
-def cases_of(label: LabelledQuestion, early: Answer[Any] | None, late: Answer[Any]) -> list[Case]:
+def cases_of(label: LabeledQuestion, early: Answer[Any] | None, late: Answer[Any]) -> list[Case]:
     """The cases in two answers to one labeled question. Raises DataError when the label does not fit the question."""
     fallback, name = _right(label, late.value), label.question.fingerprint
     if early is None:
@@ -363,8 +363,8 @@ def cases_of(label: LabelledQuestion, early: Answer[Any] | None, late: Answer[An
 
 def _check(label: object, number: int) -> None:
     """Raise DataError for a label that can be seen not to fit before anything is asked."""
-    if not isinstance(label, LabelledQuestion):
-        raise DataError(f"labels must be LabelledQuestion values, not {type(label).__name__}")
+    if not isinstance(label, LabeledQuestion):
+        raise DataError(f"labels must be LabeledQuestion values, not {type(label).__name__}")
     question = label.question
     items = len(getattr(question, question.divisible_by)) if question.divisible_by else 1
     if items != len(label.wanted):
@@ -376,7 +376,7 @@ def _check(label: object, number: int) -> None:
         _is_right(None, kind, truth, question, f"label {number}: ")
 
 
-def _right(label: LabelledQuestion, value: Any) -> list[bool]:
+def _right(label: LabeledQuestion, value: Any) -> list[bool]:
     """Whether each verdict in an answer is the one that the label has."""
     items = cast("Sequence[Any]", value) if label.question.divisible_by else [value]
     if len(items) != len(label.wanted):

@@ -1,4 +1,4 @@
-"""Export and import: a ledger's rows as lines of JSON, or as a Parquet file written with pyarrow.
+"""Copying rows: export and import as lines of JSON, export to Parquet, and recovery from a damaged SQLite file.
 
 A line is an object: `format`, `type` (answer, run, record or dataset) and the columns of the row; `body` and `metadata`
 are objects. A line of `records.jsonl` can be imported too: the answers behind its score are stored.
@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
+import sqlite3
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 
-from evalstone.errors import ConfigError, DataError, EvalstoneError, MissingDependency
+from evalstone.errors import ConfigError, DataError, EvalstoneError, LedgerError, MissingDependency
 from evalstone.ledger import schema
-from evalstone.ledger.rows import RunRow, StoredAnswer, cell_hash, storable, to_row
+from evalstone.ledger.base import Key, RunRow, StoredAnswer, cell_hash, dataset_row, file_of, shown, storable, to_row
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record
 
@@ -43,7 +49,7 @@ def export_rows(ledger: Ledger, *kinds: str) -> Iterator[dict[str, Any]]:
     with ledger.transaction() as connection:
         for kind in kinds or KINDS:
             table = KINDS[kind]
-            for row in stream(connection, sa.select(*(table.c[name] for name in schema.columns(table))), table):
+            for row in stream(connection, sa.select(*(table.c[name] for name in schema.COLUMNS[table])), table):
                 columns = {name: json.loads(v) if name in _OBJECTS else v for name, v in row.items()}
                 yield {"format": FORMAT, "type": kind, **columns}
 
@@ -113,30 +119,14 @@ def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:
 
 def _rows_of(line: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     if "type" not in line:
-        yield from (("answer", row) for row in _answers_of(Record.from_dict(line)))
+        for call in (leaf for step in Record.from_dict(line).steps for leaf in step.leaves()):
+            if call.reply is not None and call.answer is not None:
+                key = Key(call.fingerprint, call.judge, call.repeat_index)
+                yield "answer", to_row(StoredAnswer.of(key, call.question, call))
         return
     if line["format"] != FORMAT or line["type"] not in KINDS:
         raise ValueError(f"format {line['format']!r}, type {line['type']!r}")
     yield line["type"], {name: value for name, value in line.items() if name not in ("format", "type")}
-
-
-def _answers_of(record: Record) -> Iterator[dict[str, Any]]:
-    for call in (leaf for step in record.steps for leaf in step.leaves()):
-        if call.reply is not None and call.answer is not None:
-            answer = StoredAnswer(
-                question=call.fingerprint,
-                judge=call.judge,
-                kind=call.question,
-                reply=call.reply,
-                usage=call.usage,
-                cost=call.cost,
-                seconds=call.seconds,
-                confidence=call.confidence,
-                alternatives=call.alternatives,
-                repeat_index=call.repeat_index,
-                written=time.time(),
-            )
-            yield to_row(answer)
 
 
 def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,9 +147,9 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         Record.from_dict(json.loads(values["body"]))
         values["cell"] = cell_hash(values["sample"], values["scorer"])
     elif table is schema.runs:
-        run = RunRow("", "", "", None, json.loads(values["metadata"]))
-        values = {"dataset": to_row(run)["dataset"], **values}
-    return {name: _checked(table.c[name], values[name]) for name in schema.columns(table)}
+        dataset = dataset_row(RunRow("", "", "", None, json.loads(values["metadata"])))
+        values = {"dataset": dataset and dataset["version"], **values}
+    return {name: _checked(table.c[name], values[name]) for name in schema.COLUMNS[table]}
 
 
 def _checked(column: sa.Column[Any], value: Any) -> Any:
@@ -175,7 +165,7 @@ def _checked(column: sa.Column[Any], value: Any) -> Any:
 
 _NESTED = ("evidence", "steps", "error")
 PARQUET_COLUMNS: Mapping[str, Mapping[str, type]] = {
-    "answers": {name: schema.answers.c[name].type.python_type for name in schema.columns(schema.answers)},
+    "answers": {name: schema.answers.c[name].type.python_type for name in schema.COLUMNS[schema.answers]},
     "records": {
         **dict.fromkeys(("sample", "scorer", "outcome"), str),
         **dict.fromkeys(("value", "scale"), float),
@@ -212,7 +202,9 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
     try:
         with parquet.ParquetWriter(temporary, arrow_schema, compression="zstd") as writer:
             for chunk in chunks(lines, 5000):
-                rows = [{name: _parquet_value(name, line[name]) for name in columns} for line in chunk]
+                rows = [{name: line[name] for name in columns} for line in chunk]
+                for row in rows:
+                    row.update({name: json.dumps(row[name]) for name in _NESTED if row.get(name) is not None})
                 writer.write_table(arrow.Table.from_pylist(rows, schema=arrow_schema))
                 count += len(rows)
         temporary.replace(target)
@@ -223,5 +215,95 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
     return count
 
 
-def _parquet_value(name: str, value: Any) -> Any:
-    return json.dumps(value) if name in _NESTED and value is not None else value
+ROWS_PER_READ = 256
+MAX_FAILURES = 20_000
+"""Unreadable row numbers in a row after which the rest of a table is given up."""
+
+
+@dataclass
+class Recovered:
+    """Rows of one kind, by result."""
+
+    copied: int = 0
+    """New in the other ledger."""
+    existing: int = 0
+    """Already in the other ledger."""
+    unreadable: int = 0
+    """Row numbers that the file could not return; some may never have been used."""
+    invalid: int = 0
+    """Readable, but not what such a row should contain."""
+
+
+def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
+    """Copy readable rows into another ledger. The damaged file is not changed, nor are rows that the other one has.
+
+    Returns:
+        The counts by kind of row.
+
+    Raises:
+        ConfigError: The damaged ledger is not a file, does not exist, or is the target as well.
+        LedgerError: Nothing can be read.
+    """
+    source = file_of(damaged)
+    if source is None:
+        raise ConfigError(f"{shown(damaged)} is not a file; recover a PostgreSQL server with its own tools")
+    if not source.is_file():
+        raise ConfigError(f"there is no file {source}")
+    target = file_of(into)
+    if target is not None and target.resolve() == source.resolve():
+        raise ConfigError("rows are recovered into another file: name a new one with --into")
+    with tempfile.TemporaryDirectory(prefix="evalstone-recover-") as folder:
+        copy = Path(folder) / "copy.db"  # SQLite may write to a file that it reads
+        for suffix in ("", "-wal"):
+            if (part := source.with_name(source.name + suffix)).exists():
+                shutil.copyfile(part, copy.with_name(copy.name + suffix))
+        with closing(sqlite3.connect(copy)) as connection:
+            connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
+            try:
+                names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            except sqlite3.DatabaseError as error:
+                raise LedgerError(f"nothing in {source} can be read: {error}") from None
+            if "answers" not in names:
+                raise LedgerError(f"nothing in {source} can be read as a ledger: it has no table of answers")
+            with Ledger(into) as ledger:
+                return {kind: _copy(connection, ledger, kind) for kind in KINDS if KINDS[kind].name in names}
+
+
+def _copy(connection: sqlite3.Connection, ledger: Ledger, kind: str) -> Recovered:
+    count = Recovered()
+    for chunk in chunks(_rows(connection, KINDS[kind].name, count), ROWS_PER_READ):
+        valid: list[dict[str, Any]] = []
+        for row in chunk:
+            try:
+                valid.append(validated(KINDS[kind], row))
+            except INVALID_ROW:
+                count.invalid += 1
+        added = insert(ledger, {kind: valid}).get(kind, 0)
+        count.copied += added
+        count.existing += len(valid) - added
+    return count
+
+
+def _rows(connection: sqlite3.Connection, table: str, count: Recovered) -> Iterator[dict[str, Any]]:
+    """The readable rows by row number, read in smaller steps around damage."""
+    query = f"SELECT rowid, * FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"  # noqa: S608 - our own table names
+    last, step, failures = 0, ROWS_PER_READ, 0
+    while True:
+        try:
+            cursor = connection.execute(query, (last, step))
+            names = [column[0] for column in cursor.description]
+            rows = cursor.fetchall()
+        except sqlite3.DatabaseError:
+            if step == 1:
+                last, failures = last + 1, failures + 1
+            step = max(step // 4, 1)
+            if failures > MAX_FAILURES:
+                return
+            continue
+        if not rows:
+            return
+        count.unreadable += failures
+        failures = 0
+        last, step = int(rows[-1][0]), min(2 * step, ROWS_PER_READ)
+        for row in rows:
+            yield dict(zip(names[1:], row[1:], strict=True))

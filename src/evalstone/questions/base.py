@@ -345,12 +345,9 @@ DEFAULT_LIMITS = ContextLimits()
 
 
 class Ask(Protocol):
-    """How a scorer asks a question: `claims = await ask(ListClaims(text=output))`.
+    """How a scorer asks a question: `claims = await ask(ListClaims(text=output))`."""
 
-    judge: a Judge to ask in place of the scorer's.
-    """
-
-    async def __call__(self, question: Question[A], judge: Any = None) -> A: ...
+    async def __call__(self, question: Question[A]) -> A: ...
 
 
 def context_limits_of(ask: Ask) -> ContextLimits:

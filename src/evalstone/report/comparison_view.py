@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from evalstone._core.text import count
 from evalstone.report.samples import score_text
 from evalstone.report.text import (
-    count,
     digits_for,
     limits,
     listed,
@@ -39,6 +39,7 @@ from evalstone.report.view import (
 from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, ScorerComparison
 from evalstone.results.drift import DriftResult, ScorerDrift
 from evalstone.results.gate import Gate
+from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.run import OfScorer, Run
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.gates import Decision
@@ -356,3 +357,49 @@ def verdict_text(decision: Decision, *, planned: bool = True) -> str:
     if decision.more_samples is None:
         return f"{mark}; no realistic number of samples would decide it"
     return f"{mark}; about {count(decision.more_samples, 'more sample')} would decide it"
+
+
+def power_view(analysis: PowerAnalysis) -> View:
+    """How many samples two runs need: one row per scorer."""
+    columns = (
+        Column("scorer", numeric=False),
+        Column("samples needed"),
+        Column("80 % range"),
+        Column("pilot samples"),
+        Column("std. deviation"),
+        Column("minimum detectable difference"),
+    )
+    rows = [
+        (
+            Cell(one.title),
+            Cell(f"{one.plan.needed:,}" if one.plan.deviation else "-", "strong"),
+            Cell(f"{one.plan.needed_low:,} to {one.plan.needed_high:,}" if one.plan.deviation else "-"),
+            Cell(f"{one.plan.n:,}"),
+            Cell(number(one.plan.deviation)),
+            Cell(number(one.plan.detectable or None)),
+        )
+        for one in analysis
+    ]
+    return View(
+        name="Sample size",
+        lead=f"to detect a true difference of {analysis.difference:g} with a power of {analysis.power:.0%}",
+        sections=(
+            Section("", tables=(Table("Samples needed", columns, tuple(rows)),), notes=tuple(_power_notes(analysis))),
+        ),
+        footer=("Made by evalstone.",),
+    )
+
+
+def _power_notes(analysis: PowerAnalysis) -> Iterator[str]:
+    if analysis.baseline is not None:
+        yield "Both runs score the same samples; the deviation is that of the differences between the two pilot runs."
+    else:
+        yield (
+            "Both runs score the same samples. Their scores are taken as uncorrelated, which usually asks for far too "
+            "many samples; add --baseline with a second pilot run."
+        )
+    for one in analysis:
+        if one.design_effect > 1:
+            yield f"{one.title}: clustered samples, so {one.design_effect:.1f} times as many are needed."
+        if one.plan.caution:
+            yield f"{one.title}: {one.plan.caution}."

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstone.report.text import count, limits, listed, money, number, p_value, percent, signed
+from evalstone._core.text import count
+from evalstone.report.text import limits, listed, money, number, p_value, percent, signed
 from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
 from evalstone.stats.intervals import Interval
 
 if TYPE_CHECKING:
-    from evalstone.judge_quality.audit import Audit, AuditedScorer
-    from evalstone.judge_quality.effects import Effect
+    from evalstone.results.audit import Audit, AuditedScorer, Effect
     from evalstone.results.calibration import Annotators, Calibration, CalibrationMeasures, Verdicts
     from evalstone.stats.calibration import Bin
 

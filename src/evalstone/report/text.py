@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from evalstone.results.summary import count as count
-
 LINE_WIDTH = 240
 # Control, format and direction characters, lone surrogates, private use, noncharacters, and letters without a shape.
 # Line breaks, tabs and one variation selector after a character stay.

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.text import count
 from evalstone.errors import ConfigError
 from evalstone.results.run import OfScorer, Run, find_scorer, group_labels, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
-from evalstone.results.summary import ScorerInfo, count
+from evalstone.results.summary import ScorerInfo
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
 from evalstone.types import Sample
 
@@ -308,12 +309,13 @@ def _common_scorers(a: Run, b: Run) -> list[tuple[ScorerInfo, ScorerInfo]]:
     return common
 
 
-def _differences(a: Run, b: Run, scorers: Iterable[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[str], list[str]]:
+def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[str], list[str]]:
     """What makes the runs incomparable, and what only needs a note."""
     mismatches: list[str] = []
     notes: list[str] = []
-    if a.judge != b.judge:
-        mismatches.append(f"the judges differ ({a.judge}, {b.judge})")
+    pairs = [(a.judge_of(ours.signature), b.judge_of(theirs.signature)) for ours, theirs in scorers]
+    different = {pair for pair in pairs if len(set(pair) - {"none"}) > 1}
+    mismatches += [f"the judges differ ({ours}, {theirs})" for ours, theirs in sorted(different)]
     for ours, theirs in scorers:
         if ours.signature != theirs.signature:
             mismatches.append(f"{ours.name} differs ({ours.signature}, {theirs.signature})")

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.text import count
 from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
 from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
-from evalstone.results.summary import count
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
@@ -148,10 +148,11 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
     from evalstone.stats.rogan_gladen import rogan_gladen  # noqa: PLC0415 - only reports with a calibration need it
 
     info = run[scorer].info
-    if (calibration.judge, calibration.scorer) != (run.judge, info.signature):
+    judge = run.judge_of(info.signature)
+    if (calibration.judge, calibration.scorer) != (judge, info.signature):
         raise ConfigError(
             f"the calibration is of {calibration.scorer} by {calibration.judge}, the run's scores are of "
-            f"{info.signature} by {run.judge}"
+            f"{info.signature} by {judge}"
         )
     values, groups = scores_by_sample(run, info.signature)
     threshold = calibration.default_threshold

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
 
+from evalstone._core.text import count
 from evalstone.errors import ConfigError, MissingDependency, unknown
-from evalstone.results.summary import ScorerInfo, ScorerSummary, count, summarize
+from evalstone.results.summary import ScorerInfo, ScorerSummary, summarize
 from evalstone.types import Record, Sample, Score, total_cost
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Run:
     samples: int
     """How many samples the dataset has."""
     judge: str
-    """The judge's identity; "none" when no scorer needs a judge."""
+    """The judge's identity, or those of several, comma-separated; "none" when no scorer asked a judge."""
     judge_note: str
     """What to know about the judge, or ""."""
     scorers: tuple[ScorerInfo, ...]
@@ -249,8 +250,16 @@ class Run:
     @property
     def samples_and_judge(self) -> str:
         """How many samples, and which judge: "60 samples · judge lexical@2"."""
-        judge = "no judge needed" if self.judge == "none" else f"judge {self.judge}"
+        several = len({judge for line in self.summary for judge in line.judges}) > 1
+        judge = "no judge needed" if self.judge == "none" else f"{'judges' if several else 'judge'} {self.judge}"
         return f"{count(self.samples, 'sample')} · {judge}"
+
+    def judge_of(self, scorer: str) -> str:
+        """The judges that a scorer asked, by its title, signature or name; the run's where none was asked.
+
+        Raises ConfigError for an unknown scorer.
+        """
+        return ", ".join(self[scorer].judges) or self.judge
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [(self.titles[line.info.signature], *_numbers(line)) for line in self.summary]

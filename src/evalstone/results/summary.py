@@ -18,11 +18,6 @@ MAX_REASONS = 1000
 TOP_REASONS = 5
 
 
-def count(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: 1 sample, 2 samples."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 @dataclass(frozen=True)
 class ScorerInfo:
     """What results need to know about a scorer."""
@@ -68,6 +63,8 @@ class ScorerSummary:
     """Repeated requests after malformed replies."""
     bounds: tuple[float, float] | None = None
     """The lowest and highest possible mean if skipped and failed samples had scores; None when there are none."""
+    judges: tuple[str, ...] = ()
+    """The identities of the judges that were asked."""
 
     @property
     def mean(self) -> float | None:
@@ -94,6 +91,7 @@ class ScorerSummary:
             "questions": self.questions,
             "cached": self.cached,
             "cost": self.cost,
+            "judges": list(self.judges),
         }
 
 
@@ -119,6 +117,7 @@ class SummaryBuilder:
         self.cached = 0
         self.corrections = 0
         self.cost: float | None = 0.0
+        self.judges: dict[str, None] = {}
 
     def add(self, record: Record) -> None:
         """Add a record of this scorer."""
@@ -138,6 +137,7 @@ class SummaryBuilder:
             if reason in self.reasons or len(self.reasons) < MAX_REASONS:
                 self.reasons[reason] += 1
         for step in record.steps:
+            self.judges.setdefault(step.judge)
             for call in step.leaves():
                 self.questions += call.answer is not None or call.usage.requests > 0
                 self.cached += call.cached
@@ -160,6 +160,7 @@ class SummaryBuilder:
             reasons=tuple(self.reasons.most_common(TOP_REASONS)),
             corrections=self.corrections,
             bounds=missing_bounds(self.values, missing, 0.0, scale) if missing else None,
+            judges=tuple(sorted(self.judges)),
         )
 
 
@@ -231,10 +232,10 @@ class _Cascade:
         """What the questions that did not escalate would have cost, at the mean cost of the escalated ones of their
         kind in this run; None where none was escalated, or a price is unknown."""
         saved: list[float | None] = []
-        for kind, count in self.not_escalated.items():
+        for kind, times in self.not_escalated.items():
             costs = self.fallback_costs[kind]
             total = total_cost(costs) if costs else None
-            saved.append(0.0 if not count else None if total is None else count * total / len(costs))
+            saved.append(0.0 if not times else None if total is None else times * total / len(costs))
         return total_cost(saved)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge, leaves
-from evalstone.ledger.rows import StoredAnswer
+from evalstone.ledger.base import StoredAnswer
 from evalstone.questions.base import BYTES_A_TOKEN, Question
 from evalstone.types import Record, Usage
 

@@ -19,8 +19,7 @@ from evalstone.errors import JudgeDeclined, JudgeError
 from evalstone.judges.base import Judge, leaves
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.logging import LoggingJudge
-from evalstone.ledger.location import is_there
-from evalstone.ledger.rows import Key
+from evalstone.ledger.base import Key, is_there
 from evalstone.questions.base import Answer, Question
 from evalstone.run.budget import estimated_usage
 from evalstone.run.plan import Plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from evalstone._core.json import content_hash
@@ -13,7 +14,21 @@ from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.results.run import RunKind
 from evalstone.results.summary import ScorerInfo
-from evalstone.scorers import SCORERS, ContextScorer, Scorer
+from evalstone.scorers import SCORERS, Scorer
+
+WAITING = "waiting for "
+"""How the stop reason begins of a run that has to wait for batches; a spent budget may stand before it."""
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How a run uses its provider's batch API."""
+
+    wait: bool = False
+    """Wait until the batches are done, and continue. Otherwise the run ends when everything is submitted, and the same
+    call continues it later."""
+    on_state: Callable[[str], None] | None = None
+    """Called while waiting with the state of the batches, whenever it changes."""
 
 
 @dataclass(frozen=True)
@@ -75,19 +90,14 @@ class Plan:
 
     def _absent(self, scorer: Scorer) -> str:
         """What no sample has and the scorer needs; empty when some sample has everything."""
-        if isinstance(scorer, ContextScorer) and scorer.context_from is not None:
+        if scorer.extracts:
             return ""
         lacking: Counter[str] = Counter()
         for sample in self.dataset:
-            values = scorer.values(sample)
-            here = [
-                name
-                for name in scorer.required_fields
-                if values[name] is None or (name == "messages" and not values[name])
-            ]
-            if not here:
+            absent = scorer.absent(scorer.values(sample))
+            if not absent:
                 return ""
-            lacking.update(here)
+            lacking.update(absent)
         nowhere = [name for name in scorer.required_fields if lacking[name] == len(self.dataset)]
         told = f"{' and '.join(nowhere)} is absent" if nowhere else "no sample has all of it"
         return f"{scorer.name} needs {' and '.join(scorer.required_fields)}; {told}"

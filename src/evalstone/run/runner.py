@@ -26,9 +26,8 @@ from evalstone.errors import (
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.run import Run, SpillingRecords
 from evalstone.results.summary import JudgeStats, SummaryBuilder
-from evalstone.run.batch.options import BatchOptions
 from evalstone.run.budget import Budget, StopSignal
-from evalstone.run.plan import Plan, scorer_info
+from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Outcome, Record, Sample, Skipped
@@ -161,19 +160,23 @@ class _Runner:
             await self.batches.end(self.stop, complete=self.records.complete)
         run = self._result(time.perf_counter() - began, resumed, _warnings(self.plan) - warnings)
         if self.ledger is not None and run.complete:
-            await self.ledger.finish_run(self.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict())
+            await self.ledger.work(
+                self.ledger.store.finish_run, self.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict()
+            )
         return run
 
     async def _start(self) -> int:
         """Enter a new run into the ledger."""
         if self.ledger is not None:
             metadata = self._result(0.0, 0, {}).metadata()
-            await self.ledger.start_run(RunRow(self.id, self.plan.fingerprint, self.started, None, metadata))
+            await self.ledger.work(
+                self.ledger.store.start_run, RunRow(self.id, self.plan.fingerprint, self.started, None, metadata)
+            )
         return 0
 
     async def _resume(self) -> int:
         """Continue the interrupted run of this plan, if there is one; how many of its records stand."""
-        row = None if self.ledger is None else await self.ledger.resume(self.plan.fingerprint)
+        row = None if self.ledger is None else await self.ledger.work(self.ledger.store.resume, self.plan.fingerprint)
         if self.ledger is None or row is None:
             return await self._start()
         self.id, self.started = row.id, row.started
@@ -233,15 +236,18 @@ class _Runner:
         summary = tuple(builder.summary() for builder in self.summaries.values())
         if corrections := sum(line.corrections for line in summary):
             warnings = {**warnings, "malformed replies": corrections}
-        judged = any(scorer.questions for scorer in self.plan.scorers)
+        known = {judge.identity: judge.note for judge in self.plan.judges}
+        # Those that were asked, too: a scorer of the user's own may ask more than its code shows.
+        asked = (identity for line in summary for identity in line.judges)
+        judges = tuple(dict.fromkeys((*(judge.identity for judge in self.plan.asked_judges), *asked)))
         return Run(
             id=self.id,
             kind=self.plan.kind,
             dataset_name=self.plan.dataset.name,
             version=self.plan.dataset.version,
             samples=len(self.plan.dataset),
-            judge=self.session.identity if judged else "none",
-            judge_note=self.plan.judge.note if judged else "",
+            judge=", ".join(judges) or "none",
+            judge_note="\n".join(filter(None, (known.get(judge, "") for judge in judges))),
             scorers=self.scorers,
             records=self.records,
             summary=summary,

@@ -25,7 +25,7 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
     """
     if Path(name).is_dir():
         return files.read_run(name)
-    from evalstone.ledger.location import DEFAULT_LEDGER, is_there, shown  # noqa: PLC0415 - a folder needs no ledger
+    from evalstone.ledger.base import DEFAULT_LEDGER, is_there, shown  # noqa: PLC0415 - a folder needs no ledger
 
     url = ledger or DEFAULT_LEDGER
     if is_there(url):

@@ -21,8 +21,7 @@ from evalstone.errors import (
     RunAborted,
 )
 from evalstone.judges.base import AskJudge, Judge
-from evalstone.ledger import AsyncLedger, StoredAnswer
-from evalstone.ledger.rows import Key
+from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.questions.base import Answer, ContextLimits, Question, as_cached, failed_call, judge_call
 from evalstone.run.budget import Budget
 from evalstone.types import NO_USAGE, JudgeCall, Record
@@ -199,7 +198,7 @@ class Session:
                     self._budget.settle(reserved, paid)
             breaker.answered()
             if ledger is not None and answer.reply is not None:
-                await ledger.keep_answer(stored(flight, answer))
+                await ledger.keep_answer(StoredAnswer.of(flight.key, flight.question.kind, answer))
         return answer
 
     def _breaker(self, judge: str) -> CircuitBreaker:
@@ -366,22 +365,6 @@ class CircuitBreaker:
             self._open = f"{self._judge} did not answer the last {self._timeouts} questions; the last error: {error}"
         if self._open:
             raise JudgeUnavailable(self._open) from error
-
-
-def stored(flight: Flight, answer: Answer[Any]) -> StoredAnswer:
-    """An answer as the ledger keeps it."""
-    return StoredAnswer(
-        question=flight.key.question,
-        judge=flight.key.judge,
-        repeat_index=flight.key.repeat_index,
-        kind=flight.question.kind,
-        reply=answer.reply or "",
-        usage=answer.usage,
-        cost=answer.cost,
-        seconds=answer.seconds,
-        confidence=answer.confidence,
-        alternatives=answer.alternatives,
-    )
 
 
 def read_stored(question: Question[A], answer: StoredAnswer) -> Answer[A] | None:
