@@ -9,6 +9,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,6 +135,8 @@ class _Runner:
         self.summaries = {info.signature: SummaryBuilder(info) for info in self.scorers}
         self.judge_stats = JudgeStats() if plan.judge.members else None
         self.name, self.tags = "", tuple[str, ...]()
+        self.failed: dict[int, Record] = {}
+        """Failures of an interrupted run that have not been tried again."""
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -155,6 +158,8 @@ class _Runner:
             again = self.batches is not None and await self.batches.proceed(self.stop)
         if self.batches is not None:
             await self.batches.end(self.stop, complete=self.records.complete)
+        for index, record in self.failed.items():
+            self._add(index, record)
         run = self._result(time.perf_counter() - began, resumed, Counter(self.plan.judge.warnings()) - warnings)
         if self.ledger is not None and run.complete:
             await self.ledger.work(
@@ -184,7 +189,11 @@ class _Runner:
         async for record in self.ledger.records(row.id):
             self.session.restore(record)
             index = places.get(hash((record.sample, record.scorer)))
-            if index is not None and not isinstance(record.outcome, Failed):
+            if index is None:
+                continue
+            if isinstance(record.outcome, Failed):
+                self.failed[index] = record
+            else:
                 self._add(index, record)
         return len(self.records)
 
@@ -223,6 +232,9 @@ class _Runner:
                 return
             if self.batches is not None:
                 record = self.batches.session.charge(record)
+            if (failed := self.failed.pop(index, None)) is not None:
+                # What the earlier attempt cost was paid too.
+                record = replace(record, steps=(*(step for step in failed.steps if step.cost != 0), *record.steps))
             if self.ledger is not None:
                 await self.ledger.keep_record(self.id, record)
             self._add(index, record)
@@ -248,7 +260,7 @@ class _Runner:
             started=self.started,
             seconds=seconds,
             resumed=resumed,
-            stop_reason="" if self.records.complete else self.stop.reason,
+            stop_reason="" if self.records.complete and not self.failed else self.stop.reason,
             warnings=warnings,
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
             dataset=self.plan.dataset.samples,
