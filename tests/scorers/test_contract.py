@@ -454,3 +454,12 @@ def test_the_questions_of_a_scorer_of_your_own_are_read_from_its_code():
     assert Mine().questions == Mine.questions == kinds
     prompts = ", ".join(kind.prompt.fingerprint for kind in kinds)
     assert Mine().signature == f"mine({prompts})@1"
+
+
+def test_the_registry_hunk_of_the_contributing_page_applies():
+    page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text("utf-8")
+    hunk = page.partition("+++ b/src/evalstone/scorers/registry.py\n")[2].partition("\n+++")[0]
+    context = [line[1:] for line in hunk.splitlines() if line.startswith(" ")]
+    registry = (ROOT / "registry.py").read_text("utf-8").splitlines()
+    at = registry.index(context[0])
+    assert registry[at : at + len(context)] == context

@@ -78,16 +78,16 @@ async def execute(
     async with contextlib.AsyncExitStack() as stack:
         batches = _batches(plan, ledger=ledger, use_cache=use_cache, budget=budget, batch=batch) if batch else None
         plan.check(asking=batches is None)
-        book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
+        store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
         await stack.enter_async_context(plan.judge.opened())
         limit = None if budget is None else Budget(budget, plan.judge)
-        if batches is not None and book is not None:
-            await batches.open(stack, book)
+        if batches is not None and store is not None:
+            await batches.open(stack, store)
             session: Session = batches.session
         else:
-            session = Session(plan.judge, ledger=book, concurrency=concurrency, use_cache=use_cache, budget=limit)
+            session = Session(plan.judge, ledger=store, concurrency=concurrency, use_cache=use_cache, budget=limit)
         stack.push_async_callback(session.close)
-        runner = _Runner(plan, session, book, stop or StopSignal(), on_record)
+        runner = _Runner(plan, session, store, stop or StopSignal(), on_record)
         runner.batches, runner.budget = batches, limit
         runner.name, runner.tags = name, tags
         shuffled = budget is not None or (stop is not None and stop.shuffled)
