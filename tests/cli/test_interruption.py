@@ -129,7 +129,7 @@ def test_a_spent_budget_ends_the_run_well_with_a_part_and_its_interval(tmp_path:
         summary = json.loads((tmp_path / "res" / "summary.json").read_text())
         assert 0 < summary["scorers"][0]["scored"] < SAMPLES
         assert 0 < summary["cost"] <= 0.005
-        assert summary["ended"]
+        assert summary["stop_reason"]
         asked = len(server.requests)
         whole = subprocess.run([*arguments, "5"], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert whole.returncode == 0, whole.stdout + whole.stderr

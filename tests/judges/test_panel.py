@@ -76,7 +76,7 @@ def test_lists_are_asked_of_the_first_member_alone_and_of_the_next_when_it_is_si
     answer = asked(Panel(Broken(ProviderError("out of reach")), second), LIST)
     detail: Any = answer.detail
     assert answer.value == ("two",)
-    assert (detail["spoke"], detail["silent"]) == ("b", {"broken": "out of reach"})
+    assert (detail["answered_by"], detail["no_answer"]) == ("b", {"broken": "out of reach"})
 
 
 def test_a_panel_goes_on_without_a_minority_and_says_who_was_silent() -> None:
@@ -84,7 +84,7 @@ def test_a_panel_goes_on_without_a_minority_and_says_who_was_silent() -> None:
     answer = asked(panel, YES_NO)
     assert answer.value.verdict == "yes"
     detail: Any = answer.detail
-    assert (detail["answered"], detail["silent"]) == (2, {"broken": "nonsense"})
+    assert (detail["answered"], detail["no_answer"]) == (2, {"broken": "nonsense"})
     assert answer.cost == 0.25
     assert answer.members[1].detail == {"error": "nonsense"}
 
@@ -186,7 +186,7 @@ def test_repetitions_that_fail_leave_the_others_unless_half_are_gone() -> None:
     answer = asked(SelfConsistency(judge("a", good, "?{", good), n=3), YES_NO)
     detail: Any = answer.detail
     assert detail["samples"] == 2
-    assert list(detail["silent"]) == ["a #1"]
+    assert list(detail["no_answer"]) == ["a #1"]
     with pytest.raises(JudgeError, match="1 of 2 repetitions"):
         asked(SelfConsistency(judge("a", good), n=2), YES_NO)
 

@@ -167,7 +167,9 @@ def page_of(path: Path, table: str, kind: str = "leaf") -> list[int]:
     return [int.from_bytes(data[start + place : start + place + 4], "big") - 1 for place in places]
 
 
-def test_a_damaged_ledger_is_said_to_be_and_all_but_the_damage_is_salvaged(tmp_path: Path) -> None:
+def test_a_damaged_ledger_is_said_to_be_and_all_but_the_damage_is_recovered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bad = tmp_path / "bad.db"
     filled(bad, size=400)
     hurt = page_of(bad, "records")[2:4] + page_of(bad, "answers")[-1:]
@@ -182,6 +184,10 @@ def test_a_damaged_ledger_is_said_to_be_and_all_but_the_damage_is_salvaged(tmp_p
     assert 300 < found["answer"].copied < 400
     assert found["run"].copied == 2
     assert found["record"].unreadable >= 401 - found["record"].copied
+    assert found["answer"].unreadable >= 400 - found["answer"].copied
+    monkeypatch.setattr("evalstone.ledger.copy.MAX_FAILURES", 5)
+    given_up = recover(bad, tmp_path / "less.db")
+    assert (given_up["answer"].cut_off, given_up["run"].cut_off) == (True, False)
     assert verify(tmp_path / "good.db").sound
     with Ledger(tmp_path / "good.db") as ledger:
         assert set(ledger.records("r1")[0].to_dict()) == set(record("0").to_dict())
@@ -206,7 +212,7 @@ def test_text_that_is_no_text_is_damage(tmp_path: Path) -> None:
     assert any("UTF-8" in told for told in verify(tmp_path / "l.db").damage)
 
 
-def test_what_is_salvaged_again_or_into_a_used_ledger_stays_as_it_is(tmp_path: Path, url: str) -> None:
+def test_what_is_recovered_again_or_into_a_used_ledger_stays_as_it_is(tmp_path: Path, url: str) -> None:
     filled(tmp_path / "bad.db")
     assert recover(tmp_path / "bad.db", url)["record"].copied == 4
     again = recover(tmp_path / "bad.db", url)["record"]
@@ -215,14 +221,14 @@ def test_what_is_salvaged_again_or_into_a_used_ledger_stays_as_it_is(tmp_path: P
         assert len(ledger.records("r1")) == 3
 
 
-def test_rows_that_were_not_yet_moved_into_the_file_are_salvaged_too(tmp_path: Path) -> None:
+def test_rows_that_were_not_yet_moved_into_the_file_are_recovered_too(tmp_path: Path) -> None:
     with Ledger(tmp_path / "bad.db") as ledger:
         ledger.write([answer(1)])
         assert (tmp_path / "bad.db-wal").stat().st_size > 0
         assert recover(tmp_path / "bad.db", tmp_path / "good.db")["answer"].copied == 1
 
 
-def test_what_cannot_be_salvaged_at_all_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_recovered_at_all_is_said(tmp_path: Path) -> None:
     filled(tmp_path / "bad.db")
     damage(tmp_path / "bad.db", 0)
     for opening in (Ledger, verify):

@@ -107,7 +107,7 @@ def test_a_run_with_missing_records_is_unfinished() -> None:
     run = run_of(["0.5", "1.0"])
     assert Run.from_dict(run.to_dict(), list(run)).complete
     assert Run.from_dict(run.to_dict(), list(run)[:1]).stop_reason == "unfinished"
-    stopped = {**run.to_dict(), "ended": "budget"}
+    stopped = {**run.to_dict(), "stop_reason": "budget"}
     assert Run.from_dict(stopped, list(run)[:1]).stop_reason == "budget"
     with pytest.raises(ConfigError, match=r"run .+ was written by evalstone .+, in format 9; .+ reads format 1"):
         Run.from_dict({**run.to_dict(), "format": 9}, [])

@@ -472,3 +472,12 @@ def test_the_questions_of_a_scorer_of_your_own_are_read_from_its_code():
     assert Mine().questions == Mine.questions == kinds
     prompts = ", ".join(kind.prompt.fingerprint for kind in kinds)
     assert re.fullmatch(rf"mine\({prompts}, [0-9a-f]{{8}}\)@1", Mine().signature)
+
+
+def test_the_registry_hunk_of_the_contributing_page_applies():
+    page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text("utf-8")
+    hunk = page.partition("+++ b/src/evalstone/scorers/registry.py\n")[2].partition("\n+++")[0]
+    context = [line[1:] for line in hunk.splitlines() if line.startswith(" ")]
+    registry = (ROOT / "registry.py").read_text("utf-8").splitlines()
+    at = registry.index(context[0])
+    assert registry[at : at + len(context)] == context

@@ -199,10 +199,17 @@ def recover(
 
     numbers = ("copied", "already there", "unreadable", "invalid")
     rows = table("rows", *numbers, numbers=numbers)
+    cut_off: list[str] = []
     for kind, found in recover_rows(damaged, into).items():
         counts = (found.copied, found.existing, found.unreadable, found.invalid)
         rows.add_row(f"{kind}s", *(f"{number:,}" for number in counts))
+        if found.cut_off:
+            cut_off.append(f"{kind}s")
     screen = console()
     screen.print(rows)
+    if cut_off:
+        screen.print(
+            f"\nThe end of the {' and the '.join(cut_off)} is damaged: rows after the last readable one are lost."
+        )
     screen.print(f"\nThe readable rows of {damaged} are in {shown(into)}.")
     return ExitCode.OK

@@ -331,7 +331,7 @@ def _show_runs(found: Sequence[Mapping[str, Any]]) -> None:
     rows = table("run", "started (UTC)", "name", "tags", "dataset", "judge", "means", fold=True)
     for row in found:
         means = ", ".join(f"{one['name']} {number(one.get('mean'))}" for one in row["scorers"])
-        unfinished = " (incomplete)" if row.get("ended") or "cost" not in row else ""
+        unfinished = " (incomplete)" if row.get("stop_reason") or "cost" not in row else ""
         cells = (
             row.get("folder") or row["run"],
             row["started"][:16].replace("T", " "),

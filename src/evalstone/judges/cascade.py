@@ -5,8 +5,7 @@
     escalated(t) = share of verdicts whose confidence is below t, or that have none        range [0, 1]
 
 On the labels that a threshold was chosen on, its figures are a little too good. So they are given for held-out labels
-as well: ten times a tenth of the questions is left out, the threshold is chosen on the others by the same wish, and
-what it comes to is counted on the tenth.
+as well, by ten-fold cross-validation: the threshold is chosen on nine tenths of the questions and measured on the rest.
 """
 
 from __future__ import annotations
@@ -130,11 +129,11 @@ class Cascade(Composite):
         return {
             "kind": "cascade",
             "escalated": escalated,
-            "below": self.threshold,
+            "threshold": self.threshold,
             "confidence": confidence,
             "why": why,
-            "first": self.primary.identity,
-            "then": self.fallback.identity,
+            "primary": self.primary.identity,
+            "fallback": self.fallback.identity,
         }
 
     async def afit(
@@ -170,7 +169,7 @@ class Cascade(Composite):
 class LabeledQuestion:
     """A question and its right verdicts.
 
-    verdicts: for a question with one verdict, that one: "yes", or True for the most favourable verdict and False for
+    verdicts: for a question with one verdict, that one: "yes", or True for the most favorable verdict and False for
     any other. For a question about several items (claims, criteria), a list with one for each.
     """
 

@@ -130,7 +130,7 @@ class Composite(Judge):
             result = elect(question, answers, vote)
         except JudgeDeclined as error:
             raise self.failure(ask, str(error), [error]) from None
-        detail = {**detail, **vote_detail(result.verdicts), **_silent(errors)}
+        detail = {**detail, **vote_detail(result.verdicts), **_no_answer(errors)}
         return self.combined(ask, result.value, answer_confidence(result.verdicts), detail)
 
     def failure(self, ask: AskJudge, message: str, errors: Sequence[Exception]) -> JudgeError:
@@ -180,9 +180,9 @@ async def _tried(ask: AskJudge, judge: Judge, question: Question[A], repeat: int
         return error
 
 
-def _silent(errors: Errors) -> dict[str, Any]:
+def _no_answer(errors: Errors) -> dict[str, Any]:
     """Who gave no answer and why, as a part of an answer's detail."""
-    return {"silent": {name: str(error) for name, error in errors.items()}} if errors else {}
+    return {"no_answer": {name: str(error) for name, error in errors.items()}} if errors else {}
 
 
 def _reasons(errors: Errors) -> str:
@@ -276,7 +276,8 @@ class Panel(Composite):
         for judge in self.judges:
             answers, error = await ask_all(ask, [(judge, 0)], question)
             if answers:
-                detail = {"kind": "panel", "vote": "none", "answered": 1, "spoke": judge.identity, **_silent(errors)}
+                detail = {"kind": "panel", "vote": "none", "answered": 1, "answered_by": judge.identity}
+                detail |= _no_answer(errors)
                 return self.combined(ask, answers[0].value, answers[0].confidence, detail)
             errors.update(error)
         message = f"none of {len(self.judges)} judges answered ({_reasons(errors)})"

@@ -90,7 +90,7 @@ class LoggingJudge(Judge):
             "steps": [to_jsonable(call)],
         }
         if self.include_inputs:
-            line["materials"] = to_jsonable(question.inputs())
+            line["inputs"] = to_jsonable(question.inputs())
         text = json.dumps(line)
         for secret in self.secrets:
             text = text.replace(json.dumps(secret)[1:-1], "[secret]")

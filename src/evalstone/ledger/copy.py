@@ -232,6 +232,8 @@ class Recovered:
     """Row numbers that the file could not return; some may never have been used."""
     invalid: int = 0
     """Readable, but not what such a row should contain."""
+    cut_off: bool = False
+    """Whether the end of the table is damaged, so that it is unknown how many rows followed the last readable one."""
 
 
 def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
@@ -298,9 +300,11 @@ def _rows(connection: sqlite3.Connection, table: str, count: Recovered) -> Itera
                 last, failures = last + 1, failures + 1
             step = max(step // 4, 1)
             if failures > MAX_FAILURES:
+                count.cut_off = True
                 return
             continue
         if not rows:
+            count.unreadable += failures
             return
         count.unreadable += failures
         failures = 0

@@ -246,7 +246,7 @@ def _cascade(counts: Mapping[str, Any]) -> str:
     text = (
         f"{counts['escalated']:g} of {count(counts['questions'], 'question')} escalated ({percent(counts['share'])}), "
     )
-    text += f"{count(saved, 'call')} of {_short(counts['then'])} saved"
+    text += f"{count(saved, 'call')} of {_short(counts['fallback'])} saved"
     return f"{text}, about ${cost:.4f}" if cost else text
 
 
@@ -257,8 +257,8 @@ def _vote(counts: Mapping[str, Any]) -> str:
         text += f" and {counts['entropy']:.3f} bits of entropy"
         if "flip_rate" in counts:
             text += f", flip rate {counts['flip_rate']:.3f}"
-    if counts["silent"]:
-        text += "; no answer from " + listed(f"{_short(name)} ({times})" for name, times in counts["silent"].items())
+    if counts["no_answer"]:
+        text += "; no answer from " + listed(f"{_short(name)} ({times})" for name, times in counts["no_answer"].items())
     return text
 
 

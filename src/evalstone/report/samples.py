@@ -13,7 +13,6 @@ from evalstone.report.view import Block, Outcome, SampleView, Tone, tone_of
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import OUTCOME_NAMES, Failed, JudgeCall, Message, Record, Sample, Score
 
-UNSUPPORTED = ("contradicted", "not_mentioned")
 VERDICTS: Mapping[str, tuple[str, Tone]] = {
     "supported": ("✓ supported", "good"),
     "contradicted": ("✕ contradicted", "bad"),

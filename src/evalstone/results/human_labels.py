@@ -144,8 +144,8 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
     Raises:
         ConfigError: the calibration is of another judge or scorer, or no sample has a score.
     """
-    from evalstone.stats.classification import Confusion  # noqa: PLC0415 - as below
-    from evalstone.stats.rogan_gladen import rogan_gladen  # noqa: PLC0415 - only reports with a calibration need it
+    from evalstone.stats.classification import Confusion  # noqa: PLC0415 - only reports with a calibration need it
+    from evalstone.stats.rogan_gladen import rogan_gladen  # noqa: PLC0415 - the same
 
     info = run[scorer].info
     judge = run.judge_of(info.signature)

@@ -210,7 +210,7 @@ class _Cascade:
         self.fallback_costs: dict[str, list[float | None]] = defaultdict(list)
 
     def add(self, call: JudgeCall, detail: Mapping[str, Any]) -> None:
-        self.fallback = str(detail["then"])
+        self.fallback = str(detail["fallback"])
         self.questions += 1
         self.escalated += float(detail["escalated"])
         self.not_escalated[call.question] += not detail["escalated"]
@@ -223,7 +223,7 @@ class _Cascade:
             "questions": self.questions,
             "escalated": self.escalated,
             "share": self.escalated / self.questions,
-            "then": self.fallback,
+            "fallback": self.fallback,
             "saved_calls": self.not_escalated.total(),
             "saved_cost": self._saved_cost(),
         }
@@ -260,7 +260,7 @@ class _Vote:
             self.verdicts += 1
             self.agreement += vote["agreement"]
             self.entropy += vote["entropy"]
-        self.no_answer.update(name.partition(" #")[0] for name in detail.get("silent", {}))
+        self.no_answer.update(name.partition(" #")[0] for name in detail.get("no_answer", {}))
 
     def to_dict(self) -> dict[str, Any]:
         """agreement and entropy are means over the verdicts; flip_rate is 1 - agreement, for repeated asking."""
@@ -272,7 +272,7 @@ class _Vote:
             "numbers": self.numbers,
             "agreement": agreement,
             "entropy": self.entropy / self.verdicts if self.verdicts else None,
-            "silent": dict(self.no_answer),
+            "no_answer": dict(self.no_answer),
         }
         if self.kind == "self_consistency":
             stats["flip_rate"] = None if agreement is None else 1 - agreement

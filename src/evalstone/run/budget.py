@@ -9,7 +9,7 @@ from typing import Any
 
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge, leaves
-from evalstone.ledger.base import StoredAnswer
+from evalstone.ledger.base import Key, StoredAnswer
 from evalstone.questions.base import BYTES_A_TOKEN, Question
 from evalstone.types import Record, Usage
 
@@ -68,7 +68,7 @@ class Budget:
         self.spent = 0.0
         self.reserved = 0.0
         self._started = math.inf
-        self._counted: set[tuple[str, str]] = set()
+        self._counted: set[Key] = set()
 
     def reserve(self, question: Question[Any], judge: Judge) -> float | None:
         """Reserve the cost of a call; None when it does not fit into what is left."""
@@ -94,16 +94,15 @@ class Budget:
         """Count the cost of a record written before the run was interrupted."""
         self.settle(0.0, record.cost)
         calls = (leaf for call in record.steps for leaf in call.leaves())
-        self._counted.update((call.fingerprint, call.judge) for call in calls if not call.cached)
+        self._counted.update(Key(call.fingerprint, call.judge, call.repeat_index) for call in calls if not call.cached)
 
     def restore_answer(self, answer: StoredAnswer) -> None:
         """Count the cost of a stored answer that was paid for since the run began and belongs to none of its records.
 
         At worst this counts an answer that another run paid for in the meantime.
         """
-        key = (answer.question, answer.judge)
-        if answer.written >= self._started and key not in self._counted:
-            self._counted.add(key)
+        if answer.written >= self._started and answer.key not in self._counted:
+            self._counted.add(answer.key)
             self.settle(0.0, answer.cost)
 
 

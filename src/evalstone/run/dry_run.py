@@ -24,7 +24,7 @@ from evalstone.questions.base import Answer, Question
 from evalstone.run.budget import estimated_usage
 from evalstone.run.plan import Plan
 from evalstone.run.runner import score_sample
-from evalstone.run.session import Flight, Session, read_stored
+from evalstone.run.session import InflightCall, Session, read_stored
 from evalstone.types import Failed, Sample, Skipped, Usage, total_cost
 
 if TYPE_CHECKING:
@@ -135,14 +135,14 @@ class _DryRunSession(Session):
         self._line.shared += found is not None and key.judge == self.identity
         return found
 
-    async def _combine(self, flight: Flight, judge: Judge) -> Answer[Any]:
-        answer = await super()._combine(flight, _unwrapped(judge))
+    async def _combine(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+        answer = await super()._combine(call, _unwrapped(judge))
         # Stand-ins always agree, which says nothing about the confidence of their judges.
         return replace(answer, confidence=None, detail=None) if judge.cacheable else answer
 
-    async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
-        question, line, judge = flight.question, self._line, _unwrapped(judge)
-        if judge.cacheable and (stored := self._stored(flight)) is not None:
+    async def _obtain(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+        question, line, judge = call.question, self._line, _unwrapped(judge)
+        if judge.cacheable and (stored := self._stored(call)) is not None:
             line.answered += 1
             return stored
         if judge.cacheable or not self.judge.cacheable:
@@ -154,14 +154,14 @@ class _DryRunSession(Session):
         line.usage += usage
         # Each call by itself: some prices rise with the length of a call.
         self._cost = total_cost((self._cost, judge.price(usage)))
-        return Answer(value=await stand_in(question), judge=flight.key.judge)
+        return Answer(value=await stand_in(question), judge=call.key.judge)
 
-    def _stored(self, flight: Flight) -> Answer[Any] | None:
+    def _stored(self, call: InflightCall) -> Answer[Any] | None:
         if self._store is None:
             return None
-        question, judge, repeat = flight.key
+        question, judge, repeat = call.key
         found = self._store.answers(judge, [question], repeat_index=repeat).get(question)
-        return None if found is None else read_stored(flight.question, found)
+        return None if found is None else read_stored(call.question, found)
 
 
 def _unwrapped(judge: Judge) -> Judge:

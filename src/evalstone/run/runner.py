@@ -9,6 +9,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,17 +78,17 @@ async def execute(
     async with contextlib.AsyncExitStack() as stack:
         batches = _batches(plan, ledger=ledger, use_cache=use_cache, budget=budget, batch=batch) if batch else None
         plan.check(asking=batches is None)
-        book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
+        store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
         for judge in plan.judges:
             await stack.enter_async_context(judge.opened())
         limit = None if budget is None else Budget(budget, *plan.asked_judges)
-        if batches is not None and book is not None:
-            await batches.open(stack, book)
+        if batches is not None and store is not None:
+            await batches.open(stack, store)
             session: Session = batches.session
         else:
-            session = Session(plan.judge, ledger=book, concurrency=concurrency, use_cache=use_cache, budget=limit)
+            session = Session(plan.judge, ledger=store, concurrency=concurrency, use_cache=use_cache, budget=limit)
         stack.push_async_callback(session.close)
-        runner = _Runner(plan, session, book, stop or StopSignal(), on_record)
+        runner = _Runner(plan, session, store, stop or StopSignal(), on_record)
         runner.batches, runner.budget = batches, limit
         runner.name, runner.tags = name, tags
         shuffled = budget is not None or (stop is not None and stop.shuffled)
@@ -137,6 +138,8 @@ class _Runner:
         self.summaries = {info.signature: SummaryBuilder(info) for info in self.scorers}
         self.judge_stats = JudgeStats() if any(judge.members for judge in plan.judges) else None
         self.name, self.tags = "", tuple[str, ...]()
+        self.failed: dict[int, Record] = {}
+        """Failures of an interrupted run that have not been tried again."""
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -158,6 +161,8 @@ class _Runner:
             again = self.batches is not None and await self.batches.proceed(self.stop)
         if self.batches is not None:
             await self.batches.end(self.stop, complete=self.records.complete)
+        for index, record in self.failed.items():
+            self._add(index, record)
         run = self._result(time.perf_counter() - began, resumed, _warnings(self.plan) - warnings)
         if self.ledger is not None and run.complete:
             await self.ledger.work(
@@ -187,7 +192,11 @@ class _Runner:
         async for record in self.ledger.records(row.id):
             self.session.restore(record)
             index = places.get(hash((record.sample, record.scorer)))
-            if index is not None and not isinstance(record.outcome, Failed):
+            if index is None:
+                continue
+            if isinstance(record.outcome, Failed):
+                self.failed[index] = record
+            else:
                 self._add(index, record)
         return len(self.records)
 
@@ -226,6 +235,9 @@ class _Runner:
                 return
             if self.batches is not None:
                 record = self.batches.session.charge(record)
+            if (failed := self.failed.pop(index, None)) is not None:
+                # What the earlier attempt cost was paid too.
+                record = replace(record, steps=(*(step for step in failed.steps if step.cost != 0), *record.steps))
             if self.ledger is not None:
                 await self.ledger.keep_record(self.id, record)
             self._add(index, record)
@@ -254,7 +266,7 @@ class _Runner:
             started=self.started,
             seconds=seconds,
             resumed=resumed,
-            stop_reason="" if self.records.complete else self.stop.reason,
+            stop_reason="" if self.records.complete and not self.failed else self.stop.reason,
             warnings=warnings,
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
             dataset=self.plan.dataset.samples,

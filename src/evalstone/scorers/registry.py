@@ -109,7 +109,7 @@ def parse_scorer(spec: object) -> Scorer:
     if isinstance(spec, Scorer):
         return spec
     if isinstance(spec, type) and issubclass(spec, Scorer):
-        return spec()
+        return _instance(spec, spec.__name__)
     if callable(as_scorer := getattr(cast(object, spec), "as_scorer", None)):
         return parse_scorer(as_scorer())
     if isinstance(spec, str):
@@ -135,10 +135,18 @@ def _imported(path: str) -> Scorer:
         value = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"the scorer {path} cannot be imported: {error}") from None
-    scorer = value() if inspect.isclass(value) and issubclass(value, Scorer) else value
+    scorer = _instance(value, path) if inspect.isclass(value) and issubclass(value, Scorer) else value
     if not isinstance(scorer, Scorer):
         raise ConfigError(f"{path} is not a scorer, but {type(scorer).__name__}")
     return scorer
+
+
+def _instance(kind: type[Scorer], name: str) -> Scorer:
+    """A scorer with default parameters. Raises ConfigError for a class that has none."""
+    try:
+        return kind()
+    except TypeError as error:
+        raise ConfigError(f"{name} can't be used without parameters: {error}; make a scorer of it first") from None
 
 
 def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = False) -> Scorer:

@@ -242,7 +242,7 @@ def platt(scores: Sequence[float], truths: Sequence[bool]) -> Platt:
         DataError: No case, or sequences of different lengths.
     """
     _check_cases(scores, truths)
-    import numpy as np  # noqa: PLC0415 - `compare` and `gate` import this module and don't need numpy
+    import numpy as np  # noqa: PLC0415 - reading a calibration needs no numpy
 
     x, yes = np.asarray(scores, dtype=np.float64), np.asarray(truths, dtype=np.bool_)
     positives, negatives = int(yes.sum()), int((~yes).sum())

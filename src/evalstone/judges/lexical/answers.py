@@ -139,7 +139,7 @@ def relevance(question: str, answer: str, model: Model) -> float:
 
 
 def compare(question: str, answer: str, reference: str, model: Model) -> Finding:
-    """Whether an answer says what a reference says on the question. By judgement: no data at hand has such labels.
+    """Whether an answer says what a reference says on the question. By judgment: no data at hand has such labels.
 
     The share of the reference's content words, by weight, that the answer has, those of the question left out where
     others remain. A figure of the reference that the answer lacks, or a negation more or less, makes it no.

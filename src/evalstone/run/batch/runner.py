@@ -138,7 +138,7 @@ class BatchRunner:
         return await self.ledger.work(batches.batches_of, self.ledger.store, self.session.identity, only_open=True)
 
     async def _know(self) -> None:
-        """Tell the asker what the ledger knows now."""
+        """Give the session the state of the batches in the ledger."""
         identity = self.session.identity
         rows = await self.ledger.work(batches.batches_of, self.ledger.store, identity)
         refused = [row.questions for row in rows if row.run == self._run and row.too_large]

@@ -25,7 +25,7 @@ from evalstone.questions.base import Answer, Question
 from evalstone.run.budget import call_price
 from evalstone.run.dry_run import stand_in
 from evalstone.run.runner import score_sample
-from evalstone.run.session import Flight, Session, read_stored
+from evalstone.run.session import InflightCall, Session, read_stored
 from evalstone.scorers import Scorer
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage, total_cost
 
@@ -118,10 +118,10 @@ class BatchSession(Session):
             self._look_up.cancel()
         await super().close()
 
-    async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
+    async def _obtain(self, call: InflightCall, judge: Judge) -> Answer[Any]:
         # Of the questions that a scorer asks at once all are collected, though the first one pending ends its work.
-        flight.sent = True
-        question, key = flight.question, flight.key.question
+        call.sent = True
+        question, key = call.question, call.key.question
         found = await self.store.answer(key, self.identity)
         if found is not None and (answer := read_stored(question, found)) is not None:
             self._taken[key] = found.usage, found.cost
@@ -132,7 +132,7 @@ class BatchSession(Session):
         known = await self._batched(key) if batch else None
         if known is None or known.body is None:
             raise self._collect(question, known or BatchedQuestion(question=key, judge=self.identity))
-        return await self._read(flight, known, json.loads(known.body))
+        return await self._read(call, known, json.loads(known.body))
 
     async def _batched(self, key: str) -> BatchedQuestion | None:
         """What is known of a batched question; those that are looked up at the same time share a query."""
@@ -146,9 +146,9 @@ class BatchSession(Session):
         wanted, self._wanted, self._look_up = self._wanted, set[str](), None
         return await self.store.work(batched_questions, self.store.store, wanted, self.identity)
 
-    async def _read(self, flight: Flight, known: BatchedQuestion, body: dict[str, Any]) -> Answer[Any]:
+    async def _read(self, call: InflightCall, known: BatchedQuestion, body: dict[str, Any]) -> Answer[Any]:
         """The answer that came in a batch. Raises AnswerPending when it is asked again, else what is wrong."""
-        question = flight.question
+        question = call.question
         reply: Completion | None = None
         try:
             reply = self.api.reply(question, body)
@@ -166,8 +166,8 @@ class BatchSession(Session):
             confidence=reply.confidence,
             alternatives=reply.alternatives,
         )
-        await self.store.keep_answer(StoredAnswer.of(flight.key, question.kind, answer))
-        self._taken[flight.key.question] = answer.usage, answer.cost
+        await self.store.keep_answer(StoredAnswer.of(call.key, question.kind, answer))
+        self._taken[call.key.question] = answer.usage, answer.cost
         return replace(answer, usage=NO_USAGE, cost=0.0, cached=True)
 
     def _retry(
@@ -236,12 +236,12 @@ class EstimateSession(Session):
             await score_sample(scorer, sample, self)
         return self._left >= 0
 
-    async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
-        answer, amount = await self._batches.lookup(flight.question)
-        if flight.key.question not in self._counted:
-            self._counted.add(flight.key.question)
+    async def _obtain(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+        answer, amount = await self._batches.lookup(call.question)
+        if call.key.question not in self._counted:
+            self._counted.add(call.key.question)
             self._left -= amount
-        value = await stand_in(flight.question) if answer is None else answer
+        value = await stand_in(call.question) if answer is None else answer
         return Answer(value=value, judge=self.identity)
 
 
