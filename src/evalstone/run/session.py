@@ -285,8 +285,8 @@ class Recording:
                 self._tasks.discard(task)
             if not own:
                 flight.others -= 1
-            elif flight.task.done():
-                self._own.discard(flight)
+        if own:  # not where this task was canceled as the answer came: `close` counts what it cost
+            self._own.discard(flight)
         return self._keep(question, key, outcome, cached=not own)
 
     async def ask_member(self, judge: Judge, question: Question[A], repeat: int) -> Answer[A]:
