@@ -158,6 +158,10 @@ def user_turns(request: dict[str, Any]) -> list[str]:
     return [turn["content"] for turn in request["messages"] if turn["role"] == "user"]
 
 
+def corrected_only(request: dict[str, Any]) -> str:
+    return willing(request) if len(user_turns(request)) > 1 else "I cannot say"
+
+
 def test_those_who_wait_for_a_batch_that_another_reads_go_on_and_nothing_is_asked_twice(
     server: BatchServer, run: Call
 ) -> None:
@@ -176,9 +180,6 @@ def test_those_who_wait_for_a_batch_that_another_reads_go_on_and_nothing_is_aske
 def test_a_reply_that_is_no_answer_is_shown_to_the_model_in_the_next_batch(
     server: BatchServer, run: Call, model: str
 ) -> None:
-    def corrected_only(request: dict[str, Any]) -> str:
-        return willing(request) if len(user_turns(request)) > 1 else "I cannot say"
-
     server.behaviour = corrected_only
     done = [run(model=model) for _ in range(5)][-1]
     assert done.complete
@@ -192,7 +193,7 @@ def test_a_reply_that_is_no_answer_is_shown_to_the_model_in_the_next_batch(
 
 
 def test_an_answer_costs_what_the_attempts_before_it_cost_too(server: BatchServer, run: Call) -> None:
-    server.behaviour = lambda request: willing(request) if len(user_turns(request)) > 1 else "I cannot say"
+    server.behaviour = corrected_only
     done = [run() for _ in range(5)][-1]
     assert done.complete
     assert done.cost == pytest.approx(16 * A_QUESTION)

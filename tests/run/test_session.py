@@ -264,7 +264,7 @@ def test_calls_that_a_scorer_leaves_behind_are_ended_and_counted(answered: bool)
 
     class Waiting(FirstFails):
         async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
-            self.paid += 1.0
+            self.paid = 1.0
             sent.set()
             await released.wait()
             if not answered:
