@@ -67,6 +67,15 @@ def test_prune_says_what_would_go_and_deletes_with_yes(ledger: Path, tmp_path: P
         assert [row.id for row in found.runs()] == ["r2"]
 
 
+def test_a_file_that_cannot_be_copied_is_one_line_and_no_usage_error(ledger: Path, evalstone: Evalstone) -> None:
+    ledger.with_name("l.db-wal").mkdir()
+    done = evalstone("ledger", "recover", "l.db", "--into", "good.db")
+    assert done.returncode == 3
+    assert done.stderr.startswith("evalstone: [Errno ")
+    assert "l.db-wal" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_a_damaged_ledger_is_verified_and_recovered(tmp_path: Path, evalstone: Evalstone) -> None:
     filled(tmp_path / "bad.db", size=200)
     assert evalstone("ledger", "verify", "--ledger", "bad.db").returncode == 0

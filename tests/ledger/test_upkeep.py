@@ -79,6 +79,13 @@ def test_the_records_of_a_run_are_lines_of_records_jsonl_and_bring_their_answers
             list(export_records(ledger, "r9"))
 
 
+def test_a_failed_call_of_a_record_brings_no_answer_though_its_reply_is_kept(tmp_path: Path) -> None:
+    kept = record("a")
+    failed = dataclasses.replace(kept, steps=(dataclasses.replace(kept.steps[0], answer=None, reply="no idea"),))
+    with Ledger(tmp_path / "l.db") as ledger:
+        assert import_rows(ledger, placed([failed.to_dict()]))["answer"] == 0
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -238,8 +245,10 @@ def test_what_cannot_be_recovered_at_all_is_said(tmp_path: Path) -> None:
         recover(tmp_path / "bad.db", tmp_path / "good.db")
     with pytest.raises(ConfigError, match="no file"):
         recover(tmp_path / "nowhere.db", tmp_path / "good.db")
-    with pytest.raises(ConfigError, match="another file"):
-        recover(tmp_path / "bad.db", tmp_path / "bad.db")
+    (tmp_path / "alias.db").symlink_to(tmp_path / "bad.db")
+    for same in (tmp_path / "bad.db", tmp_path / "alias.db", f"sqlite:///{tmp_path}/../{tmp_path.name}/bad.db"):
+        with pytest.raises(ConfigError, match="another file"):
+            recover(tmp_path / "bad.db", same)
     with pytest.raises(ConfigError, match="its own tools"):
         recover("postgresql://host/db", tmp_path / "good.db")
     assert not (tmp_path / "good.db").exists()

@@ -166,6 +166,15 @@ def test_groups_count_whichever_run_names_them() -> None:
     assert among_three.groups == 6
 
 
+def test_where_runs_name_other_groups_those_of_the_first_count() -> None:
+    answers = [str(number % 5 / 4) for number in range(24)]
+    sixths = run_of(answers, metadata=[{"group": f"g{number // 4}"} for number in range(24)])
+    halves = run_of([*answers[1:], "1.0"], metadata=[{"group": f"g{number // 12}"} for number in range(24)])
+    compared = compare(sixths, halves, halves, allow_mismatch=True)
+    assert compared["given"].result.groups == 6
+    assert [pair.comparison.groups for pair in compared.all_runs["given"].pairs] == [6, 6, 6]
+
+
 def test_a_run_that_is_compared_with_itself_is_told() -> None:
     run = run_of(A)
     assert compare(run, run).notes == ("A and B: they are the same run",)

@@ -36,6 +36,15 @@ def test_no_worse_is_measured_pair_by_pair_against_the_baseline() -> None:
     assert held.notes == ("baseline and run: 40 of 40 samples with a different output, context or conversation",)
 
 
+def test_samples_of_a_group_are_no_evidence_of_their_own_that_a_run_is_no_worse() -> None:
+    groups = [{"group": f"g{number // 8}"} for number in range(40)]
+    before, now = ["0.8"] * 40, ["0.9"] * 32 + ["0.7"] * 8  # four groups better, one worse
+    criteria = GateCriteria(max_regression={"given": 0.01})
+    assert gate(run_of(now), criteria, baseline=run_of(before)).verdict == "pass"
+    grouped = gate(run_of(now, metadata=groups), criteria, baseline=run_of(before, metadata=groups))
+    assert grouped.verdict == "inconclusive"
+
+
 def test_a_pass_rate_counts_the_samples_that_reach_the_score() -> None:
     found = gate(run_of(MIXED, [Given(), Harm()]), GateCriteria(pass_rate={"given": (0.9, 0.3), "harm": (0.9, 0.3)}))
     assert [(d.name, d.estimate, d.verdict) for d in found.decisions] == [

@@ -6,6 +6,7 @@ import pytest
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.gates import AtLeast, AtMost, Criterion, MaxRegression, PassRate, decide, overall
 from evalstone.stats.intervals import lower_limit
+from evalstone.stats.power import samples_needed
 
 GOOD = np.random.default_rng(1).beta(18, 2, 200).tolist()  # mean 0.9, deviation 0.065
 
@@ -170,3 +171,26 @@ def test_limits_are_at_the_alpha_that_holm_leaves() -> None:
     first, second = decide([easy, close])
     assert first.low == pytest.approx(lower_limit(60, 60, 1 - 0.05 / 2))
     assert second.low == pytest.approx(lower_limit(53, 60, 1 - 0.05))
+
+
+def test_limits_stay_at_the_alpha_of_the_first_that_holm_does_not_reject() -> None:
+    found = decide([PassRate("a", 53, 60, 0.85), PassRate("b", 52, 60, 0.85), PassRate("c", 51, 60, 0.85)])
+    assert [each.verdict for each in found] == ["inconclusive"] * 3
+    assert [each.low for each in found] == pytest.approx([lower_limit(n, 60, 1 - 0.05 / 3) for n in (53, 52, 51)])
+
+
+def test_more_samples_are_reckoned_at_the_alpha_of_the_side_that_the_mean_is_on() -> None:
+    close, easy = PassRate("close", 53, 60, 0.85), [PassRate(f"{place}", 60, 60, 0.5) for place in range(4)]
+    (alone,), among = decide([close]), decide([close, *easy])[0]
+    assert alone.verdict == among.verdict == "inconclusive"
+    assert alone.more_samples == among.more_samples is not None  # Holm: the easy ones pass, and no longer count
+    low, bad = PassRate("low", 51, 60, 0.9), [PassRate(f"{place}", 0, 60, 0.5) for place in range(4)]
+    (alone,), among = decide([low]), decide([low, *bad])[0]
+    assert alone.verdict == among.verdict == "inconclusive"
+    assert alone.more_samples == among.more_samples is not None
+
+
+def test_without_any_change_more_samples_are_reckoned_as_if_one_of_two_more_had_changed() -> None:
+    (same,) = decide([MaxRegression("a", GOOD[:20], GOOD[:20], 0.02)])
+    needed = samples_needed(0.02, deviation=1 / 22**0.5, confidence=0.95, sided=1)
+    assert same.more_samples == needed - 20
