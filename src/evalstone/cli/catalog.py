@@ -139,7 +139,7 @@ def judges(
     from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.results.calibration import list_calibrations
 
-    known = list_calibrations(ledger or DEFAULT_LEDGER)
+    known = list_calibrations(DEFAULT_LEDGER if ledger is None else ledger)
     if name is None:
         _list_judges(known)
     else:

@@ -10,7 +10,17 @@ import evalstone
 from evalstone.cli import options
 from evalstone.cli.catalog import calibrations_table
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
-from evalstone.cli.output import console, deliver, documents, json_lines, present, short_judge, table, to_stderr
+from evalstone.cli.output import (
+    check_outputs,
+    console,
+    deliver,
+    documents,
+    json_lines,
+    present,
+    short_judge,
+    table,
+    to_stderr,
+)
 from evalstone.cli.run import INTERRUPTION, RESUME, expense, interruptible
 from evalstone.errors import ConfigError
 
@@ -70,7 +80,8 @@ def calibrate(
 
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
-    place = ledger or DEFAULT_LEDGER
+    check_outputs({"out": out, "svg": svg, "html": html, "markdown": markdown}, as_json=as_json)
+    place = DEFAULT_LEDGER if ledger is None else ledger
     main_judge = evalstone.parse_judge(options.judge_spec(judge or "lexical", base_url))
     config = LabelConfig(
         columns=tuple(label or ()),
@@ -180,12 +191,13 @@ def audit(
         samples=samples,
         threshold=threshold,
     )
+    check_outputs({"html": html, "markdown": markdown}, as_json=as_json)
     with interruptible() as stop:
         audited: dict[str, Any] = {
             "data": data or DEMO_DATA,
             "scorers": scorer or ["faithfulness"],
             "judge": options.judge_spec(judge or "lexical", base_url),
-            "ledger": ledger or DEFAULT_LEDGER,
+            "ledger": DEFAULT_LEDGER if ledger is None else ledger,
             "config": config,
             "options": _judge_options(map, no_cache, quiet, concurrency=concurrency or 32, budget=budget, stop=stop),
         }

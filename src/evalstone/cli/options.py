@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 
 import typer
 
@@ -13,6 +13,9 @@ from evalstone.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from evalstone.results.summary import ScorerInfo
+
+
+V = TypeVar("V")
 
 
 class ExitCode(IntEnum):
@@ -166,6 +169,14 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
         specs = " or ".join(info.parameters for info in matches)
         raise ConfigError(f"{option}: {name} is ambiguous; name one with its parameters: {specs}")
     return matches[0]
+
+
+def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option: str) -> dict[ScorerInfo, V]:
+    """Values by scorer of a run, instead of by one of its names. Raises ConfigError as scorer_named, and for two names
+    of one scorer."""
+    from evalstone.results.summary import by_scorer
+
+    return by_scorer(values, lambda name: scorer_named(name, scorers, option), option)
 
 
 def judge_spec(judge: Any, base_url: str | None) -> Any:

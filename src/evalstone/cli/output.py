@@ -82,6 +82,31 @@ def documents(
     return {"html": (html, html_page), "markdown": (markdown, markdown_lines)}
 
 
+def check_outputs(files: Mapping[str, str | None], *, as_json: bool = False) -> None:
+    """Refuse files by format that can't be written, before anything is paid for.
+
+    Raises:
+        ConfigError: Several formats are to go to standard output, or a file can't be written.
+    """
+    from evalstone.datasets.writing import check_writable
+
+    requested = {
+        name: file for name, file in ({**files, "json": STDOUT if as_json else None}).items() if file is not None
+    }
+    _to_stdout(requested)
+    for file in requested.values():
+        if file != STDOUT:
+            check_writable(file)
+
+
+def _to_stdout(files: Mapping[str, str]) -> list[str]:
+    """The formats that go to standard output, one at most."""
+    formats = [name for name, file in files.items() if file == STDOUT]
+    if len(formats) > 1:
+        raise ConfigError(f"only one of --{' and --'.join(formats)} can go to standard output")
+    return formats
+
+
 def deliver(outputs: Mapping[str, Output], *, announce: bool = True) -> bool:
     """Write results in the requested formats: files first, then standard output.
 
@@ -98,9 +123,7 @@ def deliver(outputs: Mapping[str, Output], *, announce: bool = True) -> bool:
     from evalstone.datasets.writing import write_text
 
     requested = {name: (file, parts) for name, (file, parts) in outputs.items() if file is not None}
-    to_stdout = [name for name, (file, _) in requested.items() if file == STDOUT]
-    if len(to_stdout) > 1:
-        raise ConfigError(f"only one of --{' and --'.join(to_stdout)} can go to standard output")
+    to_stdout = _to_stdout({name: file for name, (file, _) in requested.items()})
     files = [(file, parts) for file, parts in requested.values() if file != STDOUT]
     for file, parts in files:
         write_text(file, parts())

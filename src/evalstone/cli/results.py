@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import evalstone
 from evalstone.cli import options
-from evalstone.cli.options import ExitCode, Values, option, pass_rates, scorer_named, scorer_numbers
+from evalstone.cli.options import ExitCode, Values, option, pass_rates, scorer_named, scorer_numbers, scorers_named
 from evalstone.cli.output import PAGE_TOP, console, deliver, documents, json_lines, present, short_judge, table
 from evalstone.errors import ConfigError
 
@@ -36,7 +36,7 @@ def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
     from evalstone.ledger.base import DEFAULT_LEDGER, is_there
     from evalstone.run.saved import evaluations
 
-    url = ledger or DEFAULT_LEDGER
+    url = DEFAULT_LEDGER if ledger is None else ledger
     if not is_there(url):
         return []
     from evalstone.ledger.store import Ledger
@@ -77,7 +77,7 @@ def report(
     found = find_run(run, ledger, data)
     extra: list[PPIResult | RoganGladenResult] = [_corrected_mean(found, text) for text in labels or ()]
     if calibrated:
-        extra += _corrected_rates(found, ledger or DEFAULT_LEDGER)
+        extra += _corrected_rates(found, DEFAULT_LEDGER if ledger is None else ledger)
     sliced = found.slices(slice_by) if slice_by else ()
     plain = found.to_dict()
     plain |= {"corrected": to_jsonable(extra)} if extra else {}
@@ -238,7 +238,8 @@ def gate(
     found = find_run(run, ledger)
 
     def titled(values: Mapping[str, Any], option: str) -> dict[str, Any]:
-        return {found.titles[scorer_named(name, found.scorers, option).signature]: x for name, x in values.items()}
+        by_scorer = scorers_named(values, found.scorers, option)
+        return {found.titles[info.signature]: value for info, value in by_scorer.items()}
 
     criteria = evalstone.GateCriteria(
         minimum=titled(scorer_numbers(minimum or [], "--min"), "--min"),
@@ -310,11 +311,11 @@ def runs(
 
 def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
     """The summaries of the evaluations in a folder, or in the folders within."""
-    from evalstone.results.files import read_summary
+    from evalstone.results.files import is_folder, read_summary
 
     folder = Path(name)
-    if not folder.is_dir():
-        raise ConfigError(f"there is no folder {name}")
+    if not is_folder(name):
+        raise ConfigError(f"there is no folder {name or repr(name)}")
     for file in sorted({*folder.glob("summary.json"), *folder.glob("*/summary.json")}):
         summary = read_summary(file.parent)
         if summary.get("kind", "evaluation") == "evaluation":

@@ -15,8 +15,18 @@ import typer
 import evalstone
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
-from evalstone.cli.output import PAGE_TOP, STDOUT, console, deliver, documents, json_lines, table, to_stderr
-from evalstone.errors import ConfigError
+from evalstone.cli.output import (
+    PAGE_TOP,
+    STDOUT,
+    check_outputs,
+    console,
+    deliver,
+    documents,
+    json_lines,
+    table,
+    to_stderr,
+)
+from evalstone.errors import ConfigError, RunAborted
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
@@ -199,7 +209,7 @@ def _run(
     """Run, save, show; the exit code."""
     from evalstone.report.run_view import run_view
 
-    plan, thresholds = _plan(config)
+    plan, thresholds = _plan(config, as_json=as_json)
     with interruptible(shuffled=config.gate) as stop:
         gate = _gate(plan, thresholds, stop) if config.gate else None
 
@@ -238,7 +248,7 @@ def _run(
     return _exit_code(result, thresholds, config)
 
 
-def _plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, list[Threshold]]:
+def _plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False) -> tuple[Plan, list[Threshold]]:
     """The checked plan of a run and its thresholds. calls_judge: whether the judge needs its API key."""
     from evalstone.api import plan_for
     from evalstone.results.files import prepare
@@ -262,6 +272,7 @@ def _plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, list[Th
     thresholds = _thresholds(config, [scorer_info(one) for one in plan.scorers])
     if config.out is not None:
         prepare(config.out)
+    check_outputs({"html": config.html, "markdown": config.markdown}, as_json=as_json)
     return plan, thresholds
 
 
@@ -272,13 +283,14 @@ def _thresholds(config: RunConfig, scorers: Sequence[ScorerInfo]) -> list[Thresh
         ("--fail-under", "--fail-over", False, config.fail_under),
         ("--fail-over", "--fail-under", True, config.fail_over),
     ):
-        for name, bound in bounds.items():
-            info = options.scorer_named(name, scorers, named)
+        for info, bound in options.scorers_named(bounds, scorers, named).items():
             if info.lower_is_better is not lower_is_better:
                 better = "lower" if info.lower_is_better else "higher"
-                raise ConfigError(f"{named}: {better} is better for {info.name}; use {other} {name}={bound:g}")
+                raise ConfigError(
+                    f"{named}: {better} is better for {info.name}; use {other} {info.parameters}={bound:g}"
+                )
             if not 0 <= bound <= info.scale:
-                raise ConfigError(f"{named}: {name} must be in [0, {info.scale:g}], not {bound:g}")
+                raise ConfigError(f"{named}: {info.parameters} must be in [0, {info.scale:g}], not {bound:g}")
             thresholds.append((info, bound))
     return thresholds
 
@@ -303,6 +315,11 @@ def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
     signal.signal(signal.SIGINT, on_first)
     try:
         yield stop
+    except RunAborted:
+        if stop.reason != INTERRUPTION:
+            raise
+        to_stderr(f"Interrupted; {RESUME}.")
+        raise SystemExit(ExitCode.INTERRUPTED) from None
     except KeyboardInterrupt:
         sys.stderr.write(f"Stopped. Finished calls are in the ledger; {RESUME}.\n")
         raise SystemExit(ExitCode.INTERRUPTED) from None
@@ -419,7 +436,7 @@ def _dry_run(config: RunConfig) -> int:
     from evalstone._core import sync
     from evalstone._core.text import count
     from evalstone.judges.providers.base import at_batch_price
-    from evalstone.report.text import money, safe
+    from evalstone.report.text import safe
     from evalstone.run.dry_run import SECONDS_PER_CALL, estimate
 
     plan, _ = _plan(config, calls_judge=False)
@@ -437,7 +454,7 @@ def _dry_run(config: RunConfig) -> int:
     price = at_batch_price(work.cost) if config.batch else work.cost
     screen.print(expense(work.calls, work.usage, price, " at the batch price" if config.batch else ""))
     if config.budget is not None and price is not None and price > config.budget:
-        screen.print(f"This is above the budget of {money(config.budget)}: the run would stop early.", style="yellow")
+        screen.print(f"This is above the budget of ${config.budget:g}: the run would stop early.", style="yellow")
     if config.batch:
         screen.print("Batches finish within a day. Calls that depend on earlier answers go into a later batch.")
     elif work.cost != 0:
