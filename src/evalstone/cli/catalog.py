@@ -13,9 +13,8 @@ from evalstone.cli.output import console, short_judge, table
 from evalstone.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from evalstone.judges.providers.base import ProviderInfo
+    from evalstone.report.terminal import Grid
     from evalstone.results.calibration import Calibration
 
 COMPOSITE_JUDGES = {
@@ -36,17 +35,19 @@ def scorers(
     Describes a scorer's formula, required fields, parameters and interpretation.
     """
     from evalstone.scorers import SCORERS, parse_scorers
+    from evalstone.scorers.registry import TEMPLATES
 
     if system is not None:
         _list_names(system)
     elif name is None:
         _list_scorers(SCORERS)
-    elif (key := name.replace("-", "_")) in SCORERS:
-        _describe_scorer(SCORERS[key])
+    elif (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
+        _describe_scorer(SCORERS.get(key) or TEMPLATES[key])
     elif ":" in name or "(" in name:
         _describe_scorer(type(parse_scorers([name])[0]))
     else:
-        raise ConfigError(unknown("scorer", name, SCORERS))
+        options.refuse_foreign([name])
+        raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES]))
     return ExitCode.OK
 
 
@@ -84,7 +85,7 @@ def _describe_scorer(kind: type[evalstone.Scorer]) -> None:
     screen.print(f"Signature        {form}")
     if parameters:
         screen.print("\nParameters", style="bold")
-        rows = table("", "", fold=True)
+        rows = table("", "")
         for field in parameters:
             default = field.default if field.default_factory is MISSING else field.default_factory()
             shown = "required" if default is MISSING else f"default {default!r}"
@@ -93,7 +94,7 @@ def _describe_scorer(kind: type[evalstone.Scorer]) -> None:
         screen.print(rows)
     if kind.definitions:
         screen.print("\nDefinitions, all from the same judge calls: definition=NAME", style="bold")
-        rows = table("", "", fold=True)
+        rows = table("", "")
         for name, definition in kind.definitions.items():
             rows.add_row(Text(f"  {name}", style="bold"), definition.formula)
         screen.print(rows)
@@ -115,7 +116,7 @@ def _list_names(tool: str) -> None:
     name = tool.lower()
     if name not in SYSTEMS:
         raise ConfigError(unknown("tool", tool, SYSTEMS))
-    rows = table(name, "evalstone", "difference in meaning", fold=True)
+    rows = table(name, "evalstone", "difference in meaning")
     for row in SYSTEMS[name]:
         rows.add_row(row.theirs, Text(row.ours or "-", style="bold"), Text(row.difference, style="dim"))
     screen = console()
@@ -165,12 +166,12 @@ def _list_judges(known: Sequence[Calibration]) -> None:
         measured.add_row(f"  {name}", f"{one['rows']:,}", f"{one['positive']:,}", auroc, left_out, overlap)
     screen.print(measured)
     screen.print("  0.5 is chance, 1 is perfect; see docs/lexical-judge.md.\n", style="dim")
-    models = table("language models", "API key", "endpoint", fold=True)
+    models = table("language models", "API key", "endpoint")
     for provider, how in PROVIDERS.items():
         models.add_row(f"{provider}/MODEL", _key(how), Text(_endpoint(how), style="dim"))
     screen.print(models)
     screen.print("To measure a model on your data: evalstone calibrate --judge NAME --labels FILE\n", style="dim")
-    composites = table("composite judges", "", fold=True)
+    composites = table("composite judges", "")
     for example, purpose in COMPOSITE_JUDGES.items():
         composites.add_row(example, Text(purpose, style="dim"))
     screen.print(composites)
@@ -243,12 +244,12 @@ def _readiness(judge: evalstone.Judge) -> str:
     return "ready"
 
 
-def calibrations_table(title: str, known: Sequence[Calibration]) -> Table:
+def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
     """One row per calibration: judge, scorer, data, and agreement with the labels."""
     from evalstone.report.text import number, safe
     from evalstone.results.calibration import measure
 
-    rows = table(title, "scorer", "dataset", "accuracy [95% CI]", "kappa", "AUROC", fold=True)
+    rows = table(title, "scorer", "dataset", "accuracy [95% CI]", "kappa", "AUROC")
     for one in known:
         found = measure(one)
         accuracy, kappa = found.at_default.accuracy, found.at_default.kappa
