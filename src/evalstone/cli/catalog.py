@@ -42,9 +42,10 @@ def scorers(
     elif name is None:
         _list_scorers(SCORERS)
     elif (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
-        _describe_scorer(SCORERS.get(key) or TEMPLATES[key])
+        _describe_scorer(SCORERS.get(key) or TEMPLATES[key], key)
     elif ":" in name or "(" in name:
-        _describe_scorer(type(parse_scorers([name])[0]))
+        (made,) = parse_scorers([name])
+        _describe_scorer(type(made), made.name)
     else:
         options.refuse_foreign([name])
         raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES]))
@@ -64,7 +65,7 @@ def _list_scorers(known: Mapping[str, type[evalstone.Scorer]]) -> None:
     screen.print("evalstone scorers NAME describes one.", style="dim")
 
 
-def _describe_scorer(kind: type[evalstone.Scorer]) -> None:
+def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
     from dataclasses import MISSING, fields
 
     from rich.text import Text
@@ -75,11 +76,9 @@ def _describe_scorer(kind: type[evalstone.Scorer]) -> None:
     screen.print(documentation(kind))
     parameters = [field for field in fields(kind) if field.init]
     required = [f.name for f in parameters if f.default is MISSING and f.default_factory is MISSING]
-    form = (
-        f"{kind.name}({', '.join(f'{name}=…' for name in required)})@{kind.version}" if required else kind().signature
-    )
+    form = f"{called}({', '.join(f'{name}=…' for name in required)})@{kind.version}" if required else kind().signature
     direction = "lower" if kind.lower_is_better else "higher"
-    screen.print(f"\nRequired fields  {', '.join(kind.required_fields)}")
+    screen.print(f"\nRequired fields  {', '.join(kind.required_fields) or 'those that its parameters name'}")
     screen.print(f"Range            0 to scale (default 1), {direction} is better")
     screen.print(f"Judge calls      {', '.join(question.kind for question in kind.questions) or 'none'}")
     screen.print(f"Signature        {form}")

@@ -39,11 +39,9 @@ def console(*, stderr: bool = False) -> Console:
         def on_broken_pipe(self) -> None:
             raise
 
-    width = (
-        None
-        if (sys.stderr if stderr else sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdigit()
-        else UNLIMITED
-    )
+    columns = os.environ.get("COLUMNS", "")
+    piped = int(columns) if columns.isdecimal() and int(columns) else UNLIMITED
+    width = None if (sys.stderr if stderr else sys.stdout).isatty() else piped
     return Screen(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 
 

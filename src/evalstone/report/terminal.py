@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group, RenderableType
-from rich.padding import Padding
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -38,7 +37,7 @@ def show(view: View, console: Console) -> None:
     for examples in view.examples:
         console.print(Text(f"\n{safe(examples.title, LONG)}", style="bold"))
         for sample in examples.samples:
-            console.print(_sample(sample))
+            _sample(sample, console)
     for section in view.details:
         _section(section, console, heading=True)
     if facts := [fact.line for fact in view.facts if fact.line]:
@@ -138,20 +137,25 @@ def _grid(table: Table) -> Grid:
     return grid
 
 
-def _sample(sample: SampleView) -> RenderableType:
-    lines: list[RenderableType] = []
+def _sample(sample: SampleView, console: Console) -> None:
+    console.print(Text(safe(sample.id, 80), style="cyan"))
     if sample.question:
-        lines.append(Text.assemble(("question  ", "dim"), safe(sample.question, 160)))
+        _indented(console, 2, ("question  ", "dim"), safe(sample.question, 160))
     if sample.answer:
-        lines.append(Text.assemble(("answer    ", "dim"), safe(sample.answer)))
+        _indented(console, 2, ("answer    ", "dim"), safe(sample.answer))
     for outcome in sample.outcomes:
         score = (f"{safe(outcome.title, 80)} {outcome.text}", f"bold {STYLES[outcome.tone]}")
-        lines.append(Text.assemble(score, f"  {safe(outcome.reason, 400)}" if outcome.reason else ""))
+        _indented(console, 2, score, f"  {safe(outcome.reason, 400)}" if outcome.reason else "")
     for finding in sample.findings[:MOST_FINDINGS]:
         label, tone = finding.labels[0]
         why = f"  {safe(finding.why, 200)}" if finding.why else ""
-        text = Text.assemble((f"{safe(label)}: ", STYLES[tone]), safe(finding.text, 160), (why, "dim"))
-        lines.append(Padding(text, (0, 0, 0, 2), expand=False))
+        _indented(console, 4, (f"{safe(label)}: ", STYLES[tone]), safe(finding.text, 160), (why, "dim"))
     if (more := len(sample.findings) - MOST_FINDINGS) > 0:
-        lines.append(Text(f"  and {more} more {'claim' if more == 1 else 'claims'}", style="dim"))
-    return Group(Text(safe(sample.id, 80), style="cyan"), Padding(Group(*lines), (0, 0, 1, 2), expand=False))
+        _indented(console, 2, (f"  and {more} more {'claim' if more == 1 else 'claims'}", "dim"))
+    console.print()
+
+
+def _indented(console: Console, by: int, *parts: str | tuple[str, str]) -> None:
+    """Print a text with all its lines indented, without the spaces on the right that rich's padding adds."""
+    for line in Text.assemble(*parts).wrap(console, console.width - by, overflow="fold"):
+        console.print(Text(" " * by) + line)
