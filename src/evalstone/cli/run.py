@@ -354,8 +354,8 @@ def _show_run(
     show(view, screen)
     screen.print()
     if saved:
-        screen.print(safe(f"Saved:  {', '.join(saved)}", 2000))
-    screen.print(safe(f"Ledger: {shown(config.ledger)}, run {result.id}", 2000))
+        screen.print(safe(f"Saved:  {', '.join(saved)}", 2000), soft_wrap=True)
+    screen.print(safe(f"Ledger: {shown(config.ledger)}, run {result.id}", 2000), soft_wrap=True)
     screen.print("\nNext:", style="bold")
     # A results folder needs no ledger to be shown.
     of = shlex.quote(config.out) if config.out else f"{result.id}{options.ledger_option(config.ledger)}"
