@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 from cli_page import CLI_PAGE, cli_page
 
 from evalstone.questions.base import Question
-from evalstone.scorers.registry import SCORERS
 from evalstone.scorers.base import Scorer, described_parameters, documentation, summary
+from evalstone.scorers.registry import SCORERS
 from evalstone.types import Message, Sample, ToolCall
 
 A = TypeVar("A")

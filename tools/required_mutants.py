@@ -150,11 +150,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a call that was answered as its scorer's task is canceled is not counted",
         "src/evalstone/run/session.py",
-        "                flight.others -= 1\n        if own:",
-        "                flight.others -= 1\n"
-        "            else:\n"
-        "                self._own.discard(flight)\n"
-        "        if own:",
+        "                call.others -= 1\n        if own:",
+        "                call.others -= 1\n            else:\n                self._own.discard(call)\n        if own:",
         ("tests/run/test_session.py",),
     ),
     # ---- Secrets ----

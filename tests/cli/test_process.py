@@ -87,7 +87,7 @@ def test_a_command_with_texts_alone_starts_without_pydantic(tmp_path: Path) -> N
     command = [sys.executable, "-X", "importtime", "-m", "evalstone", "runs", "--ledger", "none.db"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert done.stdout == "No runs found.\n"
+    assert done.stdout == "No runs found in none.db.\n"
     assert imported & {"pydantic", "numpy", "sqlalchemy"} == set()
 
 

@@ -303,11 +303,11 @@ def test_hostile_text_is_visible_and_harmless_to_the_one_who_labels(folder: Path
 
 def test_runs_of_an_audit_are_neither_listed_nor_gated(folder: Path, evalstone: Evalstone, told: Told) -> None:
     audit([{"id": "1", "output": "Paris is in France.", "context": ["Paris is in France."]}])
-    assert evalstone("runs").stdout == "No runs found.\n"
+    assert evalstone("runs").stdout == "No runs found in .evalstone/ledger.db.\n"
     with Ledger(".evalstone/ledger.db") as ledger:
         audited = read_run(ledger.runs()[0].id)
     assert "is part of a judge's audit; a gate takes evaluations" in told("gate", audited.id, "--min", "faithfulness=1")
-    assert "no run of that id or name in the ledger" in told("report", "last")
+    assert "there are no saved runs in the ledger" in told("report", "last")
     write_run(audited, folder / "audited")
     listed = json.loads(evalstone("runs", ".", "--json").stdout)
     assert sorted(row["folder"] for row in listed) == ["a", "b", "one"]

@@ -173,8 +173,9 @@ def test_a_deadline_ends_the_attempts_and_names_the_last_trouble() -> None:
 
 
 def test_an_endpoint_that_is_not_there_is_an_error_of_the_endpoint() -> None:
-    judge = ModelJudge("openai/x", base_url="http://127.0.0.1:9/v1", total_timeout=0.3)
-    with pytest.raises(ProviderError, match="gave no answer"):
+    judge = ModelJudge("openai/x", base_url="http://user:secret@127.0.0.1:9/v1", total_timeout=0.3)
+    told = r"gave no answer in .*could not connect to http://127\.0\.0\.1:9/v1; is the server running\?$"
+    with pytest.raises(ProviderError, match=told):
         asyncio.run(judge.answer(QUESTION))
 
 

@@ -82,6 +82,7 @@ def calibrate(
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
     check_outputs({"out": out, "svg": svg, "html": html, "markdown": markdown}, as_json=as_json)
     place = DEFAULT_LEDGER if ledger is None else ledger
+    options.refuse_foreign([scorer])
     main_judge = evalstone.parse_judge(options.judge_spec(judge or "lexical", base_url))
     config = LabelConfig(
         columns=tuple(label or ()),
@@ -185,6 +186,7 @@ def audit(
     if list_perturbations:
         _list_perturbations()
         return ExitCode.OK
+    options.refuse_foreign(scorer or ())
     config = AuditConfig(
         perturbations=tuple(perturbation or ()),
         paraphrases=tuple(paraphrase or ()),
@@ -216,7 +218,7 @@ def audit(
 def _list_perturbations() -> None:
     from evalstone.judge_quality.perturbations import PERTURBATIONS
 
-    rows = table("perturbation", "family", "a judge that reacts prefers or follows", fold=True)
+    rows = table("perturbation", "family", "a judge that reacts prefers or follows")
     for one in PERTURBATIONS.values():
         rows.add_row(one.name, one.family, one.why)
     console().print(rows)

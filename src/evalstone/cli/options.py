@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
@@ -177,6 +178,29 @@ def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option
     from evalstone.results.summary import by_scorer
 
     return by_scorer(values, lambda name: scorer_named(name, scorers, option), option)
+
+
+def refuse_foreign(scorers: Iterable[object]) -> None:
+    """Raise ConfigError for a name that another tool gives a scorer, with ours."""
+    from evalstone.scorers.registry import SCORERS, TEMPLATES
+
+    for scorer in scorers:
+        name = str(scorer).partition("(")[0].strip()
+        if not isinstance(scorer, str) or ":" in name or (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
+            continue
+        from evalstone.compat.names import counterparts
+
+        if found := counterparts(name):
+            ours = list(dict.fromkeys(row.ours or f"not measured ({row.difference})" for _, row in found))
+            lists = " or ".join(f"evalstone scorers --from {tool}" for tool in dict.fromkeys(tool for tool, _ in found))
+            raise ConfigError(f"{name} is {' or '.join(ours)} here; see {lists}")
+
+
+def ledger_option(ledger: str | None) -> str:
+    """`--ledger …` for a command to paste; empty for the default ledger. A password is hidden."""
+    from evalstone.ledger.base import DEFAULT_LEDGER, shown
+
+    return "" if ledger is None or shown(ledger) == shown(DEFAULT_LEDGER) else f" --ledger {shlex.quote(shown(ledger))}"
 
 
 def judge_spec(judge: Any, base_url: str | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -11,12 +12,14 @@ from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
+    from evalstone.report.terminal import Grid
     from evalstone.report.view import View
 
 STDOUT = "-"
 JUDGE_WIDTH = 60
+UNLIMITED = 100_000
+"""The width in characters of what is piped."""
 PAGE_TOP = 10
 """How many of the worst samples an HTML page shows at least."""
 _SETTINGS = re.compile(r"\((?:https?://|[a-z_]+=)[^()]*\)")
@@ -26,28 +29,27 @@ Output: TypeAlias = tuple[str | None, Callable[[], Iterable[str]]]
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console on standard output or standard error, 120 columns wide when that is not a terminal. Text is literal."""
+    """A console on standard output or standard error. Text is literal.
+
+    What is no terminal is as wide as COLUMNS says, and otherwise without a limit.
+    """
     import rich.console
 
     class Screen(rich.console.Console):
         def on_broken_pipe(self) -> None:
             raise
 
-    width = None if (sys.stderr if stderr else sys.stdout).isatty() else 120
+    columns = os.environ.get("COLUMNS", "")
+    piped = int(columns) if columns.isdecimal() and int(columns) else UNLIMITED
+    width = None if (sys.stderr if stderr else sys.stdout).isatty() else piped
     return Screen(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 
 
-def table(*columns: str, numbers: Iterable[str] = (), fold: bool = False) -> Table:
-    """An empty table without borders. numbers: the columns to align right. fold: wrap long cells anywhere."""
-    import rich.table
+def table(*columns: str, numbers: Iterable[str] = ()) -> Grid:
+    """An empty table without borders. numbers: the columns to align right."""
+    from evalstone.report.terminal import Grid
 
-    made = rich.table.Table(
-        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(columns)
-    )
-    for column in columns:
-        justify, overflow = "right" if column in numbers else "left", "fold" if fold else "ellipsis"
-        made.add_column(column, justify=justify, overflow=overflow)
-    return made
+    return Grid(*columns, numbers=numbers)
 
 
 def to_stderr(text: str) -> None:

@@ -32,7 +32,7 @@ def find_run(name: str, ledger: str | None, data: str | None = None) -> evalston
 
 
 def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
-    """The metadata of a ledger's evaluations, the latest first; with their results, of those that are complete."""
+    """The metadata of a ledger's evaluations, the latest first; with their results, of those that have ended."""
     from evalstone.ledger.base import DEFAULT_LEDGER, is_there
     from evalstone.run.saved import evaluations
 
@@ -301,11 +301,13 @@ def runs(
 
     Lists the evaluations in the ledger, and those in the given folders. Runs of calibrations and audits are left out.
     """
+    from evalstone.ledger.base import DEFAULT_LEDGER
+
     found = [*_ledger_runs(ledger), *(row for name in folders or () for row in _folder_runs(name))]
     wanted = [row for row in found if set(tag or ()) <= set(row.get("tags", ()))]
     latest = sorted(wanted, key=lambda row: row["started"], reverse=True)[:limit]
     if not deliver(json_lines(as_json, latest)):
-        _show_runs(latest)
+        _show_runs(latest, [ledger or DEFAULT_LEDGER, *(folders or ())])
     return ExitCode.OK
 
 
@@ -322,14 +324,15 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
             yield {**summary, "folder": str(file.parent)}
 
 
-def _show_runs(found: Sequence[Mapping[str, Any]]) -> None:
+def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
+    from evalstone.ledger.base import shown
     from evalstone.report.text import number, safe
 
     screen = console()
     if not found:
-        screen.print("No runs found.")
+        screen.print(f"No runs found in {safe(', '.join(map(shown, places)), 2000)}.")
         return
-    rows = table("run", "started (UTC)", "name", "tags", "dataset", "judge", "means", fold=True)
+    rows = table("run", "started (UTC)", "name", "tags", "dataset", "judge", "means")
     for row in found:
         means = ", ".join(f"{one['name']} {number(one.get('mean'))}" for one in row["scorers"])
         unfinished = " (incomplete)" if row.get("stop_reason") or "cost" not in row else ""
@@ -341,5 +344,5 @@ def _show_runs(found: Sequence[Mapping[str, Any]]) -> None:
             f"{row['dataset']['name']} ({row['dataset']['samples']:,})",
         )
         judge = short_judge(row["judge"]["identity"])
-        rows.add_row(*(safe(cell, 80) for cell in cells), judge, safe(means, 400) + unfinished)
+        rows.add_row(*(safe(cell, 400) for cell in cells), judge, safe(means, 400) + unfinished)
     screen.print(rows)

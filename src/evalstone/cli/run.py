@@ -132,7 +132,7 @@ def demo(out: options.Out = "results/demo", ledger: options.Ledger = None) -> in
     commands = {
         "evalstone run YOUR.jsonl --scorer faithfulness": "your own data (JSON, JSONL, CSV)",
         "evalstone run YOUR.jsonl --scorer faithfulness --judge openai/gpt-5.1 --dry-run": "what it would cost",
-        f"evalstone report {out} --html report.html": "this run as an HTML page",
+        f"evalstone report {shlex.quote(out or 'results/demo')} --html report.html": "this run as an HTML page",
     }
     return _run(config, next_commands=commands)
 
@@ -150,6 +150,7 @@ def score(
     as_json: options.Json = False,
 ) -> int:
     """Score one sample."""
+    options.refuse_foreign([scorer])
     sample = {
         "input": input,
         "output": output,
@@ -257,6 +258,7 @@ def _plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False)
     dataset = evalstone.load(config.data, mapping=config.map)
     if config.limit is not None and config.limit < len(dataset):
         dataset = type(dataset)(dataset.samples[: config.limit], dataset.name, dataset.columns, dataset.ignored)
+    options.refuse_foreign(config.scorers)
     plan = plan_for(dataset, config.scorers, judge=config.judge)
     if config.wait and not config.batch:
         raise ConfigError("--wait requires --batch")
@@ -369,10 +371,12 @@ def _show_run(
     show(view, screen)
     screen.print()
     if saved:
-        screen.print(safe(f"Saved:  {', '.join(saved)}", 2000))
-    screen.print(safe(f"Ledger: {shown(config.ledger)}, run {result.id}", 2000))
+        screen.print(safe(f"Saved:  {', '.join(saved)}", 2000), soft_wrap=True)
+    screen.print(safe(f"Ledger: {shown(config.ledger)}, run {result.id}", 2000), soft_wrap=True)
     screen.print("\nNext:", style="bold")
-    commands = dict(next_commands or {f"evalstone report {config.out or result.id} --html FILE": "an HTML page"})
+    # A results folder needs no ledger to be shown.
+    of = shlex.quote(config.out) if config.out else f"{result.id}{options.ledger_option(config.ledger)}"
+    commands = dict(next_commands or {f"evalstone report {of} --html report.html": "an HTML page"})
     if (first := result.scorers[0].name) in SCORERS:
         commands[f"evalstone scorers {first}"] = f"how {first} is computed and read"
     for command, purpose in commands.items():
@@ -394,6 +398,11 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
         missed = True
     if missed:
         return ExitCode.FAILED_THRESHOLD
+    if not any(line.scored for line in result.summary):
+        reasons = [r.outcome.reason for r in result.records if isinstance(r.outcome, evalstone.Skipped)]
+        if reasons and not result.failed:
+            to_stderr(f"no sample was scored: {reasons[0]}")
+            return ExitCode.FAILURES
     if not result.complete:
         higher = "" if config.budget is None else " with a higher --budget"
         to_stderr(f"The run is incomplete: {result.stop_reason}. Rerun the same command{higher} to resume.")
@@ -409,6 +418,13 @@ def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) ->
     screen = console(stderr=not to_stdout)
     screen.print()
     show(decisions_view(gate.decisions()), screen)
+    looked = max(decision.n for decision in gate.decisions())
+    if gate.settled and looked < (scored := max(line.scored for line in result.summary)):
+        screen.print(
+            f"Decided after n = {looked:,}. The table above counts all {scored:,} that were scored: samples that were "
+            "being judged by then were finished.",
+            style="dim",
+        )
     screen.print(
         "Tested after every sample: the chance of a wrong pass, and of a wrong fail, is at most 5% in total.",
         style="dim",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+_NAME = re.compile(r"[ (]")
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,11 @@ class Counterpart:
 def _rows(table: str) -> tuple[Counterpart, ...]:
     """The lines `theirs | ours | difference` of a table; "-" for no scorer of ours."""
     return tuple(Counterpart(*line.replace(" | - | ", " |  | ").split(" | ")) for line in table.strip().splitlines())
+
+
+def counterparts(name: str) -> list[tuple[str, Counterpart]]:
+    """What other systems give this name, each with the system."""
+    return [(system, row) for system, rows in SYSTEMS.items() for row in rows if _NAME.split(row.theirs)[0] == name]
 
 
 SYSTEMS: Mapping[str, tuple[Counterpart, ...]] = {

@@ -243,9 +243,10 @@ def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def _cascade(counts: Mapping[str, Any]) -> str:
     saved, cost = counts["saved_calls"], counts["saved_cost"]
-    text = (
-        f"{counts['escalated']:g} of {count(counts['questions'], 'question')} escalated ({percent(counts['share'])}), "
-    )
+    questions, share = count(counts["questions"], "question"), percent(counts["share"])
+    # A question with several verdicts may have escalated in part.
+    about = "" if float(counts["escalated"]).is_integer() else "about "
+    text = f"{about}{counts['escalated']:,.0f} of {questions} escalated ({share}), "
     text += f"{count(saved, 'call')} of {_short(counts['fallback'])} saved"
     return f"{text}, about ${cost:.4f}" if cost else text
 

@@ -104,7 +104,11 @@ def read_summary(folder: Path) -> dict[str, Any]:
 
 
 def _incomplete(folder: Path, error: FileNotFoundError) -> ConfigError:
-    return ConfigError(f"{folder} holds no results: {Path(error.filename).name} is missing")
+    missing = Path(error.filename).name
+    if missing == SUMMARY and (inside := sorted(str(file.parent) for file in folder.glob(f"*/{SUMMARY}"))):
+        more = f" and {len(inside) - 5} more" if len(inside) > 5 else ""
+        return ConfigError(f"{folder} holds several runs; name one: {', '.join(inside[:5])}{more}")
+    return ConfigError(f"{folder} holds no results: {missing} is missing")
 
 
 def _records(file: Path, signatures: Collection[str]) -> Iterator[Record]:

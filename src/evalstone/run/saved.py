@@ -38,6 +38,11 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
         with Ledger(str(url)) as opened:
             if (row := find_row(opened, str(name))) is not None:
                 return Run.from_dict(row.metadata, opened.records(row.id))
+    if name == "last":
+        raise ConfigError(
+            f"there are no saved runs in the ledger {shown(url)}; run `evalstone run` first, or name a results folder "
+            "or another ledger (--ledger)"
+        )
     raise ConfigError(
         f"there is no results folder {json_line(str(name))}, and no run of that id or name in the ledger {shown(url)}"
     )

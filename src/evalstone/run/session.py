@@ -217,7 +217,7 @@ class Session:
             return 0.0
         reserved = self._budget.reserve(question, judge)
         if reserved is None:
-            raise BudgetExceeded(f"the budget of ${self._budget.limit:g} is spent")
+            raise BudgetExceeded(self._budget.refusal(question, judge))
         return reserved
 
 

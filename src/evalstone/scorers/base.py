@@ -18,6 +18,7 @@ from typing import Any, ClassVar, cast
 
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.prompts import Prompt
+from evalstone._core.text import joined
 from evalstone.agents import messages
 from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
@@ -111,14 +112,21 @@ class Scorer(ABC):
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             return
         for parameter in parameters:
-            if parameter.name not in SAMPLE_FIELDS or parameter.kind is not parameter.KEYWORD_ONLY:
+            if parameter.name not in SAMPLE_FIELDS:
                 message = unknown("sample field", parameter.name, SAMPLE_FIELDS)
                 raise ConfigError(f"{cls.__name__}.score: {message} (fields are keyword-only parameters)")
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                form = ", ".join(["self", *["ask"] * cls._takes_ask, "*", *(one.name for one in parameters)])
+                message = f"sample fields are keyword-only parameters; write def score({form})"
+                raise ConfigError(f"{cls.__name__}.score takes {parameter.name} by position; {message}")
         cls._fields = tuple(parameter.name for parameter in parameters)
         if "required_fields" not in cls.__dict__:
             cls.required_fields = tuple(p.name for p in parameters if p.default is p.empty)
 
     def __post_init__(self) -> None:
+        if not hasattr(self, "name"):
+            kind = type(self).__name__
+            raise ConfigError(f'the scorer {kind} has no name; add one to the class, such as name = "{kind.lower()}"')
         require_number(self, "scale", exclude_low=True)
         for field in fields(self):
             if isinstance(field.default, bool) and not isinstance(value := getattr(self, field.name), bool):
@@ -158,7 +166,7 @@ class Scorer(ABC):
         values = self.values(sample)
         absent = [n for n in self.required_fields if values[n] is None or (n == "messages" and not values[n])]
         if absent:
-            return Skipped(f"{self.name} needs {' and '.join(absent)}")
+            return Skipped(f"{self.name} needs {joined(absent)}")
         present = {name: value for name, value in values.items() if value is not None}
         outcome = self.score(ask, **present) if self._takes_ask else self.score(**present)
         if inspect.isawaitable(outcome):
