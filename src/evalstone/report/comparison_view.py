@@ -300,18 +300,7 @@ def gate_view(gate: Gate) -> View:
         f"Over all checks together, the chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance "
         "of a wrong fail (one-sided tests, corrected by Holm)."
     )
-    cautions: dict[str, list[str]] = {}
-    for decision in gate.decisions:
-        if decision.caution:
-            cautions.setdefault(decision.caution, []).append(check_name(decision))
-    notes = (
-        *sentences(*gate.notes),
-        *(
-            f"{'All checks' if len(names) == len(gate.decisions) > 1 else '; '.join(names)}: {sentence(caution)}"
-            for caution, names in cautions.items()
-        ),
-        control,
-    )
+    notes = (*sentences(*gate.notes), *_cautions(gate.decisions), control)
     baseline = () if gate.baseline is None else (Fact("Baseline", gate.baseline.id),)
     verdict, tone = MARKS[gate.verdict]
     return View(
@@ -322,6 +311,15 @@ def gate_view(gate: Gate) -> View:
         facts=(Fact("Run", gate.run.id), *baseline),
         footer=FOOTER,
     )
+
+
+def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
+    """Why to trust checks less, each caution once. Pass rates are exact."""
+    means = [d for d in decisions if d.kind != "pass_rate"]
+    for caution in dict.fromkeys(d.caution for d in decisions if d.caution):
+        found = [d for d in decisions if d.caution == caution]
+        names = "All checks of means" if found == means and len(means) > 1 else "; ".join(map(check_name, found))
+        yield f"{names}: {sentence(caution)}"
 
 
 def decisions_view(decisions: Sequence[Decision]) -> View:
