@@ -180,7 +180,10 @@ def test_two_criteria_of_one_scorer_have_names_of_their_own_for_a_build_server(
         "gate", "a", "--min", "given=0.5", "--max-regression", "given=0.3", "--baseline", "b", "--junit", "-"
     )
     cases = ElementTree.fromstring(done.stdout).iter("testcase")
-    assert [case.get("name") for case in cases] == ["given at least 0.5", "given no worse than -0.300"]
+    assert [case.get("name") for case in cases] == [
+        "given at least 0.5",
+        "given, difference from baseline at least -0.300",
+    ]
 
 
 def test_a_small_error_is_told_as_it_is(folder: Path, evalstone: Evalstone) -> None:
@@ -235,7 +238,7 @@ def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path, eva
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        (["gate", "a"], "needs a criterion"),
+        (["gate", "a"], "needs a check"),
         (["gate", "a", "--min", "given"], "SCORER=NUMBER"),
         (["gate", "a", "--min", "given=high"], "takes a number, not 'high'"),
         (["gate", "a", "--min", "given=nan"], "finite"),

@@ -91,6 +91,16 @@ def test_what_is_missing_is_said_with_its_bounds_and_reasons() -> None:
         assert "could not convert string to float" in report
 
 
+def test_equal_scores_have_no_interval_in_any_format() -> None:
+    run = run_of(["0.55"] * 60)
+    view = run_view(run)
+    assert [cell.text for cell in view.sections[0].tables[0].rows[0][:3]] == ["given", "0.550", "-"]
+    for report in reports(view):
+        assert "given: all 60 values are equal, so there is no interval" in report
+        assert "0.550 to 0.550" not in report
+    assert run.summary[0].to_dict()["interval"] == [None, None]
+
+
 def test_notes_on_charts_are_on_pages_alone() -> None:
     answers = ["0.25", "0.75", "skip"] * 4
     data = [{"topic": topic} for topic in "ab"] * 6

@@ -66,7 +66,7 @@ def test_a_run_that_ended_early_is_told() -> None:
 @pytest.mark.parametrize(
     ("criteria", "told"),
     [
-        (GateCriteria(), r"needs a criterion: .* \(--min, --max, --max-regression, --pass-rate\)"),
+        (GateCriteria(), r"needs a check: .* \(--min, --max, --max-regression, --pass-rate\)"),
         (GateCriteria(max_regression={"given": 0.1}), r"set a baseline \(--baseline\)"),
         (GateCriteria(minimum={"harm": 0.1}), r"lower is better for harm; set a maximum of 0\.1 \(--max harm=0\.1\)"),
         (

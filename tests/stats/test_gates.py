@@ -49,13 +49,14 @@ def test_limits_agree_with_verdicts() -> None:
             AtLeast("a", values, source.uniform(0.8, 0.97)),
             AtMost("b", values, source.uniform(0.8, 0.97)),
             MaxRegression("c", other, values, source.uniform(0, 0.1)),
+            MaxRegression("c", other, values, source.uniform(0, 0.1), lower_is_better=True),
             PassRate("d", int(source.binomial(40, 0.8)), 40, source.uniform(0.6, 0.95)),
         ]
         for found in decide(criteria):
             assert found.low is not None
             assert found.high is not None
             above, below = found.low >= found.threshold, found.high <= found.threshold
-            expected = (below, above) if found.kind == "at_most" else (above, below)
+            expected = (below, above) if found.lower_is_better else (above, below)
             assert (found.verdict == "pass", found.verdict == "fail") == expected
 
 
@@ -66,6 +67,11 @@ def test_no_worse_takes_pairs_and_a_margin() -> None:
     assert verdicts(MaxRegression("a", worse, GOOD, 0.05)) == ["fail"]
     assert verdicts(MaxRegression("a", worse, GOOD, 0.15)) == ["pass"]
     assert verdicts(MaxRegression("a", better, GOOD, 0.0, lower_is_better=True)) == ["fail"]
+    (risen,) = decide([MaxRegression("a", better, GOOD, 0.1, lower_is_better=True)])
+    assert (risen.estimate, risen.threshold, risen.lower_is_better) == (pytest.approx(0.02, abs=2e-3), 0.1, True)
+    assert risen.high is not None
+    assert risen.estimate is not None
+    assert risen.estimate < risen.high <= 0.1
     (same,) = decide([MaxRegression("a", GOOD, GOOD, 0.02)])
     assert (same.verdict, same.estimate, same.threshold) == ("pass", 0, -0.02)  # 0.98^200 = 0.018
     (few,) = decide([MaxRegression("a", GOOD[:20], GOOD[:20], 0.02)])

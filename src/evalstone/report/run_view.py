@@ -352,7 +352,8 @@ def interval_cells(name: str, interval: Interval | None, scale: float, lower: bo
         return Cell("-"), Cell("-")
     digits = digits_for(scale)
     mean, spread = number(interval.mean, digits), limits(interval.low, interval.high, digits)
-    label = f"{name}: {mean}, {100 * interval.confidence:g}% confidence interval {spread}"
+    between = f"{100 * interval.confidence:g}% confidence interval {spread}" if spread != "-" else "no interval"
+    label = f"{name}: {mean}, {between}"
     chart = IntervalChart(label, interval.mean, interval.low, interval.high, scale, lower)
     return Cell(mean, "strong"), Cell(spread, chart=chart)
 

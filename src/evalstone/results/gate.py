@@ -102,7 +102,7 @@ def gate(
             raise ConfigError(f"run {one.id} is part of a judge's {one.kind}; a gate takes evaluations of outputs")
     if not criteria.scorers:
         raise ConfigError(
-            "a gate needs a criterion: a minimum, a maximum, a largest regression or a pass rate (--min, --max, "
+            "a gate needs a check: a minimum, a maximum, a largest regression or a pass rate (--min, --max, "
             "--max-regression, --pass-rate)"
         )
     for check in ("minimum", "maximum", "max_regression", "pass_rate"):

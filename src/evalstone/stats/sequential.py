@@ -199,6 +199,7 @@ class _TargetState:
             n=self._n,
             more_samples=None,
             caution="" if self._n else "no values",
+            lower_is_better=not upward,
         )
 
 
