@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 STDOUT = "-"
 JUDGE_WIDTH = 60
-PAGE_TOP = 10
 """How many of the worst samples an HTML page shows at least."""
 _SETTINGS = re.compile(r"\((?:https?://|[a-z_]+=)[^()]*\)")
 
@@ -64,15 +63,13 @@ def json_lines(as_json: bool, *values: Any) -> dict[str, Output]:
     return {"json": (STDOUT if as_json else None, lambda: [json_line(value) + "\n" for value in values])}
 
 
-def documents(
-    view: View, html: str | None, markdown: str | None = None, *, page: View | None = None
-) -> dict[str, Output]:
-    """A view as HTML and Markdown, if requested: outputs for `deliver`. page: for HTML, if it shows more."""
+def documents(view: View, html: str | None, markdown: str | None = None) -> dict[str, Output]:
+    """A view as HTML and Markdown, if requested: outputs for `deliver`."""
 
     def html_page() -> Iterable[str]:
         from evalstone.report import html  # imports jinja2
 
-        return html.page(page or view)
+        return html.page(view)
 
     def markdown_lines() -> Iterable[str]:
         from evalstone.report.markdown import lines

@@ -15,7 +15,7 @@ import typer
 import evalstone
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
-from evalstone.cli.output import PAGE_TOP, STDOUT, console, deliver, documents, json_lines, table, to_stderr
+from evalstone.cli.output import STDOUT, console, deliver, documents, json_lines, table, to_stderr
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -228,8 +228,7 @@ def _run(
         return stopped
     saved = [] if config.out is None else [str(evalstone.write_run(result, config.out))]
     view = run_view(result, dataset=plan.dataset, worst=config.top)
-    page = run_view(result, worst=max(config.top, PAGE_TOP)) if config.html else None
-    files = documents(view, config.html, config.markdown, page=page)
+    files = documents(view, config.html, config.markdown)
     deliver(files | json_lines(as_json, result.to_dict()), announce=False)
     if shown := not as_json and STDOUT not in (config.html, config.markdown):
         _show_run(view, result, config, [*saved, *filter(None, (config.html, config.markdown))], next_commands)
@@ -357,7 +356,7 @@ def _show_run(
     screen.print("\nNext:", style="bold")
     commands = dict(next_commands or {f"evalstone report {config.out or result.id} --html FILE": "an HTML page"})
     if (first := result.scorers[0].name) in SCORERS:
-        commands[f"evalstone scorers {first}"] = f"how {first} is computed and read"
+        commands[f"evalstone scorers {first}"] = f"how {first} is computed, and how to read it"
     for command, purpose in commands.items():
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
 
