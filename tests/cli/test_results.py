@@ -304,6 +304,17 @@ def test_hostile_text_is_visible_and_harmless_to_the_one_who_labels(folder: Path
     assert "\x1b" not in shown
 
 
+@pytest.mark.parametrize("top", [0, 1, 3])
+def test_a_page_shows_as_many_of_the_worst_samples_as_asked_for(folder: Path, evalstone: Evalstone, top: int) -> None:
+    shown = evalstone("report", "a", "--html", "-", "--top", str(top)).stdout
+    assert shown.count('<details class="sample"') == top
+
+
+def test_runs_show_the_scale_of_a_mean(folder: Path, evalstone: Evalstone) -> None:
+    write_run(run_of(["0.5"] * 3, [Given(scale=10)]), folder / "ten")
+    assert "given 5.00 of 10" in " ".join(evalstone("runs", "ten").stdout.split())
+
+
 def test_runs_of_an_audit_are_neither_listed_nor_gated(folder: Path, evalstone: Evalstone, told: Told) -> None:
     audit([{"id": "1", "output": "Paris is in France.", "context": ["Paris is in France."]}])
     assert evalstone("runs").stdout == "No runs found in .evalstone/ledger.db.\n"

@@ -20,8 +20,6 @@ STDOUT = "-"
 JUDGE_WIDTH = 60
 UNLIMITED = 100_000
 """The width in characters of what is piped."""
-PAGE_TOP = 10
-"""How many of the worst samples an HTML page shows at least."""
 _SETTINGS = re.compile(r"\((?:https?://|[a-z_]+=)[^()]*\)")
 
 Output: TypeAlias = tuple[str | None, Callable[[], Iterable[str]]]
@@ -66,15 +64,13 @@ def json_lines(as_json: bool, *values: Any) -> dict[str, Output]:
     return {"json": (STDOUT if as_json else None, lambda: [json_line(value) + "\n" for value in values])}
 
 
-def documents(
-    view: View, html: str | None, markdown: str | None = None, *, page: View | None = None
-) -> dict[str, Output]:
-    """A view as HTML and Markdown, if requested: outputs for `deliver`. page: for HTML, if it shows more."""
+def documents(view: View, html: str | None, markdown: str | None = None) -> dict[str, Output]:
+    """A view as HTML and Markdown, if requested: outputs for `deliver`."""
 
     def html_page() -> Iterable[str]:
         from evalstone.report import html  # imports jinja2
 
-        return html.page(page or view)
+        return html.page(view)
 
     def markdown_lines() -> Iterable[str]:
         from evalstone.report.markdown import lines

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import evalstone
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Values, option, pass_rates, scorer_named, scorer_numbers, scorers_named
-from evalstone.cli.output import PAGE_TOP, console, deliver, documents, json_lines, present, short_judge, table
+from evalstone.cli.output import console, deliver, documents, json_lines, present, short_judge, table
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -82,11 +82,9 @@ def report(
     plain = found.to_dict()
     plain |= {"corrected": to_jsonable(extra)} if extra else {}
     plain |= {"slices": to_jsonable(list(sliced))} if sliced else {}
-    worst = 3 if top is None else top
-    view = run_view(found, worst=worst, corrected=extra, slices=sliced)
-    page = run_view(found, worst=max(worst, PAGE_TOP), corrected=extra, slices=sliced) if html else None
+    view = run_view(found, worst=3 if top is None else top, corrected=extra, slices=sliced)
     exports = {"csv": (csv, lambda: run_csv(found)), "junit": (junit, lambda: run_junit(found))}
-    present(view, documents(view, html, markdown, page=page) | exports | json_lines(as_json, plain))
+    present(view, documents(view, html, markdown) | exports | json_lines(as_json, plain))
     return ExitCode.FAILURES if found.failed or not found.complete else ExitCode.OK
 
 
@@ -326,7 +324,7 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
 
 def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
     from evalstone.ledger.base import shown
-    from evalstone.report.text import number, safe
+    from evalstone.report.text import safe
 
     screen = console()
     if not found:
@@ -334,7 +332,7 @@ def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Non
         return
     rows = table("run", "started (UTC)", "name", "tags", "dataset", "judge", "means")
     for row in found:
-        means = ", ".join(f"{one['name']} {number(one.get('mean'))}" for one in row["scorers"])
+        means = ", ".join(f"{one['name']} {_mean(one)}" for one in row["scorers"])
         unfinished = " (incomplete)" if row.get("stop_reason") or "cost" not in row else ""
         cells = (
             row.get("folder") or row["run"],
@@ -346,3 +344,11 @@ def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Non
         judge = short_judge(row["judge"]["identity"])
         rows.add_row(*(safe(cell, 400) for cell in cells), judge, safe(means, 400) + unfinished)
     screen.print(rows)
+
+
+def _mean(scorer: Mapping[str, Any]) -> str:
+    """The mean of a scorer's summary, with its scale where that isn't 1."""
+    from evalstone.report.text import digits_for, number
+
+    mean, scale = scorer.get("mean"), scorer.get("scale", 1)
+    return number(mean, digits_for(scale)) + (f" of {scale:g}" if scale != 1 and mean is not None else "")

@@ -16,7 +16,6 @@ import evalstone
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import (
-    PAGE_TOP,
     STDOUT,
     check_outputs,
     console,
@@ -239,8 +238,7 @@ def _run(
         return stopped
     saved = [] if config.out is None else [str(evalstone.write_run(result, config.out))]
     view = run_view(result, dataset=plan.dataset, worst=config.top)
-    page = run_view(result, worst=max(config.top, PAGE_TOP)) if config.html else None
-    files = documents(view, config.html, config.markdown, page=page)
+    files = documents(view, config.html, config.markdown)
     deliver(files | json_lines(as_json, result.to_dict()), announce=False)
     if shown := not as_json and STDOUT not in (config.html, config.markdown):
         _show_run(view, result, config, [*saved, *filter(None, (config.html, config.markdown))], next_commands)
@@ -378,7 +376,7 @@ def _show_run(
     of = shlex.quote(config.out) if config.out else f"{result.id}{options.ledger_option(config.ledger)}"
     commands = dict(next_commands or {f"evalstone report {of} --html report.html": "an HTML page"})
     if (first := result.scorers[0].name) in SCORERS:
-        commands[f"evalstone scorers {first}"] = f"how {first} is computed and read"
+        commands[f"evalstone scorers {first}"] = f"how {first} is computed, and how to read it"
     for command, purpose in commands.items():
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
 
