@@ -71,10 +71,10 @@ def clusters(replications: int) -> None:
 def differences(replications: int) -> None:
     """Paired differences: Student's interval, the default, and how often the test rejects when nothing differs."""
     cases: dict[str, tuple[Callable[[np.random.Generator, int], tuple[Floats, Floats]], float]] = {
-        "pass/fail, 30 % gained, 10 % lost": (lambda s, n: pairs(s, n, 0.3, 0.1), 0.2),
-        "pass/fail, 10 % gained, 5 % lost": (lambda s, n: pairs(s, n, 0.1, 0.05), 0.05),
-        "pass/fail, 5 % gained, 2 % lost": (lambda s, n: pairs(s, n, 0.05, 0.02), 0.03),
-        "pass/fail, 5 % gained, 5 % lost": (lambda s, n: pairs(s, n, 0.05, 0.05), 0.0),
+        "pass/fail, 30% gained, 10% lost": (lambda s, n: pairs(s, n, 0.3, 0.1), 0.2),
+        "pass/fail, 10% gained, 5% lost": (lambda s, n: pairs(s, n, 0.1, 0.05), 0.05),
+        "pass/fail, 5% gained, 2% lost": (lambda s, n: pairs(s, n, 0.05, 0.02), 0.03),
+        "pass/fail, 5% gained, 5% lost": (lambda s, n: pairs(s, n, 0.05, 0.05), 0.0),
         "shares of claims, 3 in 10 changed": (judged_again, 0.0),
     }
     rows: list[list[str]] = []

@@ -29,7 +29,7 @@ def near_one(source: np.random.Generator, n: int) -> Floats:
 
 
 def rare_zero(source: np.random.Generator, n: int) -> Floats:
-    """90 % at 1, 8 % between 0.5 and 1, 2 % at 0."""
+    """90% at 1, 8% between 0.5 and 1, 2% at 0."""
     u = source.random(n)
     return np.where(u < 0.9, 1.0, np.where(u < 0.98, source.uniform(0.5, 1, n), 0.0))
 
@@ -51,7 +51,7 @@ POPULATIONS: dict[str, tuple[Draw, float]] = {
     "pass rate 0.97": (passes(0.97), 0.97),
     "share of 1 to 5 claims": (claims, 6 / 7),
     "3 in 4 at 1, rest spread": (near_one, 0.875),
-    "90 % at 1, 2 % at 0": (rare_zero, 0.96),
+    "90% at 1, 2% at 0": (rare_zero, 0.96),
     "similarities, beta(9, 1)": (smooth, 0.9),
     "ratings from 1 to 5": (marks, 0.82),
 }
@@ -87,6 +87,6 @@ def labeled_runs(source: np.random.Generator, n: int) -> tuple[Floats, Floats, F
 
 
 def judged_passes(source: np.random.Generator, n: int, rate: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """What people and the judge say of n samples: it passes 95 % of the good and 30 % of the bad."""
+    """What people and the judge say of n samples: it passes 95% of the good and 30% of the bad."""
     good = source.random(n) < rate
     return good, source.random(n) < np.where(good, 0.95, 0.3)

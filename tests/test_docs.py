@@ -84,7 +84,7 @@ def test_the_outputs_in_the_readme_and_in_getting_started_are_what_their_command
     done = subprocess.run(
         ["bash", "-e", "-c", "\n".join(commands)],
         cwd=tmp_path,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        env={**os.environ, "COLUMNS": "120", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         timeout=60,

@@ -157,7 +157,7 @@ def default(field: Field[Any]) -> str:
 
 
 def exports() -> str:
-    """The stub of evalstone.scorers, with a line for each scorer in the registry; the checks have a module to themselves."""
+    """The stub of evalstone.scorers, with a line for each scorer in the registry but the checks."""
     comment, _, rest = EXPORTS.read_text("utf-8").partition("\n\n")
     lines = set(rest.splitlines())
     for path in SCORERS.paths.values():

@@ -49,6 +49,14 @@ def test_the_exit_code_is_the_process_own(tmp_path: Path, arguments: list[str], 
     assert len(done.stdout.splitlines() + done.stderr.splitlines()) == 1
 
 
+def test_no_file_of_the_folder_hides_a_library(tmp_path: Path) -> None:
+    (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
+    (tmp_path / "sqlalchemy.py").write_text("raise SystemExit('the wrong sqlalchemy')")
+    command = [Path(sys.executable).with_name("evalstone"), *RUN]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     "command",
     ["--help", "run --help", "report last", "report last --html -", "compare last last --csv -", "scorers", "runs"],
@@ -79,7 +87,7 @@ def test_a_command_with_texts_alone_starts_without_pydantic(tmp_path: Path) -> N
     command = [sys.executable, "-X", "importtime", "-m", "evalstone", "runs", "--ledger", "none.db"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert done.stdout == "No runs found.\n"
+    assert done.stdout == "No runs found in none.db.\n"
     assert imported & {"pydantic", "numpy", "sqlalchemy"} == set()
 
 

@@ -180,7 +180,10 @@ def test_two_criteria_of_one_scorer_have_names_of_their_own_for_a_build_server(
         "gate", "a", "--min", "given=0.5", "--max-regression", "given=0.3", "--baseline", "b", "--junit", "-"
     )
     cases = ElementTree.fromstring(done.stdout).iter("testcase")
-    assert [case.get("name") for case in cases] == ["given at least 0.5", "given no worse than -0.300"]
+    assert [case.get("name") for case in cases] == [
+        "given at least 0.5",
+        "given, difference from baseline at least -0.300",
+    ]
 
 
 def test_a_small_error_is_told_as_it_is(folder: Path, evalstone: Evalstone) -> None:
@@ -235,7 +238,7 @@ def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path, eva
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        (["gate", "a"], "needs a criterion"),
+        (["gate", "a"], "needs a check"),
         (["gate", "a", "--min", "given"], "SCORER=NUMBER"),
         (["gate", "a", "--min", "given=high"], "takes a number, not 'high'"),
         (["gate", "a", "--min", "given=nan"], "finite"),
@@ -243,7 +246,21 @@ def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path, eva
         (["gate", "a", "--min", "given=0.5", "--inconclusive", "maybe"], "exit4, pass or fail"),
         (["gate", "a", "--min", "given=0.5", "--min", "given=0.9"], "--min names given twice: 0.5 and 0.9"),
         (["gate", "a", "--pass-rate", "given@0.5=0.5", "--pass-rate", "given@0.9=0.1"], "names given twice"),
+        (
+            ["gate", "a", "--min", "given=0.9", "--min", "given@1=0.1"],
+            "--min names given twice: as given and as given@1",
+        ),
+        (["gate", "a", "--max", "harm=0.1", "--max", "harm@1=0.9"], "--max names harm twice"),
+        (
+            ["gate", "a", "--pass-rate", "given@0.5=0.5", "--pass-rate", "given@1@0.5=0.1"],
+            "--pass-rate names given twice",
+        ),
         (["power", "a", "--difference", "0"], "above 0"),
+        (["report", ""], 'no results folder ""'),
+        (["report", "r1", "--ledger", ""], "the ledger's name is empty"),
+        (["report", "n" * 300], "no run of that id or name"),
+        (["runs", "n" * 300], "there is no folder"),
+        (["runs", ""], "there is no folder"),
         (["annotate", "a", "--labels", "l.txt"], ".csv or .jsonl"),
         (["compare", "a", "nowhere"], "nowhere"),
     ],
@@ -287,13 +304,24 @@ def test_hostile_text_is_visible_and_harmless_to_the_one_who_labels(folder: Path
     assert "\x1b" not in shown
 
 
+@pytest.mark.parametrize("top", [0, 1, 3])
+def test_a_page_shows_as_many_of_the_worst_samples_as_asked_for(folder: Path, evalstone: Evalstone, top: int) -> None:
+    shown = evalstone("report", "a", "--html", "-", "--top", str(top)).stdout
+    assert shown.count('<details class="sample"') == top
+
+
+def test_runs_show_the_scale_of_a_mean(folder: Path, evalstone: Evalstone) -> None:
+    write_run(run_of(["0.5"] * 3, [Given(scale=10)]), folder / "ten")
+    assert "given 5.00 of 10" in " ".join(evalstone("runs", "ten").stdout.split())
+
+
 def test_runs_of_an_audit_are_neither_listed_nor_gated(folder: Path, evalstone: Evalstone, told: Told) -> None:
     audit([{"id": "1", "output": "Paris is in France.", "context": ["Paris is in France."]}])
-    assert evalstone("runs").stdout == "No runs found.\n"
+    assert evalstone("runs").stdout == "No runs found in .evalstone/ledger.db.\n"
     with Ledger(".evalstone/ledger.db") as ledger:
         audited = read_run(ledger.runs()[0].id)
     assert "is part of a judge's audit; a gate takes evaluations" in told("gate", audited.id, "--min", "faithfulness=1")
-    assert "no run of that id or name in the ledger" in told("report", "last")
+    assert "there are no saved runs in the ledger" in told("report", "last")
     write_run(audited, folder / "audited")
     listed = json.loads(evalstone("runs", ".", "--json").stdout)
     assert sorted(row["folder"] for row in listed) == ["a", "b", "one"]

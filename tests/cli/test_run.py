@@ -226,6 +226,24 @@ def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) 
             ["run", "data.jsonl", "--fail-under", "rouge_l=0.5", "--fail-under", "rouge_l=0.9"],
             "rouge_l twice: 0.5 and 0.9",
         ),
+        (
+            ["run", "data.jsonl", "--fail-under", "faithfulness=0.9", "--fail-under", "faithfulness(scale=1)=0.1"],
+            "--fail-under names faithfulness twice: as faithfulness and as faithfulness(scale=1)",
+        ),
+        (
+            [
+                "run",
+                "data.jsonl",
+                "--fail-under",
+                "context_relevance=1",
+                "--fail-under",
+                "context-relevance=0.1",
+                "--gate",
+            ],
+            "--fail-under names context_relevance twice",
+        ),
+        (["run", "data.jsonl", "-s", "faithfulness", "--gate", "--fail-under", "faithfulness=1"], "evalstone gate"),
+        (["run", "data.jsonl", "--ledger", ""], "the ledger's name is empty"),
         (["run", "missing.toml"], "cannot read missing.toml"),
         (["run", "data.jsonl", "--concurrency", "0"], "--concurrency"),
         (["run", "data.jsonl", "--wait"], "--wait requires --batch"),
@@ -244,6 +262,47 @@ def test_a_wrong_call_ends_with_exit_code_2_and_says_what_to_mend(
     assert done.returncode == 2, done.stdout + done.stderr
     assert told in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--json", "--html", "-"], "only one of --html and --json"),
+        (["--html", "-", "--markdown", "-"], "only one of --html and --markdown"),
+        (["--html", "nodir/a.html"], "cannot write 'nodir/a.html'"),
+        (["--markdown", "."], "cannot write '.'"),
+    ],
+)
+def test_output_that_cannot_be_written_is_refused_before_a_judge_is_asked(
+    tmp_path: Path, data: Path, options: list[str], told: str, evalstone: Evalstone
+) -> None:
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text("".join(json.dumps({**row, "label": number % 2}) + "\n" for number, row in enumerate(ROWS)))
+    with serving() as server:
+        for command in (["run", "data.jsonl"], ["audit", "data.jsonl"], ["calibrate", "--labels", "labels.jsonl"]):
+            done = evalstone(*command, "-s", "faithfulness", "-j", "openai/test", *options, env=at(server))
+            assert (done.returncode, told in done.stderr) == (2, True), (command, done)
+        for option in ("--out", "--svg"):
+            done = evalstone(*command, "-j", "openai/test", option, "nodir/x", env=at(server))
+            assert (done.returncode, "cannot write 'nodir/x'" in done.stderr) == (2, True), done
+        assert not server.requests
+    assert not [file for file in tmp_path.iterdir() if file.name.startswith(".") and file.suffix == ".tmp"]
+
+
+def test_a_dry_run_shows_a_small_budget_as_it_is(data: Path, evalstone: Evalstone) -> None:
+    done = evalstone("run", "data.jsonl", "-j", "openai/gpt-5.1", "--dry-run", "--budget", "0.0000001")
+    assert "above the budget of $1e-07: the run would stop early" in done.stdout
+
+
+def test_an_empty_ledger_in_a_file_is_said_to_be_empty(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "eval.toml").write_text('data = "data.jsonl"\nledger = ""\n')
+    done = evalstone("run", "eval.toml")
+    assert (done.returncode, "the ledger's name is empty" in done.stderr) == (2, True), done
+
+
+def test_a_run_with_a_long_name_is_found_by_it(data: Path, evalstone: Evalstone) -> None:
+    assert evalstone("run", "data.jsonl", "-s", "faithfulness", "--name", "n" * 300).returncode == 0
+    assert evalstone("report", "n" * 300).returncode == 0
 
 
 def test_the_demo_needs_no_key_and_shows_real_answers(tmp_path: Path, evalstone: Evalstone) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError
+from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges import LexicalJudge, ModelJudge
 from evalstone.judges.model import opening_messages
 from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api, segment
@@ -183,6 +183,15 @@ def test_an_answer_without_an_id_leaves_it_unclear_whether_there_is_a_batch() ->
     for content in (b"{}", b"<html>", b'{"id": 3}'):
         with pytest.raises(DeliveryUnknown):
             asyncio.run(made(content))
+
+
+def test_a_batch_that_no_server_took_a_connection_for_was_not_delivered_and_is_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    judge = ModelJudge("anthropic/claude-sonnet-4-5", api_key="k", total_timeout=1.0)
+    with pytest.raises(ProviderTimeout, match=r"in [2-9] attempts"):
+        asked(judge, lambda api: api.submit("b", [b"{}"]))
 
 
 def test_what_a_provider_calls_a_batch_leads_to_no_other_path() -> None:

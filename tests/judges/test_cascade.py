@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -310,7 +311,9 @@ def test_labels_that_do_not_fit_are_refused(label: Any, told: str) -> None:
     assert not judges[0].asked  # it is told before anything is paid for
 
 
-def test_confidences_of_verdicts_themselves_divide_a_question() -> None:
+def sure_of(*items: tuple[str, float]) -> Judge:
+    """Says of each claim that it is supported, and how sure it is of that."""
+
     @dataclass(frozen=True)
     class Verdict(ClaimVerdict):
         confidence: float | None = None
@@ -323,10 +326,23 @@ def test_confidences_of_verdicts_themselves_divide_a_question() -> None:
             return "sure"
 
         async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
-            said: Any = tuple(Verdict(c, "supported", confidence=s) for c, s in (("x", 0.9), ("y", 0.2), ("z", 0.8)))
-            return Answer(value=said, judge="sure", confidence=0.2)
+            said: Any = tuple(Verdict(claim, "supported", confidence=confidence) for claim, confidence in items)
+            return Answer(value=said, judge="sure", confidence=min(confidence for _, confidence in items))
 
+    return Sure()
+
+
+def test_confidences_of_verdicts_themselves_divide_a_question() -> None:
     dear = ScriptedJudge([verdicts("contradicted")], name="dear")
-    answer = asked(Cascade(Sure(), dear, threshold=0.5), VERIFY)
+    answer = asked(Cascade(sure_of(("x", 0.9), ("y", 0.2), ("z", 0.8)), dear, threshold=0.5), VERIFY)
     assert [one.verdict for one in answer.value] == ["supported", "contradicted", "supported"]
     assert dear.asked == [VerifyClaims(claims=("y",), context=("p",))]
+
+
+@pytest.mark.parametrize(("second", "least"), [(0.95, 0.8), (0.7, 0.7), (None, None)])
+def test_a_divided_answer_is_as_sure_as_the_least_sure_of_both_judges(
+    second: float | None, least: float | None
+) -> None:
+    dear = ScriptedJudge(lambda _: Completion(json.dumps(verdicts("contradicted")), confidence=second), name="dear")
+    answer = asked(Cascade(sure_of(("x", 0.9), ("y", 0.2), ("z", 0.8)), dear, threshold=0.5), VERIFY)
+    assert answer.confidence == least

@@ -139,6 +139,27 @@ def test_what_ends_a_run_ends_a_panel_but_a_member_that_is_down_is_only_silent()
         asked(Panel(yes("a", "yes"), down), YES_NO)
 
 
+def test_what_ends_a_run_ends_the_questions_to_the_other_members() -> None:
+    class Slow(Broken):
+        ended = False
+
+        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                self.ended = True
+            raise self.error
+
+    async def ended() -> bool:
+        slow = Slow(ProviderError("late"), "slow")
+        with pytest.raises(ConfigError, match="no key"):
+            await Panel(slow, Broken(ConfigError("no key"))).answer(YES_NO)
+        await asyncio.sleep(0)
+        return slow.ended
+
+    assert asyncio.run(ended())
+
+
 def test_one_failed_question_beside_a_member_that_is_down_does_not_end_the_run() -> None:
     down, gone = Broken(JudgeUnavailable("down")), Broken(ProviderError("gone", cost=0.5), "gone")
     for question in (YES_NO, LIST):

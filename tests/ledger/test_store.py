@@ -69,6 +69,7 @@ def test_another_kind_of_url_is_refused_without_showing_a_password(url: str) -> 
             "postgresql://me@host/db?password=secret&sslmode=require",
             "postgresql://me@host/db?password=***&sslmode=require",
         ),
+        ("postgresql://me@host/db?PASSWORD=secret", "postgresql://me@host/db?PASSWORD=***"),
         ("postgresql://host:5432/db", "postgresql://host:5432/db"),
         ("sqlite:////tmp/l.db", "/tmp/l.db"),
         ("l.db", "l.db"),

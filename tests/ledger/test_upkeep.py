@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Iterable
@@ -79,6 +80,13 @@ def test_the_records_of_a_run_are_lines_of_records_jsonl_and_bring_their_answers
             list(export_records(ledger, "r9"))
 
 
+def test_a_failed_call_of_a_record_brings_no_answer_though_its_reply_is_kept(tmp_path: Path) -> None:
+    kept = record("a")
+    failed = dataclasses.replace(kept, steps=(dataclasses.replace(kept.steps[0], answer=None, reply="no idea"),))
+    with Ledger(tmp_path / "l.db") as ledger:
+        assert import_rows(ledger, placed([failed.to_dict()]))["answer"] == 0
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -95,9 +103,40 @@ def test_a_line_that_is_none_of_ours_is_named_and_what_came_before_it_stays(tmp_
     filled(tmp_path / "l.db", size=600)
     with Ledger(tmp_path / "l.db") as ledger, Ledger(tmp_path / "other.db") as other:
         moved = placed(export_rows(ledger, "answer"))
-        with pytest.raises(DataError, match="line 601"):
+        with pytest.raises(DataError, match=r"line 601.*; the first 500 lines of the file were imported"):
             import_rows(other, [*moved, ("line 601", line)])
         assert info(other).counts["answer"] == 500
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "told"),
+    [
+        ("answer", {"input_tokens": 2**70}, "input_tokens must be a whole number from 0 to 2147483647, not 11805"),
+        ("answer", {"repeat_index": -1}, "repeat_index must be a whole number from 0 to 2147483647, not -1"),
+        ("answer", {"cost": 10**400}, "cost must be a finite number of 0 or more, not 1000"),
+        ("answer", {"cost": float("nan")}, "cost must be a finite number of 0 or more, not nan"),
+        ("answer", {"reply": None}, "reply must be a text, not None"),
+        ("run", {"metadata": {}}, "metadata has no run"),
+        ("run", {"metadata": {**run().metadata, "scorers": [dict[str, str]()]}}, "metadata.scorers[0] has no name"),
+        ("run", {"metadata": {**run().metadata, "tags": "x"}}, "metadata.tags must be a list, not 'x'"),
+        ("run", {"metadata": {**run().metadata, "judge": "x"}}, "metadata.judge must be an object, not 'x'"),
+        ("run", {"metadata": {**run().metadata, "started": "now"}}, "metadata.started must be a time"),
+        ("run", {"started": "notadate"}, "started must be a time, such as 2026-01-31T12:00:00+00:00, not 'notadate'"),
+        ("run", {"finished": "later"}, "finished must be a time"),
+        ("record", {"body": {**record("0").to_dict(), "seconds": "x"}}, "body.seconds must be a finite number"),
+    ],
+)
+def test_a_row_with_a_wrong_value_is_refused_by_field(
+    tmp_path: Path, kind: str, change: dict[str, Any], told: str
+) -> None:
+    filled(tmp_path / "l.db")
+    with Ledger(tmp_path / "l.db") as ledger, Ledger(tmp_path / "other.db") as other:
+        moved = [(where, row | change if row["type"] == kind else row) for where, row in placed(export_rows(ledger))]
+        with pytest.raises(DataError, match=re.escape(told)) as refused:
+            import_rows(other, moved)
+        assert str(refused.value).startswith("line ")
+        assert str(refused.value).endswith("nothing was imported")
+        assert not any(info(other).counts.values())
 
 
 def aged(ledger: Ledger) -> None:
@@ -238,8 +277,10 @@ def test_what_cannot_be_recovered_at_all_is_said(tmp_path: Path) -> None:
         recover(tmp_path / "bad.db", tmp_path / "good.db")
     with pytest.raises(ConfigError, match="no file"):
         recover(tmp_path / "nowhere.db", tmp_path / "good.db")
-    with pytest.raises(ConfigError, match="another file"):
-        recover(tmp_path / "bad.db", tmp_path / "bad.db")
+    (tmp_path / "alias.db").symlink_to(tmp_path / "bad.db")
+    for same in (tmp_path / "bad.db", tmp_path / "alias.db", f"sqlite:///{tmp_path}/../{tmp_path.name}/bad.db"):
+        with pytest.raises(ConfigError, match="another file"):
+            recover(tmp_path / "bad.db", same)
     with pytest.raises(ConfigError, match="its own tools"):
         recover("postgresql://host/db", tmp_path / "good.db")
     assert not (tmp_path / "good.db").exists()

@@ -18,7 +18,7 @@ def test_a_log_gets_a_line_every_ten_seconds(
             now[0] += 1.0
             advance(record)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "10 of 40 results (25 %), 5 failed, 10 s"
+    assert lines[0] == "10 of 40 results (25%), 5 failed, 10 s"
     assert len(lines) == 4
 
 

@@ -104,7 +104,7 @@ def without_texts(run: Run) -> Run:
     [
         (run_of(A), run_of(A, question="How few?"), "4 of 4 samples with a different input"),
         (run_of(A), run_of(A[:3]), "1 only in the first run, 0 only in the second"),
-        (run_of(A), replace(run_of(A), judge="another@1"), r"the judges differ \(none, another@1\)"),
+        (replace(run_of(A), judge="a@1"), replace(run_of(A), judge="b@1"), r"the judges differ \(a@1, b@1\)"),
         (without_texts(run_of(A)), without_texts(run_of(B)), "the texts are not available"),
     ],
 )
@@ -164,6 +164,15 @@ def test_groups_count_whichever_run_names_them() -> None:
     assert there.p_value == back.p_value
     among_three = compare(plain, grouped, plain).all_runs["given"].pairs[0].comparison
     assert among_three.groups == 6
+
+
+def test_where_runs_name_other_groups_those_of_the_first_count() -> None:
+    answers = [str(number % 5 / 4) for number in range(24)]
+    sixths = run_of(answers, metadata=[{"group": f"g{number // 4}"} for number in range(24)])
+    halves = run_of([*answers[1:], "1.0"], metadata=[{"group": f"g{number // 12}"} for number in range(24)])
+    compared = compare(sixths, halves, halves, allow_mismatch=True)
+    assert compared["given"].result.groups == 6
+    assert [pair.comparison.groups for pair in compared.all_runs["given"].pairs] == [6, 6, 6]
 
 
 def test_a_run_that_is_compared_with_itself_is_told() -> None:

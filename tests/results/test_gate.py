@@ -36,6 +36,15 @@ def test_no_worse_is_measured_pair_by_pair_against_the_baseline() -> None:
     assert held.notes == ("baseline and run: 40 of 40 samples with a different output, context or conversation",)
 
 
+def test_samples_of_a_group_are_no_evidence_of_their_own_that_a_run_is_no_worse() -> None:
+    groups = [{"group": f"g{number // 8}"} for number in range(40)]
+    before, now = ["0.8"] * 40, ["0.9"] * 32 + ["0.7"] * 8  # four groups better, one worse
+    criteria = GateCriteria(max_regression={"given": 0.01})
+    assert gate(run_of(now), criteria, baseline=run_of(before)).verdict == "pass"
+    grouped = gate(run_of(now, metadata=groups), criteria, baseline=run_of(before, metadata=groups))
+    assert grouped.verdict == "inconclusive"
+
+
 def test_a_pass_rate_counts_the_samples_that_reach_the_score() -> None:
     found = gate(run_of(MIXED, [Given(), Harm()]), GateCriteria(pass_rate={"given": (0.9, 0.3), "harm": (0.9, 0.3)}))
     assert [(d.name, d.estimate, d.verdict) for d in found.decisions] == [
@@ -57,7 +66,7 @@ def test_a_run_that_ended_early_is_told() -> None:
 @pytest.mark.parametrize(
     ("criteria", "told"),
     [
-        (GateCriteria(), r"needs a criterion: .* \(--min, --max, --max-regression, --pass-rate\)"),
+        (GateCriteria(), r"needs a check: .* \(--min, --max, --max-regression, --pass-rate\)"),
         (GateCriteria(max_regression={"given": 0.1}), r"set a baseline \(--baseline\)"),
         (GateCriteria(minimum={"harm": 0.1}), r"lower is better for harm; set a maximum of 0\.1 \(--max harm=0\.1\)"),
         (
@@ -65,6 +74,10 @@ def test_a_run_that_ended_early_is_told() -> None:
             r"higher is better for given; set a minimum of 0\.1 \(--min given=0\.1\)",
         ),
         (GateCriteria(minimum={"givne": 0.1}), "did you mean given"),
+        (GateCriteria(minimum={"given": 0.9, "given@1": 0.1}), "minimum names given twice: as given and as given@1"),
+        (GateCriteria(maximum={"harm@1": 0.9, "harm": 0.1}), "maximum names harm twice"),
+        (GateCriteria(max_regression={"given": 0.9, "given@1": 0.1}), "max_regression names given twice"),
+        (GateCriteria(pass_rate={"given": (0.5, 0.9), "given@1": (0.5, 0.1)}), "pass_rate names given twice"),
         (GateCriteria(minimum={"given": 2}), r"\[0, 1\]"),
         (GateCriteria(max_regression={"given": 2}), r"given: the largest regression must be in \[0, 1\], not 2"),
         (GateCriteria(pass_rate={"given": (2, 0.5)}), r"\[0, 1\], not 2"),

@@ -35,7 +35,7 @@ def test_samples_that_hang_together_take_more() -> None:
 
 def test_what_a_run_can_tell_is_one_sentence() -> None:
     # (1.96 + 0.84) · 0.716 / √40 = 0.317, and a little more for Student's t
-    assert "would detect 0.33 in given with 80 % power" in detectable_note(run_of(HALVES))
+    assert "would detect 0.33 in given with 80% power" in detectable_note(run_of(HALVES))
     assert detectable_note(run_of(["0.5"])) == ""
 
 

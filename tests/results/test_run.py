@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Limits, Panel, Run, Score, Scorer, ScriptedJudge, evaluate
+from evalstone import ConfigError, Limits, ModelJudge, Panel, Run, Score, Scorer, ScriptedJudge, evaluate
 from evalstone.report.run_view import run_view
 from tests.fakes import claims
 from tests.runs import Given, Harm, run_of
+from tests.serving import serving
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +122,16 @@ def test_the_cost_of_a_run_that_ended_before_its_calls_were_recorded_is_unknown(
     assert (run.stop_reason[:14], len(run), run.cost) == ("max_requests=1", 0, None)
     assert "cost unknown" in [fact.line for fact in run_view(run).facts]
     assert replace(run_of(["0.5"]), stop_reason="budget").cost == 0
+
+
+def test_a_complete_run_whose_answers_were_all_in_the_ledger_cost_nothing(tmp_path: Path) -> None:
+    with serving() as server:
+        judge = ModelJudge("vllm/x", base_url=server.url, prices=(1.0, 1.0))
+        samples = [{"output": "a", "context": ["p"]}]
+        paid, again = (evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db") for _ in range(2))
+    assert again["faithfulness"].cached == again["faithfulness"].questions > 0
+    assert again.complete
+    assert ((paid.cost or 0) > 0, again.cost) == (True, 0.0)
 
 
 def test_the_kind_of_a_run_comes_back() -> None:

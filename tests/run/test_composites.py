@@ -234,7 +234,9 @@ def test_an_endpoint_that_falls_silent_later_or_before_a_judge_of_known_worth_co
 def test_a_budget_is_over_all_members_and_ends_the_run() -> None:
     one, two = Paid("one"), Paid("two")
     run = evaluate(SAMPLES, ["faithfulness"], judge=Panel(one, two), ledger=None, budget=3.2, concurrency=1)
-    assert run.stop_reason == "the budget of $3.2 is spent"
+    assert run.stop_reason == (
+        "the next call (about $0.5000) does not fit into what is left of the budget of $3.2 ($3.0000 spent)"
+    )
     assert len(one.asked) + len(two.asked) == 6
     assert len(run.records) == 2  # of three questions each: the claims of the first, and both members' verdicts
     with pytest.raises(ConfigError, match="the price of vllm/x is unknown"):

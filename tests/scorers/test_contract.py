@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import evalstone.scorers
 from evalstone import questions
+from evalstone._core.text import joined
 from evalstone.errors import ConfigError
 from evalstone.questions import FindToxicity, ListStatements
 from evalstone.questions.base import Ask, Question
@@ -187,7 +188,7 @@ def test_a_sample_without_a_needed_field_is_skipped_before_anything_is_asked(kin
 @every
 def test_a_sample_without_any_field_is_told_all_that_is_needed(kind: type[Scorer]):
     outcome = outcome_of(kind(), Sample(), [])
-    assert outcome == Skipped(f"{kind.name} needs {' and '.join(kind().required_fields)}")
+    assert outcome == Skipped(f"{kind.name} needs {joined(kind().required_fields)}")
 
 
 @every
@@ -340,7 +341,7 @@ def test_the_passages_come_from_the_function_then_the_scorer_then_the_sample(kin
         {"context": given, "context_from": other},
         {"context_from": passages_of},
     ):
-        outcome_of(Seen(**parameters), sample, [])
+        outcome_of(cast(Any, Seen)(**parameters), sample, [])
     assert seen == [tuple(FULL["context"]), given, ("other",), ("other",), tuple(FULL["context"])]
 
 
@@ -373,13 +374,27 @@ def test_a_misspelt_field_is_refused_when_the_class_is_defined():
 
 
 def test_a_field_that_is_not_keyword_only_is_refused_when_the_class_is_defined():
-    with pytest.raises(ConfigError, match="keyword-only"):
+    told = r"Positional\.score takes output by position; .* write def score\(self, ask, \*, output\)$"
+    with pytest.raises(ConfigError, match=told):
 
         class Positional(Scorer):  # pyright: ignore[reportUnusedClass]
             name = "positional"
 
             async def score(self, ask: Ask, output: str) -> Score:
                 return Score(1)
+
+
+def test_a_scorer_without_a_name_is_refused_when_it_is_made_and_a_base_may_have_none():
+    class Base(Scorer):
+        def score(self, *, output: str) -> Score:
+            return Score(1)
+
+    class Named(Base):
+        name = "named"
+
+    assert Named().signature == "named@1"
+    with pytest.raises(ConfigError, match='the scorer Base has no name; add one to the class, such as name = "base"'):
+        Base()
 
 
 @dataclasses.dataclass(frozen=True)

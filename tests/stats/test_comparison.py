@@ -31,6 +31,12 @@ def test_a_comparison_worked_by_hand() -> None:
     )
 
 
+def test_no_changed_sample_is_called_none() -> None:
+    found = compare_pairs([0.5] * 40, [0.5] * 40)
+    assert found is not None
+    assert found.caution == "none of 40 samples changed: too few for a significant difference"
+
+
 def test_the_interval_of_pass_fail_differences_is_bonett_and_prices() -> None:
     # 10 gained, 3 lost of 50: p = 11/52 and 4/52, mean 7/52, variance of n + 2 values
     d = [1.0] * 10 + [-1.0] * 3 + [0.0] * 37

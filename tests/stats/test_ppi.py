@@ -218,6 +218,21 @@ def test_a_later_round_leaves_out_what_is_labelled_and_goes_on_with_the_same_sha
     assert shares([*first, *second]) == shares(select_for_labeling(SCORES, n=70))
 
 
+def test_a_later_round_draws_anew_in_a_stratum_without_labels() -> None:
+    scores = [0.0] * 50 + [1.0] * 50
+    rounds = [select_for_labeling(scores, labeled=range(50, last), n=20) for last in (80, 90)]
+    first, second = ({place for place in chosen if place < 50} for chosen in rounds)
+    assert min(len(first), len(second)) > 5
+    assert not first <= second
+    assert not second <= first
+
+
+def test_the_next_label_goes_where_it_lowers_the_variance_most() -> None:
+    # From two labels each: (19 · 0.5)² / k (k + 1) is 15.0, 7.5 and 4.5 for k = 2, 3, 4, and (50 · 0.1)² / 6 is 4.2.
+    chosen = select_for_labeling([0.0] * 50 + [0.5] * 19, n=7)
+    assert sum(place >= 50 for place in chosen) == 5
+
+
 def test_labels_of_earlier_rounds_do_not_tilt_the_mean() -> None:
     # Were strata with equal first labels left alone, the mean of passes would be 0.013 too high here.
     source, errors = np.random.default_rng(1), list[float]()

@@ -174,7 +174,7 @@ def check_efficiency(
     max_total_duration_ms: float | None = None,
     no_redundant_calls: bool = True,
 ) -> Efficiency:
-    """The mean of what became of each budget that is given: 1 when kept, else max(0, 1 - excess / limit).
+    """The mean over the budgets that are given: 1 for one that is kept, else max(0, 1 - excess / limit).
 
     no_redundant_calls adds max(0, 1 - 0.2 for each tool call that repeats the step before it). With nothing to check
     the value is 1. Raises OutcomeError for a token budget without the token counts of every model generation, and for a

@@ -5,6 +5,7 @@ The judge's score is not shown, since it would bias the annotator. Each label is
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -76,7 +77,9 @@ def annotate(
     total = len(known) + added
     screen.print(f"\n{count(added, 'label')} added, {total:,} in {file.path}.")
     if total:
-        screen.print(f"evalstone report {run} --labels {title}={file.path}", style="dim")
+        of = f"{shlex.quote(run)}{options.ledger_option(ledger)}"
+        command = f"evalstone report {of} --labels {shlex.quote(f'{title}={file.path}')}"
+        screen.print(command, style="dim", soft_wrap=True)
     return ExitCode.OK
 
 

@@ -13,9 +13,8 @@ from evalstone.cli.output import console, short_judge, table
 from evalstone.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from evalstone.judges.providers.base import ProviderInfo
+    from evalstone.report.terminal import Grid
     from evalstone.results.calibration import Calibration
 
 COMPOSITE_JUDGES = {
@@ -36,17 +35,20 @@ def scorers(
     Describes a scorer's formula, required fields, parameters and interpretation.
     """
     from evalstone.scorers import SCORERS, parse_scorers
+    from evalstone.scorers.registry import TEMPLATES
 
     if system is not None:
         _list_names(system)
     elif name is None:
         _list_scorers(SCORERS)
-    elif (key := name.replace("-", "_")) in SCORERS:
-        _describe_scorer(SCORERS[key])
+    elif (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
+        _describe_scorer(SCORERS.get(key) or TEMPLATES[key], key)
     elif ":" in name or "(" in name:
-        _describe_scorer(type(parse_scorers([name])[0]))
+        (made,) = parse_scorers([name])
+        _describe_scorer(type(made), made.name)
     else:
-        raise ConfigError(unknown("scorer", name, SCORERS))
+        options.refuse_foreign([name])
+        raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES]))
     return ExitCode.OK
 
 
@@ -63,7 +65,7 @@ def _list_scorers(known: Mapping[str, type[evalstone.Scorer]]) -> None:
     screen.print("evalstone scorers NAME describes one.", style="dim")
 
 
-def _describe_scorer(kind: type[evalstone.Scorer]) -> None:
+def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
     from dataclasses import MISSING, fields
 
     from rich.text import Text
@@ -74,17 +76,15 @@ def _describe_scorer(kind: type[evalstone.Scorer]) -> None:
     screen.print(documentation(kind))
     parameters = [field for field in fields(kind) if field.init]
     required = [f.name for f in parameters if f.default is MISSING and f.default_factory is MISSING]
-    form = (
-        f"{kind.name}({', '.join(f'{name}=…' for name in required)})@{kind.version}" if required else kind().signature
-    )
+    form = f"{called}({', '.join(f'{name}=…' for name in required)})@{kind.version}" if required else kind().signature
     direction = "lower" if kind.lower_is_better else "higher"
-    screen.print(f"\nRequired fields  {', '.join(kind.required_fields)}")
+    screen.print(f"\nRequired fields  {', '.join(kind.required_fields) or 'those that its parameters name'}")
     screen.print(f"Range            0 to scale (default 1), {direction} is better")
     screen.print(f"Judge calls      {', '.join(question.kind for question in kind.questions) or 'none'}")
     screen.print(f"Signature        {form}")
     if parameters:
         screen.print("\nParameters", style="bold")
-        rows = table("", "", fold=True)
+        rows = table("", "")
         for field in parameters:
             default = field.default if field.default_factory is MISSING else field.default_factory()
             shown = "required" if default is MISSING else f"default {default!r}"
@@ -93,7 +93,7 @@ def _describe_scorer(kind: type[evalstone.Scorer]) -> None:
         screen.print(rows)
     if kind.definitions:
         screen.print("\nDefinitions, all from the same judge calls: definition=NAME", style="bold")
-        rows = table("", "", fold=True)
+        rows = table("", "")
         for name, definition in kind.definitions.items():
             rows.add_row(Text(f"  {name}", style="bold"), definition.formula)
         screen.print(rows)
@@ -115,7 +115,7 @@ def _list_names(tool: str) -> None:
     name = tool.lower()
     if name not in SYSTEMS:
         raise ConfigError(unknown("tool", tool, SYSTEMS))
-    rows = table(name, "evalstone", "difference in meaning", fold=True)
+    rows = table(name, "evalstone", "difference in meaning")
     for row in SYSTEMS[name]:
         rows.add_row(row.theirs, Text(row.ours or "-", style="bold"), Text(row.difference, style="dim"))
     screen = console()
@@ -139,7 +139,7 @@ def judges(
     from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.results.calibration import list_calibrations
 
-    known = list_calibrations(ledger or DEFAULT_LEDGER)
+    known = list_calibrations(DEFAULT_LEDGER if ledger is None else ledger)
     if name is None:
         _list_judges(known)
     else:
@@ -165,12 +165,12 @@ def _list_judges(known: Sequence[Calibration]) -> None:
         measured.add_row(f"  {name}", f"{one['rows']:,}", f"{one['positive']:,}", auroc, left_out, overlap)
     screen.print(measured)
     screen.print("  0.5 is chance, 1 is perfect; see docs/lexical-judge.md.\n", style="dim")
-    models = table("language models", "API key", "endpoint", fold=True)
+    models = table("language models", "API key", "endpoint")
     for provider, how in PROVIDERS.items():
         models.add_row(f"{provider}/MODEL", _key(how), Text(_endpoint(how), style="dim"))
     screen.print(models)
     screen.print("To measure a model on your data: evalstone calibrate --judge NAME --labels FILE\n", style="dim")
-    composites = table("composite judges", "", fold=True)
+    composites = table("composite judges", "")
     for example, purpose in COMPOSITE_JUDGES.items():
         composites.add_row(example, Text(purpose, style="dim"))
     screen.print(composites)
@@ -243,12 +243,12 @@ def _readiness(judge: evalstone.Judge) -> str:
     return "ready"
 
 
-def calibrations_table(title: str, known: Sequence[Calibration]) -> Table:
+def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
     """One row per calibration: judge, scorer, data, and agreement with the labels."""
     from evalstone.report.text import number, safe
     from evalstone.results.calibration import measure
 
-    rows = table(title, "scorer", "dataset", "accuracy [95% CI]", "kappa", "AUROC", fold=True)
+    rows = table(title, "scorer", "dataset", "accuracy [95% CI]", "kappa", "AUROC")
     for one in known:
         found = measure(one)
         accuracy, kappa = found.at_default.accuracy, found.at_default.kappa

@@ -102,7 +102,7 @@ def _read(file: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: {error}") from None
     for key in ("data", "out", "html", "markdown", "ledger"):
-        if isinstance(path := settings.get(key), str) and "://" not in path and path != "-":
+        if isinstance(path := settings.get(key), str) and "://" not in path and path not in ("", "-"):
             settings[key] = str(file.parent / path)
     if "judge" in settings:
         settings["judge"] = _with_logs_beside(file, settings["judge"])

@@ -10,7 +10,17 @@ import evalstone
 from evalstone.cli import options
 from evalstone.cli.catalog import calibrations_table
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
-from evalstone.cli.output import console, deliver, documents, json_lines, present, short_judge, table, to_stderr
+from evalstone.cli.output import (
+    check_outputs,
+    console,
+    deliver,
+    documents,
+    json_lines,
+    present,
+    short_judge,
+    table,
+    to_stderr,
+)
 from evalstone.cli.run import INTERRUPTION, RESUME, expense, interruptible
 from evalstone.errors import ConfigError
 
@@ -70,7 +80,9 @@ def calibrate(
 
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
-    place = ledger or DEFAULT_LEDGER
+    check_outputs({"out": out, "svg": svg, "html": html, "markdown": markdown}, as_json=as_json)
+    place = DEFAULT_LEDGER if ledger is None else ledger
+    options.refuse_foreign([scorer])
     main_judge = evalstone.parse_judge(options.judge_spec(judge or "lexical", base_url))
     config = LabelConfig(
         columns=tuple(label or ()),
@@ -174,18 +186,20 @@ def audit(
     if list_perturbations:
         _list_perturbations()
         return ExitCode.OK
+    options.refuse_foreign(scorer or ())
     config = AuditConfig(
         perturbations=tuple(perturbation or ()),
         paraphrases=tuple(paraphrase or ()),
         samples=samples,
         threshold=threshold,
     )
+    check_outputs({"html": html, "markdown": markdown}, as_json=as_json)
     with interruptible() as stop:
         audited: dict[str, Any] = {
             "data": data or DEMO_DATA,
             "scorers": scorer or ["faithfulness"],
             "judge": options.judge_spec(judge or "lexical", base_url),
-            "ledger": ledger or DEFAULT_LEDGER,
+            "ledger": DEFAULT_LEDGER if ledger is None else ledger,
             "config": config,
             "options": _judge_options(map, no_cache, quiet, concurrency=concurrency or 32, budget=budget, stop=stop),
         }
@@ -204,7 +218,7 @@ def audit(
 def _list_perturbations() -> None:
     from evalstone.judge_quality.perturbations import PERTURBATIONS
 
-    rows = table("perturbation", "family", "a judge that reacts prefers or follows", fold=True)
+    rows = table("perturbation", "family", "a judge that reacts prefers or follows")
     for one in PERTURBATIONS.values():
         rows.add_row(one.name, one.family, one.why)
     console().print(rows)

@@ -13,13 +13,14 @@ from evalstone.cli.output import console, metadata_text, short_judge, table
 from evalstone.errors import ConfigError, DataError
 
 LAST_RUNS = 10
+MAX_DAYS = 36_500
 
 
 def _existing(ledger: str | None) -> str:
     """The path or URL of a ledger. Raises ConfigError when there is none, rather than creating one."""
     from evalstone.ledger.base import DEFAULT_LEDGER, is_there, shown
 
-    url = ledger or DEFAULT_LEDGER
+    url = DEFAULT_LEDGER if ledger is None else ledger
     if not is_there(url):
         raise ConfigError(f"there is no ledger {shown(url)}; name one with --ledger")
     return url
@@ -64,13 +65,14 @@ def export(
     what: Annotated[
         str, option("--what all|answers|records", "What to export; .parquet holds answers or records.")
     ] = "all",
-    run: Annotated[str, option("--run RUN", "The run whose records to export: an ID, or last.")] = "last",
+    run: Annotated[str, option("--run RUN", "The run whose records to export: its ID or name, or last.")] = "last",
 ) -> int:
     """Export rows to a file, as a backup or for another ledger."""
     from evalstone._core.text import count
     from evalstone.datasets.writing import write_jsonl
     from evalstone.ledger.copy import PARQUET_COLUMNS, export_records, export_rows, write_parquet
     from evalstone.ledger.store import Ledger
+    from evalstone.run.saved import find_row
 
     if what not in ("all", *PARQUET_COLUMNS):
         raise ConfigError(f"--what takes all, {' or '.join(PARQUET_COLUMNS)}, not {what!r}")
@@ -81,7 +83,12 @@ def export(
         raise ConfigError("a Parquet file holds one kind of row: add --what answers or --what records")
     with Ledger(_existing(ledger)) as opened:
         kinds = ["answer"] if what == "answers" else []
-        rows = export_records(opened, run) if what == "records" else export_rows(opened, *kinds)
+        if what == "records":
+            if (row := find_row(opened, run)) is None:
+                raise ConfigError(f"there is no run {run} in the ledger {opened.location}")
+            rows = export_records(opened, row.id)
+        else:
+            rows = export_rows(opened, *kinds)
         if suffix == ".parquet":
             number = write_parquet(to, what, rows)
         else:
@@ -111,7 +118,7 @@ def import_(
     from evalstone.ledger.store import Ledger
 
     screen = console()
-    with Ledger(ledger or DEFAULT_LEDGER) as opened:
+    with Ledger(DEFAULT_LEDGER if ledger is None else ledger) as opened:
         for file in files:
             added = import_rows(opened, _read(Path(file)))
             rows = ", ".join(f"{kind}s: {number:,}" for kind, number in added.items() if number) or "nothing new"
@@ -123,18 +130,22 @@ def _read(file: Path) -> Iterator[tuple[str, Any]]:
     try:
         with file.open(encoding="utf-8") as text:
             for number, line in enumerate(text, start=1):
-                yield f"{file}, line {number}", json.loads(line)
+                location = f"{file}, line {number}"
+                try:
+                    yield location, json.loads(line)
+                except ValueError as error:
+                    raise DataError(f"{location}: not JSON ({error})") from None
+                except RecursionError:
+                    raise DataError(f"{location}: JSON nested too deeply") from None
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise DataError(f"{file} is not UTF-8 text") from None
-    except ValueError as error:
-        raise DataError(f"{file}: not JSON Lines ({error})") from None
 
 
 def prune(
     ledger: options.Ledger = None,
-    older_than: Annotated[float | None, option("--older-than DAYS", "Runs started more than DAYS ago.", min=0)] = None,
+    older_than: Annotated[float | None, option("--older-than DAYS", "Runs started more than DAYS ago.")] = None,
     unfinished: Annotated[bool, option("--unfinished", "Unfinished runs that are not running now.")] = False,
     unused_answers: Annotated[bool, option("--unused-answers", "Answers that no remaining record uses.")] = False,
     yes: Annotated[bool, option("--yes", "Delete. Without it, only show what would be deleted.")] = False,
@@ -151,6 +162,8 @@ def prune(
 
     if older_than is None and not unfinished and not unused_answers:
         raise ConfigError("select what to delete: --older-than DAYS, --unfinished or --unused-answers")
+    if older_than is not None and not 0 <= older_than <= MAX_DAYS:
+        raise ConfigError(f"--older-than takes a number of days from 0 to {MAX_DAYS:,}, not {older_than:g}")
     age = None if older_than is None else timedelta(days=older_than)
     with Ledger(_existing(ledger)) as opened:
         gone = prune_ledger(opened, older_than=age, unfinished=unfinished, unused_answers=unused_answers, delete=yes)

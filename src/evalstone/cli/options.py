@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 
 import typer
 
@@ -13,6 +14,9 @@ from evalstone.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from evalstone.results.summary import ScorerInfo
+
+
+V = TypeVar("V")
 
 
 class ExitCode(IntEnum):
@@ -171,6 +175,37 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
         specs = " or ".join(info.parameters for info in matches)
         raise ConfigError(f"{option}: {name} is ambiguous; name one with its parameters: {specs}")
     return matches[0]
+
+
+def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option: str) -> dict[ScorerInfo, V]:
+    """Values by scorer of a run, instead of by one of its names. Raises ConfigError as scorer_named, and for two names
+    of one scorer."""
+    from evalstone.results.summary import by_scorer
+
+    return by_scorer(values, lambda name: scorer_named(name, scorers, option), option)
+
+
+def refuse_foreign(scorers: Iterable[object]) -> None:
+    """Raise ConfigError for a name that another tool gives a scorer, with ours."""
+    from evalstone.scorers.registry import SCORERS, TEMPLATES
+
+    for scorer in scorers:
+        name = str(scorer).partition("(")[0].strip()
+        if not isinstance(scorer, str) or ":" in name or (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
+            continue
+        from evalstone.compat.names import counterparts
+
+        if found := counterparts(name):
+            ours = list(dict.fromkeys(row.ours or f"not measured ({row.difference})" for _, row in found))
+            lists = " or ".join(f"evalstone scorers --from {tool}" for tool in dict.fromkeys(tool for tool, _ in found))
+            raise ConfigError(f"{name} is {' or '.join(ours)} here; see {lists}")
+
+
+def ledger_option(ledger: str | None) -> str:
+    """`--ledger …` for a command to paste; empty for the default ledger. A password is hidden."""
+    from evalstone.ledger.base import DEFAULT_LEDGER, shown
+
+    return "" if ledger is None or shown(ledger) == shown(DEFAULT_LEDGER) else f" --ledger {shlex.quote(shown(ledger))}"
 
 
 def judge_spec(judge: Any, base_url: str | None) -> Any:

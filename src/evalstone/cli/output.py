@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -11,14 +12,14 @@ from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
+    from evalstone.report.terminal import Grid
     from evalstone.report.view import View
 
 STDOUT = "-"
 JUDGE_WIDTH = 60
-PAGE_TOP = 10
-"""How many of the worst samples an HTML page shows at least."""
+UNLIMITED = 100_000
+"""The width in characters of what is piped."""
 _SETTINGS = re.compile(r"\((?:https?://|[a-z_]+=)[^()]*\)")
 
 Output: TypeAlias = tuple[str | None, Callable[[], Iterable[str]]]
@@ -26,28 +27,27 @@ Output: TypeAlias = tuple[str | None, Callable[[], Iterable[str]]]
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console on standard output or standard error, 120 columns wide when that is not a terminal. Text is literal."""
+    """A console on standard output or standard error. Text is literal.
+
+    What is no terminal is as wide as COLUMNS says, and otherwise without a limit.
+    """
     import rich.console
 
     class Screen(rich.console.Console):
         def on_broken_pipe(self) -> None:
             raise
 
-    width = None if (sys.stderr if stderr else sys.stdout).isatty() else 120
+    columns = os.environ.get("COLUMNS", "")
+    piped = int(columns) if columns.isdecimal() and int(columns) else UNLIMITED
+    width = None if (sys.stderr if stderr else sys.stdout).isatty() else piped
     return Screen(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 
 
-def table(*columns: str, numbers: Iterable[str] = (), fold: bool = False) -> Table:
-    """An empty table without borders. numbers: the columns to align right. fold: wrap long cells anywhere."""
-    import rich.table
+def table(*columns: str, numbers: Iterable[str] = ()) -> Grid:
+    """An empty table without borders. numbers: the columns to align right."""
+    from evalstone.report.terminal import Grid
 
-    made = rich.table.Table(
-        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(columns)
-    )
-    for column in columns:
-        justify, overflow = "right" if column in numbers else "left", "fold" if fold else "ellipsis"
-        made.add_column(column, justify=justify, overflow=overflow)
-    return made
+    return Grid(*columns, numbers=numbers)
 
 
 def to_stderr(text: str) -> None:
@@ -64,15 +64,13 @@ def json_lines(as_json: bool, *values: Any) -> dict[str, Output]:
     return {"json": (STDOUT if as_json else None, lambda: [json_line(value) + "\n" for value in values])}
 
 
-def documents(
-    view: View, html: str | None, markdown: str | None = None, *, page: View | None = None
-) -> dict[str, Output]:
-    """A view as HTML and Markdown, if requested: outputs for `deliver`. page: for HTML, if it shows more."""
+def documents(view: View, html: str | None, markdown: str | None = None) -> dict[str, Output]:
+    """A view as HTML and Markdown, if requested: outputs for `deliver`."""
 
     def html_page() -> Iterable[str]:
         from evalstone.report import html  # imports jinja2
 
-        return html.page(page or view)
+        return html.page(view)
 
     def markdown_lines() -> Iterable[str]:
         from evalstone.report.markdown import lines
@@ -80,6 +78,31 @@ def documents(
         return (f"{line}\n" for line in lines(view))
 
     return {"html": (html, html_page), "markdown": (markdown, markdown_lines)}
+
+
+def check_outputs(files: Mapping[str, str | None], *, as_json: bool = False) -> None:
+    """Refuse files by format that can't be written, before anything is paid for.
+
+    Raises:
+        ConfigError: Several formats are to go to standard output, or a file can't be written.
+    """
+    from evalstone.datasets.writing import check_writable
+
+    requested = {
+        name: file for name, file in ({**files, "json": STDOUT if as_json else None}).items() if file is not None
+    }
+    _to_stdout(requested)
+    for file in requested.values():
+        if file != STDOUT:
+            check_writable(file)
+
+
+def _to_stdout(files: Mapping[str, str]) -> list[str]:
+    """The formats that go to standard output, one at most."""
+    formats = [name for name, file in files.items() if file == STDOUT]
+    if len(formats) > 1:
+        raise ConfigError(f"only one of --{' and --'.join(formats)} can go to standard output")
+    return formats
 
 
 def deliver(outputs: Mapping[str, Output], *, announce: bool = True) -> bool:
@@ -98,9 +121,7 @@ def deliver(outputs: Mapping[str, Output], *, announce: bool = True) -> bool:
     from evalstone.datasets.writing import write_text
 
     requested = {name: (file, parts) for name, (file, parts) in outputs.items() if file is not None}
-    to_stdout = [name for name, (file, _) in requested.items() if file == STDOUT]
-    if len(to_stdout) > 1:
-        raise ConfigError(f"only one of --{' and --'.join(to_stdout)} can go to standard output")
+    to_stdout = _to_stdout({name: file for name, (file, _) in requested.items()})
     files = [(file, parts) for file, parts in requested.values() if file != STDOUT]
     for file, parts in files:
         write_text(file, parts())

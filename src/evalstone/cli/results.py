@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import evalstone
 from evalstone.cli import options
-from evalstone.cli.options import ExitCode, Values, option, pass_rates, scorer_named, scorer_numbers
-from evalstone.cli.output import PAGE_TOP, console, deliver, documents, json_lines, present, short_judge, table
+from evalstone.cli.options import ExitCode, Values, option, pass_rates, scorer_named, scorer_numbers, scorers_named
+from evalstone.cli.output import console, deliver, documents, json_lines, present, short_judge, table
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ def find_run(name: str, ledger: str | None, data: str | None = None) -> evalston
 
 
 def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
-    """The metadata of a ledger's evaluations, the latest first; with their results, of those that are complete."""
+    """The metadata of a ledger's evaluations, the latest first; with their results, of those that have ended."""
     from evalstone.ledger.base import DEFAULT_LEDGER, is_there
     from evalstone.run.saved import evaluations
 
-    url = ledger or DEFAULT_LEDGER
+    url = DEFAULT_LEDGER if ledger is None else ledger
     if not is_there(url):
         return []
     from evalstone.ledger.store import Ledger
@@ -77,16 +77,14 @@ def report(
     found = find_run(run, ledger, data)
     extra: list[PPIResult | RoganGladenResult] = [_corrected_mean(found, text) for text in labels or ()]
     if calibrated:
-        extra += _corrected_rates(found, ledger or DEFAULT_LEDGER)
+        extra += _corrected_rates(found, DEFAULT_LEDGER if ledger is None else ledger)
     sliced = found.slices(slice_by) if slice_by else ()
     plain = found.to_dict()
     plain |= {"corrected": to_jsonable(extra)} if extra else {}
     plain |= {"slices": to_jsonable(list(sliced))} if sliced else {}
-    worst = 3 if top is None else top
-    view = run_view(found, worst=worst, corrected=extra, slices=sliced)
-    page = run_view(found, worst=max(worst, PAGE_TOP), corrected=extra, slices=sliced) if html else None
+    view = run_view(found, worst=3 if top is None else top, corrected=extra, slices=sliced)
     exports = {"csv": (csv, lambda: run_csv(found)), "junit": (junit, lambda: run_junit(found))}
-    present(view, documents(view, html, markdown, page=page) | exports | json_lines(as_json, plain))
+    present(view, documents(view, html, markdown) | exports | json_lines(as_json, plain))
     return ExitCode.FAILURES if found.failed or not found.complete else ExitCode.OK
 
 
@@ -238,7 +236,8 @@ def gate(
     found = find_run(run, ledger)
 
     def titled(values: Mapping[str, Any], option: str) -> dict[str, Any]:
-        return {found.titles[scorer_named(name, found.scorers, option).signature]: x for name, x in values.items()}
+        by_scorer = scorers_named(values, found.scorers, option)
+        return {found.titles[info.signature]: value for info, value in by_scorer.items()}
 
     criteria = evalstone.GateCriteria(
         minimum=titled(scorer_numbers(minimum or [], "--min"), "--min"),
@@ -300,37 +299,40 @@ def runs(
 
     Lists the evaluations in the ledger, and those in the given folders. Runs of calibrations and audits are left out.
     """
+    from evalstone.ledger.base import DEFAULT_LEDGER
+
     found = [*_ledger_runs(ledger), *(row for name in folders or () for row in _folder_runs(name))]
     wanted = [row for row in found if set(tag or ()) <= set(row.get("tags", ()))]
     latest = sorted(wanted, key=lambda row: row["started"], reverse=True)[:limit]
     if not deliver(json_lines(as_json, latest)):
-        _show_runs(latest)
+        _show_runs(latest, [ledger or DEFAULT_LEDGER, *(folders or ())])
     return ExitCode.OK
 
 
 def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
     """The summaries of the evaluations in a folder, or in the folders within."""
-    from evalstone.results.files import read_summary
+    from evalstone.results.files import is_folder, read_summary
 
     folder = Path(name)
-    if not folder.is_dir():
-        raise ConfigError(f"there is no folder {name}")
+    if not is_folder(name):
+        raise ConfigError(f"there is no folder {name or repr(name)}")
     for file in sorted({*folder.glob("summary.json"), *folder.glob("*/summary.json")}):
         summary = read_summary(file.parent)
         if summary.get("kind", "evaluation") == "evaluation":
             yield {**summary, "folder": str(file.parent)}
 
 
-def _show_runs(found: Sequence[Mapping[str, Any]]) -> None:
-    from evalstone.report.text import number, safe
+def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
+    from evalstone.ledger.base import shown
+    from evalstone.report.text import safe
 
     screen = console()
     if not found:
-        screen.print("No runs found.")
+        screen.print(f"No runs found in {safe(', '.join(map(shown, places)), 2000)}.")
         return
-    rows = table("run", "started (UTC)", "name", "tags", "dataset", "judge", "means", fold=True)
+    rows = table("run", "started (UTC)", "name", "tags", "dataset", "judge", "means")
     for row in found:
-        means = ", ".join(f"{one['name']} {number(one.get('mean'))}" for one in row["scorers"])
+        means = ", ".join(f"{one['name']} {_mean(one)}" for one in row["scorers"])
         unfinished = " (incomplete)" if row.get("stop_reason") or "cost" not in row else ""
         cells = (
             row.get("folder") or row["run"],
@@ -340,5 +342,13 @@ def _show_runs(found: Sequence[Mapping[str, Any]]) -> None:
             f"{row['dataset']['name']} ({row['dataset']['samples']:,})",
         )
         judge = short_judge(row["judge"]["identity"])
-        rows.add_row(*(safe(cell, 80) for cell in cells), judge, safe(means, 400) + unfinished)
+        rows.add_row(*(safe(cell, 400) for cell in cells), judge, safe(means, 400) + unfinished)
     screen.print(rows)
+
+
+def _mean(scorer: Mapping[str, Any]) -> str:
+    """The mean of a scorer's summary, with its scale where that isn't 1."""
+    from evalstone.report.text import digits_for, number
+
+    mean, scale = scorer.get("mean"), scorer.get("scale", 1)
+    return number(mean, digits_for(scale)) + (f" of {scale:g}" if scale != 1 and mean is not None else "")

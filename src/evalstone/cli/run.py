@@ -15,8 +15,17 @@ import typer
 import evalstone
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
-from evalstone.cli.output import PAGE_TOP, STDOUT, console, deliver, documents, json_lines, table, to_stderr
-from evalstone.errors import ConfigError
+from evalstone.cli.output import (
+    STDOUT,
+    check_outputs,
+    console,
+    deliver,
+    documents,
+    json_lines,
+    table,
+    to_stderr,
+)
+from evalstone.errors import ConfigError, RunAborted
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
@@ -122,7 +131,7 @@ def demo(out: options.Out = "results/demo", ledger: options.Ledger = None) -> in
     commands = {
         "evalstone run YOUR.jsonl --scorer faithfulness": "your own data (JSON, JSONL, CSV)",
         "evalstone run YOUR.jsonl --scorer faithfulness --judge openai/gpt-5.1 --dry-run": "what it would cost",
-        f"evalstone report {out} --html report.html": "this run as an HTML page",
+        f"evalstone report {shlex.quote(out or 'results/demo')} --html report.html": "this run as an HTML page",
     }
     return _run(config, next_commands=commands)
 
@@ -140,6 +149,7 @@ def score(
     as_json: options.Json = False,
 ) -> int:
     """Score one sample."""
+    options.refuse_foreign([scorer])
     sample = {
         "input": input,
         "output": output,
@@ -199,7 +209,7 @@ def _run(
     """Run, save, show; the exit code."""
     from evalstone.report.run_view import run_view
 
-    plan, thresholds = _plan(config)
+    plan, thresholds = _plan(config, as_json=as_json)
     with interruptible(shuffled=config.gate) as stop:
         gate = _gate(plan, thresholds, stop) if config.gate else None
 
@@ -228,8 +238,7 @@ def _run(
         return stopped
     saved = [] if config.out is None else [str(evalstone.write_run(result, config.out))]
     view = run_view(result, dataset=plan.dataset, worst=config.top)
-    page = run_view(result, worst=max(config.top, PAGE_TOP)) if config.html else None
-    files = documents(view, config.html, config.markdown, page=page)
+    files = documents(view, config.html, config.markdown)
     deliver(files | json_lines(as_json, result.to_dict()), announce=False)
     if shown := not as_json and STDOUT not in (config.html, config.markdown):
         _show_run(view, result, config, [*saved, *filter(None, (config.html, config.markdown))], next_commands)
@@ -238,7 +247,7 @@ def _run(
     return _exit_code(result, thresholds, config)
 
 
-def _plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, list[Threshold]]:
+def _plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False) -> tuple[Plan, list[Threshold]]:
     """The checked plan of a run and its thresholds. calls_judge: whether the judge needs its API key."""
     from evalstone.api import plan_for
     from evalstone.results.files import prepare
@@ -247,6 +256,7 @@ def _plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, list[Th
     dataset = evalstone.load(config.data, mapping=config.map)
     if config.limit is not None and config.limit < len(dataset):
         dataset = type(dataset)(dataset.samples[: config.limit], dataset.name, dataset.columns, dataset.ignored)
+    options.refuse_foreign(config.scorers)
     plan = plan_for(dataset, config.scorers, judge=config.judge)
     if config.wait and not config.batch:
         raise ConfigError("--wait requires --batch")
@@ -262,6 +272,7 @@ def _plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, list[Th
     thresholds = _thresholds(config, [scorer_info(one) for one in plan.scorers])
     if config.out is not None:
         prepare(config.out)
+    check_outputs({"html": config.html, "markdown": config.markdown}, as_json=as_json)
     return plan, thresholds
 
 
@@ -272,13 +283,14 @@ def _thresholds(config: RunConfig, scorers: Sequence[ScorerInfo]) -> list[Thresh
         ("--fail-under", "--fail-over", False, config.fail_under),
         ("--fail-over", "--fail-under", True, config.fail_over),
     ):
-        for name, bound in bounds.items():
-            info = options.scorer_named(name, scorers, named)
+        for info, bound in options.scorers_named(bounds, scorers, named).items():
             if info.lower_is_better is not lower_is_better:
                 better = "lower" if info.lower_is_better else "higher"
-                raise ConfigError(f"{named}: {better} is better for {info.name}; use {other} {name}={bound:g}")
+                raise ConfigError(
+                    f"{named}: {better} is better for {info.name}; use {other} {info.parameters}={bound:g}"
+                )
             if not 0 <= bound <= info.scale:
-                raise ConfigError(f"{named}: {name} must be in [0, {info.scale:g}], not {bound:g}")
+                raise ConfigError(f"{named}: {info.parameters} must be in [0, {info.scale:g}], not {bound:g}")
             thresholds.append((info, bound))
     return thresholds
 
@@ -303,6 +315,11 @@ def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
     signal.signal(signal.SIGINT, on_first)
     try:
         yield stop
+    except RunAborted:
+        if stop.reason != INTERRUPTION:
+            raise
+        to_stderr(f"Interrupted; {RESUME}.")
+        raise SystemExit(ExitCode.INTERRUPTED) from None
     except KeyboardInterrupt:
         sys.stderr.write(f"Stopped. Finished calls are in the ledger; {RESUME}.\n")
         raise SystemExit(ExitCode.INTERRUPTED) from None
@@ -352,12 +369,14 @@ def _show_run(
     show(view, screen)
     screen.print()
     if saved:
-        screen.print(safe(f"Saved:  {', '.join(saved)}", 2000))
-    screen.print(safe(f"Ledger: {shown(config.ledger)}, run {result.id}", 2000))
+        screen.print(safe(f"Saved:  {', '.join(saved)}", 2000), soft_wrap=True)
+    screen.print(safe(f"Ledger: {shown(config.ledger)}, run {result.id}", 2000), soft_wrap=True)
     screen.print("\nNext:", style="bold")
-    commands = dict(next_commands or {f"evalstone report {config.out or result.id} --html FILE": "an HTML page"})
+    # A results folder needs no ledger to be shown.
+    of = shlex.quote(config.out) if config.out else f"{result.id}{options.ledger_option(config.ledger)}"
+    commands = dict(next_commands or {f"evalstone report {of} --html report.html": "an HTML page"})
     if (first := result.scorers[0].name) in SCORERS:
-        commands[f"evalstone scorers {first}"] = f"how {first} is computed and read"
+        commands[f"evalstone scorers {first}"] = f"how {first} is computed, and how to read it"
     for command, purpose in commands.items():
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
 
@@ -377,6 +396,11 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
         missed = True
     if missed:
         return ExitCode.FAILED_THRESHOLD
+    if not any(line.scored for line in result.summary):
+        reasons = [r.outcome.reason for r in result.records if isinstance(r.outcome, evalstone.Skipped)]
+        if reasons and not result.failed:
+            to_stderr(f"no sample was scored: {reasons[0]}")
+            return ExitCode.FAILURES
     if not result.complete:
         higher = "" if config.budget is None else " with a higher --budget"
         to_stderr(f"The run is incomplete: {result.stop_reason}. Rerun the same command{higher} to resume.")
@@ -392,6 +416,13 @@ def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) ->
     screen = console(stderr=not to_stdout)
     screen.print()
     show(decisions_view(gate.decisions()), screen)
+    looked = max(decision.n for decision in gate.decisions())
+    if gate.settled and looked < (scored := max(line.scored for line in result.summary)):
+        screen.print(
+            f"Decided after n = {looked:,}. The table above counts all {scored:,} that were scored: samples that were "
+            "being judged by then were finished.",
+            style="dim",
+        )
     screen.print(
         "Tested after every sample: the chance of a wrong pass, and of a wrong fail, is at most 5% in total.",
         style="dim",
@@ -419,7 +450,7 @@ def _dry_run(config: RunConfig) -> int:
     from evalstone._core import sync
     from evalstone._core.text import count
     from evalstone.judges.providers.base import at_batch_price
-    from evalstone.report.text import money, safe
+    from evalstone.report.text import safe
     from evalstone.run.dry_run import SECONDS_PER_CALL, estimate
 
     plan, _ = _plan(config, calls_judge=False)
@@ -437,7 +468,7 @@ def _dry_run(config: RunConfig) -> int:
     price = at_batch_price(work.cost) if config.batch else work.cost
     screen.print(expense(work.calls, work.usage, price, " at the batch price" if config.batch else ""))
     if config.budget is not None and price is not None and price > config.budget:
-        screen.print(f"This is above the budget of {money(config.budget)}: the run would stop early.", style="yellow")
+        screen.print(f"This is above the budget of ${config.budget:g}: the run would stop early.", style="yellow")
     if config.batch:
         screen.print("Batches finish within a day. Calls that depend on earlier answers go into a later batch.")
     elif work.cost != 0:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+_NAME = re.compile(r"[ (]")
 
 
 @dataclass(frozen=True)
@@ -12,12 +15,17 @@ class Counterpart:
 
     theirs: str
     ours: str
-    difference: str = "the same numbers"
+    difference: str = "none"
 
 
 def _rows(table: str) -> tuple[Counterpart, ...]:
     """The lines `theirs | ours | difference` of a table; "-" for no scorer of ours."""
     return tuple(Counterpart(*line.replace(" | - | ", " |  | ").split(" | ")) for line in table.strip().splitlines())
+
+
+def counterparts(name: str) -> list[tuple[str, Counterpart]]:
+    """What other systems give this name, each with the system."""
+    return [(system, row) for system, rows in SYSTEMS.items() for row in rows if _NAME.split(row.theirs)[0] == name]
 
 
 SYSTEMS: Mapping[str, tuple[Counterpart, ...]] = {
@@ -28,7 +36,7 @@ createBiasScorer | bias | no opinions: skipped, not 0
 createToxicityScorer | toxicity | no verdicts: skipped, not 1 (most toxic)
 createFaithfulnessScorer | faithfulness | no claims: skipped, not 0; tool results are found anywhere
 createHallucinationScorer | hallucination | no claims: skipped, not 0 (perfect)
-createContextPrecisionScorer | context_precision | verdicts must be one a passage
+createContextPrecisionScorer | context_precision | needs one verdict per passage
 createContextRecallScorer | context_recall | no ground truth or no claims: skipped, not 0
 createContextRelevanceScorerLLM | context_relevance | no evaluations: skipped, not 1; negative penalties are refused
 createMultiTurnJudgeScorer | multi_turn_judge | a negative scale is refused
@@ -36,10 +44,10 @@ createNoiseSensitivityScorerLLM | noise_sensitivity | impact weights outside [0,
 createPromptAlignmentScorerLLM | prompt_alignment | the judge's numbers must lie in [0, 1]
 createRubricScorer | rubric | what is required is yours to say, not the judge's; no rubric: skipped
 createSummarizationScorer | summarization | no claims or no questions: skipped, not 0
-createToolCallAccuracyScorerLLM | tool_call_appropriateness | one verdict a call, or it fails
-createTrajectoryAccuracyScorerLLM | trajectory_judge | one verdict a step, or it fails
+createToolCallAccuracyScorerLLM | tool_call_appropriateness | needs one verdict per call
+createTrajectoryAccuracyScorerLLM | trajectory_judge | needs one verdict per step
 createCompletenessScorer | completeness | elements are words by our rule, not by a part of speech tagger
-createContentSimilarityScorer | content_similarity | both options default to true, always
+createContentSimilarityScorer | content_similarity | each option is true unless set; theirs is false if the other is set
 createKeywordCoverageScorer | keyword_coverage(without_keywords='covered') | by default skipped, not 1
 createTextualDifferenceScorer | textual_difference | blank text: skipped
 createToneScorer | tone_consistency
@@ -68,7 +76,7 @@ ContextualRecallMetric (0.13) | context_usage | not context_recall: it looks at 
 FaithfulnessMetric (0.13) | faithfulness | no claims: skipped, not 0
 HallucinationMetric (0.13) | hallucination | no claims: skipped, not 0
 PromptAlignmentMetric (0.13) | instruction_alignment | none applicable: skipped, not 0
-SummarizationMetric (0.13) | summarization | axes are not rounded before the lower is taken
+SummarizationMetric (0.13) | summarization | the lower of two scores, not rounded first
 ToxicityMetric (0.13) | toxicity | no verdicts: skipped, not 1 (most toxic)
 CompletenessMetric (0.13) | completeness | elements are words by our rule
 ContentSimilarityMetric (0.13) | content_similarity
@@ -97,8 +105,8 @@ LLMContextPrecisionWithReference | context_precision(definition='ragas') | usefu
 LLMContextRecall | context_recall(definition='ragas') | claims of the reference; theirs are sentences
 NonLLMContextPrecisionWithReference | - | needs reference passages
 NonLLMContextRecall | - | needs reference passages
-IDBasedContextPrecision | - | needs ids of passages
-IDBasedContextRecall | - | needs ids of passages
+IDBasedContextPrecision | - | needs IDs of passages
+IDBasedContextRecall | - | needs IDs of passages
 ContextEntityRecall | - | nearest: completeness(compare_to='reference')
 NoiseSensitivity | - | theirs: wrong claims that a passage entails; ours of this name is another measure
 ContextRelevance | context_relevance | levels for each passage; theirs is 0, 1 or 2 for all of them

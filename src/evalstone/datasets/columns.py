@@ -86,6 +86,7 @@ means the ideal context by the latter.
 
 CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory"))
 """The fields of which a row must have one."""
+UNRECOGNIZED = "no column is recognized"
 
 _SEPARATORS = re.compile(r"[-_\s]+")
 
@@ -212,7 +213,7 @@ class Columns:
                 raise DataError(f"no row has the column {column!r}, mapped to {field}; {hint}")
         if columns and CONTENT.isdisjoint(self.became.values()):
             raise DataError(
-                f"no column is recognized (columns: {listed(columns)}); input, output, context, reference or messages "
+                f"{UNRECOGNIZED} (columns: {listed(columns)}); input, output, context, reference or messages "
                 f"is needed; map a column to a field, for example --map output={named(columns[0])}"
             )
 

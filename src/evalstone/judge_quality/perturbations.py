@@ -227,14 +227,14 @@ def from_column(column: str) -> Perturbation:
 
 _FIRST = "which passage comes first"
 _CHOICES = "the order of the choices in its prompt"
-_MODEL = "the claimed author: a model like it"
+_MODEL = "the claimed author: a model like the judge"
 _AUTHORITY = "the claimed author: an authority"
 _READY_REPLY = "a ready-made reply to copy"
 _END = "a text that claims to be over"
 _PASSAGES = "the position of a passage, not its content"
-_LENGTH = "length: it says nothing more"
+_LENGTH = "length: the added text says nothing new"
 _FORMAT = "formatting: the words are the same"
-_WORDING = "wording: it says the same"
+_WORDING = "wording: the facts are the same"
 _OUTPUT = "an instruction in the answer that it judges"
 _CONTEXT = "an instruction in a passage"
 

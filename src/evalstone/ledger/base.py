@@ -41,8 +41,10 @@ def file_of(url: str | Path) -> Path | None:
     """The file of a SQLite ledger; None for one on a server.
 
     Raises:
-        ConfigError: The URL has another scheme or names no database. The message hides the password.
+        ConfigError: The URL is empty, has another scheme or names no database. The message hides the password.
     """
+    if url == "":
+        raise ConfigError(f"the ledger's name is empty; {EXPECTED}")
     scheme, separator, rest = str(url).partition("://")
     if not separator:
         return Path(url)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import importlib
 import json
+import reprlib
 import shutil
 import sqlite3
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,6 +25,7 @@ from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 
+from evalstone._core.text import count
 from evalstone.errors import ConfigError, DataError, EvalstoneError, LedgerError, MissingDependency
 from evalstone.ledger import schema
 from evalstone.ledger.base import Key, RunRow, StoredAnswer, cell_hash, dataset_row, file_of, shown, storable, to_row
@@ -35,10 +39,33 @@ KINDS: Mapping[str, sa.Table] = {
     "answer": schema.answers,
     "record": schema.records,
 }
-INVALID_ROW = (ValueError, KeyError, TypeError, AttributeError, RecursionError, EvalstoneError)
+INVALID_ROW = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError, EvalstoneError)
 """The errors that `validated` raises."""
 
 _OBJECTS = ("metadata", "body")
+_METADATA: Mapping[str, Any] = {
+    **dict.fromkeys(("run", "kind", "name", "ended"), str),
+    "format": int,
+    "tags": [str],
+    "dataset": {"name": str, "version": str, "samples": int},
+    "judge": {"identity": str, "note": str},
+    "scorers": [{"name": str, "signature": str, "scale": float, "lower_is_better": bool}],
+    "started": datetime,
+    "seconds": float,
+    "resumed": int,
+    "met": {},
+    "judging": {},
+}
+"""What a run's metadata holds, at least; a list holds any number of its item."""
+_BODY: Mapping[str, Any] = {"sample": str, "scorer": str, "seconds": float, "steps": [{}]}
+_MOST = {int: 2**31 - 1, float: sys.float_info.max}
+_WORDS = {
+    int: "a whole number from 0 to 2147483647",
+    float: "a finite number of 0 or more",
+    str: "a text",
+    bool: "true or false",
+    datetime: "a time, such as 2026-01-31T12:00:00+00:00",
+}
 _ROWS_PER_WRITE = 500
 
 T = TypeVar("T")
@@ -80,20 +107,31 @@ def import_rows(ledger: Ledger, lines: Iterable[tuple[str, Any]]) -> dict[str, i
         How many rows of each kind were inserted.
 
     Raises:
-        DataError: A line is invalid. Lines in earlier groups of 500 stay imported.
+        DataError: A line is invalid. Lines in earlier groups of 500 stay imported; the message says how many.
     """
     added = dict.fromkeys(KINDS, 0)
-    for chunk in chunks(lines, _ROWS_PER_WRITE):
-        rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
-        for location, line in chunk:
-            try:
-                for kind, row in _rows_of(line):
-                    rows[kind].append(validated(KINDS[kind], row))
-            except INVALID_ROW as error:
-                raise DataError(f"{location}: not a line of an exported ledger or a records.jsonl ({error})") from None
-        for kind, count in insert(ledger, rows).items():
-            added[kind] += count
+    done = 0
+    try:
+        for chunk in chunks(lines, _ROWS_PER_WRITE):
+            for kind, number in insert(ledger, _rows_by_kind(chunk)).items():
+                added[kind] += number
+            done += len(chunk)
+    except DataError as error:
+        told = f"the first {count(done, 'line')} of the file were imported" if done else "nothing was imported"
+        raise DataError(f"{error}; {told}") from None
     return added
+
+
+def _rows_by_kind(lines: Iterable[tuple[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
+    for location, line in lines:
+        try:
+            for kind, row in _rows_of(line):
+                rows[kind].append(validated(KINDS[kind], row))
+        except INVALID_ROW as error:
+            problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise DataError(f"{location}: not a line of an exported ledger or a records.jsonl ({problem})") from None
+    return rows
 
 
 def insert(ledger: Ledger, rows: Mapping[str, list[dict[str, Any]]]) -> dict[str, int]:
@@ -118,6 +156,9 @@ def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def _rows_of(line: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    if not isinstance(line, dict):
+        raise TypeError("expected an object")
+    line = cast("dict[str, Any]", line)
     if "type" not in line:
         for call in (leaf for step in Record.from_dict(line).steps for leaf in step.leaves()):
             if call.reply is not None and call.answer is not None:
@@ -144,10 +185,17 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         json.loads(values.get("alternatives") or "{}")
         values = {"repeat_index": 0, "alternatives": None, "written": time.time(), **values}
     elif table is schema.records:
-        Record.from_dict(json.loads(values["body"]))
+        body = json.loads(values["body"])
+        _check(body, _BODY, "body")
+        Record.from_dict(body)
         values["cell"] = cell_hash(values["sample"], values["scorer"])
     elif table is schema.runs:
-        dataset = dataset_row(RunRow("", "", "", None, json.loads(values["metadata"])))
+        metadata = json.loads(values["metadata"])
+        _check(metadata, _METADATA, "metadata")
+        for name in ("started", "finished"):
+            if name == "started" or values[name] is not None:
+                _check(values[name], datetime, name)
+        dataset = dataset_row(RunRow("", "", "", None, metadata))
         values = {"dataset": dataset and dataset["version"], **values}
     return {name: _checked(table.c[name], values[name]) for name in schema.COLUMNS[table]}
 
@@ -156,11 +204,38 @@ def _checked(column: sa.Column[Any], value: Any) -> Any:
     expected = column.type.python_type
     if value is None and column.nullable:
         return None
-    if expected is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if type(value) is not expected:
-        raise TypeError(f"{column.name} must be {expected.__name__}, not {type(value).__name__}")
-    return storable(value) if isinstance(value, str) else value
+    _check(value, expected, column.name)
+    return storable(value) if isinstance(value, str) else expected(value)
+
+
+def _check(value: Any, shape: Any, name: str) -> None:
+    """Raise one of INVALID_ROW, naming the field, for JSON data that is not of a type, or has not the items of one."""
+    if isinstance(shape, Mapping):
+        if not isinstance(value, dict):
+            raise TypeError(f"{name} must be an object, not {reprlib.repr(value)}")
+        for key, item in cast("Mapping[str, Any]", shape).items():
+            if key not in value:
+                raise ValueError(f"{name} has no {key}")
+            _check(value[key], item, f"{name}.{key}")
+    elif isinstance(shape, list):
+        if not isinstance(value, list):
+            raise TypeError(f"{name} must be a list, not {reprlib.repr(value)}")
+        for place, item in enumerate(cast("list[Any]", value)):
+            _check(item, shape[0], f"{name}[{place}]")
+    elif not _is_of(value, shape):
+        raise TypeError(f"{name} must be {_WORDS[shape]}, not {reprlib.repr(value)}")
+
+
+def _is_of(value: Any, kind: type) -> bool:
+    if kind is datetime:
+        try:
+            datetime.fromisoformat(value)
+        except (TypeError, ValueError):
+            return False
+        return True
+    if kind not in _MOST:
+        return type(value) is kind
+    return type(value) in (int, kind) and 0 <= value <= _MOST[kind]
 
 
 _NESTED = ("evidence", "steps", "error")

@@ -251,8 +251,8 @@ class Ledger:
                 connection.exec_driver_sql(self.dialect.sql.insert[schema.datasets], dataset)
             self._acquire(connection, [Key(row.id, "")])
 
-    def finish_run(self, run: str, finished: str, metadata: Mapping[str, Any]) -> None:
-        """Mark a run as complete."""
+    def finish_run(self, run: str, finished: str | None, metadata: Mapping[str, Any]) -> None:
+        """Keep the results of a run that has ended. finished: when it was completed; None if it ended early."""
         query = sa.update(schema.runs).where(schema.runs.c.id == run)
         with self.transaction(writing=True) as connection:
             connection.execute(query.values(finished=finished, metadata=json.dumps(metadata)))

@@ -295,58 +295,70 @@ MARKS: Mapping[str, tuple[str, Tone]] = {
 
 
 def gate_view(gate: Gate) -> View:
-    """A gate: each criterion with its verdict."""
+    """A gate: each check with its verdict."""
     control = (
-        f"The chance that any criterion passes that is not met is at most {percent(gate.alpha)}, and so is the chance "
-        "that any fails that is met (one-sided tests, Holm over the criteria)."
+        f"Over all checks together, the chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance "
+        "of a wrong fail (one-sided tests, corrected by Holm)."
     )
-    notes = (
-        *sentences(*gate.notes),
-        *(f"{d.name}: {sentence(d.caution)}" for d in gate.decisions if d.caution),
-        control,
-    )
+    notes = (*sentences(*gate.notes), *_cautions(gate.decisions), control)
     baseline = () if gate.baseline is None else (Fact("Baseline", gate.baseline.id),)
     verdict, tone = MARKS[gate.verdict]
     return View(
         name="evalstone gate",
         lead=f"{gate.run.dataset_name} · {gate.run.samples_and_judge}",
         verdict=Cell(verdict, tone),
-        sections=(Section("Criteria", tables=(criteria_table(gate.decisions),), notes=notes),),
+        sections=(Section("Checks", tables=(checks_table(gate.decisions),), notes=notes),),
         facts=(Fact("Run", gate.run.id), *baseline),
         footer=FOOTER,
     )
 
 
+def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
+    """Why to trust checks less, each caution once. Pass rates are exact."""
+    means = [d for d in decisions if d.kind != "pass_rate"]
+    for caution in dict.fromkeys(d.caution for d in decisions if d.caution):
+        found = [d for d in decisions if d.caution == caution]
+        names = "All checks of means" if found == means and len(means) > 1 else "; ".join(map(check_name, found))
+        yield f"{names}: {sentence(caution)}"
+
+
 def decisions_view(decisions: Sequence[Decision]) -> View:
-    """Where the criteria of a running evaluation stand; nothing is said of how many more samples they need."""
-    return View("", "", (Section("", tables=(criteria_table(decisions, planned=False),)),))
+    """Where the checks of a running evaluation stand; nothing is said of how many more samples they need."""
+    return View("", "", (Section("", tables=(checks_table(decisions, planned=False),)),))
 
 
-def criteria_table(decisions: Sequence[Decision], *, planned: bool = True) -> Table:
-    """One row a criterion. planned: whether the number of additional samples was computed."""
+def checks_table(decisions: Sequence[Decision], *, planned: bool = True) -> Table:
+    """One row a check. planned: whether the number of additional samples was computed."""
     columns = (
-        words("criterion"),
+        words("check"),
         *(Column(title) for title in ("estimate", "one-sided limits", "required", "n")),
         words("verdict"),
     )
     rows = [
-        (d.name, *criterion_cells(d), Cell(verdict_text(d, planned=planned), MARKS[d.verdict][1])) for d in decisions
+        (check_name(d), *check_cells(d), Cell(verdict_text(d, planned=planned), MARKS[d.verdict][1])) for d in decisions
     ]
-    return table("Criteria of the gate", columns, rows)
+    return table("Checks of the gate", columns, rows)
 
 
-def criterion_cells(decision: Decision) -> tuple[str, str, str, str]:
-    """Estimate, one-sided limits, what is required, and n, as text."""
-    sign = decision.kind == "max_regression"
-    estimate = "-" if decision.estimate is None else (signed if sign else number)(decision.estimate)
-    return estimate, limits(decision.low, decision.high, sign=sign), required(decision), f"{decision.n:,}"
+def check_name(decision: Decision) -> str:
+    """What a check looks at."""
+    return f"{decision.name}, difference from baseline" if decision.kind == "max_regression" else decision.name
+
+
+def check_cells(decision: Decision) -> tuple[str, str, str, str]:
+    """Estimate, one-sided limits, what is required, and n, as text. Pass rates are in percent."""
+    show = {"max_regression": signed, "pass_rate": percent}.get(decision.kind, number)
+    estimate, low, high = (None if x is None else show(x) for x in (decision.estimate, decision.low, decision.high))
+    between = "-" if low is None or high is None else f"{low} to {high}"
+    return estimate or "-", between, required(decision), f"{decision.n:,}"
 
 
 def required(decision: Decision) -> str:
-    """What a criterion requires."""
+    """What a check requires."""
+    side, threshold = "at most" if decision.lower_is_better else "at least", decision.threshold
     if decision.kind == "max_regression":
-        return f"no worse than {signed(decision.threshold)}"
-    return f"at {'most' if decision.kind == 'at_most' else 'least'} {decision.threshold:g}"
+        return f"{side} {signed(threshold)}"
+    return f"{side} {100 * threshold:g}% of samples" if decision.kind == "pass_rate" else f"{side} {threshold:g}"
 
 
 def verdict_text(decision: Decision, *, planned: bool = True) -> str:
@@ -364,7 +376,7 @@ def power_view(analysis: PowerAnalysis) -> View:
     columns = (
         Column("scorer", numeric=False),
         Column("samples needed"),
-        Column("80 % range"),
+        Column("80% range"),
         Column("pilot samples"),
         Column("std. deviation"),
         Column("minimum detectable difference"),

@@ -58,7 +58,7 @@ def _lines(total: int) -> Callable[[Record], None]:
             printed = now
             failures = f", {failed:,} failed" if failed else ""
             percent = 100 * done // total
-            sys.stderr.write(f"{done:,} of {total:,} results ({percent} %){failures}, {now - started:.0f} s\n")
+            sys.stderr.write(f"{done:,} of {total:,} results ({percent}%){failures}, {now - started:.0f} s\n")
             sys.stderr.flush()
 
     return advance

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstone._core.text import count
 from evalstone.report.text import limits, listed, money, number, p_value, percent, signed
 from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
+from evalstone.results.audit import ALPHA
 from evalstone.stats.intervals import Interval
 
 if TYPE_CHECKING:
@@ -41,8 +43,7 @@ def calibration_view(calibration: Calibration) -> View:
     sections = [
         Section("Agreement", tables=(_agreement(calibration, measures),), notes=tuple(_ranking(calibration, measures)))
     ]
-    both = [one for one in (measures.at_default, measures.at_fitted) if one is not None]
-    sections.append(Section("Confusion matrix", tables=tuple(map(_confusion, both))))
+    sections += [_confusion(verdicts, title) for title, verdicts in _by_threshold(calibration, measures).items()]
     if measures.annotators is not None:
         sections.append(_annotators(calibration, measures.annotators))
     if measures.raw is not None:
@@ -118,13 +119,22 @@ def _labels(calibration: Calibration) -> str:
     return f"Labels: {listed(calibration.columns)}{read}; yes from {calibration.label_threshold:g}"
 
 
+def _by_threshold(calibration: Calibration, measures: CalibrationMeasures) -> dict[str, Verdicts]:
+    """The verdicts at the default threshold and at the fitted one, by what reports call these."""
+    learned, fitted = calibration.threshold, measures.at_fitted
+    found = {f"at {measures.at_default.threshold:.4g} (default)": measures.at_default}
+    if learned is not None and fitted is not None:
+        found[f"at {fitted.threshold:.4g} (best {learned.objective.replace('_', ' ')})"] = fitted
+    return found
+
+
 def _agreement(calibration: Calibration, measures: CalibrationMeasures) -> Table:
     learned, chosen = calibration.threshold, measures.at_fitted
-    default = f"at {measures.at_default.threshold:.4g} (default)"
-    columns = [words("measure"), Column(default), Column("95% CI")]
-    if learned is not None and chosen is not None:
-        best = learned.objective.replace("_", " ")
-        columns += [Column(f"at {chosen.threshold:.4g} (best {best})"), Column("95% CI"), Column("cross-validated")]
+    columns = [words("measure")]
+    for title in _by_threshold(calibration, measures):
+        columns += [Column(title), Column("95% CI")]
+    if len(columns) > 3:
+        columns.append(Column("cross-validated"))
     rows: list[Sequence[Cell]] = []
     for name, value in _MEASURES.items():
         cells = [Cell(name), *_estimate(value(measures.at_default))]
@@ -146,12 +156,12 @@ def _ranking(calibration: Calibration, measures: CalibrationMeasures) -> Iterato
     )
 
 
-def _confusion(verdicts: Verdicts) -> Table:
-    threshold = f"threshold {verdicts.threshold:.4g}"
-    columns = (words(threshold), Column("people: yes"), Column("people: no"))
+def _confusion(verdicts: Verdicts, threshold: str) -> Section:
+    title = f"Confusion matrix {threshold}"
+    columns = (words("verdict"), Column("people: yes"), Column("people: no"))
     counts = verdicts.confusion
     rows = [("judge: yes", str(counts.tp), str(counts.fp)), ("judge: no", str(counts.fn), str(counts.tn))]
-    return table(f"Verdicts from {verdicts.threshold:.4g}", columns, rows)
+    return Section(title, tables=(table(title, columns, rows),))
 
 
 def _annotators(calibration: Calibration, annotators: Annotators) -> Section:
@@ -266,7 +276,7 @@ def _audited(audit: Audit, scorer: AuditedScorer) -> Section:
     effects_table = table(
         f"Effect of each perturbation on {scorer.name}", columns, [_effect_row(e, scorer) for e in effects]
     )
-    return Section(scorer.name, (*_findings(effects, scorer), unperturbed), (effects_table,))
+    return Section(scorer.name, (*_findings(audit, effects, scorer), unperturbed), (effects_table,))
 
 
 def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
@@ -296,7 +306,7 @@ def _shares(interval: Interval | None) -> str:
     return f"{percent(interval.low)} to {percent(interval.high)}"
 
 
-def _findings(effects: Sequence[Effect], scorer: AuditedScorer) -> Iterator[str]:
+def _findings(audit: Audit, effects: Sequence[Effect], scorer: AuditedScorer) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
     follows = {e.perturbation.name for e in effects if e.follows_injection(lower_is_better=scorer.lower_is_better)}
     for effect in effects:
@@ -308,6 +318,13 @@ def _findings(effects: Sequence[Effect], scorer: AuditedScorer) -> Iterator[str]
         yield "The judge follows instructions in the text that it judges."
     yield from (f"Affected by {why} ({listed(names)})." for why, names in reasons.items())
     if not reasons:
-        yield "No perturbation affected it by more than chance."
+        tests = sum(p is not None for effect in audit.effects for p in (effect.shift_p, effect.flips_p))
+        needed = math.ceil(
+            1 + math.log2(max(1, tests) / ALPHA)
+        )  # the smallest p of n changes is 2 / 2^n, times the tests
+        if max((effect.n for effect in effects), default=0) < needed:
+            yield f"Too few samples to find any effect (at least {needed} changed samples are needed)."
+        else:
+            yield "No perturbation affected it by more than chance."
     if lost := sum(effect.lost for effect in effects):
         yield f"{count(lost, 'score')} lost to a perturbation: skipped or failed once perturbed."

@@ -243,9 +243,10 @@ def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def _cascade(counts: Mapping[str, Any]) -> str:
     saved, cost = counts["saved_calls"], counts["saved_cost"]
-    text = (
-        f"{counts['escalated']:g} of {count(counts['questions'], 'question')} escalated ({percent(counts['share'])}), "
-    )
+    questions, share = count(counts["questions"], "question"), percent(counts["share"])
+    # A question with several verdicts may have escalated in part.
+    about = "" if float(counts["escalated"]).is_integer() else "about "
+    text = f"{about}{counts['escalated']:,.0f} of {questions} escalated ({share}), "
     text += f"{count(saved, 'call')} of {_short(counts['fallback'])} saved"
     return f"{text}, about ${cost:.4f}" if cost else text
 
@@ -351,7 +352,8 @@ def interval_cells(name: str, interval: Interval | None, scale: float, lower: bo
         return Cell("-"), Cell("-")
     digits = digits_for(scale)
     mean, spread = number(interval.mean, digits), limits(interval.low, interval.high, digits)
-    label = f"{name}: {mean}, {100 * interval.confidence:g}% confidence interval {spread}"
+    between = f"{100 * interval.confidence:g}% confidence interval {spread}" if spread != "-" else "no interval"
+    label = f"{name}: {mean}, {between}"
     chart = IntervalChart(label, interval.mean, interval.low, interval.high, scale, lower)
     return Cell(mean, "strong"), Cell(spread, chart=chart)
 

@@ -75,7 +75,7 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
         before: the earlier run.
         now: the later run; its judge and signatures may differ, since those may have drifted.
         confidence: of the intervals and verdicts.
-        tolerance: a change of the mean within it counts as none; by default 2 % of the scale.
+        tolerance: a change of the mean within it counts as none; by default 2% of the scale.
 
     Raises:
         ConfigError: the samples are not identical.

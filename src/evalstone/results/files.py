@@ -58,6 +58,14 @@ def write_run(run: Run, folder: str | Path) -> Path:
     return path
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether this is a folder; what can't be the path of one, such as a long name or "", is not."""
+    try:
+        return path != "" and Path(path).is_dir()
+    except OSError:
+        return False
+
+
 def read_run(folder: str | Path) -> Run:
     """A run from its results folder.
 
@@ -66,7 +74,7 @@ def read_run(folder: str | Path) -> Run:
         DataError: a file cannot be read as a run; names file and line.
     """
     path = Path(folder)
-    if not path.is_dir():
+    if not is_folder(folder):
         raise ConfigError(f"there is no results folder {json_line(str(folder))}")
     try:
         summary = read_summary(path)
@@ -96,7 +104,11 @@ def read_summary(folder: Path) -> dict[str, Any]:
 
 
 def _incomplete(folder: Path, error: FileNotFoundError) -> ConfigError:
-    return ConfigError(f"{folder} holds no results: {Path(error.filename).name} is missing")
+    missing = Path(error.filename).name
+    if missing == SUMMARY and (inside := sorted(str(file.parent) for file in folder.glob(f"*/{SUMMARY}"))):
+        more = f" and {len(inside) - 5} more" if len(inside) > 5 else ""
+        return ConfigError(f"{folder} holds several runs; name one: {', '.join(inside[:5])}{more}")
+    return ConfigError(f"{folder} holds no results: {missing} is missing")
 
 
 def _records(file: Path, signatures: Collection[str]) -> Iterator[Record]:

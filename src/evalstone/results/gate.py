@@ -16,6 +16,7 @@ from evalstone._core.text import count
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
 from evalstone.results.run import Run, scores_in_order
+from evalstone.results.summary import by_scorer
 
 if TYPE_CHECKING:
     from evalstone.stats.gates import Criterion, Decision, Verdict
@@ -91,7 +92,8 @@ def gate(
         allow_mismatch: compare with a baseline whose judge, scorers or cases differ.
 
     Raises:
-        ConfigError: there is no criterion, a scorer is unknown, or a threshold does not fit its scorer.
+        ConfigError: there is no criterion, a scorer is unknown or has two thresholds for one check, or a threshold
+            does not fit its scorer.
     """
     from evalstone.stats.gates import decide  # noqa: PLC0415 - numpy
 
@@ -100,9 +102,11 @@ def gate(
             raise ConfigError(f"run {one.id} is part of a judge's {one.kind}; a gate takes evaluations of outputs")
     if not criteria.scorers:
         raise ConfigError(
-            "a gate needs a criterion: a minimum, a maximum, a largest regression or a pass rate (--min, --max, "
+            "a gate needs a check: a minimum, a maximum, a largest regression or a pass rate (--min, --max, "
             "--max-regression, --pass-rate)"
         )
+    for check in ("minimum", "maximum", "max_regression", "pass_rate"):
+        by_scorer(getattr(criteria, check), lambda name: run[name].info, check)
     notes = dict.fromkeys(_missing_scores(run, criteria))
     checks = [*_mean_checks(run, criteria), *_pass_rate_checks(run, criteria)]
     if criteria.max_regression:

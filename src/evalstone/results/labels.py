@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from evalstone.datasets import FIELD_NAMES, Dataset, load
-from evalstone.datasets.columns import ColumnMapping, normal
+from evalstone.datasets.columns import UNRECOGNIZED, ColumnMapping, normal
 from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.rows import native, read_id, unpacked
 from evalstone.datasets.tables import is_table, table_rows
@@ -215,6 +215,8 @@ def read_labels(
         return _labeled(dataset, rows, reader, tuple(columns), dataset.columns if data is None else {})
     except DataError as error:
         message = str(error)
+        if data is None and UNRECOGNIZED in message:
+            message = message.partition(";")[0] + "; if it holds only ids and labels, name the samples with --data FILE"
         raise DataError(message if message.startswith(source_name) else f"{source_name}: {message}") from None
 
 

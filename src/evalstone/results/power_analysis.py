@@ -164,7 +164,7 @@ def detectable_note(run: Run) -> str:
     if parts:
         sentences.append(
             f"Minimum detectable difference: a second run over the same samples would detect {', '.join(parts)} with "
-            "80 % power, and usually less, since the scores of two runs are correlated."
+            "80% power, and usually less, since the scores of two runs are correlated."
         )
     if impossible:
         sentences.append(

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from evalstone.errors import ConfigError
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
 from evalstone.types import Failed, JudgeCall, Outcome, Record, Score, Skipped, total_cost
 
 _FINGERPRINTS = re.compile(r"(; |\()[0-9a-f]{8}(?:, [0-9a-f]{8})*\)@\d+\Z|@\d+\Z")
 MAX_REASONS = 1000
+V = TypeVar("V")
 TOP_REASONS = 5
 
 
@@ -35,6 +37,20 @@ class ScorerInfo:
     def parameters(self) -> str:
         """The name with its non-default parameters: the signature without fingerprints and version."""
         return _FINGERPRINTS.sub(lambda match: ")" if match[1] == "; " else "", self.signature)
+
+
+def by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo], what: str) -> dict[ScorerInfo, V]:
+    """Values by scorer, instead of by one of its names.
+
+    Raises:
+        ConfigError: two of the names are those of one scorer.
+    """
+    names: dict[ScorerInfo, str] = {}
+    for name in values:
+        info = find(name)
+        if (first := names.setdefault(info, name)) != name:
+            raise ConfigError(f"{what} names {info.name} twice: as {first} and as {name}")
+    return dict(zip(names, values.values(), strict=True))
 
 
 @dataclass(frozen=True)

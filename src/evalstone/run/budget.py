@@ -13,6 +13,7 @@ from evalstone.ledger.base import Key, StoredAnswer
 from evalstone.questions.base import BYTES_A_TOKEN, Question
 from evalstone.types import Record, Usage
 
+TINY = 1e-9
 OUTPUT_MARGIN = 3
 """A reservation assumes a reply so many times as long as the example."""
 
@@ -77,6 +78,14 @@ class Budget:
             return None
         self.reserved += amount
         return amount
+
+    def refusal(self, question: Question[Any], judge: Judge) -> str:
+        """Say that a call does not fit into what is left."""
+        reserved = f", ${self.reserved:.4f} reserved for calls in flight" if self.reserved > TINY else ""
+        return (
+            f"the next call (about ${call_price(question, judge) or 0.0:.4f}) does not fit into what is left of the "
+            f"budget of ${self.limit:g} (${self.spent:.4f} spent{reserved})"
+        )
 
     def settle(self, reserved: float, paid: float | None) -> None:
         """Replace a reservation by what was paid; the reservation stands where the price is unknown."""

@@ -50,6 +50,8 @@ class ScorerEstimate:
     failed: int = 0
     usage: Usage = field(default_factory=Usage)
     """Tokens of the calls."""
+    kinds: set[str] = field(default_factory=set[str])
+    """The kinds of question of the calls."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,9 @@ class Estimate:
     """Calls by kind of question."""
 
     def seconds(self, concurrency: int) -> float:
-        """How long the calls would take, at SECONDS_PER_CALL each."""
-        return self.calls * SECONDS_PER_CALL / concurrency
+        """How long the calls would take, at SECONDS_PER_CALL each; a scorer's kinds of question follow each other."""
+        rounds = max((len(scorer.kinds) for scorer in self.scorers), default=0)
+        return SECONDS_PER_CALL * max(self.calls / concurrency, rounds)
 
     @property
     def calls(self) -> int:
@@ -148,6 +151,7 @@ class _DryRunSession(Session):
         if judge.cacheable or not self.judge.cacheable:
             line.calls += 1
             self.kinds[question.kind] += 1
+            line.kinds.add(question.kind)
         if not judge.cacheable:
             return await judge.answer(question)
         usage = estimated_usage(question)

@@ -9,7 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from evalstone._core.json import content_hash
+from evalstone._core.text import joined
 from evalstone.datasets import Dataset
+from evalstone.datasets.columns import claims
+from evalstone.datasets.loading import IN_MEMORY
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.results.run import RunKind
@@ -84,9 +87,8 @@ class Plan:
             judge.check()
         absent = [self._absent(scorer) for scorer in self.scorers]
         if all(absent):
-            raise ConfigError(
-                f"no sample of {self.dataset.name} can be scored: " + ". ".join(filter(None, absent)) + self._columns()
-            )
+            of = "" if self.dataset.name == IN_MEMORY else f" of {self.dataset.name}"
+            raise ConfigError(f"no sample{of} can be scored: {'. '.join(filter(None, absent))}{self._columns()}")
 
     def _absent(self, scorer: Scorer) -> str:
         """What no sample has and the scorer needs; empty when some sample has everything."""
@@ -99,13 +101,16 @@ class Plan:
                 return ""
             lacking.update(absent)
         nowhere = [name for name in scorer.required_fields if lacking[name] == len(self.dataset)]
-        told = f"{' and '.join(nowhere)} is absent" if nowhere else "no sample has all of it"
-        return f"{scorer.name} needs {' and '.join(scorer.required_fields)}; {told}"
+        verb = "is" if len(nowhere) == 1 else "are"
+        told = f"{joined(nowhere)} {verb} absent" if nowhere else "no sample has all of it"
+        return f"{scorer.name} needs {joined(scorer.required_fields)}; {told}"
 
     def _columns(self) -> str:
-        if not self.dataset.ignored:
+        # A column that another one outranked was understood.
+        ignored = [column for column in self.dataset.ignored if not claims((column,))]
+        if not ignored:
             return ""
-        shown = ", ".join(self.dataset.ignored[:8])
+        shown = ", ".join(ignored[:8])
         return f". Columns that were not understood: {shown}; map one with --map FIELD=COLUMN"
 
 

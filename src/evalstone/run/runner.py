@@ -164,10 +164,9 @@ class _Runner:
         for index, record in self.failed.items():
             self._add(index, record)
         run = self._result(time.perf_counter() - began, resumed, _warnings(self.plan) - warnings)
-        if self.ledger is not None and run.complete:
-            await self.ledger.work(
-                self.ledger.store.finish_run, self.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict()
-            )
+        if self.ledger is not None:
+            finished = datetime.now(UTC).isoformat(timespec="seconds") if run.complete else None
+            await self.ledger.work(self.ledger.store.finish_run, self.id, finished, run.to_dict())
         return run
 
     async def _start(self) -> int:

@@ -74,6 +74,11 @@ class RunGate:
     def _whole(self, sample: str) -> bool:
         return len(self._waiting.get(sample, ())) == len(self._titles)
 
+    @property
+    def settled(self) -> bool:
+        """Whether every threshold is decided, or one has failed."""
+        return self._gate.settled
+
     def decisions(self) -> tuple[Decision, ...]:
         """The decision on each threshold so far."""
         return self._gate.decisions()

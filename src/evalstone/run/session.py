@@ -212,7 +212,7 @@ class Session:
             return 0.0
         reserved = self._budget.reserve(question, judge)
         if reserved is None:
-            raise BudgetExceeded(f"the budget of ${self._budget.limit:g} is spent")
+            raise BudgetExceeded(self._budget.refusal(question, judge))
         return reserved
 
 
@@ -285,8 +285,8 @@ class Recording:
                 self._tasks.discard(task)
             if not own:
                 call.others -= 1
-            elif call.task.done():
-                self._own.discard(call)
+        if own:  # not where this task was canceled as the answer came: `close` counts what it cost
+            self._own.discard(call)
         return self._keep(question, key, outcome, cached=not own)
 
     async def ask_member(self, judge: Judge, question: Question[A], repeat: int) -> Answer[A]:

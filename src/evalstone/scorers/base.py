@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from evalstone._core import sync
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.prompts import Prompt
+from evalstone._core.text import joined
 from evalstone.agents import messages
 from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
@@ -120,14 +121,21 @@ class Scorer(ABC):
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             return
         for parameter in parameters:
-            if parameter.name not in SAMPLE_FIELDS or parameter.kind is not parameter.KEYWORD_ONLY:
+            if parameter.name not in SAMPLE_FIELDS:
                 message = unknown("sample field", parameter.name, SAMPLE_FIELDS)
                 raise ConfigError(f"{cls.__name__}.score: {message} (fields are keyword-only parameters)")
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                form = ", ".join(["self", *["ask"] * cls._takes_ask, "*", *(one.name for one in parameters)])
+                message = f"sample fields are keyword-only parameters; write def score({form})"
+                raise ConfigError(f"{cls.__name__}.score takes {parameter.name} by position; {message}")
         cls._fields = tuple(parameter.name for parameter in parameters)
         if "required_fields" not in cls.__dict__:
             cls.required_fields = tuple(p.name for p in parameters if p.default is p.empty)
 
     def __post_init__(self) -> None:
+        if not hasattr(self, "name"):
+            kind = type(self).__name__
+            raise ConfigError(f'the scorer {kind} has no name; add one to the class, such as name = "{kind.lower()}"')
         require_number(self, "scale", exclude_low=True)
         if self.judge is not None:
             from evalstone.judges.parse import parse_judge  # noqa: PLC0415 - most scorers name no judge
@@ -183,7 +191,7 @@ class Scorer(ABC):
             sample = await self._extracted(sample)
         values = self.values(sample)
         if absent := self.absent(values):
-            return Skipped(f"{self.name} needs {' and '.join(absent)}")
+            return Skipped(f"{self.name} needs {joined(absent)}")
         if self.questions and sample.messages and (unseen := _unseen(sample, values)):
             return Skipped(unseen)
         present = {name: value for name, value in values.items() if value is not None}

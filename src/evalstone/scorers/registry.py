@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
+from evalstone._core.text import joined
 from evalstone.errors import ConfigError, unknown
 from evalstone.scorers.base import Scorer, require_known
 
@@ -163,7 +164,7 @@ def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = F
         elif field.init and field.default is field.default_factory is dataclasses.MISSING:
             absent.append(field.name)
     if absent:
-        raise ConfigError(f"{name} needs {' and '.join(absent)}: {name}({', '.join(f'{p}=…' for p in absent)})")
+        raise ConfigError(f"{name} needs {joined(absent)}: {name}({', '.join(f'{p}=…' for p in absent)})")
     try:
         return kind(**values)
     except TypeError as error:

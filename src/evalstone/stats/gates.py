@@ -100,16 +100,15 @@ class Decision:
     kind: Kind
     verdict: Verdict
     estimate: float | None
-    """The mean, the pass rate, or for max_regression the mean improvement over the baseline (below 0: worse); None
-    without values."""
+    """The mean, the pass rate, or for max_regression the mean difference from the baseline; None without values."""
     threshold: float
-    """What the estimate is compared with; -margin for max_regression."""
+    """What the estimate is compared with; for max_regression -margin, and margin where lower is better."""
     low: float | None
-    """The one-sided lower limit at the alpha that Holm leaves for this criterion. At_least passes if low >= threshold;
-    at_most fails if low > threshold."""
+    """The one-sided lower limit at the alpha that Holm leaves for this criterion. If the estimate must be at least the
+    threshold, the criterion passes if low >= threshold; otherwise it fails if low > threshold."""
     high: float | None
-    """The one-sided upper limit at the alpha that Holm leaves for this criterion. At_least fails if high < threshold;
-    at_most passes if high <= threshold."""
+    """The one-sided upper limit at the alpha that Holm leaves for this criterion. If the estimate must be at least the
+    threshold, the criterion fails if high < threshold; otherwise it passes if high <= threshold."""
     p_pass: float
     """The Holm-adjusted p-value of "not met"."""
     p_fail: float
@@ -121,6 +120,8 @@ class Decision:
     decided, or if no practical number would."""
     caution: str
     """Why to trust the decision less, or ""."""
+    lower_is_better: bool = False
+    """Whether the estimate must be at most the threshold; otherwise it must be at least the threshold."""
 
 
 @dataclass(frozen=True)
@@ -192,9 +193,10 @@ def _test(criterion: Criterion) -> _Test:
             column(f"{name}: baseline", criterion.baseline, 0.0, scale),
             column(f"{name}: values", criterion.values, 0.0, scale),
         )
-        improvements = (-d if criterion.lower_is_better else d).tolist()
-        evidence = of_differences(improvements, scale=scale, groups=criterion.groups)
-        return _Test(name, "max_regression", -criterion.margin, evidence, True, criterion.margin == scale)
+        evidence = of_differences(d.tolist(), scale=scale, groups=criterion.groups)
+        upward = not criterion.lower_is_better
+        threshold = -criterion.margin if upward else criterion.margin
+        return _Test(name, "max_regression", threshold, evidence, upward, criterion.margin == scale)
     _check_threshold(name, criterion.threshold, scale)
     evidence = of_scores(criterion.values, scale=scale, groups=criterion.groups)
     upward = isinstance(criterion, AtLeast)
@@ -235,6 +237,7 @@ def _decision(test: _Test, verdict: Verdict, p: tuple[float, float], alphas: tup
         n=0 if evidence is None else evidence.n,
         more_samples=more,
         caution=caution,
+        lower_is_better=not test.upward,
     )
 
 

@@ -39,7 +39,7 @@ class Interval:
     mean: float
     """The estimate: a mean, a proportion or another statistic."""
     low: float | None
-    """The lower limit; None where there is no interval, as for a single value or cluster."""
+    """The lower limit; None where there is no interval: a single value or cluster, equal values inside the range."""
     high: float | None
     """The upper limit; None where `low` is."""
     n: int
@@ -75,7 +75,7 @@ def mean_interval(
 
     If all n values (clusters) are at one end of a finite range, the interval is exact: with a = 1 - confidence and all
     values at the high end, low + (high - low) · (a/2)^(1/n) is its lower limit; likewise at the low end. If all values
-    are equal inside the range, the interval has no width: that they didn't vary doesn't make the mean certain.
+    are equal inside the range, there is no interval: their spread is unknown.
 
     Args:
         values: Numbers in [low, high].
@@ -85,7 +85,8 @@ def mean_interval(
         groups: One cluster label per value; values of one cluster may depend on each other. None: all independent.
 
     Returns:
-        The interval, inside [low, high]; without limits for a single value or cluster; None for no values.
+        The interval, inside [low, high]; without limits for a single value or cluster, and for values that are equal
+        inside the range; None for no values.
 
     Raises:
         DataError: A value is not a finite number in [low, high], values are too far apart to be squared, or `groups`
@@ -162,8 +163,7 @@ def _equal(estimate: Interval, low: float, high: float) -> Interval:
     slack = RELATIVE_ROUNDING * span
     end = low if mean - low <= slack else high if high - mean <= slack else mean
     if not math.isfinite(span) or end not in (low, high):
-        caution = f"all {n} values are equal: the spread is unknown"
-        return replace(estimate, low=mean, high=mean, caution=caution)
+        return replace(estimate, caution=f"all {n} values are equal, so there is no interval")
     units = n if estimate.groups is None else estimate.groups
     reach = exact_reach(units, (1 - estimate.confidence) / 2, span)
     bottom, top = max(low, end - reach), min(high, end + reach)

@@ -37,7 +37,7 @@ class SampleSizePlan:
     needed: int
     """The samples needed."""
     needed_low: int
-    """The same for the lower end of the 80 % interval (χ²) of the deviation, because a pilot is uncertain."""
+    """The same for the lower end of the 80% interval (χ²) of the deviation, because a pilot is uncertain."""
     needed_high: int
     """The same for the upper end."""
     detectable: float | None

@@ -67,7 +67,7 @@ def answer_to(question: Question[Any]) -> tuple[Any, float | None, Mapping[str, 
             return _verdict(question)
         case _:
             raise JudgeDeclined(
-                f"the lexical judge cannot answer {question.kind} questions; "
+                f"the lexical judge cannot answer what this scorer asks ({question.kind}); "
                 "name a model with --judge, such as openai/gpt-5.1"
             )
 

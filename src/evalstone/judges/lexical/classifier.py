@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from evalstone.questions.claims import ClaimVerdict
 
 LONGEST_QUOTE = 160
 MOST_NAMED = 6
+_CUT_AT_THE_END, _CUT_AT_THE_START = re.compile(r"(?<=\s)\S{1,30}\Z"), re.compile(r"\A\S{1,30}(?=\s)")
 # The log odds are halved outside the training data. Not fitted: nothing was measured there.
 KEPT_OUTSIDE = 0.5
 # Four of five responses with another figure or a negation more or less were not supported, whatever their z.
@@ -64,7 +66,7 @@ def check_response(text: str, passages: Passages, model: Model) -> Finding:
     support = logistic(logit * KEPT_OUTSIDE if outside else logit)
     if any(conflict(one) for one in found):
         support = min(support, CONFLICTED)
-    reasons = [f"{support:.2f} that the passages support all of it"]
+    reasons = [f"probability {support:.2f} that the passages support the whole answer"]
     if not claims:
         reasons.append("it makes no claim to look for")
     elif not passages.pieces:
@@ -91,10 +93,13 @@ def _why(found: Evidence, passages: Passages, *, complete: bool) -> str:
 
 
 def quote(text: str) -> str:
-    """A sentence as it is shown in a reason: one line, shortened in the middle."""
+    """A sentence as it is shown in a reason: one line, shortened in the middle, between words."""
     line = one_line(clean(text))
+    if len(line) <= LONGEST_QUOTE:
+        return line
     half = LONGEST_QUOTE // 2 - 2
-    return line if len(line) <= LONGEST_QUOTE else f"{line[:half].rstrip()} … {line[-half:].lstrip()}"
+    head, tail = _CUT_AT_THE_END.sub("", line[:half]), _CUT_AT_THE_START.sub("", line[-half:])
+    return f"{head.rstrip()} … {tail.lstrip()}"
 
 
 def conflict(found: Evidence) -> str:

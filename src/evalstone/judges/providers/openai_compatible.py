@@ -62,7 +62,7 @@ class Call(NamedTuple):
     """One HTTP request.
 
     headers: in addition to the endpoint's. timeout: seconds; None for the endpoint's. idempotent: may be sent again
-    although it may have been carried out.
+    although it may have been carried out. feature: what an endpoint lacks that does not know the path.
     """
 
     method: str
@@ -71,6 +71,7 @@ class Call(NamedTuple):
     headers: Mapping[str, str] | None = None
     timeout: float | None = None
     idempotent: bool = True
+    feature: str = ""
 
 
 class Endpoint(Connection):
@@ -83,7 +84,9 @@ class Endpoint(Connection):
     ) -> None:
         super().__init__()
         self.url = base_url.rstrip("/")
-        self.host = urlsplit(base_url).netloc.rpartition("@")[2]
+        parts = urlsplit(self.url)
+        self.host = parts.netloc.rpartition("@")[2]
+        self.shown = parts._replace(netloc=self.host, query="").geturl()
         self.headers = dict(headers)
         self.total_timeout = total_timeout
         self._timeout = aiohttp.ClientTimeout(total=timeout)
@@ -134,7 +137,7 @@ class Endpoint(Connection):
                 content = await response.read()
             self._reached = True
             if response.status != 200:
-                self._refused(response.status, content, response.headers, sent_at)
+                self._refused(call, response.status, content, response.headers, sent_at)
             self._limiter.answered()
             return content
         except TimeoutError:
@@ -143,7 +146,13 @@ class Endpoint(Connection):
         except aiohttp.ClientError as error:
             self.warnings["broken connections"] += 1
             not_sent = isinstance(error, aiohttp.ClientConnectorError)
-            raise self._transient(f"{type(error).__name__}: {error}", rejected=not_sent) from None
+            if isinstance(getattr(error, "os_error", None), ConnectionRefusedError):
+                told = f"could not connect to {self.shown}; is the server running?"
+            else:
+                told = (
+                    f"could not connect to {self.shown} ({error})" if not_sent else f"{type(error).__name__}: {error}"
+                )
+            raise self._transient(told, rejected=not_sent) from None
         finally:
             self._limiter.release()
 
@@ -166,8 +175,10 @@ class Endpoint(Connection):
             message, host=self.host, retry_after=retry_after, reached=self._reached, rejected=rejected
         )
 
-    def _refused(self, status: int, content: bytes, headers: Mapping[str, str], sent_at: float) -> NoReturn:
+    def _refused(self, call: Call, status: int, content: bytes, headers: Mapping[str, str], sent_at: float) -> NoReturn:
         message = f"HTTP {status}: {_message(content)}"
+        if call.feature and status in (404, 405, 501):
+            raise ConfigError(f"{self.host} has no {call.feature} ({message})")
         if status in (401, 403, 404):
             raise ConfigError(f"{self.host} refused the request ({message}); check the key and the model's name")
         if status not in RETRYABLE or any(word in message.lower() for word in _FINAL):

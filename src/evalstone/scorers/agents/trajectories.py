@@ -366,11 +366,11 @@ class TrajectoryQuality(TrajectoryScorer):
         range [0, scale], higher is better
 
     The parts: accuracy (where steps are expected: how many were taken, as trajectory accuracy has it), efficiency
-    (where a budget or `no_redundant_calls` is given: the mean of what became of each), tool failures (where a failed
-    call was tried again: 1, less 0.2 for each try beyond `max_retries_per_tool`, which is 2 unless given), blacklist
-    (where there is one: 1 or 0). Weights are 0.4, 0.3, 0.2 and 0.1; a negative one counts as 0, and where all that
-    count are 0 the level is 1. An expected step that has `children` is looked at inside as well, in the same way; where
-    it was not taken, that level is 0. Something blacklisted at any level makes the whole 0.
+    (where a budget or `no_redundant_calls` is given: the mean over these, each 1 if it is kept, else less), tool
+    failures (where a failed call was tried again: 1, less 0.2 for each try beyond `max_retries_per_tool`, which is 2
+    unless given), blacklist (where there is one: 1 or 0). Weights are 0.4, 0.3, 0.2 and 0.1; a negative one counts as
+    0, and where all that count are 0 the level is 1. An expected step that has `children` is looked at inside as well,
+    in the same way; where it was not taken, that level is 0. Something blacklisted at any level makes the whole 0.
 
     The trajectory is the sample's, else the tool calls of its messages. Undefined when nothing is expected;
     @mastra/evals makes that 1, less retries, as `without_expectation=1` does. A budget that cannot be measured is an

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 from evalstone._core.prompts import Prompt
-from evalstone._core.text import sentences
+from evalstone._core.text import joined, sentences
 from evalstone.errors import JudgeDeclined, PromptError, ReplyError
 from evalstone.questions.base import Ask, Question, context_limits_of
 from evalstone.questions.claims import chunked
@@ -99,7 +99,7 @@ class GradedScorer(Scorer, ABC):
         absent = [_FIELDS[name] for name, text in texts.items() if not "".join(text).strip()]
         if not absent or self.when_empty == "ask":
             return None
-        reason = f"{self.name} needs {' and '.join(absent)}; {NOTHING_ASKED}"
+        reason = f"{self.name} needs {joined(absent)}; {NOTHING_ASKED}"
         return Score(0.0, self.scale, reason, Undecided()) if self.when_empty == "fail" else Skipped(reason)
 
     def undecided(self, reason: str, answer: Any = None, *, reply: str | None = None) -> Score | Skipped:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evalstone._core.text import joined
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.robustness import IMPACTS, JudgeRobustness, Robustness
@@ -101,7 +102,7 @@ class NoiseSensitivity(Scorer):
         noisy = (metadata or {}).get(NOISY_QUERY) if self.noisy_query is None else self.noisy_query
         if baseline is None or noisy is None:
             absent = ["a baseline (or reference)"] * (baseline is None) + ["noisy_query in metadata"] * (noisy is None)
-            return Skipped(f"{self.name} needs {' and '.join(absent)}")
+            return Skipped(f"{self.name} needs {joined(absent)}")
         texts = {"the question": input, "the answer": output, "the baseline": baseline, "the noisy question": noisy}
         for label, text in texts.items():
             if not isinstance(text, str) or not text:

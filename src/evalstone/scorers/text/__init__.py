@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from operator import add
 from typing import Any, Literal, TypeAlias, cast
 
+from evalstone._core.text import joined
 from evalstone.errors import ConfigError
 from evalstone.scorers.base import Scorer, require_choice
 from evalstone.types import Sample, Score, Skipped
@@ -65,7 +66,7 @@ class CodeScorer(Scorer, ABC):
     def _row(self, fields: dict[str, Any]) -> Score | Skipped:
         if None in fields.values():
             if absent := [name for name in self.required_fields if fields[name] is None]:
-                return Skipped(f"{self.name} needs {' and '.join(absent)}")
+                return Skipped(f"{self.name} needs {joined(absent)}")
             fields = {name: value for name, value in fields.items() if value is not None}
         return cast("Score | Skipped", self.score(**fields))
 

@@ -88,7 +88,7 @@ class TextualDifference(PairScorer):
         range [0, scale], higher is better: despite the name, which is the original's, it measures similarity
 
     Blocks are those of Ratcliff and Obershelp as `difflib` finds them, with its rule that in a text of 200 characters
-    or more, a character that makes up over 1 % of it starts no block. Their value depends on which text comes first and
+    or more, a character that makes up over 1% of it starts no block. Their value depends on which text comes first and
     is very slow on long texts; a subsequence takes time in proportion to the product of both lengths, divided by 64.
     Case and white space count. Characters are UTF-16 code units. Undefined when either text is blank. No judge call.
     Source: @mastra/evals (subsequence) and its version 0.13 (blocks).

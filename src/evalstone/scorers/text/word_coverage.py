@@ -61,7 +61,7 @@ def uncovered(expected: Sequence[str], present: Sequence[str]) -> tuple[str, ...
 
 
 def _parts(element: str) -> Iterator[str]:
-    """The parts of an element that have over 60 % of its length, itself included."""
+    """The parts of an element that have over 60% of its length, itself included."""
     size = len(element)
     for length in range(size, 0, -1):
         if length / size <= _SHARE:
@@ -86,7 +86,7 @@ class Completeness(PairScorer):
         range [0, scale], higher is better
 
     An element of at most three characters is covered by an equal one; a longer one also by one that contains it or is
-    contained in it, if the shorter has over 60 % of the length of the longer: `report` covers `reports`.
+    contained in it, if the shorter has over 60% of the length of the longer: `report` covers `reports`.
 
     By default the elements of a text are its distinct words in lower case, without accents and without English stop
     words: our own rule. The original takes nouns, verbs, names and terms from a part-of-speech tagger, in effect nearly

@@ -24,6 +24,8 @@ from evalstone.types import Usage
 
 OFFERED = "models of openai/… and anthropic/…"
 
+BATCH_API = "batch API"
+
 UPLOAD = 600.0
 """Seconds for one transfer of a whole batch."""
 

@@ -14,6 +14,7 @@ from typing import Any, cast
 from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
 from evalstone.judges.providers.base import ChatMessage, Completion
 from evalstone.judges.providers.batch import (
+    BATCH_API,
     CLOCKS,
     UPLOAD,
     BatchApi,
@@ -100,7 +101,14 @@ class AnthropicBatches(BatchApi):
 
     async def submit(self, batch: str, lines: Sequence[bytes]) -> str:
         body = b'{"requests":[' + b",".join(lines) + b"]}"
-        call = Call("POST", "/messages/batches", body, timeout=max(UPLOAD, self.judge.timeout), idempotent=False)
+        call = Call(
+            "POST",
+            "/messages/batches",
+            body,
+            timeout=max(UPLOAD, self.judge.timeout),
+            idempotent=False,
+            feature=BATCH_API,
+        )
         return self.created_id(await self.endpoint().request_with_retries(call))
 
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from evalstone.judges.providers.base import ChatMessage, Completion
 from evalstone.judges.providers.batch import (
+    BATCH_API,
     CLOCKS,
     UPLOAD,
     BatchApi,
@@ -72,13 +73,15 @@ class OpenAIBatches(BatchApi):
             "completion_window": "24h",
             "metadata": {MARK: batch},
         }
-        call = Call("POST", "/batches", json.dumps(request).encode(), idempotent=False)
+        call = Call("POST", "/batches", json.dumps(request).encode(), idempotent=False, feature=BATCH_API)
         return self.created_id(await self.endpoint().request_with_retries(call))
 
     async def _upload(self, name: str, lines: Sequence[bytes]) -> str:
         body, kind = _form(name, lines)
         # A file that is uploaded twice costs nothing; only the one that a batch is made of counts.
-        call = Call("POST", "/files", body, {"Content-Type": kind}, timeout=max(UPLOAD, self.judge.timeout))
+        call = Call(
+            "POST", "/files", body, {"Content-Type": kind}, timeout=max(UPLOAD, self.judge.timeout), feature=BATCH_API
+        )
         return id_of(self.endpoint().parsed(await self.endpoint().request_with_retries(call)))
 
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:
