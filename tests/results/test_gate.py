@@ -10,6 +10,7 @@ from evalstone import ConfigError, GateCriteria, gate
 from evalstone.results.run import RunKind
 from tests.runs import Given, Harm, run_of
 
+GIVEN = Given().signature
 MIXED = ["1.0", "0.8"] * 20
 
 
@@ -74,10 +75,10 @@ def test_a_run_that_ended_early_is_told() -> None:
             r"higher is better for given; set a minimum of 0\.1 \(--min given=0\.1\)",
         ),
         (GateCriteria(minimum={"givne": 0.1}), "did you mean given"),
-        (GateCriteria(minimum={"given": 0.9, "given@1": 0.1}), "minimum names given twice: as given and as given@1"),
-        (GateCriteria(maximum={"harm@1": 0.9, "harm": 0.1}), "maximum names harm twice"),
-        (GateCriteria(max_regression={"given": 0.9, "given@1": 0.1}), "max_regression names given twice"),
-        (GateCriteria(pass_rate={"given": (0.5, 0.9), "given@1": (0.5, 0.1)}), "pass_rate names given twice"),
+        (GateCriteria(minimum={"given": 0.9, GIVEN: 0.1}), r"minimum names given twice: as given and as given\("),
+        (GateCriteria(maximum={Harm().signature: 0.9, "harm": 0.1}), "maximum names harm twice"),
+        (GateCriteria(max_regression={"given": 0.9, GIVEN: 0.1}), "max_regression names given twice"),
+        (GateCriteria(pass_rate={"given": (0.5, 0.9), GIVEN: (0.5, 0.1)}), "pass_rate names given twice"),
         (GateCriteria(minimum={"given": 2}), r"\[0, 1\]"),
         (GateCriteria(max_regression={"given": 2}), r"given: the largest regression must be in \[0, 1\], not 2"),
         (GateCriteria(pass_rate={"given": (2, 0.5)}), r"\[0, 1\], not 2"),
