@@ -37,7 +37,7 @@ class LexicalJudge(Judge):
 
     @property
     def identity(self) -> str:
-        return "lexical@3"
+        return "lexical@4"
 
     @property
     def context_limits(self) -> ContextLimits:
