@@ -62,6 +62,7 @@ _BEFORE_MONTH = frozenset(
 )
 # "No one", "the one" are pronouns; "a second", "per second" are a unit of time.
 _BEFORE_PRONOUN = frozenset(_words("no any every each some the this that which another other"))
+_BEFORE_LABEL = frozenset(_words("number chapter part phase type level stage season volume page round day week grade"))
 _NO_NOUNS = STOPWORDS | {*GLUE.split(), "another"}
 _BEFORE_UNIT = frozenset(_words("per split each every one half"))
 
@@ -124,7 +125,7 @@ def _at(written: Sequence[str], low: Sequence[str], at: int) -> tuple[Sequence[s
         return _digits(low, at)
     if word in _MONTHS:
         return ([f"{_MONTHS[word]}mo"] if _is_month(written, low, at) else ()), at + 1
-    if word in _PARTS and low[at - 1 : at] == ["a"] and low[at + 1 : at + 2] == ["of"]:
+    if word in _PARTS and low[at - 1 : at] == ["a"] and not _is_noun(low[at + 1 : at + 2]):
         return [_decimal(Decimal(1) / _PARTS[word])], at + 1
     value, end = _spelled(low, at)
     if value is None or (end == at + 1 and _is_other(low, at)):
@@ -197,14 +198,19 @@ def _goes_on(low: Sequence[str], at: int) -> bool:
 def _is_other(low: Sequence[str], at: int) -> bool:
     """Whether a number word is another word here: a pronoun, a unit of time, "at first"."""
     word, before, after = low[at], low[at - 1] if at else "", low[at + 1] if at + 1 < len(low) else ""
-    noun = after.isalpha() and after not in _NO_NOUNS
+    noun = _is_noun([after])
     if word == "one":
-        return before != "number" and (not noun or before in _BEFORE_PRONOUN)
+        return before not in _BEFORE_LABEL and (not noun or before in _BEFORE_PRONOUN)
     if word == "first":
         return before == "at" or (after == "of" and low[at + 2 : at + 3] == ["all"])
     if word == "second":
         return before in _BEFORE_UNIT or before[:1].isdigit() or (before == "a" and not noun)
     return word not in _NAMED and word not in _UNITS and word not in _SCALES
+
+
+def _is_noun(following: Sequence[str]) -> bool:
+    """Whether a number may count what follows it."""
+    return any(word.isalpha() and word not in _NO_NOUNS for word in following)
 
 
 def _is_month(written: Sequence[str], low: Sequence[str], at: int) -> bool:
