@@ -66,11 +66,11 @@ bench: .venv/ready
 docs: .venv/ready
 	$(RUN) python tools/make_docs.py
 
-# The labelled data are not in this repository: see docs/lexical-judge.md for their sources.
+# The labeled data are not in this repository: see docs/lexical-judge.md for their sources.
 GROUNDING := ../shared/data/grounding
 
 train-lexical: .venv/ready
-	@test -d $(GROUNDING) || { echo "$(GROUNDING) is not there: the lexical judge is trained on labelled data that are" \
+	@test -d $(GROUNDING) || { echo "$(GROUNDING) is not there: the lexical judge is trained on labeled data that are" \
 		"not in this repository; name their folder: make train-lexical GROUNDING=DIR"; exit 2; }
 	OMP_NUM_THREADS=1 $(RUN) python tools/train_lexical.py --data $(GROUNDING)
 

@@ -15,15 +15,15 @@ from collections.abc import Callable
 
 import decisions
 import numpy as np
-from populations import POPULATIONS, Floats, clustered, judged_again, judged_passes, labelled_runs, pairs
+from populations import POPULATIONS, Floats, clustered, judged_again, judged_passes, labeled_runs, pairs
 from tables import holds, percent, table, width
 
 from evalstone.stats.bootstrap import bootstrap_interval
+from evalstone.stats.classification import Confusion
 from evalstone.stats.comparison import compare_pairs, difference_interval
 from evalstone.stats.intervals import Interval, mean_interval
-from evalstone.stats.ppi import Labels, ppi_difference, ppi_mean
-from evalstone.stats.rogan_gladen import LabeledCounts, rogan_gladen
-from evalstone.stats.stratified_sampling import select_for_labeling
+from evalstone.stats.ppi import ppi_mean, score_strata, select_for_labeling
+from evalstone.stats.rogan_gladen import rogan_gladen
 
 
 def means(replications: int) -> None:
@@ -71,11 +71,11 @@ def clusters(replications: int) -> None:
 def differences(replications: int) -> None:
     """Paired differences: Student's interval, the default, and how often the test rejects when nothing differs."""
     cases: dict[str, tuple[Callable[[np.random.Generator, int], tuple[Floats, Floats]], float]] = {
-        "pass/fail, 30 % gained, 10 % lost": (lambda s, n: pairs(s, n, 0.3, 0.1), 0.2),
-        "pass/fail, 10 % gained, 5 % lost": (lambda s, n: pairs(s, n, 0.1, 0.05), 0.05),
-        "pass/fail, 5 % gained, 2 % lost": (lambda s, n: pairs(s, n, 0.05, 0.02), 0.03),
-        "pass/fail, 5 % gained, 5 % lost": (lambda s, n: pairs(s, n, 0.05, 0.05), 0.0),
-        "shares of claims, 3 in 10 anew": (judged_again, 0.0),
+        "pass/fail, 30% gained, 10% lost": (lambda s, n: pairs(s, n, 0.3, 0.1), 0.2),
+        "pass/fail, 10% gained, 5% lost": (lambda s, n: pairs(s, n, 0.1, 0.05), 0.05),
+        "pass/fail, 5% gained, 2% lost": (lambda s, n: pairs(s, n, 0.05, 0.02), 0.03),
+        "pass/fail, 5% gained, 5% lost": (lambda s, n: pairs(s, n, 0.05, 0.05), 0.0),
+        "shares of claims, 3 in 10 changed": (judged_again, 0.0),
     }
     rows: list[list[str]] = []
     for name, (draw, truth) in cases.items():
@@ -110,21 +110,21 @@ def labels(source: np.random.Generator, human: Floats, count: int) -> list[float
 
 
 def correction(replications: int) -> None:
-    """PPI++ with a lenient judge and with one that says nothing; random labels and chosen ones."""
+    """PPI++ with a lenient judge and with one that is uninformative; random labels and chosen ones."""
     rows: list[list[str]] = []
     for judge, n, count, how in (
         ("lenient", 500, 30, "random"),
         ("lenient", 500, 100, "random"),
         ("lenient", 500, 100, "select_for_labeling"),
         ("lenient", 2000, 300, "random"),
-        ("says nothing", 500, 100, "random"),
+        ("uninformative", 500, 100, "random"),
     ):
         source = np.random.default_rng(4)
         raw: list[Interval | None] = []
         alone: list[Interval | None] = []
         made: list[Interval | None] = []
         for turn in range(replications // 2):
-            human, lenient, nothing = labelled_runs(source, n)
+            human, lenient, nothing = labeled_runs(source, n)
             scores = (lenient if judge == "lenient" else nothing).tolist()
             strata, marked = None, labels(source, human, count)
             if how != "random":
@@ -146,40 +146,10 @@ def chosen_labels(
 ) -> tuple[list[float | None], tuple[int, ...]]:
     """Labels chosen in two rounds by select_for_labeling, and the strata."""
     known: dict[int, float] = {}
-    strata: tuple[int, ...] = ()
     for _ in range(2):
-        found = select_for_labeling(scores, labeled=known, n=count // 2, seed=seed)
-        known |= {place: float(human[place]) for place in found.indexes}
-        strata = found.strata
-    return [known.get(place) for place in range(len(scores))], strata
-
-
-def corrected_differences(replications: int) -> None:
-    """PPI++ for two runs: b is better by 0.05, but the judge sees half of it."""
-    rows: list[list[str]] = []
-    for count, same in ((100, True), (300, True), (100, False)):
-        source = np.random.default_rng(5)
-        raw: list[bool] = []
-        alone: list[bool] = []
-        made: list[Interval | None] = []
-        for _ in range(replications // 2):
-            human, lenient, _ = labelled_runs(source, 500)
-            better = np.where(source.random(500) < 0.4, 1.0, human)
-            seen = np.clip(better - 0.15 * (better > human) + source.normal(0, 0.1, 500), 0, 1)
-            a = labels(source, human, count)
-            b = [mark if a[place] is not None else None for place, mark in enumerate(better.tolist())]
-            found = ppi_difference(
-                Labels(lenient.tolist(), a), Labels(seen.tolist(), b if same else labels(source, better, count))
-            )
-            if found is not None:
-                raw.append(holds(found.raw, 0.05))
-                alone.append(holds(found.human, 0.05))
-                made.append(found.estimate)
-        told = "the same samples" if same else "other samples"
-        shares = percent(raw), percent(alone), f"**{percent([holds(i, 0.05) for i in made])}**"
-        rows.append([f"{count}, {told}", *shares, width(made)])
-    head = ["labels of each run", "raw", "labels alone", "corrected", "width"]
-    table("Differences corrected with human labels", head, rows)
+        chosen = select_for_labeling(scores, labeled=known, n=count // 2, seed=seed)
+        known |= {place: float(human[place]) for place in chosen}
+    return [known.get(place) for place in range(len(scores))], score_strata(scores)
 
 
 def correction_in_groups(replications: int) -> None:
@@ -212,11 +182,8 @@ def rates(replications: int) -> None:
         made: list[Interval | None] = []
         for _ in range(replications):
             judged = int(judged_passes(source, 200, rate)[1].sum())
-            known = (
-                LabeledCounts(int(source.binomial(good, 0.95)), good),
-                LabeledCounts(int(source.binomial(bad, 0.7)), bad),
-            )
-            found = rogan_gladen(judged, 200, sensitivity=known[0], specificity=known[1])
+            tp, tn = int(source.binomial(good, 0.95)), int(source.binomial(bad, 0.7))
+            found = rogan_gladen(judged, 200, Confusion(tp=tp, fn=good - tp, tn=tn, fp=bad - tn))
             if found is not None:
                 raw.append(holds(found.raw, rate))
                 made.append(found.rate)
@@ -233,7 +200,6 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     differences,
     correction,
     correction_in_groups,
-    corrected_differences,
     rates,
     decisions.gates,
     decisions.families,

@@ -48,7 +48,7 @@ def families(replications: int) -> None:
 def sequential(replications: int) -> None:
     """Looked at after each of up to 1,000 samples: wrong decisions ever, and when a true one comes."""
     rows: list[list[str]] = []
-    for name in ("pass rate 0.9", "share of 1 to 5 claims", "90 % at 1, 2 % at 0"):
+    for name in ("pass rate 0.9", "share of 1 to 5 claims", "90% at 1, 2% at 0"):
         draw, truth = POPULATIONS[name]
         for gap in (0.0, 0.05, -0.03):
             source = np.random.default_rng(9)
@@ -94,7 +94,7 @@ def anytime(replications: int) -> None:
 def slices(replications: int) -> None:
     """Ten slices of which none is worse: how often one is said to be, unadjusted and after Holm."""
     rows: list[list[str]] = []
-    for name in ("pass rate 0.9", "share of 1 to 5 claims", "90 % at 1, 2 % at 0"):
+    for name in ("pass rate 0.9", "share of 1 to 5 claims", "90% at 1, 2% at 0"):
         source = np.random.default_rng(11)
         plain: list[bool] = []
         adjusted: list[bool] = []

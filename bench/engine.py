@@ -3,7 +3,7 @@
     python bench/engine.py [--records 500] [--latency-ms 0] [--url http://127.0.0.1:8399/v1]
 
 Without --url a model server is started in a process of its own (bench/model_server.py). Prints one line a setting: an
-endpoint without trouble, and one with 10 % HTTP 429, 5 % HTTP 500 and 5 % replies that are cut in half. Imports and the
+endpoint without trouble, and one with 10% HTTP 429, 5% HTTP 500 and 5% replies that are cut in half. Imports and the
 making of samples are not counted; the ledger's writes are.
 """
 

@@ -46,11 +46,11 @@ def main() -> None:
     options = parser.parse_args()
     marks: list[float] = []
     tenth = options.samples // 10
-    told = itertools.count(1)
+    counter = itertools.count(1)
     marked = {1, tenth, options.samples - tenth, options.samples}
 
     def tell(_: Record) -> None:
-        if next(told) in marked:
+        if next(counter) in marked:
             marks.append(time.perf_counter())
 
     with tempfile.TemporaryDirectory() as folder:

@@ -86,7 +86,7 @@ def versions(python: str) -> dict[Peer, str]:
     return {peer: has[peer.name] for peer in PEERS if peer.name in has}
 
 
-def told_missing(found: Mapping[str, Installed]) -> str:
+def missing_message(found: Mapping[str, Installed]) -> str:
     """Which peers are not there, and how to install them; empty when all are."""
     missing = [peer for peer in PEERS if peer.name not in found]
     if not missing:
@@ -138,7 +138,7 @@ def main() -> None:
     found = find(parser.parse_args().peers_python)
     for installed in found.values():
         print(f"{installed!s:25} {installed.python}")
-    print(told_missing(found))
+    print(missing_message(found))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def near_one(source: np.random.Generator, n: int) -> Floats:
 
 
 def rare_zero(source: np.random.Generator, n: int) -> Floats:
-    """90 % at 1, 8 % between 0.5 and 1, 2 % at 0."""
+    """90% at 1, 8% between 0.5 and 1, 2% at 0."""
     u = source.random(n)
     return np.where(u < 0.9, 1.0, np.where(u < 0.98, source.uniform(0.5, 1, n), 0.0))
 
@@ -51,9 +51,9 @@ POPULATIONS: dict[str, tuple[Draw, float]] = {
     "pass rate 0.97": (passes(0.97), 0.97),
     "share of 1 to 5 claims": (claims, 6 / 7),
     "3 in 4 at 1, rest spread": (near_one, 0.875),
-    "90 % at 1, 2 % at 0": (rare_zero, 0.96),
+    "90% at 1, 2% at 0": (rare_zero, 0.96),
     "similarities, beta(9, 1)": (smooth, 0.9),
-    "marks of 1 to 5": (marks, 0.82),
+    "ratings from 1 to 5": (marks, 0.82),
 }
 
 
@@ -73,20 +73,20 @@ def pairs(source: np.random.Generator, n: int, gained: float, lost: float) -> tu
 
 
 def judged_again(source: np.random.Generator, n: int) -> tuple[Floats, Floats]:
-    """Shares of claims, of which 3 in 10 answers were written anew by an equal system."""
+    """Shares of claims, of which 3 in 10 answers were changed by an equal system."""
     count, rate = source.integers(1, 6, n), source.beta(6, 1, n)
     a = source.binomial(count, rate) / count
     return a, np.where(source.random(n) < 0.3, source.binomial(count, rate) / count, a)
 
 
-def labelled_runs(source: np.random.Generator, n: int) -> tuple[Floats, Floats, Floats]:
-    """What people say of n samples (mean 0.875), a lenient judge's scores of them, and one that says nothing."""
+def labeled_runs(source: np.random.Generator, n: int) -> tuple[Floats, Floats, Floats]:
+    """Human scores of n samples (mean 0.875), a lenient judge's scores of them, and an uninformative one."""
     human = near_one(source, n)
     noise = source.normal(0, 0.06, n)
     return human, np.clip(human + 0.4 * (1 - human) + noise, 0, 1), source.beta(4, 1, n)
 
 
 def judged_passes(source: np.random.Generator, n: int, rate: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """What people and the judge say of n samples: it passes 95 % of the good and 30 % of the bad."""
+    """What people and the judge say of n samples: it passes 95% of the good and 30% of the bad."""
     good = source.random(n) < rate
     return good, source.random(n) < np.where(good, 0.95, 0.3)

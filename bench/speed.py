@@ -190,9 +190,9 @@ def line(taken: Taken, bare_each: float) -> str:
         return f"    {taken.trouble}"
     calls = taken.calls_each
     used = f"{1000 * taken.cpu / (calls * taken.records):.2f}" if calls else "?"
-    told = "?" if calls is None else f"{calls:.1f}"
+    calls_text = "?" if calls is None else f"{calls:.1f}"
     lost = "" if taken.scored == taken.records else f"  {taken.scored} of {taken.records} scored"
-    return f"{1 / taken.each:9.0f}  {told:>14}  {used:>13}  {taken.each / bare_each:12.2f} x{lost}"
+    return f"{1 / taken.each:9.0f}  {calls_text:>14}  {used:>13}  {taken.each / bare_each:12.2f} x{lost}"
 
 
 def main() -> None:
@@ -215,7 +215,7 @@ def main() -> None:
             finally:
                 server.kill()
                 server.wait()
-    print(others.told_missing(found))
+    print(others.missing_message(found))
 
 
 if __name__ == "__main__":

@@ -55,8 +55,8 @@ class _Tables:
 
 def _described(group: Any, path: str) -> Iterator[str]:
     """A section for each command below a group."""
-    for name, command in group.commands.items():
-        full = f"{path} {name}"
+    for name in group.list_commands(None):
+        command, full = group.get_command(None, name), f"{path} {name}"
         if hasattr(command, "commands"):
             yield from _described(command, full)
             continue

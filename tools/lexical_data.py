@@ -1,4 +1,4 @@
-"""The labelled grounding data, read and measured: what `train_lexical.py` fits the lexical judge to."""
+"""The labeled grounding data, read and measured: what `train_lexical.py` fits the lexical judge to."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def auroc(probability: Numbers, supported: Flags) -> float:
 def auroc_interval(
     probability: Numbers, supported: Flags, groups: NDArray[np.str_], other: Numbers | None = None
 ) -> tuple[float, float]:
-    """Its 95 % interval, or that of its difference from another score's: sources drawn with replacement, seed 0."""
+    """Its 95% interval, or that of its difference from another score's: sources drawn with replacement, seed 0."""
     names, inverse = np.unique(groups, return_inverse=True)
     members: list[NDArray[np.int64]] = [np.nonzero(inverse == number)[0] for number in range(len(names))]
     draw, found = np.random.default_rng(0), list[float]()

@@ -16,7 +16,7 @@ from evalstone.judges.lexical.normalization import parts
 from evalstone.judges.lexical.passages import prepared
 from evalstone.judges.lexical.tokens import Lexicon, content, stems_of
 
-# The questions of mtRAG lean on turns before them: passages cannot be told by their words.
+# The questions of mtRAG lean on turns before them: passages cannot be found by their words.
 ASKED = ("ragtruth_qa",)
 ANSWERED = ("ragtruth_qa", "mtrag_human")
 

@@ -333,7 +333,7 @@ def sample(bench: Bench, path: str, tests: Sequence[str], size: int | None, seed
     results = bench.run_all(mutants, covering, 3 * seconds + 10)
     dead = sum(result != "survived" for _, result in results)
     of = f"{len(results)} of {total} mutants" if len(results) < total else f"{total} mutants"
-    rate = f"{100 * dead / len(results):.0f} %" if results else "none to kill"
+    rate = f"{100 * dead / len(results):.0f}%" if results else "none to kill"
     print(f"{path}: {dead} of {of} die ({rate}), {time.monotonic() - started:.0f} s", flush=True)
 
 

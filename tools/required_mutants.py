@@ -126,6 +126,42 @@ REQUIRED: tuple[Mutant, ...] = (
         "pass",
         ("tests/judges/test_limiter.py",),
     ),
+    Mutant(
+        "judges with other keys share a connection",
+        "src/evalstone/judges/providers/openai_compatible.py",
+        "key = (Endpoint, base_url, tuple(sorted(headers.items())), *settings)",
+        "key = (Endpoint, base_url, *settings)",
+        ("tests/judges/test_model.py",),
+    ),
+    Mutant(
+        "a batch that no server took a connection for may have been delivered",
+        "src/evalstone/judges/providers/openai_compatible.py",
+        ", rejected=not_sent)",
+        ")",
+        ("tests/judges/test_batch.py",),
+    ),
+    Mutant(
+        "an answer from a batch forgets what earlier attempts cost",
+        "src/evalstone/run/batch/session.py",
+        "cost=total_cost([known.cost, reply.cost])",
+        "cost=reply.cost",
+        ("tests/run/test_batches.py",),
+    ),
+    Mutant(
+        "a call that was answered as its scorer's task is canceled is not counted",
+        "src/evalstone/run/session.py",
+        "                call.others -= 1\n        if own:",
+        "                call.others -= 1\n            else:\n                self._own.discard(call)\n        if own:",
+        ("tests/run/test_session.py",),
+    ),
+    # ---- Secrets ----
+    Mutant(
+        "a password is shown where its option is in capitals",
+        "src/evalstone/ledger/base.py",
+        '[^&]*", re.IGNORECASE)',
+        '[^&]*")',
+        ("tests/ledger/test_store.py",),
+    ),
     # ---- Pages ----
     Mutant(
         "HTML isn't escaped", f"{REPORT}/html.py", "autoescape=True", "autoescape=False", ("tests/report/test_html.py",)
@@ -406,6 +442,13 @@ REQUIRED: tuple[Mutant, ...] = (
         '"fail" if p[1] <= alpha else',
         '"fail" if p[1] < alpha else',
         ("tests/stats/test_gates.py",),
+    ),
+    Mutant(
+        "a gate takes the samples of a group for independent",
+        "src/evalstone/results/gate.py",
+        "info.scale, info.lower_is_better, pair.groups)",
+        "info.scale, info.lower_is_better, None)",
+        ("tests/results/test_gate.py",),
     ),
     Mutant(
         "a score at the limit of a pass rate doesn't pass",

@@ -59,7 +59,7 @@ class Claims:
 
 
 def claims_of(rows: Sequence[Row], columns: Table) -> Claims:
-    """The labelled claims of responses, each with its out-of-fold z."""
+    """The labeled claims of responses, each with its out-of-fold z."""
     fits = [fit(columns, columns.folds != fold) for fold in range(FOLDS)]
     found = [
         (_z(fits[fold_of(row.group)], values), label, row.data_set, fold_of(row.group), row.fields)
@@ -153,7 +153,7 @@ def train(folder: Path) -> None:
 
 
 def claim_report(claims: Claims, probability: Numbers) -> dict[str, Any]:
-    """How well single claims are told apart, by data set."""
+    """How well single claims are classified, by dataset."""
     from lexical_metrics import auroc, balanced_accuracy  # noqa: PLC0415 - beside its only use
 
     found: dict[str, Any] = {}
@@ -170,7 +170,7 @@ def claim_report(claims: Claims, probability: Numbers) -> dict[str, Any]:
 
 
 def pair_report(pairs: Sequence[Pair], probability: Numbers) -> dict[str, Any]:
-    """How well texts of a question are told from those of another, by data set."""
+    """How well texts of a question are distinguished from those of another, by dataset."""
     from lexical_metrics import auroc, calibration_error  # noqa: PLC0415 - beside its only use
 
     own = np.array([pair.own for pair in pairs])

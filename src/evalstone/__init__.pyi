@@ -101,8 +101,8 @@ from evalstone.results.gate import GateCriteria as GateCriteria
 from evalstone.results.gate import gate as gate
 from evalstone.results.power_analysis import sample_size as sample_size
 from evalstone.results.run import Run as Run
-from evalstone.run.batch.options import BatchOptions as BatchOptions
 from evalstone.run.budget import StopSignal as StopSignal
+from evalstone.run.plan import BatchOptions as BatchOptions
 from evalstone.run.saved import read_run as read_run
 from evalstone.scorers import (
     GEval as GEval,

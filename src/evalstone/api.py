@@ -7,26 +7,26 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from evalstone._core import sync
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, unknown
 from evalstone.judges.base import AskJudge, Judge
-from evalstone.judges.cascade import Cascade
-from evalstone.judges.fitting import CascadeFit, LabelledQuestion
 from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
-from evalstone.ledger.location import DEFAULT_LEDGER
+from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.results.run import Run
-from evalstone.run.batch.options import BatchOptions
 from evalstone.run.budget import Budget, StopSignal
-from evalstone.run.plan import Plan
+from evalstone.run.plan import BatchOptions, Plan
 from evalstone.run.runner import execute, score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
+
+if TYPE_CHECKING:
+    from evalstone.judges.cascade import Cascade, CascadeFit, LabeledQuestion
 
 Samples: TypeAlias = "Dataset | Iterable[Sample | Mapping[str, Any]] | str | Path | object"
 """Sample values, dictionaries, a path (JSON, JSONL, CSV, Parquet), a table (pandas, polars, pyarrow, Hugging Face), or
@@ -160,15 +160,15 @@ async def ascore(
     elif fields:
         raise ConfigError(f"give the sample whole or by its fields, not both (fields: {', '.join(fields)})")
     plan = plan_for([sample], [scorer], judge=judge)
-    if any(scorer.questions for scorer in plan.scorers):
-        plan.judge.check()
+    for each in plan.asked_judges:
+        each.check()
     async with open_session(plan.judge, ledger=ledger) as session:
         return await score_sample(plan.scorers[0], next(iter(plan.dataset)), session)
 
 
 async def afit_cascade(
     cascade: Cascade,
-    labels: Iterable[LabelledQuestion],
+    labels: Iterable[LabeledQuestion],
     *,
     accuracy: float | None = None,
     escalated: float | None = None,

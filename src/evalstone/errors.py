@@ -134,10 +134,14 @@ class ReplyError(JudgeError):
     """The judge replied, but the reply is not an answer to the question."""
 
 
+def near(name: str, known: Iterable[str]) -> list[str]:
+    """The known names that a name may be a misspelling of, the nearest first."""
+    return difflib.get_close_matches(name.lower(), sorted(known), cutoff=0.7)
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """The text for an unknown name: `unknown scorer 'fathfulness'; did you mean faithfulness?`"""
     names = sorted(known)
-    near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
-    if near:
-        return f"unknown {what} {name!r}; did you mean {' or '.join(near)}?"
+    if guesses := near(name, names):
+        return f"unknown {what} {name!r}; did you mean {' or '.join(guesses)}?"
     return f"unknown {what} {name!r}; known: {', '.join(names)}"

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from evalstone._core.parsing import (
     MAX_REPLY,
     choice_schema,
-    list_schema,
     member,
     numbered,
     numbered_schema,
@@ -358,7 +357,7 @@ def test_blank_texts_are_dropped_and_others_stripped():
 
 
 def test_schemas_are_closed_and_need_every_key_in_their_order():
-    schema = numbered_schema(object_schema({"b": list_schema({"type": "string"}), "a": choice_schema(["x", "y"])}), 2)
+    schema = numbered_schema(object_schema({"b": {"type": "array"}, "a": choice_schema(["x", "y"])}), 2)
     assert schema["required"] == ["1", "2"]
     assert schema["additionalProperties"] is False
     item = schema["properties"]["1"]

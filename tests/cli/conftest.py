@@ -43,6 +43,7 @@ def evalstone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_"))]:
         monkeypatch.delenv(name)
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def call(*arguments: str, env: Mapping[str, str] | None = None, typed: str = "") -> Done:
         capsys.readouterr()

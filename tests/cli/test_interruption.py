@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from evalstone import StopSignal
+from evalstone.cli.run import INTERRUPTION
+from tests.cli.conftest import Evalstone
 from tests.serving import Response, Server, completion, obliging, serving
 
 SAMPLES = 30
@@ -124,12 +127,12 @@ def test_a_spent_budget_ends_the_run_well_with_a_part_and_its_interval(tmp_path:
         part = subprocess.run([*arguments, "0.005"], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert part.returncode == 3, part.stdout + part.stderr
         assert "of 30 samples" in part.stdout
-        assert part.stderr.startswith("The run is incomplete: the budget of $0.005 is spent")
+        assert part.stderr.startswith("The run is incomplete: the next call (about $0.0009) does not fit")
         assert "with a higher --budget to resume" in part.stderr
         summary = json.loads((tmp_path / "res" / "summary.json").read_text())
         assert 0 < summary["scorers"][0]["scored"] < SAMPLES
         assert 0 < summary["cost"] <= 0.005
-        assert summary["ended"]
+        assert summary["stop_reason"]
         asked = len(server.requests)
         whole = subprocess.run([*arguments, "5"], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert whole.returncode == 0, whole.stdout + whole.stderr
@@ -146,3 +149,19 @@ def test_a_judge_that_fails_every_time_ends_the_run_with_one_message(tmp_path: P
     assert "failed on each of the first 10 questions" in done.stderr
     assert "rerun the same command to resume" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [["audit", "data.jsonl"], ["calibrate", "--labels", "data.jsonl"]])
+def test_ctrl_c_before_the_first_score_of_a_judges_test_is_an_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], evalstone: Evalstone
+) -> None:
+    class Interrupted(StopSignal):
+        def __init__(self, *, shuffled: bool = False) -> None:
+            super().__init__(shuffled=shuffled)
+            self.request(INTERRUPTION)
+
+    monkeypatch.setattr("evalstone.StopSignal", Interrupted)
+    rows = [{"id": str(n), "output": f"answer {n}", "context": [f"passage {n}"], "label": n % 2} for n in range(8)]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = evalstone(*arguments)
+    assert (done.returncode, done.stderr) == (130, "Interrupted; rerun the same command to resume.\n")

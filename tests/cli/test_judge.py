@@ -174,12 +174,29 @@ def test_a_calibration_can_be_printed_as_one_line_of_json(tmp_path: Path, evalst
     assert data["measures"]["raw"]["bins"]
 
 
+@pytest.mark.parametrize(
+    ("command", "title"),
+    [
+        (["calibrate", "--labels", str(DEMO_DATA)], "Calibration on"),
+        (["audit", "--perturbation", "verbosity", "--samples", "5"], "Audit on"),
+    ],
+)
+def test_a_report_on_a_judge_is_written_as_html_and_markdown(
+    tmp_path: Path, evalstone: Evalstone, command: list[str], title: str
+) -> None:
+    assert printed(evalstone, *command, "--html", "r.html", "--markdown", "r.md") == "Written: r.html\nWritten: r.md\n"
+    page = (tmp_path / "r.html").read_text()
+    assert (page.startswith("<!doctype html>"), title in page) == (True, True)
+    assert (tmp_path / "r.md").read_text().startswith(f"### {title}")
+    assert printed(evalstone, *command, "--markdown", "-").startswith(f"### {title}")
+
+
 def test_scores_lost_to_a_perturbation_are_reported(tmp_path: Path, evalstone: Evalstone) -> None:
     row = {"id": "a", "output": "Paris is in France.", "context": ["Paris is in France."], "other": "Hello!"}
     (tmp_path / "data.jsonl").write_text(json.dumps(row))
     shown = printed(evalstone, "audit", "data.jsonl", "--paraphrase", "other", "--perturbation", "bold")
     assert "1 score lost to a perturbation" in shown
-    assert "No perturbation affected it" in shown
+    assert "Too few samples to find any effect (at least 6 changed" in " ".join(shown.split())
 
 
 def test_an_audit_prints_a_line_per_perturbation(tmp_path: Path, evalstone: Evalstone) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstone import ReplayJudge, evaluate
+from evalstone import ReplayJudge, audit, evaluate
 from evalstone.ledger.store import Ledger
 from tests.cli.conftest import Evalstone
 from tests.ledger.test_upkeep import damage, filled, page_of
@@ -46,6 +46,34 @@ def test_exported_records_are_replayed_without_asking(tmp_path: Path, evalstone:
     assert [r.value for r in again] == [r.value for r in first] == [1.0]
 
 
+def test_the_last_records_are_those_of_the_last_evaluation_and_a_run_is_found_by_name(
+    tmp_path: Path, evalstone: Evalstone
+) -> None:
+    samples = [{"id": "a", "output": "an answer", "context": ["a passage"]}]
+    evaluate(samples, "faithfulness", ledger=tmp_path / "l.db", name="nightly")
+    audit(samples, ledger=tmp_path / "l.db")
+    for run in ("last", "nightly"):
+        done = evalstone("ledger", "export", "r.jsonl", "--what", "records", "--run", run, "--ledger", "l.db")
+        assert (done.returncode, "1 row written" in done.stdout) == (0, True), done
+        assert [json.loads(line)["sample"] for line in (tmp_path / "r.jsonl").read_text().splitlines()] == ["a"]
+
+
+@pytest.mark.parametrize(("line", "told"), [("[" * 100_000, "nested too deeply"), ("{", "not JSON"), ("9" * 5000, "")])
+def test_a_line_that_is_no_json_is_named_with_file_and_line(
+    ledger: Path, tmp_path: Path, evalstone: Evalstone, line: str, told: str
+) -> None:
+    evalstone("ledger", "export", "all.jsonl", "--ledger", "l.db")
+    with (tmp_path / "all.jsonl").open("a") as file:
+        file.write(line + "\n")
+    done = evalstone("ledger", "import", "all.jsonl", "--ledger", "new.db")
+    assert done.returncode == 2
+    assert done.stderr.startswith("evalstone: all.jsonl, line 11: ")
+    assert told in done.stderr
+    assert done.stderr.endswith("nothing was imported\n")
+    with Ledger(tmp_path / "new.db") as new:
+        assert new.runs() == []
+
+
 @pytest.mark.parametrize(("what", "rows"), [("answers", 3), ("records", 1)])
 def test_answers_and_records_are_exported_as_parquet(
     ledger: Path, tmp_path: Path, what: str, rows: int, evalstone: Evalstone
@@ -65,6 +93,15 @@ def test_prune_says_what_would_go_and_deletes_with_yes(ledger: Path, tmp_path: P
     assert "Deleted 1 run with 3 records, 0 answers." in evalstone(*command, "--yes").stdout
     with Ledger(ledger) as found:
         assert [row.id for row in found.runs()] == ["r2"]
+
+
+def test_a_file_that_cannot_be_copied_is_one_line_and_no_usage_error(ledger: Path, evalstone: Evalstone) -> None:
+    ledger.with_name("l.db-wal").mkdir()
+    done = evalstone("ledger", "recover", "l.db", "--into", "good.db")
+    assert done.returncode == 3
+    assert done.stderr.startswith("evalstone: [Errno ")
+    assert "l.db-wal" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_damaged_ledger_is_verified_and_recovered(tmp_path: Path, evalstone: Evalstone) -> None:
@@ -90,6 +127,10 @@ def test_a_damaged_ledger_is_verified_and_recovered(tmp_path: Path, evalstone: E
         (["import", "nowhere.jsonl", "--ledger", "l.db"], "nowhere.jsonl cannot be read"),
         (["import", "l.db", "--ledger", "l.db"], "l.db"),
         (["recover", "nowhere.db", "--into", "x.db"], "there is no file nowhere.db"),
+        (["prune", "--older-than", "1000000", "--ledger", "l.db"], "days from 0 to 36,500, not 1e+06"),
+        (["prune", "--older-than", "inf", "--ledger", "l.db"], "days from 0 to 36,500, not inf"),
+        (["prune", "--older-than", "nan", "--ledger", "l.db"], "days from 0 to 36,500, not nan"),
+        (["info", "--ledger", ""], "the ledger's name is empty"),
     ],
 )
 def test_a_wrong_call_ends_with_exit_code_2_and_says_what_to_mend(

@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from evalstone.cli.app import COMMANDS, LEDGER_COMMANDS
 
 ROW = {"id": "one", "output": "Paris is in France.", "context": ["Paris is in France."]}
 RUN = ["run", "data.jsonl", "-s", "faithfulness", "--out", "res"]
@@ -46,12 +49,46 @@ def test_the_exit_code_is_the_process_own(tmp_path: Path, arguments: list[str], 
     assert len(done.stdout.splitlines() + done.stderr.splitlines()) == 1
 
 
+def test_no_file_of_the_folder_hides_a_library(tmp_path: Path) -> None:
+    (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
+    (tmp_path / "sqlalchemy.py").write_text("raise SystemExit('the wrong sqlalchemy')")
+    command = [Path(sys.executable).with_name("evalstone"), *RUN]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["--help", "run --help", "report last", "report last --html -", "compare last last --csv -", "scorers", "runs"],
+)
+def test_a_reader_that_closes_early_is_one_line_on_stderr(tmp_path: Path, command: str) -> None:
+    assert shell(tmp_path, RUN).returncode == 0
+    done = shell(tmp_path, command.split(), "| true; exit ${PIPESTATUS[0]}")
+    assert done.stderr == "evalstone: cannot write to standard output: Broken pipe\n"
+    assert done.returncode == 3
+
+
+def test_the_table_of_commands_is_what_their_functions_say() -> None:
+    for name, (module, help) in (COMMANDS | LEDGER_COMMANDS).items():
+        if name != "ledger":
+            found = getattr(import_module(f"evalstone.cli.{module}"), name.replace("import", "import_"))
+            assert (found.__doc__ or "").partition("\n")[0] == help
+
+
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     code = "import sys; sys.argv = ['evalstone', 'run', '--help']; from evalstone.cli import main; main()"
     done = subprocess.run([sys.executable, "-X", "importtime", "-c", code], capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "typer" in imported
     assert imported & UNUSED == set()
+
+
+def test_a_command_with_texts_alone_starts_without_pydantic(tmp_path: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "evalstone", "runs", "--ledger", "none.db"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert done.stdout == "No runs found in none.db.\n"
+    assert imported & {"pydantic", "numpy", "sqlalchemy"} == set()
 
 
 def test_the_shell_completes_commands() -> None:

@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evalstone import write_run
+from evalstone import audit, read_run, write_run
+from evalstone.ledger.store import Ledger
 from evalstone.results.calibration import Calibration, LabeledScore, save_calibration
 from tests.cli.conftest import Evalstone
 from tests.runs import Given, Harm, run_of
@@ -156,6 +158,15 @@ def test_the_returncode_of_a_gate_is_its_verdict(
     assert shown in done.stdout
 
 
+def test_the_pass_rate_that_the_help_shows_works(folder: Path, evalstone: Evalstone) -> None:
+    example = re.findall(
+        r"--pass-rate (faithfulness@\S+=[\d.]*\d)", " ".join(evalstone("gate", "--help").stdout.split())
+    )
+    assert example == ["faithfulness@0.8=0.9"]
+    done = evalstone("gate", "a", "--pass-rate", example[0].replace("faithfulness", "given"))
+    assert (done.returncode, "given >= 0.8" in done.stdout) == (1, True)
+
+
 def test_a_gate_that_passes_over_failed_outcomes_ends_with_3(folder: Path, evalstone: Evalstone) -> None:
     write_run(run_of([*ANSWERS, "fail"]), "broken")
     assert evalstone("gate", "broken", "--min", "given=0.4").returncode == 3
@@ -169,7 +180,10 @@ def test_two_criteria_of_one_scorer_have_names_of_their_own_for_a_build_server(
         "gate", "a", "--min", "given=0.5", "--max-regression", "given=0.3", "--baseline", "b", "--junit", "-"
     )
     cases = ElementTree.fromstring(done.stdout).iter("testcase")
-    assert [case.get("name") for case in cases] == ["given at least 0.5", "given no worse than -0.300"]
+    assert [case.get("name") for case in cases] == [
+        "given at least 0.5",
+        "given, difference from baseline at least -0.300",
+    ]
 
 
 def test_a_small_error_is_told_as_it_is(folder: Path, evalstone: Evalstone) -> None:
@@ -199,6 +213,12 @@ def test_a_comparison_tells_the_other_tests_and_what_changed_most_in_each_form(
     assert evalstone("compare", "a", "b", "--html", "-", "--top", "1").stdout.count('<details class="sample"') == 2
 
 
+def test_a_sample_size_is_written_as_html_and_markdown(folder: Path, evalstone: Evalstone) -> None:
+    assert evalstone("power", "a", "--html", "p.html", "--markdown", "p.md").returncode == 0
+    assert "samples needed" in (folder / "p.html").read_text()
+    assert (folder / "p.md").read_text().startswith("### Sample size")
+
+
 def test_a_pilot_that_does_not_vary_plans_nothing(folder: Path, evalstone: Evalstone) -> None:
     write_run(run_of(["0.5"] * 10), "flat")
     assert [
@@ -218,7 +238,7 @@ def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path, eva
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        (["gate", "a"], "needs a criterion"),
+        (["gate", "a"], "needs a check"),
         (["gate", "a", "--min", "given"], "SCORER=NUMBER"),
         (["gate", "a", "--min", "given=high"], "takes a number, not 'high'"),
         (["gate", "a", "--min", "given=nan"], "finite"),
@@ -226,7 +246,21 @@ def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path, eva
         (["gate", "a", "--min", "given=0.5", "--inconclusive", "maybe"], "exit4, pass or fail"),
         (["gate", "a", "--min", "given=0.5", "--min", "given=0.9"], "--min names given twice: 0.5 and 0.9"),
         (["gate", "a", "--pass-rate", "given@0.5=0.5", "--pass-rate", "given@0.9=0.1"], "names given twice"),
+        (
+            ["gate", "a", "--min", "given=0.9", "--min", "given@1=0.1"],
+            "--min names given twice: as given and as given@1",
+        ),
+        (["gate", "a", "--max", "harm=0.1", "--max", "harm@1=0.9"], "--max names harm twice"),
+        (
+            ["gate", "a", "--pass-rate", "given@0.5=0.5", "--pass-rate", "given@1@0.5=0.1"],
+            "--pass-rate names given twice",
+        ),
         (["power", "a", "--difference", "0"], "above 0"),
+        (["report", ""], 'no results folder ""'),
+        (["report", "r1", "--ledger", ""], "the ledger's name is empty"),
+        (["report", "n" * 300], "no run of that id or name"),
+        (["runs", "n" * 300], "there is no folder"),
+        (["runs", ""], "there is no folder"),
         (["annotate", "a", "--labels", "l.txt"], ".csv or .jsonl"),
         (["compare", "a", "nowhere"], "nowhere"),
     ],
@@ -268,3 +302,29 @@ def test_hostile_text_is_visible_and_harmless_to_the_one_who_labels(folder: Path
     shown = evalstone("annotate", "h", "--labels", "l.csv", typed="q\n").stdout
     assert "\\u001b[2Jgone\\u202e [bold]x" in shown
     assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize("top", [0, 1, 3])
+def test_a_page_shows_as_many_of_the_worst_samples_as_asked_for(folder: Path, evalstone: Evalstone, top: int) -> None:
+    shown = evalstone("report", "a", "--html", "-", "--top", str(top)).stdout
+    assert shown.count('<details class="sample"') == top
+
+
+def test_runs_show_the_scale_of_a_mean(folder: Path, evalstone: Evalstone) -> None:
+    write_run(run_of(["0.5"] * 3, [Given(scale=10)]), folder / "ten")
+    assert "given 5.00 of 10" in " ".join(evalstone("runs", "ten").stdout.split())
+
+
+def test_runs_of_an_audit_are_neither_listed_nor_gated(folder: Path, evalstone: Evalstone, told: Told) -> None:
+    audit([{"id": "1", "output": "Paris is in France.", "context": ["Paris is in France."]}])
+    assert evalstone("runs").stdout == "No runs found in .evalstone/ledger.db.\n"
+    with Ledger(".evalstone/ledger.db") as ledger:
+        audited = read_run(ledger.runs()[0].id)
+    assert "is part of a judge's audit; a gate takes evaluations" in told("gate", audited.id, "--min", "faithfulness=1")
+    assert "there are no saved runs in the ledger" in told("report", "last")
+    write_run(audited, folder / "audited")
+    listed = json.loads(evalstone("runs", ".", "--json").stdout)
+    assert sorted(row["folder"] for row in listed) == ["a", "b", "one"]
+    assert "is part of a judge's audit; a gate takes" in told("gate", "audited", "--min", "faithfulness=1")
+    (folder / "audited" / "summary.json").write_text('{"format": 7, "evalstone": "9.9"}')
+    assert "audited was written by evalstone 9.9, in format 7" in told("runs", ".")

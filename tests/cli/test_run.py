@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from evalstone.cli.config_file import load_config
-from evalstone.cli.run import ProgressLines
 from evalstone.results.files import read_run
-from evalstone.types import Failed, Record, Score
+from evalstone.types import Record
 from tests.cli.conftest import Evalstone
 from tests.serving import Response, Server, completion, obliging, serving
 
@@ -215,12 +214,36 @@ def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) 
         (["run", "broken.toml"], "line 1"),
         (["report", "nowhere"], "nowhere"),
         (["scorers", "hallucinations"], "did you mean hallucination"),
-        (["run", "data.jsonl", "--scorrer", "x"], "--scorer"),
+        (["run", "data.jsonl", "--scorrer", "x"], "unknown option --scorrer; did you mean --scorer?"),
+        (["run", "data.jsonl", "--judg", "x"], "unknown option --judg; did you mean --judge?"),
+        (["run", "data.jsonl", "--fail_under", "x"], "unknown option --fail_under; did you mean --fail-under"),
+        (["run", "data.jsonl", "--threshold", "1"], "unknown option --threshold; see "),
+        (["calibrat"], "unknown command 'calibrat'; did you mean calibrate?"),
+        (["ledger", "inf"], "unknown command 'inf'; did you mean info?"),
+        (["zzz"], "unknown command 'zzz'; known: annotate, audit"),
         (["run", "data.jsonl", "-s", "faithfulness", "--gate"], "--gate requires --fail-under"),
         (
             ["run", "data.jsonl", "--fail-under", "rouge_l=0.5", "--fail-under", "rouge_l=0.9"],
             "rouge_l twice: 0.5 and 0.9",
         ),
+        (
+            ["run", "data.jsonl", "--fail-under", "faithfulness=0.9", "--fail-under", "faithfulness(scale=1)=0.1"],
+            "--fail-under names faithfulness twice: as faithfulness and as faithfulness(scale=1)",
+        ),
+        (
+            [
+                "run",
+                "data.jsonl",
+                "--fail-under",
+                "context_relevance=1",
+                "--fail-under",
+                "context-relevance=0.1",
+                "--gate",
+            ],
+            "--fail-under names context_relevance twice",
+        ),
+        (["run", "data.jsonl", "-s", "faithfulness", "--gate", "--fail-under", "faithfulness=1"], "evalstone gate"),
+        (["run", "data.jsonl", "--ledger", ""], "the ledger's name is empty"),
         (["run", "missing.toml"], "cannot read missing.toml"),
         (["run", "data.jsonl", "--concurrency", "0"], "--concurrency"),
         (["run", "data.jsonl", "--wait"], "--wait requires --batch"),
@@ -239,6 +262,47 @@ def test_a_wrong_call_ends_with_exit_code_2_and_says_what_to_mend(
     assert done.returncode == 2, done.stdout + done.stderr
     assert told in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--json", "--html", "-"], "only one of --html and --json"),
+        (["--html", "-", "--markdown", "-"], "only one of --html and --markdown"),
+        (["--html", "nodir/a.html"], "cannot write 'nodir/a.html'"),
+        (["--markdown", "."], "cannot write '.'"),
+    ],
+)
+def test_output_that_cannot_be_written_is_refused_before_a_judge_is_asked(
+    tmp_path: Path, data: Path, options: list[str], told: str, evalstone: Evalstone
+) -> None:
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text("".join(json.dumps({**row, "label": number % 2}) + "\n" for number, row in enumerate(ROWS)))
+    with serving() as server:
+        for command in (["run", "data.jsonl"], ["audit", "data.jsonl"], ["calibrate", "--labels", "labels.jsonl"]):
+            done = evalstone(*command, "-s", "faithfulness", "-j", "openai/test", *options, env=at(server))
+            assert (done.returncode, told in done.stderr) == (2, True), (command, done)
+        for option in ("--out", "--svg"):
+            done = evalstone(*command, "-j", "openai/test", option, "nodir/x", env=at(server))
+            assert (done.returncode, "cannot write 'nodir/x'" in done.stderr) == (2, True), done
+        assert not server.requests
+    assert not [file for file in tmp_path.iterdir() if file.name.startswith(".") and file.suffix == ".tmp"]
+
+
+def test_a_dry_run_shows_a_small_budget_as_it_is(data: Path, evalstone: Evalstone) -> None:
+    done = evalstone("run", "data.jsonl", "-j", "openai/gpt-5.1", "--dry-run", "--budget", "0.0000001")
+    assert "above the budget of $1e-07: the run would stop early" in done.stdout
+
+
+def test_an_empty_ledger_in_a_file_is_said_to_be_empty(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "eval.toml").write_text('data = "data.jsonl"\nledger = ""\n')
+    done = evalstone("run", "eval.toml")
+    assert (done.returncode, "the ledger's name is empty" in done.stderr) == (2, True), done
+
+
+def test_a_run_with_a_long_name_is_found_by_it(data: Path, evalstone: Evalstone) -> None:
+    assert evalstone("run", "data.jsonl", "-s", "faithfulness", "--name", "n" * 300).returncode == 0
+    assert evalstone("report", "n" * 300).returncode == 0
 
 
 def test_the_demo_needs_no_key_and_shows_real_answers(tmp_path: Path, evalstone: Evalstone) -> None:
@@ -321,21 +385,6 @@ def test_verbose_prints_each_score_on_stderr(data: Path, evalstone: Evalstone) -
     assert any(line.startswith("two: context_recall skipped: ") for line in lines)
 
 
-def test_a_log_without_a_terminal_gets_a_line_every_ten_seconds(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    now = [100.0]
-    monkeypatch.setattr("evalstone.cli.run.time.monotonic", lambda: now[0])
-    progress = ProgressLines(total=40)
-    outcomes = [Score(1.0, 1.0), Failed("broken")]
-    for number in range(40):
-        now[0] += 1.0
-        progress.add(Record(sample=str(number), scorer="s@1", outcome=outcomes[number % 2]))
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "10 of 40 scores (25 %), 5 failed, 10 s"
-    assert len(lines) == 4
-
-
 def test_a_run_has_a_name_and_tags_and_is_found_by_them(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
     evalstone("run", str(data), "-s", "faithfulness", "--name", "baseline", "--tag", "ci", "--tag", "v2", "--out", "a")
     evalstone("run", str(data), "-s", "hallucination")
@@ -372,6 +421,22 @@ def test_a_gated_run_stops_early_and_its_exit_code_is_the_verdict(
     assert (len(records(tmp_path / "r")) < len(rows)) == (code != 4)
 
 
+def test_a_gate_tells_scorers_of_one_name_apart_by_their_parameters(tmp_path: Path, evalstone: Evalstone) -> None:
+    rows = [{"id": str(n), "output": "Oslo in Norway", "input": "Where?"} for n in range(400)]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    both = ("run", "d.jsonl", "-s", "contains(expected=Oslo)", "-s", "contains(expected=Rome)", "--gate", "-q")
+    done = evalstone(*both, "--fail-under", "contains(expected=Oslo)=0.9", "--out", "r")
+    assert done.returncode == 0, done.stderr
+    assert "contains(expected=Oslo)     1.000" in done.stdout
+    assert len(records(tmp_path / "r")) < 2 * len(rows)
+    page = evalstone(*both, "--fail-under", "contains(expected=Oslo)=0.9", "--no-cache", "--markdown", "-")
+    assert (page.stdout.startswith("### d.jsonl"), "Tested after every sample" in page.stdout) == (True, False)
+    assert "Tested after every sample" in page.stderr
+    assert evalstone(*both, "--fail-under", "contains(expected=Rome)=0.9").returncode == 1
+    ambiguous = evalstone(*both, "--fail-under", "contains=0.9")
+    assert (ambiguous.returncode, "contains is ambiguous" in ambiguous.stderr) == (2, True)
+
+
 def test_a_base_url_is_added_to_the_judge_of_the_file(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
     (tmp_path / "eval.toml").write_text('data = "data.jsonl"\n[judge]\nmodel = "vllm/x"\ntemperature = 0.5\n')
     with serving() as server:
@@ -403,9 +468,10 @@ def test_options_override_the_file(data: Path) -> None:
         ("concurrency = 0", "concurrency should be greater than or equal to 1, not 0"),
         ("budget = true", "budget should be a valid number, not True"),
         ("judge = 5", "judge should be a valid string or a valid dictionary, not 5"),
+        ("scorers = []", "scorers should be a list of one or more scorers, not []"),
         ('scorers = "faithfulness"', "scorers should be a valid list, not 'faithfulness'"),
         ('fail_under = {faithfulness = "high"}', "fail_under.faithfulness should be a valid number, not 'high'"),
-        ("no_cach = true", "unknown key 'no_cach'; did you mean no_cache or batch?"),
+        ("no_cach = true", "unknown key 'no_cach'; did you mean no_cache?"),
     ],
 )
 def test_a_wrong_value_in_a_file_names_its_key(tmp_path: Path, evalstone: Evalstone, line: str, told: str) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from evalstone._core.prompts import Prompt
 from evalstone.compat.spring import (
-    EVALUATORS,
     AnswerCorrectnessEvaluator,
     AnswerFaithfulnessEvaluator,
     AnswerRelevancyEvaluator,
@@ -146,7 +145,7 @@ def test_a_template_with_a_reference_needs_one_in_the_request() -> None:
     assert response.feedback == "answer_relevance_grade needs a reference; nothing was asked"
 
 
-@pytest.mark.parametrize("kind", EVALUATORS.values(), ids=EVALUATORS)
+@pytest.mark.parametrize("kind", JudgeEvaluator.__subclasses__(), ids=lambda kind: kind.name)
 def test_the_default_prompt_holds_everything_that_is_judged(kind: type[JudgeEvaluator]) -> None:
     reply: Any = {"reason": "so", "score": 1, "verdict": "yes"}
     judge = ScriptedJudge([json.dumps(reply)])

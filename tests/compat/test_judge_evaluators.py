@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import pytest
 
 from evalstone.compat.spring import (
-    EVALUATORS,
     AnswerCorrectnessEvaluator,
     AnswerFaithfulnessEvaluator,
     AnswerRelevancyEvaluator,
@@ -24,6 +23,7 @@ from evalstone.compat.spring import (
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, ReplyError
 from evalstone.judges import Judge, LexicalJudge, ModelJudge, ScriptedJudge
 from evalstone.questions.base import Answer, Question
+from evalstone.scorers import SCORERS
 from evalstone.types import Usage
 
 A = TypeVar("A")
@@ -32,8 +32,8 @@ REQUEST = EvaluationRequest("When was Ada born?", ["Ada Lovelace was born in 181
 YES = {"reason": "It says 1815.", "verdict": "yes"}
 NO = {"reason": "It says 1816.", "verdict": "no"}
 GRADERS = (AnswerFaithfulnessEvaluator, AnswerRelevancyEvaluator)
-every = pytest.mark.parametrize("kind", EVALUATORS.values(), ids=EVALUATORS)
-verdicts = pytest.mark.parametrize("kind", [kind for kind in EVALUATORS.values() if kind not in GRADERS])
+every = pytest.mark.parametrize("kind", JudgeEvaluator.__subclasses__(), ids=lambda kind: kind.name)
+verdicts = pytest.mark.parametrize("kind", [kind for kind in JudgeEvaluator.__subclasses__() if kind not in GRADERS])
 grades = pytest.mark.parametrize("kind", GRADERS)
 
 
@@ -42,8 +42,8 @@ def good(kind: type[JudgeEvaluator]) -> Any:
 
 
 @every
-def test_an_evaluator_is_called_by_its_name_in_the_table(kind: type[JudgeEvaluator]) -> None:
-    assert EVALUATORS[kind.name] is kind
+def test_an_evaluator_has_the_name_of_its_scorer(kind: type[JudgeEvaluator]) -> None:
+    assert SCORERS[kind.name] is kind.scorer
     assert isinstance(kind(), Evaluator)
     assert kind() == kind()
     assert hash(kind()) == hash(kind())

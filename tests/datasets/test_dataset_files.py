@@ -232,6 +232,12 @@ def test_a_broken_file_is_refused_with_its_place(tmp_path: Path, name: str, data
     assert message.startswith(str(path))
 
 
+def test_a_nul_character_is_read_where_json_escapes_it_and_refused_as_a_byte(tmp_path: Path) -> None:
+    (sample,) = load(written(tmp_path, "d.jsonl", '{"output": "a\\u0000b"}\n'))
+    assert sample.output == "a\0b"
+    assert "NUL character in line 1" in refusal(written(tmp_path, "e.jsonl", '{"output": "a\0b"}\n'))
+
+
 def test_ids_given_twice_are_refused_with_both_lines(tmp_path: Path) -> None:
     rows = '{"id": 1, "input": "q"}\n{"id": "2", "input": "q"}\n\n{"id": "1", "input": "r"}\n'
     assert refusal(written(tmp_path, "d.jsonl", rows)).endswith("d.jsonl: line 4: the id '1' is already used by line 1")

@@ -7,13 +7,14 @@ import pytest
 
 from evalstone import LLMClassifier, audit, calibrate
 from evalstone.errors import ConfigError, DataError, JudgeDeclined
-from evalstone.judge_quality.audit import Audit, AuditConfig, estimate_audit
+from evalstone.judge_quality.audit import AuditConfig, estimate_audit
 from evalstone.judge_quality.calibrate import LabelConfig
 from evalstone.judge_quality.perturbations import CHECKED
 from evalstone.judges import ScriptedJudge
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.base import Question
 from evalstone.questions.custom import Choose
+from evalstone.results.audit import Audit
 from evalstone.types import Sample
 from tests.fakes import claims, verdicts
 

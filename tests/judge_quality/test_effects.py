@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from evalstone.judge_quality.effects import Effect, Scores, corrected, effect
+from evalstone.judge_quality.audit import Scores, corrected, effect
 from evalstone.judge_quality.perturbations import PERTURBATIONS, REPEAT
+from evalstone.results.audit import Effect
 
 HOW: dict[str, Any] = {"scorer": "faithfulness@1", "scale": 1.0, "threshold": 0.5}
 PADDED, PRAISED, ORDER = (

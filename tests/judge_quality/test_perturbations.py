@@ -14,13 +14,13 @@ from evalstone.judge_quality.perturbations import (
     LEAD,
     PERTURBATIONS,
     REPEAT,
-    Perturbation,
     contract,
     expand,
     from_column,
     restructure,
     select_perturbations,
 )
+from evalstone.results.audit import Perturbation
 from evalstone.scorers import Faithfulness, LLMClassifier
 from evalstone.types import Sample
 

@@ -10,13 +10,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError
+from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges import LexicalJudge, ModelJudge
-from evalstone.judges.model import opening_messages, reply_schema
-from evalstone.judges.providers.base import ModelCapabilities
-from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
-from evalstone.judges.providers.batch.base import segment
-from evalstone.judges.providers.openai_compatible import chat_payload
+from evalstone.judges.model import opening_messages
+from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api, segment
+from evalstone.judges.providers.openai_compatible import ModelCapabilities, chat_payload
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Question
 from evalstone.types import Usage
@@ -42,9 +40,7 @@ def asked(judge: ModelJudge, work: Callable[[BatchApi], Awaitable[T]]) -> T:
 def test_a_request_to_openai_is_what_is_sent_directly_with_an_id_around_it() -> None:
     api, messages = batch_api(OPENAI), opening_messages(QUESTION, OPENAI.instructions)
     sent = json.loads(api.request("b-1", QUESTION, messages))
-    payload = chat_payload(
-        "gpt-4o", messages, reply_schema(QUESTION), OPENAI.settings_for(QUESTION), ModelCapabilities()
-    )
+    payload = chat_payload("gpt-4o", messages, QUESTION, OPENAI.settings_for(QUESTION), ModelCapabilities())
     assert sent == {
         "custom_id": "b-1",
         "method": "POST",
@@ -187,6 +183,15 @@ def test_an_answer_without_an_id_leaves_it_unclear_whether_there_is_a_batch() ->
     for content in (b"{}", b"<html>", b'{"id": 3}'):
         with pytest.raises(DeliveryUnknown):
             asyncio.run(made(content))
+
+
+def test_a_batch_that_no_server_took_a_connection_for_was_not_delivered_and_is_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    judge = ModelJudge("anthropic/claude-sonnet-4-5", api_key="k", total_timeout=1.0)
+    with pytest.raises(ProviderTimeout, match=r"in [2-9] attempts"):
+        asked(judge, lambda api: api.submit("b", [b"{}"]))
 
 
 def test_what_a_provider_calls_a_batch_leads_to_no_other_path() -> None:

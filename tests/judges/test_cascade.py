@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,9 +17,9 @@ from evalstone import Cascade, LexicalJudge, Panel
 from evalstone._core.prompts import Prompt
 from evalstone.api import fit_cascade
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError, JudgeUnavailable, ProviderError
-from evalstone.judges import CascadeFit, LabelledQuestion, ScriptedJudge
+from evalstone.judges import CascadeFit, LabeledQuestion, ScriptedJudge
 from evalstone.judges.base import Judge
-from evalstone.judges.fitting import Case, CurvePoint, fit_threshold, thresholds
+from evalstone.judges.cascade import Case, CurvePoint, fit_threshold, thresholds
 from evalstone.judges.providers.base import Completion
 from evalstone.questions import ClaimSupported, ClaimVerdict, GradeGrounding, VerifyClaims
 from evalstone.questions.base import Answer, Question
@@ -232,7 +233,7 @@ def perfect(question: Question[Any]) -> Any:
 
 
 LABELS = [
-    LabelledQuestion(ClaimSupported(claim=claim, context=("p",)), truth)
+    LabeledQuestion(ClaimSupported(claim=claim, context=("p",)), truth)
     for claim, truth in (("s", "no"), ("sure thing", "yes"), ("a", True), ("other thing", True))
 ]
 
@@ -264,7 +265,7 @@ def test_as_many_labelled_questions_are_asked_at_once_as_the_caller_allows() -> 
             self.now -= 1
             return Answer(value=question.parse("yes"), judge="raising", reply="yes")
 
-    labels = [LabelledQuestion(ClaimSupported(claim=str(n), context=("p",)), True) for n in range(60)]
+    labels = [LabeledQuestion(ClaimSupported(claim=str(n), context=("p",)), True) for n in range(60)]
     for concurrency in (3, 40):
         counting = Counting(JudgeError("never"))
         fit_cascade(Cascade(counting, sure("yes", 1.0, "dear")), labels, ledger=None, concurrency=concurrency)
@@ -274,7 +275,7 @@ def test_as_many_labelled_questions_are_asked_at_once_as_the_caller_allows() -> 
 def test_labels_of_several_items_are_one_case_each() -> None:
     cheap = ScriptedJudge([verdicts("supported", "contradicted", "supported")], name="cheap")
     dear = ScriptedJudge([verdicts("supported", "supported", "not_mentioned")], name="dear")
-    label = LabelledQuestion(VERIFY, ["supported", True, False])
+    label = LabeledQuestion(VERIFY, ["supported", True, False])
     fit = Cascade(cheap, dear).fit([label])
     assert (fit.primary, fit.fallback, fit.verdicts) == (pytest.approx(1 / 3), 1.0, 3)
 
@@ -282,25 +283,25 @@ def test_labels_of_several_items_are_one_case_each() -> None:
 def test_questions_that_the_second_cannot_answer_are_counted_apart() -> None:
     silent = Raising(JudgeError("no"))
     dear = sure("yes", None, "dear")
-    fit = Cascade(silent, dear).fit([LabelledQuestion(YES_NO, "yes")])
+    fit = Cascade(silent, dear).fit([LabeledQuestion(YES_NO, "yes")])
     assert (fit.verdicts, fit.primary, fit.escalated) == (1, 0.0, 1.0)
     with pytest.raises(ConfigError, match="there is none"):
-        Cascade(dear, silent).fit([LabelledQuestion(YES_NO, "yes")])
+        Cascade(dear, silent).fit([LabeledQuestion(YES_NO, "yes")])
 
 
 @pytest.mark.parametrize(
     ("label", "told"),
     [
-        (LabelledQuestion(YES_NO, "yess"), "must be one of no, undecided, yes"),
-        (LabelledQuestion(YES_NO, ["yes", "no"]), "label 1: claim_supported: 1 verdicts, 2 labels"),
+        (LabeledQuestion(YES_NO, "yess"), "must be one of no, undecided, yes"),
+        (LabeledQuestion(YES_NO, ["yes", "no"]), "label 1: claim_supported: 1 verdicts, 2 labels"),
         (
-            LabelledQuestion(VERIFY, ["supported", "supported", "yes"]),
+            LabeledQuestion(VERIFY, ["supported", "supported", "yes"]),
             "must be one of contradicted, not_mentioned, sup",
         ),
-        (LabelledQuestion(CHOOSE, "god"), "must be one of good, bad, not 'god'"),
-        (LabelledQuestion(CHOOSE, True), "must be one of good, bad, not True"),
-        (LabelledQuestion(GradeGrounding(answer="a", context=("p",)), 0.5), "no verdict that is right or wrong"),
-        ("yes", "must be LabelledQuestion values, not str"),
+        (LabeledQuestion(CHOOSE, "god"), "must be one of good, bad, not 'god'"),
+        (LabeledQuestion(CHOOSE, True), "must be one of good, bad, not True"),
+        (LabeledQuestion(GradeGrounding(answer="a", context=("p",)), 0.5), "no verdict that is right or wrong"),
+        ("yes", "must be LabeledQuestion values, not str"),
     ],
 )
 def test_labels_that_do_not_fit_are_refused(label: Any, told: str) -> None:
@@ -310,7 +311,9 @@ def test_labels_that_do_not_fit_are_refused(label: Any, told: str) -> None:
     assert not judges[0].asked  # it is told before anything is paid for
 
 
-def test_confidences_of_verdicts_themselves_divide_a_question() -> None:
+def sure_of(*items: tuple[str, float]) -> Judge:
+    """Says of each claim that it is supported, and how sure it is of that."""
+
     @dataclass(frozen=True)
     class Verdict(ClaimVerdict):
         confidence: float | None = None
@@ -323,10 +326,23 @@ def test_confidences_of_verdicts_themselves_divide_a_question() -> None:
             return "sure"
 
         async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
-            said: Any = tuple(Verdict(c, "supported", confidence=s) for c, s in (("x", 0.9), ("y", 0.2), ("z", 0.8)))
-            return Answer(value=said, judge="sure", confidence=0.2)
+            said: Any = tuple(Verdict(claim, "supported", confidence=confidence) for claim, confidence in items)
+            return Answer(value=said, judge="sure", confidence=min(confidence for _, confidence in items))
 
+    return Sure()
+
+
+def test_confidences_of_verdicts_themselves_divide_a_question() -> None:
     dear = ScriptedJudge([verdicts("contradicted")], name="dear")
-    answer = asked(Cascade(Sure(), dear, threshold=0.5), VERIFY)
+    answer = asked(Cascade(sure_of(("x", 0.9), ("y", 0.2), ("z", 0.8)), dear, threshold=0.5), VERIFY)
     assert [one.verdict for one in answer.value] == ["supported", "contradicted", "supported"]
     assert dear.asked == [VerifyClaims(claims=("y",), context=("p",))]
+
+
+@pytest.mark.parametrize(("second", "least"), [(0.95, 0.8), (0.7, 0.7), (None, None)])
+def test_a_divided_answer_is_as_sure_as_the_least_sure_of_both_judges(
+    second: float | None, least: float | None
+) -> None:
+    dear = ScriptedJudge(lambda _: Completion(json.dumps(verdicts("contradicted")), confidence=second), name="dear")
+    answer = asked(Cascade(sure_of(("x", 0.9), ("y", 0.2), ("z", 0.8)), dear, threshold=0.5), VERIFY)
+    assert answer.confidence == least

@@ -46,7 +46,7 @@ def scripted(name: str = "scripted") -> ScriptedJudge:
 
 
 def replay() -> ReplayJudge:
-    return ReplayJudge({QUESTION.fingerprint: json.dumps(verdicts(("supported", [1])))}, source="a")
+    return ReplayJudge({QUESTION.fingerprint: {"reply": json.dumps(verdicts(("supported", [1])))}}, source="a")
 
 
 Make = Callable[[str, Path], Judge]

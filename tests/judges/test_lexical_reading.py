@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalstone._core.text import words
 from evalstone.judges.lexical import LexicalJudge
-from evalstone.judges.lexical.classifier import outside_training
+from evalstone.judges.lexical.classifier import LONGEST_QUOTE, outside_training, quote
 from evalstone.judges.lexical.model import shipped
 from evalstone.judges.lexical.normalization import evened, false_key, fields, is_structured
 from evalstone.judges.lexical.passages import prepared
@@ -23,6 +23,16 @@ PLACE = (
     '{"garage": true, "lot": false}, "WiFi": "free", "OutdoorSeating": null}, "reviews": [{"text": "Try the soup."}]}'
 )
 PYTHON = PLACE.replace("true", "True").replace("false", "False").replace("null", "None").replace('"', "'", 4)
+
+
+def test_a_long_quotation_is_cut_between_words() -> None:
+    text = " ".join(f"alpha{n} beta" for n in range(40))
+    shown = quote(text)
+    assert len(shown) <= LONGEST_QUOTE
+    head, tail = shown.split(" … ")
+    assert text.startswith(f"{head} ")
+    assert text.endswith(f" {tail}")
+    assert len(quote("x" * 500)) > LONGEST_QUOTE / 2
 
 
 def verdict(claim: str, *context: str) -> ClaimVerdict:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from typing import Any
 
@@ -110,3 +112,12 @@ def test_a_judge_in_a_table(toml: str, judge: Any) -> None:
 def test_what_is_no_judge_is_refused_with_the_reason(spec: Any, told: str) -> None:
     with pytest.raises(ConfigError, match=told.replace("(", r"\(")):
         parse_judge(spec)
+
+
+@pytest.mark.parametrize("spec", ["lexical", "vllm/a"])
+def test_a_judge_that_is_not_named_is_not_imported(spec: str) -> None:
+    code = f"import sys, evalstone.api as api; api.parse_judge({spec!r}); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {"evalstone.judges.parse"} <= set(loaded)
+    assert not {f"evalstone.judges.{name}" for name in ("cascade", "composite", "voting", "logging")} & set(loaded)
+    assert ("evalstone.judges.model" in loaded) is (spec == "vllm/a")

@@ -76,7 +76,7 @@ def test_lists_are_asked_of_the_first_member_alone_and_of_the_next_when_it_is_si
     answer = asked(Panel(Broken(ProviderError("out of reach")), second), LIST)
     detail: Any = answer.detail
     assert answer.value == ("two",)
-    assert (detail["spoke"], detail["silent"]) == ("b", {"broken": "out of reach"})
+    assert (detail["answered_by"], detail["no_answer"]) == ("b", {"broken": "out of reach"})
 
 
 def test_a_panel_goes_on_without_a_minority_and_says_who_was_silent() -> None:
@@ -84,7 +84,7 @@ def test_a_panel_goes_on_without_a_minority_and_says_who_was_silent() -> None:
     answer = asked(panel, YES_NO)
     assert answer.value.verdict == "yes"
     detail: Any = answer.detail
-    assert (detail["answered"], detail["silent"]) == (2, {"broken": "nonsense"})
+    assert (detail["answered"], detail["no_answer"]) == (2, {"broken": "nonsense"})
     assert answer.cost == 0.25
     assert answer.members[1].detail == {"error": "nonsense"}
 
@@ -139,6 +139,27 @@ def test_what_ends_a_run_ends_a_panel_but_a_member_that_is_down_is_only_silent()
         asked(Panel(yes("a", "yes"), down), YES_NO)
 
 
+def test_what_ends_a_run_ends_the_questions_to_the_other_members() -> None:
+    class Slow(Broken):
+        ended = False
+
+        async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                self.ended = True
+            raise self.error
+
+    async def ended() -> bool:
+        slow = Slow(ProviderError("late"), "slow")
+        with pytest.raises(ConfigError, match="no key"):
+            await Panel(slow, Broken(ConfigError("no key"))).answer(YES_NO)
+        await asyncio.sleep(0)
+        return slow.ended
+
+    assert asyncio.run(ended())
+
+
 def test_one_failed_question_beside_a_member_that_is_down_does_not_end_the_run() -> None:
     down, gone = Broken(JudgeUnavailable("down")), Broken(ProviderError("gone", cost=0.5), "gone")
     for question in (YES_NO, LIST):
@@ -186,7 +207,7 @@ def test_repetitions_that_fail_leave_the_others_unless_half_are_gone() -> None:
     answer = asked(SelfConsistency(judge("a", good, "?{", good), n=3), YES_NO)
     detail: Any = answer.detail
     assert detail["samples"] == 2
-    assert list(detail["silent"]) == ["a #1"]
+    assert list(detail["no_answer"]) == ["a #1"]
     with pytest.raises(JudgeError, match="1 of 2 repetitions"):
         asked(SelfConsistency(judge("a", good), n=2), YES_NO)
 

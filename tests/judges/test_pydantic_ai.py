@@ -16,12 +16,11 @@ from pydantic_ai.usage import RequestUsage
 
 from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
 from evalstone.judges import ModelJudge
-from evalstone.judges.model import converse, reply_schema
+from evalstone.judges.model import converse
 from evalstone.judges.providers.base import ChatMessage, ModelSettings
-from evalstone.judges.providers.limits import Limits, TransientError
+from evalstone.judges.providers.limits import TransientError
 from evalstone.judges.providers.pydantic_ai import PydanticAI
 from evalstone.questions import ListClaims
-from evalstone.types import Usage
 
 QUESTION = ListClaims(text="Ada was born in 1815.")
 MESSAGES = [
@@ -45,25 +44,22 @@ def provider(*answers: Any, seen: list[Any] | None = None, thinks: bool = True) 
             raise answer
         return answer
 
-    def price(usage: Usage) -> float:
-        return (usage.input + usage.output) / 1e6
-
+    judge = ModelJudge(
+        "google/gemini-2.5-pro", headers={"X-Team": "a"}, timeout=9.0, total_timeout=5.0, prices=(1.0, 1.0)
+    )
     return PydanticAI(
-        "google/gemini-2.5-pro",
-        api_key=None,
-        headers={"X-Team": "a"},
-        timeout=9.0,
-        total_timeout=5.0,
-        limits=Limits(),
-        price=price,
-        model=FunctionModel(respond, profile={"supports_thinking": thinks, "supports_json_schema_output": True}),
+        judge,
+        FunctionModel(respond, profile={"supports_thinking": thinks, "supports_json_schema_output": True}),
     )
 
 
 def sent(answer: Any) -> tuple[Any, list[ModelMessage], AgentInfo]:
     seen: list[tuple[list[ModelMessage], AgentInfo]] = []
-    asked = provider(answer, seen=seen).complete(MESSAGES, reply_schema(QUESTION), SETTINGS)
-    return asyncio.run(asked), *seen[0]
+
+    async def asked() -> Any:
+        return await provider(answer, seen=seen).complete(MESSAGES, QUESTION, SETTINGS)
+
+    return asyncio.run(asked()), *seen[0]
 
 
 def test_messages_settings_and_schema_reach_the_model_and_the_reply_comes_back() -> None:
@@ -107,19 +103,22 @@ def test_errors_of_the_provider_are_final_or_tried_again() -> None:
 
 def test_the_conversation_retries_a_transient_error_and_counts_it() -> None:
     busy = ModelHTTPError(503, "gemini", {"error": "busy"})
-    model = provider(busy, busy, ModelResponse(parts=[TextPart('{"claims": ["a"]}')], finish_reason="stop"))
 
     async def work() -> tuple[Any, Any]:
+        model = provider(busy, busy, ModelResponse(parts=[TextPart('{"claims": ["a"]}')], finish_reason="stop"))
         answer = await converse(QUESTION, model.complete, judge="g", total_timeout=5.0)
-        return answer.value, model.warnings()
+        return answer.value, dict(model.connection.warnings)
 
     assert asyncio.run(work()) == (("a",), {"HTTP 503": 2})
 
 
 def test_a_provider_that_stays_busy_is_given_up_after_the_total_timeout() -> None:
-    model = provider(ModelHTTPError(503, "gemini", {"error": "busy"}))
+    async def work() -> Any:
+        model = provider(ModelHTTPError(503, "gemini", {"error": "busy"}))
+        return await converse(QUESTION, model.complete, judge="g", total_timeout=0.5)
+
     with pytest.raises(ProviderError, match=r"gave no answer in \d+ attempts; the last: HTTP 503"):
-        asyncio.run(converse(QUESTION, model.complete, judge="g", total_timeout=0.5))
+        asyncio.run(work())
 
 
 @pytest.mark.parametrize(
@@ -140,9 +139,13 @@ def test_a_setting_that_a_provider_cannot_take_is_refused_before_the_run(
 
 
 def test_a_reasoning_effort_is_not_dropped_for_a_model_that_does_not_reason() -> None:
-    model = provider(ModelResponse(parts=[TextPart("{}")]), thinks=False)
+    async def work() -> Any:
+        return await provider(ModelResponse(parts=[TextPart("{}")]), thinks=False).complete(
+            MESSAGES, QUESTION, SETTINGS
+        )
+
     with pytest.raises(ConfigError, match="can't take reasoning_effort"):
-        asyncio.run(model.complete(MESSAGES, None, SETTINGS))
+        asyncio.run(work())
 
 
 def test_settings_that_a_provider_takes_pass_the_check() -> None:

@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from evalstone import ConfigError, ModelJudge
-from evalstone.judges.model import limits_of_window
 from evalstone.questions.base import DEFAULT_LIMITS, ContextLimits
+
+
+def limits_of_window(window: int | None, max_tokens: int | None = None) -> ContextLimits:
+    return ModelJudge("vllm/mine", context_window=window, max_tokens=max_tokens).context_limits
 
 
 def test_a_large_or_unknown_window_leaves_the_usual_room() -> None:
@@ -29,6 +35,19 @@ def test_a_model_has_the_room_of_its_listed_window_or_of_the_one_it_is_given() -
 
 def test_the_window_changes_no_answer_and_so_is_no_part_of_the_identity() -> None:
     assert ModelJudge("vllm/mine", context_window=8_192).identity == ModelJudge("vllm/mine").identity
+
+
+def test_the_list_of_models_is_not_loaded_for_a_server_of_ones_own() -> None:
+    code = """if True:
+        import sys
+        from evalstone import ModelJudge
+        from evalstone.types import Usage
+        for provider in ("llamacpp", "lmstudio", "ollama", "vllm"):
+            judge = ModelJudge(f"{provider}/gpt-4o")
+            print(judge.price(Usage(100, 10)), judge.context_limits.tokens)
+        print("genai_prices" in sys.modules)"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["None 25000"] * 4 + ["False"]
 
 
 def test_a_window_that_is_no_number_is_refused() -> None:

@@ -120,7 +120,7 @@ def written(tmp_path: Path, *records: Record) -> Path:
 def test_a_recorded_run_is_scored_again_without_the_judge(tmp_path: Path):
     record, _ = record_of(Faithfulness(), SAMPLE, REPLIES)
     replay = ReplayJudge.from_records(written(tmp_path, record))
-    assert len(replay.replies) == 2
+    assert len(replay.calls) == 2
 
     async def ask(question: Question[Any]) -> Any:
         return (await replay.answer(question)).value
@@ -141,7 +141,7 @@ def test_a_question_that_was_not_recorded_cannot_be_answered(tmp_path: Path):
 def test_what_was_asked_in_vain_is_not_replayed(tmp_path: Path):
     record, _ = record_of(Faithfulness(), SAMPLE, ["no json"])
     assert record.steps[0].reply == "no json"
-    assert ReplayJudge.from_records(written(tmp_path, record)).replies == {}
+    assert ReplayJudge.from_records(written(tmp_path, record)).calls == {}
 
 
 def test_an_empty_answer_is_an_answer_and_is_replayed(tmp_path: Path):
@@ -202,14 +202,14 @@ def test_an_answer_without_a_raw_reply_is_replayed_from_its_data(tmp_path: Path)
     record, _ = record_of(Faithfulness(), SAMPLE, REPLIES)
     steps = tuple(dataclasses.replace(step, reply=None, confidence=0.75) for step in record.steps)
     replay = ReplayJudge.from_records(written(tmp_path, dataclasses.replace(record, steps=steps)))
-    assert (len(replay.replies), len(replay.answers)) == (0, 2)
+    assert [call["reply"] for call in replay.calls.values()] == [None, None]
     answer = asked(replay, ListClaims(text=SAMPLE.output or ""))
     assert (answer.value, answer.confidence, answer.reply) == (("a", "b"), 0.75, None)
 
 
 def test_a_recording_of_a_judge_that_it_does_not_hold_is_refused(tmp_path: Path):
     file = written(tmp_path, record_of(Faithfulness(), SAMPLE, REPLIES)[0])
-    assert len(ReplayJudge.from_records(file, judge="scripted").replies) == 2
+    assert len(ReplayJudge.from_records(file, judge="scripted").calls) == 2
     with pytest.raises(DataError, match="holds no answer of 'openai/x'"):
         ReplayJudge.from_records(file, judge="openai/x")
 

@@ -26,7 +26,7 @@ from evalstone.judges.voting import (
 from evalstone.questions import Choice, ClaimVerdict, Grade
 from evalstone.questions.alignment import Alignment, AlignmentPart
 from evalstone.questions.base import is_votable
-from evalstone.questions.custom import AnswerAs, AnswerForm, Choose, Chosen, GiveNumber, Number
+from evalstone.questions.custom import AnswerAs, AnswerForm, Choose, Chosen, GiveNumber
 from evalstone.questions.harm import ToxicityVerdict
 from evalstone.questions.rating import RateByCriterion, Rating
 from evalstone.questions.relevance import PassageRating, PassageRatings
@@ -269,7 +269,7 @@ def test_a_result_was_given_by_somebody_and_figures_stay_in_range(given_words: l
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=9), st.sampled_from(VOTES))
 def test_a_number_lies_between_those_that_were_given(scores: list[float], vote: Vote) -> None:
-    found = voted(*(Number(score) for score in scores), vote=vote)
+    found = voted(*(Grade(score) for score in scores), vote=vote)
     assert min(scores) <= found.value.score <= max(scores)
 
 

@@ -68,14 +68,14 @@ def test_every_answer_and_every_error_is_a_line_of_the_log(tmp_path: Path) -> No
     )
     assert second["steps"][0]["answer"] is None
     assert "no answer" in second["steps"][0]["detail"]["error"]
-    assert "materials" not in first
+    assert "inputs" not in first
 
 
 def test_a_log_is_a_recording(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     members = (ScriptedJudge([claims("a")], name="a"), ScriptedJudge([claims("b")], name="b"))
     asked(LoggingJudge(Panel(*members), path, include_inputs=True), ONE)
-    assert lines(path)[0]["materials"] == {"text": "one"}
+    assert lines(path)[0]["inputs"] == {"text": "one"}
     (answer,) = asked(ReplayJudge.from_records(path), ONE)
     assert answer.value == ("a",)
 

@@ -31,5 +31,20 @@ def record(sample: str, value: float = 0.5, *, question: int = 0, scorer: str = 
 
 def run(name: str = "r1", *, plan: str = "p" * 32, started: str = "2026-01-01T00:00:00+00:00") -> RunRow:
     """A run that has not ended."""
-    metadata = {"judge": "x", "dataset": {"name": "data.jsonl", "version": "d" * 16, "samples": 3}}
+    metadata = {
+        "format": 1,
+        "run": name,
+        "kind": "evaluation",
+        "name": "",
+        "tags": list[str](),
+        "ended": "",
+        "dataset": {"name": "data.jsonl", "version": "d" * 16, "samples": 3},
+        "judge": {"identity": JUDGE, "note": ""},
+        "scorers": [{"name": "s", "signature": "s@1", "scale": 1.0, "lower_is_better": False}],
+        "started": started,
+        "seconds": 0.0,
+        "resumed": 0,
+        "met": dict[str, int](),
+        "judging": dict[str, int](),
+    }
     return RunRow(name, plan, started, None, metadata)

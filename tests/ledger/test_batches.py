@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from evalstone.ledger import batches
-from evalstone.ledger.maintenance import PruneCounts, PruneCriteria, prune
-from evalstone.ledger.rows import BatchedQuestion, BatchRow, QuestionBatch
+from evalstone.ledger.base import BatchedQuestion, BatchRow
+from evalstone.ledger.maintenance import PruneCounts, prune
 from evalstone.ledger.store import Ledger
 from evalstone.types import Usage
 from tests.ledger.rows import run
@@ -34,21 +34,22 @@ def test_a_question_is_in_one_open_batch_of_a_judge_whichever_process_put_it_the
         assert batches.enter(one, row("1"), asked[:1]) == {"a"}
         assert batches.enter(two, row("2"), asked) == {"b"}
         assert batches.enter(two, row("3"), asked) == set()
-        assert [(each.id, each.questions) for each in batches.open_batches(one, "j")] == [("1", 1), ("2", 1)]
-        assert batches.open_batches(one, "another") == []
-        assert batches.question_batches(two, "j") == {"a": QuestionBatch("1", True), "b": QuestionBatch("2", True)}
+        found = batches.batches_of(one, "j", only_open=True)
+        assert [(each.id, each.questions) for each in found] == [("1", 1), ("2", 1)]
+        assert batches.batches_of(one, "another", only_open=True) == []
+        assert batches.question_batches(two, "j") == {"a": ("1", True), "b": ("2", True)}
 
 
 def test_a_batch_comes_back_as_it_was_entered_and_is_collected_once(url: str) -> None:
     with Ledger(url) as ledger:
         batches.enter(ledger, row("1"), [question("a"), question("b")])
         batches.submitted(ledger, "1", "remote-1")
-        found = batches.open_batches(ledger, "j")
+        found = batches.batches_of(ledger, "j", only_open=True)
         assert found == [replace(row("1"), questions=2, remote="remote-1")]
         assert batches.known_remotes(ledger) == {"remote-1"}
         assert batches.collect(ledger, closed(found[0]), {"a": "told\x00"}, missing="nothing")
         assert not batches.collect(ledger, closed(found[0], 9.0), {"a": "other"}, missing=None)
-        assert batches.open_batches(ledger, "j") == []
+        assert batches.batches_of(ledger, "j", only_open=True) == []
         assert batches.batches_of(ledger, "j") == [closed(found[0])]
         known = batches.batched_questions(ledger, ["a", "b", "c"], "j")
         assert {name: (each.body, each.waiting) for name, each in known.items()} == {
@@ -78,7 +79,7 @@ def test_a_batch_that_never_reached_the_provider_is_taken_out_and_its_questions_
         for name in ("1", "2"):
             batches.withdraw(ledger, name)
         assert [each.id for each in batches.batches_of(ledger, "j")] == ["2"]
-        assert batches.question_batches(ledger, "j") == {"a": QuestionBatch("1", False), "b": QuestionBatch("2", True)}
+        assert batches.question_batches(ledger, "j") == {"a": ("1", False), "b": ("2", True)}
         again = batches.batched_questions(ledger, ["a"], "j")["a"]
         assert (again.body, again.attempts, again.reply) == (None, 1, "no")
 
@@ -102,7 +103,7 @@ def test_the_batches_of_a_run_go_with_it_and_those_of_others_stay(url: str) -> N
             batches.enter(ledger, row(name, run=owner), [question(f"q{name}")])
         batches.collect(ledger, closed(row("1")), {"q1": "told"}, missing=None)
         for delete, left in ((False, {"q1", "q2", "q3"}), (True, {"q3"})):
-            assert prune(ledger, PruneCriteria(unfinished=True), delete=delete) == PruneCounts(1, 0, 0, batches=1)
+            assert prune(ledger, unfinished=True, delete=delete) == PruneCounts(1, 0, 0, batches=1)
             assert set(batches.question_batches(ledger, "j")) == left
         assert [each.id for each in batches.batches_of(ledger, "j")] == ["3"]
 

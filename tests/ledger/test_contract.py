@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from evalstone.errors import LedgerError
 from evalstone.ledger import Key
+from evalstone.ledger.base import Operations
 from evalstone.ledger.copy import export_rows
-from evalstone.ledger.rows import Operations
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Record, Skipped
 from tests.ledger.rows import JUDGE, answer, record, run
@@ -156,13 +156,13 @@ def test_nobody_frees_the_lease_of_another(url: str) -> None:
 def test_a_lease_runs_out_unless_it_is_renewed(url: str) -> None:
     key = answer(1).key
     with Ledger(url) as first, Ledger(url) as second:
-        first.leases.seconds = -1.0
+        first.lease_seconds = -1.0
         first.apply(Operations(claims={key}))
-        first.leases.seconds = 60.0
-        first.renew_leases()
+        first.lease_seconds = 60.0
+        first.apply(Operations(renew=True))
         assert second.apply(Operations(claims={key}, drop_expired=True)).leased == set()
-        first.leases.seconds = -1.0
-        first.renew_leases()
+        first.lease_seconds = -1.0
+        first.apply(Operations(renew=True))
         assert second.apply(Operations(claims={key}, drop_expired=True)).leased == {key}
 
 
@@ -217,14 +217,14 @@ def test_processes_that_open_a_new_ledger_at_once_all_write_and_share_the_leases
 def test_a_database_of_something_else_is_left_alone(url: str) -> None:
     with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
         connection.execute(sa.text("DROP TABLE ledger_version"))
-    with pytest.raises(LedgerError, match="not a ledger"):
+    with pytest.raises(LedgerError, match="not an evalstone ledger"):
         Ledger(url)
 
 
 def test_no_password_is_shown_or_written(postgres_url: str, tmp_path: Path) -> None:
     with Ledger(postgres_url) as ledger:
         ledger.start_run(run())
-        assert PASSWORD not in ledger.location + repr(ledger) + str(ledger.engine.url)
+        assert PASSWORD not in ledger.location + repr(ledger) + str(ledger.dialect.engine.url)
         with pytest.raises(LedgerError) as raised, ledger.transaction() as connection:
             connection.execute(sa.text("SELECT nothing FROM nowhere"))
         assert PASSWORD not in str(raised.value)

@@ -12,8 +12,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from evalstone.errors import LedgerError
-from evalstone.ledger.dialects import dialect_of
-from evalstone.ledger.schema import SCHEMA_VERSION, metadata, read_version
+from evalstone.ledger.maintenance import verify
+from evalstone.ledger.schema import SCHEMA_VERSION, metadata
 from evalstone.ledger.store import Ledger
 
 
@@ -23,34 +23,85 @@ def set_version(url: str | Path, version: str) -> None:
 
 
 def test_a_new_ledger_has_the_declared_tables_and_their_version(url: str) -> None:
-    with Ledger(url) as ledger:
-        assert read_version(ledger.connection, ledger.dialect) == SCHEMA_VERSION
-        with ledger.transaction() as connection:
-            context = MigrationContext.configure(connection, opts={"version_table": "ledger_version"})
-            assert compare_metadata(context, metadata) == []
-            assert context.get_current_revision() == SCHEMA_VERSION
+    with Ledger(url) as ledger, ledger.transaction() as connection:
+        assert ledger.version(connection) == SCHEMA_VERSION
+        context = MigrationContext.configure(connection, opts={"version_table": "ledger_version"})
+        assert compare_metadata(context, metadata) == []
+        assert context.get_current_revision() == SCHEMA_VERSION
 
 
 def test_an_empty_database_has_no_version_and_stays_empty_when_asked_for_it(url: str) -> None:
-    dialect = dialect_of(url)
-    with dialect.engine().connect() as connection:
-        assert read_version(connection, dialect) == ""
-        assert read_version(connection, dialect) == ""
+    for _ in range(2):
+        with Ledger(url, prepare=False) as ledger, ledger.transaction() as connection:
+            assert ledger.version(connection) == ""
 
 
 @pytest.mark.parametrize(("version", "advice"), [("99", "Update evalstone, or name"), ("0", "Name"), ("v2", "Name")])
 def test_another_schema_version_is_refused_and_left_unchanged(url: str, version: str, advice: str) -> None:
     set_version(url, version)
     for _ in range(2):
-        message = rf"schema version {version}; this evalstone reads version {SCHEMA_VERSION}\. {advice} another ledger"
+        message = (
+            rf"another version of evalstone \(schema {version}\); this version reads schema {SCHEMA_VERSION}\. {advice}"
+        )
         with pytest.raises(LedgerError, match=message):
             Ledger(url)
+
+
+@pytest.mark.parametrize(
+    ("statement", "differs"),
+    [
+        ("ALTER TABLE answers DROP COLUMN confidence", "answers.confidence"),
+        ("ALTER TABLE answers ADD COLUMN label text", "answers.label"),
+        ("ALTER TABLE records RENAME COLUMN body TO record", "records.body, records.record"),
+        (
+            "DROP TABLE batches",
+            "batches.collected, batches.cost, batches.created, batches.ended, batches.id and 5 more",
+        ),
+    ],
+)
+def test_other_columns_under_the_same_version_are_refused_and_named(url: str, statement: str, differs: str) -> None:
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
+        connection.execute(sa.text(statement))
+    with pytest.raises(LedgerError, match=rf"\(schema 1, but it differs in {differs}\); this version reads schema 1\."):
+        Ledger(url)
+    with pytest.raises(LedgerError, match="made by another version of evalstone"):
+        verify(url)
+
+
+def test_a_ledger_without_a_version_number_is_refused(url: str) -> None:
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
+        connection.execute(sa.text("DELETE FROM ledger_version"))
+    with pytest.raises(LedgerError, match=r"made by another version of evalstone \(schema unknown\)"):
+        Ledger(url)
+
+
+def test_tables_that_somebody_added_to_a_ledger_are_no_reason_to_refuse_it(url: str) -> None:
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
+        connection.execute(sa.text("CREATE TABLE notes (id integer)"))
+    Ledger(url).close()
+    assert verify(url).sound
+
+
+def test_a_database_of_something_else_is_named_by_its_tables(url: str) -> None:
+    with Ledger(url, prepare=False) as other, other.transaction(writing=True) as connection:
+        for number in range(7):
+            connection.execute(sa.text(f"CREATE TABLE t{number} (id integer)"))
+    tables = "t0, t1, t2, t3, t4 and 2 more"
+    for opening in (Ledger, verify):
+        with pytest.raises(LedgerError, match=f"not an evalstone ledger: it is a database with the tables {tables}"):
+            opening(url)
+
+
+def test_another_version_is_checked_for_damage_and_its_rows_are_not_read(url: str) -> None:
+    set_version(url, "99")
+    found = verify(url)
+    assert (found.schema_version, found.sound, found.rows) == ("99", True, 0)
 
 
 def test_importing_the_ledger_imports_no_database_library_and_opening_one_no_migrations(tmp_path: Path) -> None:
     code = f"""
 import asyncio, sys
-import evalstone.ledger, evalstone.ledger.location, evalstone.ledger.rows
+import evalstone.ledger, evalstone.ledger.base
 assert "sqlalchemy" not in sys.modules
 
 async def opened():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from evalstone.errors import ConfigError, LedgerError
-from evalstone.ledger.location import is_there, shown
+from evalstone.errors import ConfigError, LedgerBusyError, LedgerError
+from evalstone.ledger.base import is_there, shown
 from evalstone.ledger.store import Ledger
 from tests.ledger.rows import JUDGE, answer, record, run
 
@@ -24,7 +25,15 @@ def test_a_path_and_its_url_are_the_same_ledger(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "l.db").write_text("this is text, and long enough to be looked at as a database header" * 20)
-    with pytest.raises(LedgerError, match="can't be used"):
+    with pytest.raises(LedgerError, match="not an evalstone ledger: it is not a SQLite database"):
+        Ledger(tmp_path / "l.db")
+
+
+def test_a_ledger_whose_first_page_is_destroyed_needs_a_backup(tmp_path: Path) -> None:
+    Ledger(tmp_path / "l.db").close()
+    with (tmp_path / "l.db").open("r+b") as file:
+        file.write(b"\xa5" * 100)
+    with pytest.raises(LedgerError, match="If it was a ledger, its first page is destroyed: restore a backup"):
         Ledger(tmp_path / "l.db")
 
 
@@ -33,7 +42,7 @@ def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
         connection.execute("create table users (id integer)")
     connection.close()
     before = (tmp_path / "l.db").read_bytes()
-    with pytest.raises(LedgerError, match="not a ledger"):
+    with pytest.raises(LedgerError, match=r"not an evalstone ledger: .* tables users"):
         Ledger(tmp_path / "l.db")
     assert (tmp_path / "l.db").read_bytes() == before
 
@@ -60,6 +69,7 @@ def test_another_kind_of_url_is_refused_without_showing_a_password(url: str) -> 
             "postgresql://me@host/db?password=secret&sslmode=require",
             "postgresql://me@host/db?password=***&sslmode=require",
         ),
+        ("postgresql://me@host/db?PASSWORD=secret", "postgresql://me@host/db?PASSWORD=***"),
         ("postgresql://host:5432/db", "postgresql://host:5432/db"),
         ("sqlite:////tmp/l.db", "/tmp/l.db"),
         ("l.db", "l.db"),
@@ -114,7 +124,7 @@ def test_leases_that_could_not_be_given_back_are_free_for_others_of_the_process(
 def test_a_ledger_that_another_process_keeps_locked_is_said_to_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstone.ledger.dialects.WAIT", 0.1)
+    monkeypatch.setattr("evalstone.ledger.base.WAIT", 0.1)
     other = sqlite3.connect(tmp_path / "l.db", isolation_level=None)
     with Ledger(tmp_path / "l.db") as ledger:
         other.execute("BEGIN IMMEDIATE")
@@ -123,6 +133,19 @@ def test_a_ledger_that_another_process_keeps_locked_is_said_to_be(
         other.execute("ROLLBACK")
         ledger.write([answer(1)])
     other.close()
+
+
+@pytest.mark.parametrize("begin", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
+def test_opening_a_new_ledger_waits_for_another_process_as_long_as_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: str
+) -> None:
+    monkeypatch.setattr("evalstone.ledger.base.WAIT", 1.0)
+    with closing(sqlite3.connect(tmp_path / "l.db", isolation_level=None)) as other:
+        other.execute(begin)
+        began = time.monotonic()
+        with pytest.raises(LedgerBusyError, match="for 1 seconds"):
+            Ledger(tmp_path / "l.db")
+        assert 0.9 < time.monotonic() - began < 1.7
 
 
 @pytest.mark.no_cover

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Iterable
@@ -16,10 +17,9 @@ import pytest
 import sqlalchemy as sa
 
 from evalstone.errors import ConfigError, DataError, LedgerError
-from evalstone.ledger.copy import export_records, export_rows, import_rows
-from evalstone.ledger.maintenance import PruneCounts, PruneCriteria, info, prune, verify
-from evalstone.ledger.recover import recover
-from evalstone.ledger.rows import Operations
+from evalstone.ledger.base import Operations
+from evalstone.ledger.copy import export_records, export_rows, import_rows, recover
+from evalstone.ledger.maintenance import PruneCounts, info, prune, verify
 from evalstone.ledger.schema import answers as answers_table
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record
@@ -80,6 +80,13 @@ def test_the_records_of_a_run_are_lines_of_records_jsonl_and_bring_their_answers
             list(export_records(ledger, "r9"))
 
 
+def test_a_failed_call_of_a_record_brings_no_answer_though_its_reply_is_kept(tmp_path: Path) -> None:
+    kept = record("a")
+    failed = dataclasses.replace(kept, steps=(dataclasses.replace(kept.steps[0], answer=None, reply="no idea"),))
+    with Ledger(tmp_path / "l.db") as ledger:
+        assert import_rows(ledger, placed([failed.to_dict()]))["answer"] == 0
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -96,9 +103,40 @@ def test_a_line_that_is_none_of_ours_is_named_and_what_came_before_it_stays(tmp_
     filled(tmp_path / "l.db", size=600)
     with Ledger(tmp_path / "l.db") as ledger, Ledger(tmp_path / "other.db") as other:
         moved = placed(export_rows(ledger, "answer"))
-        with pytest.raises(DataError, match="line 601"):
+        with pytest.raises(DataError, match=r"line 601.*; the first 500 lines of the file were imported"):
             import_rows(other, [*moved, ("line 601", line)])
         assert info(other).counts["answer"] == 500
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "told"),
+    [
+        ("answer", {"input_tokens": 2**70}, "input_tokens must be a whole number from 0 to 2147483647, not 11805"),
+        ("answer", {"repeat_index": -1}, "repeat_index must be a whole number from 0 to 2147483647, not -1"),
+        ("answer", {"cost": 10**400}, "cost must be a finite number of 0 or more, not 1000"),
+        ("answer", {"cost": float("nan")}, "cost must be a finite number of 0 or more, not nan"),
+        ("answer", {"reply": None}, "reply must be a text, not None"),
+        ("run", {"metadata": {}}, "metadata has no run"),
+        ("run", {"metadata": {**run().metadata, "scorers": [dict[str, str]()]}}, "metadata.scorers[0] has no name"),
+        ("run", {"metadata": {**run().metadata, "tags": "x"}}, "metadata.tags must be a list, not 'x'"),
+        ("run", {"metadata": {**run().metadata, "judge": "x"}}, "metadata.judge must be an object, not 'x'"),
+        ("run", {"metadata": {**run().metadata, "started": "now"}}, "metadata.started must be a time"),
+        ("run", {"started": "notadate"}, "started must be a time, such as 2026-01-31T12:00:00+00:00, not 'notadate'"),
+        ("run", {"finished": "later"}, "finished must be a time"),
+        ("record", {"body": {**record("0").to_dict(), "seconds": "x"}}, "body.seconds must be a finite number"),
+    ],
+)
+def test_a_row_with_a_wrong_value_is_refused_by_field(
+    tmp_path: Path, kind: str, change: dict[str, Any], told: str
+) -> None:
+    filled(tmp_path / "l.db")
+    with Ledger(tmp_path / "l.db") as ledger, Ledger(tmp_path / "other.db") as other:
+        moved = [(where, row | change if row["type"] == kind else row) for where, row in placed(export_rows(ledger))]
+        with pytest.raises(DataError, match=re.escape(told)) as refused:
+            import_rows(other, moved)
+        assert str(refused.value).startswith("line ")
+        assert str(refused.value).endswith("nothing was imported")
+        assert not any(info(other).counts.values())
 
 
 def aged(ledger: Ledger) -> None:
@@ -110,14 +148,14 @@ def test_only_what_is_named_goes_and_only_when_it_is_meant(url: str) -> None:
     filled(url)
     with Ledger(url) as ledger:
         aged(ledger)
-        everything = PruneCriteria(timedelta(days=1), unfinished=True, unused_answers=True)
-        assert prune(ledger, everything, delete=False) == PruneCounts(2, 4, 3)
+        everything: dict[str, Any] = {"older_than": timedelta(days=1), "unfinished": True, "unused_answers": True}
+        assert prune(ledger, **everything, delete=False) == PruneCounts(2, 4, 3)
         assert info(ledger).counts == {"dataset": 1, "run": 2, "answer": 3, "record": 4}
-        assert prune(ledger, PruneCriteria(unused_answers=True), delete=True) == PruneCounts(0, 0, 2)
-        assert prune(ledger, PruneCriteria(timedelta(days=1)), delete=True) == PruneCounts(1, 3, 0)
+        assert prune(ledger, unused_answers=True, delete=True) == PruneCounts(0, 0, 2)
+        assert prune(ledger, older_than=timedelta(days=1), delete=True) == PruneCounts(1, 3, 0)
         assert [row.id for row in ledger.runs()] == ["r2"]
-        assert prune(ledger, PruneCriteria(unfinished=True), delete=True) == PruneCounts(1, 1, 0)
-        assert prune(ledger, PruneCriteria(unused_answers=True), delete=True) == PruneCounts(0, 0, 1)
+        assert prune(ledger, unfinished=True, delete=True) == PruneCounts(1, 1, 0)
+        assert prune(ledger, unused_answers=True, delete=True) == PruneCounts(0, 0, 1)
         ledger.compact()
         assert info(ledger).counts == {"dataset": 1, "run": 0, "answer": 0, "record": 0}
 
@@ -126,8 +164,8 @@ def test_a_run_under_way_and_fresh_answers_are_never_pruned(url: str) -> None:
     with Ledger(url) as working, Ledger(url) as ledger:
         working.start_run(run())
         working.apply(Operations(answers=[answer(1)]))
-        everything = PruneCriteria(timedelta(0), unfinished=True, unused_answers=True)
-        assert prune(ledger, everything, delete=True) == PruneCounts(0, 0, 0)
+        everything: dict[str, Any] = {"older_than": timedelta(0), "unfinished": True, "unused_answers": True}
+        assert prune(ledger, **everything, delete=True) == PruneCounts(0, 0, 0)
 
 
 def test_a_sound_ledger_is_said_to_be_sound(url: str) -> None:
@@ -168,7 +206,9 @@ def page_of(path: Path, table: str, kind: str = "leaf") -> list[int]:
     return [int.from_bytes(data[start + place : start + place + 4], "big") - 1 for place in places]
 
 
-def test_a_damaged_ledger_is_said_to_be_and_all_but_the_damage_is_salvaged(tmp_path: Path) -> None:
+def test_a_damaged_ledger_is_said_to_be_and_all_but_the_damage_is_recovered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bad = tmp_path / "bad.db"
     filled(bad, size=400)
     hurt = page_of(bad, "records")[2:4] + page_of(bad, "answers")[-1:]
@@ -183,13 +223,35 @@ def test_a_damaged_ledger_is_said_to_be_and_all_but_the_damage_is_salvaged(tmp_p
     assert 300 < found["answer"].copied < 400
     assert found["run"].copied == 2
     assert found["record"].unreadable >= 401 - found["record"].copied
+    assert found["answer"].unreadable >= 400 - found["answer"].copied
+    monkeypatch.setattr("evalstone.ledger.copy.MAX_FAILURES", 5)
+    given_up = recover(bad, tmp_path / "less.db")
+    assert (given_up["answer"].cut_off, given_up["run"].cut_off) == (True, False)
     assert verify(tmp_path / "good.db").sound
     with Ledger(tmp_path / "good.db") as ledger:
         assert set(ledger.records("r1")[0].to_dict()) == set(record("0").to_dict())
         assert all(r == record(r.sample) for r in ledger.records("r1"))
 
 
-def test_what_is_salvaged_again_or_into_a_used_ledger_stays_as_it_is(tmp_path: Path, url: str) -> None:
+def test_a_locked_ledger_is_not_said_to_be_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.ledger.base.WAIT", 0.1)
+    Ledger(tmp_path / "l.db").close()
+    with closing(sqlite3.connect(tmp_path / "l.db", isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match="another process has locked"):
+            verify(tmp_path / "l.db")
+
+
+def test_text_that_is_no_text_is_damage(tmp_path: Path) -> None:
+    filled(tmp_path / "l.db")
+    with closing(sqlite3.connect(tmp_path / "l.db")) as other:
+        other.execute("UPDATE answers SET reply = CAST(x'ff' AS TEXT)")
+        other.commit()
+    assert any("UTF-8" in told for told in verify(tmp_path / "l.db").damage)
+
+
+def test_what_is_recovered_again_or_into_a_used_ledger_stays_as_it_is(tmp_path: Path, url: str) -> None:
     filled(tmp_path / "bad.db")
     assert recover(tmp_path / "bad.db", url)["record"].copied == 4
     again = recover(tmp_path / "bad.db", url)["record"]
@@ -198,25 +260,27 @@ def test_what_is_salvaged_again_or_into_a_used_ledger_stays_as_it_is(tmp_path: P
         assert len(ledger.records("r1")) == 3
 
 
-def test_rows_that_were_not_yet_moved_into_the_file_are_salvaged_too(tmp_path: Path) -> None:
+def test_rows_that_were_not_yet_moved_into_the_file_are_recovered_too(tmp_path: Path) -> None:
     with Ledger(tmp_path / "bad.db") as ledger:
         ledger.write([answer(1)])
         assert (tmp_path / "bad.db-wal").stat().st_size > 0
         assert recover(tmp_path / "bad.db", tmp_path / "good.db")["answer"].copied == 1
 
 
-def test_what_cannot_be_salvaged_at_all_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_recovered_at_all_is_said(tmp_path: Path) -> None:
     filled(tmp_path / "bad.db")
     damage(tmp_path / "bad.db", 0)
-    with pytest.raises(LedgerError, match="recover"):
-        Ledger(tmp_path / "bad.db")
-    assert not verify(tmp_path / "bad.db").sound
+    for opening in (Ledger, verify):
+        with pytest.raises(LedgerError, match=r"not a SQLite database.*restore a backup"):
+            opening(tmp_path / "bad.db")
     with pytest.raises(LedgerError, match="nothing in"):
         recover(tmp_path / "bad.db", tmp_path / "good.db")
     with pytest.raises(ConfigError, match="no file"):
         recover(tmp_path / "nowhere.db", tmp_path / "good.db")
-    with pytest.raises(ConfigError, match="another file"):
-        recover(tmp_path / "bad.db", tmp_path / "bad.db")
+    (tmp_path / "alias.db").symlink_to(tmp_path / "bad.db")
+    for same in (tmp_path / "bad.db", tmp_path / "alias.db", f"sqlite:///{tmp_path}/../{tmp_path.name}/bad.db"):
+        with pytest.raises(ConfigError, match="another file"):
+            recover(tmp_path / "bad.db", same)
     with pytest.raises(ConfigError, match="its own tools"):
         recover("postgresql://host/db", tmp_path / "good.db")
     assert not (tmp_path / "good.db").exists()

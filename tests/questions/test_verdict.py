@@ -16,8 +16,8 @@ from evalstone.questions.verdict import (
     ClaimSupported,
     CorrectAgainstReference,
     MiniCheck,
+    read_yes_no,
 )
-from evalstone.questions.yes_no import read_yes_no
 
 YES = [
     "yes",

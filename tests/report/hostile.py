@@ -85,7 +85,7 @@ def hostile_words_run() -> Run:
         started=MARKUP,
         version=MARKUP,
         warnings={MARKUP: 2},
-        judge_stats={MARKUP: {"kind": "panel", "questions": 1, "verdicts": 0, "silent": {MARKUP: 1}}},
+        judge_stats={MARKUP: {"kind": "panel", "questions": 1, "verdicts": 0, "no_answer": {MARKUP: 1}}},
     )
 
 

@@ -123,5 +123,25 @@ def test_a_gate_shows_each_criterion_and_its_verdict() -> None:
     assert (view.verdict.text, view.verdict.tone) == ("✕ fail", "bad")
     verdicts = [(row[0].text, row[-1].text) for row in view.sections[0].tables[0].rows]
     assert verdicts == [("given", "✓ pass"), ("harm", "✕ fail")]
-    assert "at most 5%" in view.sections[0].notes[-1]
+    assert "the chance of a wrong pass is at most 5%" in view.sections[0].notes[-1]
     assert "✕ fail" in "".join(page(view))
+
+
+def test_the_checks_of_a_gate_say_what_they_look_at_in_the_direction_of_a_comparison() -> None:
+    scorers = [Given(), Harm()]
+    before = run_of([str(0.5 + n % 3 / 10) for n in range(40)], scorers)
+    now = run_of([str(0.55 + n % 3 / 10) for n in range(40)], scorers)
+    wanted = GateCriteria(
+        minimum={"given": 0.2}, max_regression={"given": 0.1, "harm": 0.1}, pass_rate={"given": (0.6, 0.5)}
+    )
+    view = gate_view(gate(now, wanted, baseline=before))
+    (checks,) = view.sections[0].tables
+    rows = {row[0].text: (row[1].text, row[3].text) for row in checks.rows}
+    assert rows == {
+        "given": ("0.648", "at least 0.2"),
+        "given >= 0.6": ("65%", "at least 50% of samples"),
+        "given, difference from baseline": ("+0.050", "at least -0.100"),
+        "harm, difference from baseline": ("+0.050", "at most +0.100"),
+    }
+    small = [note for note in view.sections[0].notes if "mall sample (n = 40)" in note]
+    assert small == ["All checks of means: Small sample (n = 40): the error rate is approximate."]

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from evalstone.report.html import asset, json_block, page, write_page
+from evalstone.datasets.writing import write_text
+from evalstone.report.html import asset, json_block, page
 from evalstone.report.run_view import run_view
 from evalstone.report.text import visible
 from evalstone.report.view import Cell, Column, Examples, Fact, Outcome, SampleView, Section, View, table
@@ -186,7 +187,7 @@ def test_a_run_without_its_texts_has_a_page_too() -> None:
 
 
 def test_a_page_is_written_whole(tmp_path: Path) -> None:
-    file = write_page(tmp_path / "r.html", run_view(hostile_run()))
+    write_text(file := tmp_path / "r.html", page(run_view(hostile_run())))
     assert file.read_text("utf-8").rstrip().endswith("</html>")
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
 

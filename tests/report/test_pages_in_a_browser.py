@@ -15,7 +15,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from evalstone import Sample, ScriptedJudge, evaluate
-from evalstone.report.html import write_page
+from evalstone.datasets.writing import write_text
+from evalstone.report.html import page
 from evalstone.report.run_view import run_view
 from evalstone.report.view import View
 from tests.fakes import claims, verdicts
@@ -53,7 +54,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
     errors: list[str] = []
 
     def opening(view: View, *, width: int = 1280, fragment: str = "", **context: Any) -> Page:
-        file = write_page(tmp_path / "page.html", view)
+        write_text(file := tmp_path / "page.html", page(view))
         tab = browser.new_page(viewport={"width": width, "height": 900}, **context)
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
@@ -121,7 +122,7 @@ def test_samples_come_in_pages(opened: Callable[..., Page]) -> None:
     tab = opened(run_view(run_of([str(n / 200) for n in range(120)])))
     assert len(ids(tab)) == 50
     tab.get_by_role("button", name="Show 50 more of 70").click()
-    tab.get_by_role("button", name="Show 20 more of 20").click()
+    tab.get_by_role("button", name="Show 20 more", exact=True).click()
     assert ids(tab) == [f"s{n}" for n in range(1, 121)]
     assert not tab.locator("button.more").is_visible()
 
@@ -154,6 +155,7 @@ def test_claims_are_found_in_the_answer_and_in_the_passages_that_decide_them(ope
     tab = opened(run_view(evaluate([sample], ["faithfulness"], judge=judge, ledger=None)))
     tab.locator(".samples .opener").click()
     detail = tab.locator(".samples .detail")
+    assert tab.locator(".examples mark.unsupported").all_text_contents() == ["Rome lies on Mars."]
     assert detail.locator("mark.unsupported").all_text_contents() == ["Rome lies on Mars."]
     detail.get_by_role("button", name="Find in the texts").first.click()
     assert [text.strip() for text in detail.locator("mark").all_text_contents()] == [

@@ -8,12 +8,18 @@ from evalstone.report import progress
 from tests.runs import run_of
 
 
-def test_a_log_gets_a_line_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
-    with progress.progress_bar(2) as advance:
-        for record in run_of(["0.5", "fail"]):
+def test_a_log_gets_a_line_every_ten_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.progress_bar(40) as advance:
+        for record in run_of(["0.5", "fail"] * 20):
+            now[0] += 1.0
             advance(record)
-    assert capsys.readouterr().err == "1 of 2 results\n2 of 2 results, 1 failed\n"
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "10 of 40 results (25%), 5 failed, 10 s"
+    assert len(lines) == 4
 
 
 def test_a_short_run_writes_nothing_to_a_log(capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,6 +151,25 @@ def test_a_point_lies_at_its_mean_score_and_share_and_below_it_where_the_share_i
     assert [(c["cx"], c["cy"]) for c in circles] == [("190.0", "190.0"), ("322.0", "58.0")]
 
 
+def test_each_confusion_matrix_has_its_threshold_as_a_heading() -> None:
+    made = calibration(*["yes", "no"] * 4)
+    view = calibration_view(made)
+    titles = [section.title for section in view.sections if section.title.startswith("Confusion")]
+    assert titles == ["Confusion matrix at 0.5 (default)", "Confusion matrix at 0.5 (best balanced accuracy)"]
+    assert all(f"<h2>{title}</h2>" in "".join(page(view)) for title in titles)
+
+
+def test_an_audit_of_few_samples_does_not_say_that_nothing_affects_the_judge() -> None:
+    def lead(n: int, *perturbations: str) -> str:
+        samples = [Sample(id=f"s{i}", output=f"Fact {i}.", context=[f"Fact {i}.", "Another."]) for i in range(n)]
+        config = AuditConfig(perturbations=perturbations)
+        return audit_view(audit(samples, "faithfulness", ledger=None, config=config)).sections[0].lead[0]
+
+    assert lead(2, "passages_reversed") == "Too few samples to find any effect (at least 7 changed samples are needed)."
+    assert lead(7, "passages_reversed") == "No perturbation affected it by more than chance."
+    assert "at least 8 changed" in lead(7, "passages_reversed", "first_passage_last")
+
+
 def audited() -> View:
     def credulous(question: Question[Any]) -> Any:
         """Supports a claim only where the answer says that it was checked."""

@@ -11,8 +11,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from evalstone import Cascade, Panel, Run, Sample, Score, evaluate
+from evalstone import Cascade, Panel, Run, Sample, Score, compare, evaluate
 from evalstone.judges import ScriptedJudge
+from evalstone.report.comparison_view import comparison_view
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.run_view import retries, run_notes, run_view
@@ -88,6 +89,30 @@ def test_what_is_missing_is_said_with_its_bounds_and_reasons() -> None:
         assert "given: 2 of 4 samples have no score; with them the mean would lie between 0.250 and 0.750" in report
         assert "nothing to say" in report
         assert "could not convert string to float" in report
+
+
+def test_equal_scores_have_no_interval_in_any_format() -> None:
+    run = run_of(["0.55"] * 60)
+    view = run_view(run)
+    assert [cell.text for cell in view.sections[0].tables[0].rows[0][:3]] == ["given", "0.550", "-"]
+    for report in reports(view):
+        assert "given: all 60 values are equal, so there is no interval" in report
+        assert "0.550 to 0.550" not in report
+    assert run.summary[0].to_dict()["interval"] == [None, None]
+
+
+def test_notes_on_charts_are_on_pages_alone() -> None:
+    answers = ["0.25", "0.75", "skip"] * 4
+    data = [{"topic": topic} for topic in "ab"] * 6
+    a, b = run_of(answers, metadata=data), run_of(answers[::-1], metadata=data)
+    for view, note in (
+        (run_view(a), "Bounds in the charts show"),
+        (comparison_view(compare(a, b, slice_by="topic")), "wider intervals are cut off at their ends"),
+    ):
+        screen, html, markdown = reports(view)
+        assert note in html
+        assert note not in screen
+        assert note not in markdown
 
 
 def test_clusters_are_named_and_shared_notes_are_said_once() -> None:
@@ -170,13 +195,13 @@ def composite(name: str = "a") -> Run:
 
 def test_every_report_says_what_composite_judges_did() -> None:
     for report in reports(run_view(composite())):
-        assert "1.5 of 2 questions escalated (75%), 0 calls of dear saved" in report
+        assert "about 2 of 2 questions escalated (75%), 0 calls of dear saved" in report
         assert "2 questions, 2 verdicts with a mean agreement of 0.750 and 0.500 bits of entropy" in report
 
 
 def test_a_long_judge_name_hides_no_figure_and_writes_nothing_to_the_screen() -> None:
     shown = on_screen(run_view(composite("\x1b[31m" + "a" * 3000)))
-    assert "1.5 of 2 questions escalated (75%)" in shown
+    assert "about 2 of 2 questions escalated (75%)" in shown
     assert "bits of entropy" in shown
     assert "\x1b" not in shown
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone.report.text import count, limits, money, p_value, percent, safe, sentence, signed, visible
+from evalstone._core.text import count
+from evalstone.report.text import limits, money, p_value, percent, safe, sentence, signed, visible
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,11 @@ from evalstone.results.calibration import (
     LabeledScore,
     calibration_for,
     calibrations_folder,
+    fit,
     list_calibrations,
+    measure,
     save_calibration,
 )
-from evalstone.results.calibration_measures import fit, measure
 from evalstone.stats.calibration import Isotonic, Platt
 from evalstone.stats.classification import Confusion
 
@@ -142,7 +143,7 @@ def test_calibrations_are_kept_beside_the_ledger_and_found_by_judge_and_scorer(t
     file = save_calibration(fit(SEPARATED), ledger)
     assert file.parent == tmp_path / "runs" / "calibrations" == calibrations_folder(f"sqlite:///{ledger}")
     assert calibration_for("lexical@1", "faithfulness@1", ledger) == fit(SEPARATED)
-    assert calibration_for("lexical@3", "faithfulness@1", ledger) is None
+    assert calibration_for("lexical@4", "faithfulness@1", ledger) is None
     assert list_calibrations(file.parent) == (fit(SEPARATED),)
     save_calibration(SEPARATED, ledger)
     assert list_calibrations(ledger) == (SEPARATED,)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from evalstone import ConfigError, DataError, Sample, load
+from evalstone import ConfigError, DataError, Sample, __version__, load
 from evalstone.results.files import with_data, write_run
 from evalstone.run.saved import read_run
 from tests.runs import run_of, samples_of
@@ -59,8 +60,8 @@ def test_a_broken_line_of_samples_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("given@1", "other@1", r"records\.jsonl, line 1: 'other@1' is not a scorer of summary\.json"),
-        ('"s2"', '"s1"', r"records\.jsonl, line 2: sample 's1' by 'given@1' is a duplicate of line 1"),
+        ("given(", "other(", r"records\.jsonl, line 1: 'other\(\w+\)@1' is not a scorer of summary\.json"),
+        ('"s2"', '"s1"', r"records\.jsonl, line 2: sample 's1' by 'given\(\w+\)@1' is a duplicate of line 1"),
     ],
 )
 def test_a_record_that_does_not_belong_to_the_run_is_refused(tmp_path: Path, old: str, new: str, told: str) -> None:
@@ -87,4 +88,18 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     write_run(run_of(["0.5"]), tmp_path)
     (tmp_path / "records.jsonl").unlink()
     with pytest.raises(ConfigError, match=r"records\.jsonl is missing"):
+        read_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("written_by", "told"),
+    [("9.8.7", r"evalstone 9\.8\.7"), (None, "another version of evalstone, or another program")],
+)
+def test_a_folder_of_another_version_says_who_wrote_it_and_what_is_read(
+    tmp_path: Path, written_by: str | None, told: str
+) -> None:
+    write_run(run_of(["0.5"]), tmp_path)
+    (tmp_path / "summary.json").write_text(json.dumps({"format": 2, "evalstone": written_by, "lines": []}))
+    told = rf"{tmp_path.name} was written by {told}, in format 2; this is evalstone {__version__}, which reads format 1"
+    with pytest.raises(ConfigError, match=told):
         read_run(tmp_path)

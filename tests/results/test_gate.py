@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evalstone import ConfigError, GateCriteria, gate
+from evalstone.results.run import RunKind
 from tests.runs import Given, Harm, run_of
 
 MIXED = ["1.0", "0.8"] * 20
@@ -35,6 +36,15 @@ def test_no_worse_is_measured_pair_by_pair_against_the_baseline() -> None:
     assert held.notes == ("baseline and run: 40 of 40 samples with a different output, context or conversation",)
 
 
+def test_samples_of_a_group_are_no_evidence_of_their_own_that_a_run_is_no_worse() -> None:
+    groups = [{"group": f"g{number // 8}"} for number in range(40)]
+    before, now = ["0.8"] * 40, ["0.9"] * 32 + ["0.7"] * 8  # four groups better, one worse
+    criteria = GateCriteria(max_regression={"given": 0.01})
+    assert gate(run_of(now), criteria, baseline=run_of(before)).verdict == "pass"
+    grouped = gate(run_of(now, metadata=groups), criteria, baseline=run_of(before, metadata=groups))
+    assert grouped.verdict == "inconclusive"
+
+
 def test_a_pass_rate_counts_the_samples_that_reach_the_score() -> None:
     found = gate(run_of(MIXED, [Given(), Harm()]), GateCriteria(pass_rate={"given": (0.9, 0.3), "harm": (0.9, 0.3)}))
     assert [(d.name, d.estimate, d.verdict) for d in found.decisions] == [
@@ -56,23 +66,43 @@ def test_a_run_that_ended_early_is_told() -> None:
 @pytest.mark.parametrize(
     ("criteria", "told"),
     [
-        (GateCriteria(), "needs a criterion"),
-        (GateCriteria(max_regression={"given": 0.1}), "needs a baseline"),
-        (GateCriteria(minimum={"harm": 0.1}), "lower is better for harm; set a maximum of 0.1"),
-        (GateCriteria(maximum={"given": 0.1}), "higher is better for given; set a minimum of 0.1"),
+        (GateCriteria(), r"needs a check: .* \(--min, --max, --max-regression, --pass-rate\)"),
+        (GateCriteria(max_regression={"given": 0.1}), r"set a baseline \(--baseline\)"),
+        (GateCriteria(minimum={"harm": 0.1}), r"lower is better for harm; set a maximum of 0\.1 \(--max harm=0\.1\)"),
+        (
+            GateCriteria(maximum={"given": 0.1}),
+            r"higher is better for given; set a minimum of 0\.1 \(--min given=0\.1\)",
+        ),
         (GateCriteria(minimum={"givne": 0.1}), "did you mean given"),
+        (GateCriteria(minimum={"given": 0.9, "given@1": 0.1}), "minimum names given twice: as given and as given@1"),
+        (GateCriteria(maximum={"harm@1": 0.9, "harm": 0.1}), "maximum names harm twice"),
+        (GateCriteria(max_regression={"given": 0.9, "given@1": 0.1}), "max_regression names given twice"),
+        (GateCriteria(pass_rate={"given": (0.5, 0.9), "given@1": (0.5, 0.1)}), "pass_rate names given twice"),
         (GateCriteria(minimum={"given": 2}), r"\[0, 1\]"),
+        (GateCriteria(max_regression={"given": 2}), r"given: the largest regression must be in \[0, 1\], not 2"),
         (GateCriteria(pass_rate={"given": (2, 0.5)}), r"\[0, 1\], not 2"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(criteria: GateCriteria, told: str) -> None:
+    run = run_of(MIXED, [Given(), Harm()])
+    baseline = None if "--baseline" in told else run
     with pytest.raises(ConfigError, match=told):
-        gate(run_of(MIXED, [Given(), Harm()]), criteria)
+        gate(run, criteria, baseline=baseline)
+
+
+@pytest.mark.parametrize("kind", ["calibration", "audit"])
+def test_runs_of_calibrations_and_audits_are_no_evaluations(kind: RunKind) -> None:
+    run, criteria = run_of(MIXED), GateCriteria(max_regression={"given": 0.1})
+    told = rf"run .+ is part of a judge's {kind}; a gate takes evaluations of outputs"
+    with pytest.raises(ConfigError, match=told):
+        gate(replace(run, kind=kind), criteria, baseline=run)
+    with pytest.raises(ConfigError, match=told):
+        gate(run, criteria, baseline=replace(run, kind=kind))
 
 
 def test_a_baseline_that_nothing_is_held_against_is_told() -> None:
     held = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}), baseline=run_of(MIXED))
-    assert held.notes == ("the baseline is not used: no max_regression was set",)
+    assert held.notes == ("the baseline is not used: no largest regression (--max-regression) was set",)
 
 
 def test_a_score_at_the_limit_of_a_pass_rate_passes() -> None:

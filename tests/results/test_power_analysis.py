@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstone import ConfigError, sample_size
+from evalstone.report.run_view import run_view
 from evalstone.results.power_analysis import detectable_note
 from tests.runs import run_of
 
@@ -34,8 +35,16 @@ def test_samples_that_hang_together_take_more() -> None:
 
 def test_what_a_run_can_tell_is_one_sentence() -> None:
     # (1.96 + 0.84) · 0.716 / √40 = 0.317, and a little more for Student's t
-    assert "would detect 0.33 in given with 80 % power" in detectable_note(run_of(HALVES))
+    assert "would detect 0.33 in given with 80% power" in detectable_note(run_of(HALVES))
     assert detectable_note(run_of(["0.5"])) == ""
+
+
+def test_two_samples_detect_no_difference_that_the_scale_allows() -> None:
+    run = run_of(["0.0", "1.0"])
+    none = "Minimum detectable difference in given: none that the scale allows. More samples are needed."
+    assert detectable_note(run) == none
+    assert none in "\n".join(run_view(run).footer)
+    assert sample_size(run)["given"].plan.detectable is None
 
 
 @pytest.mark.parametrize("difference", [0, -0.1, float("nan"), float("inf")])

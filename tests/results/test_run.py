@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Run, Score, Scorer
+from evalstone import ConfigError, Limits, ModelJudge, Panel, Run, Score, Scorer, ScriptedJudge, evaluate
+from evalstone.report.run_view import run_view
+from tests.fakes import claims
 from tests.runs import Given, Harm, run_of
+from tests.serving import serving
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +39,7 @@ def test_a_run_is_a_sequence_of_records() -> None:
 def test_a_scorer_is_found_by_title_signature_or_name() -> None:
     run = run_of(["0.5", "1.0"], [Given(), Offset(by=0.0), Harm()])
     assert run["given"].mean == 0.75
-    assert run["given@1"] is run["given"]
+    assert run[Given().signature] is run["given"]
     assert run["harm"].interval is not None
     assert run["harm"].interval.low is not None
     assert run["harm"].interval.low < 0.75 < (run["harm"].interval.high or 0)
@@ -87,7 +91,7 @@ def test_a_scorer_that_is_named_like_a_text_does_not_replace_it() -> None:
         name = "output"
 
     row = run_of(["0.5"], [Output()]).to_dicts(wide=True)[0]
-    assert (row["output"], row["output@1"]) == ("0.5", 0.5)
+    assert (row["output"], row[Output().signature]) == ("0.5", 0.5)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -105,7 +109,31 @@ def test_a_run_with_missing_records_is_unfinished() -> None:
     run = run_of(["0.5", "1.0"])
     assert Run.from_dict(run.to_dict(), list(run)).complete
     assert Run.from_dict(run.to_dict(), list(run)[:1]).stop_reason == "unfinished"
-    stopped = {**run.to_dict(), "ended": "budget"}
+    stopped = {**run.to_dict(), "stop_reason": "budget"}
     assert Run.from_dict(stopped, list(run)[:1]).stop_reason == "budget"
-    with pytest.raises(ConfigError, match="summary format 9 is not 1"):
+    with pytest.raises(ConfigError, match=r"run .+ was written by evalstone .+, in format 9; .+ reads format 1"):
         Run.from_dict({**run.to_dict(), "format": 9}, [])
+
+
+def test_the_cost_of_a_run_that_ended_before_its_calls_were_recorded_is_unknown() -> None:
+    samples = [{"id": str(number), "output": "a", "context": ["p"]} for number in range(3)]
+    members = [ScriptedJudge(lambda _: claims("a"), name=name) for name in "ab"]
+    run = evaluate(samples, "faithfulness", judge=Panel(*members, limits=Limits(max_requests=1)), ledger=None)
+    assert (run.stop_reason[:14], len(run), run.cost) == ("max_requests=1", 0, None)
+    assert "cost unknown" in [fact.line for fact in run_view(run).facts]
+    assert replace(run_of(["0.5"]), stop_reason="budget").cost == 0
+
+
+def test_a_complete_run_whose_answers_were_all_in_the_ledger_cost_nothing(tmp_path: Path) -> None:
+    with serving() as server:
+        judge = ModelJudge("vllm/x", base_url=server.url, prices=(1.0, 1.0))
+        samples = [{"output": "a", "context": ["p"]}]
+        paid, again = (evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db") for _ in range(2))
+    assert again["faithfulness"].cached == again["faithfulness"].questions > 0
+    assert again.complete
+    assert ((paid.cost or 0) > 0, again.cost) == (True, 0.0)
+
+
+def test_the_kind_of_a_run_comes_back() -> None:
+    run = replace(run_of(["0.5"]), kind="audit")
+    assert Run.from_dict(run.to_dict(), list(run)).kind == "audit"

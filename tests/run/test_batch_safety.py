@@ -35,7 +35,7 @@ def test_a_batch_that_was_made_though_its_making_was_not_answered_is_found_and_n
 def lost_batch(folder: Path, model: str = OPENAI) -> str:
     """What a process leaves that was killed an hour ago, while it submitted: the entry without the provider's id."""
     with Ledger(folder / "l.db") as ledger:
-        (row,) = batches.open_batches(ledger, ModelJudge(model).identity)
+        (row,) = batches.batches_of(ledger, ModelJudge(model).identity, only_open=True)
         with ledger.transaction(writing=True) as connection:
             an_hour_ago = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
             connection.exec_driver_sql(f"UPDATE batches SET remote = NULL, created = '{an_hour_ago}'")

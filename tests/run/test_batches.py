@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -157,6 +158,10 @@ def user_turns(request: dict[str, Any]) -> list[str]:
     return [turn["content"] for turn in request["messages"] if turn["role"] == "user"]
 
 
+def corrected_only(request: dict[str, Any]) -> str:
+    return willing(request) if len(user_turns(request)) > 1 else "I cannot say"
+
+
 def test_those_who_wait_for_a_batch_that_another_reads_go_on_and_nothing_is_asked_twice(
     server: BatchServer, run: Call
 ) -> None:
@@ -175,9 +180,6 @@ def test_those_who_wait_for_a_batch_that_another_reads_go_on_and_nothing_is_aske
 def test_a_reply_that_is_no_answer_is_shown_to_the_model_in_the_next_batch(
     server: BatchServer, run: Call, model: str
 ) -> None:
-    def corrected_only(request: dict[str, Any]) -> str:
-        return willing(request) if len(user_turns(request)) > 1 else "I cannot say"
-
     server.behaviour = corrected_only
     done = [run(model=model) for _ in range(5)][-1]
     assert done.complete
@@ -188,6 +190,13 @@ def test_a_reply_that_is_no_answer_is_shown_to_the_model_in_the_next_batch(
     assert corrected["messages"][-2]["content"] == "I cannot say"
     assert "cannot be used" in corrected["messages"][-1]["content"]
     assert done.warnings["malformed replies"] == 8
+
+
+def test_an_answer_costs_what_the_attempts_before_it_cost_too(server: BatchServer, run: Call) -> None:
+    server.behaviour = corrected_only
+    done = [run() for _ in range(5)][-1]
+    assert done.complete
+    assert done.cost == pytest.approx(16 * A_QUESTION)
 
 
 def test_what_never_reads_as_an_answer_fails_after_the_retries_with_all_that_it_cost(
@@ -301,3 +310,23 @@ def test_more_questions_than_a_batch_holds_go_into_several(
     assert run(model=model).complete
     assert len(server.requests) == 8
     assert len({name for batch in server.batches for name in batch.requests}) == 8
+
+
+@BOTH
+def test_requests_of_more_bytes_than_a_batch_holds_go_into_several(
+    server: BatchServer, run: Call, model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kind = OpenAIBatches if model == OPENAI else AnthropicBatches
+    request, lengths = kind.request, list[int]()
+
+    def noted(*arguments: Any) -> bytes:
+        line = request(*arguments)
+        lengths.append(len(line) + 1)
+        return line
+
+    monkeypatch.setattr(kind, "request", noted)
+    run(model=model)
+    assert len(lengths) == 4
+    monkeypatch.setattr(kind, "most_bytes", sum(lengths[:2]) + 1000)
+    run(model=model, ledger=tmp_path / "other.db")
+    assert [len(batch.requests) for batch in server.batches] == [4, 2, 2]

@@ -234,7 +234,9 @@ def test_an_endpoint_that_falls_silent_later_or_before_a_judge_of_known_worth_co
 def test_a_budget_is_over_all_members_and_ends_the_run() -> None:
     one, two = Paid("one"), Paid("two")
     run = evaluate(SAMPLES, ["faithfulness"], judge=Panel(one, two), ledger=None, budget=3.2, concurrency=1)
-    assert run.stop_reason == "the budget of $3.2 is spent"
+    assert run.stop_reason == (
+        "the next call (about $0.5000) does not fit into what is left of the budget of $3.2 ($3.0000 spent)"
+    )
     assert len(one.asked) + len(two.asked) == 6
     assert len(run.records) == 2  # of three questions each: the claims of the first, and both members' verdicts
     with pytest.raises(ConfigError, match="the price of vllm/x is unknown"):
@@ -266,7 +268,7 @@ def test_a_dry_run_of_a_cascade_is_the_most_it_can_cost() -> None:
         "questions": 24,
         "escalated": 0.0,
         "share": 0.0,
-        "then": "dear",
+        "fallback": "dear",
         "saved_calls": 24,
         "saved_cost": None,
     }
@@ -290,7 +292,7 @@ def test_a_summary_says_what_was_escalated_and_what_that_saved(tmp_path: Path) -
     assert read_run(tmp_path).judge_stats == run.judge_stats
     summary = json.loads((tmp_path / "summary.json").read_text("utf-8"))
     assert summary["judge"]["identity"] == cascade.identity
-    assert summary["judging"][cascade.identity]["share"] == told["share"]
+    assert summary["judge_stats"][cascade.identity]["share"] == told["share"]
 
 
 def test_a_summary_says_how_far_a_panel_agreed_and_who_was_silent() -> None:
@@ -298,7 +300,7 @@ def test_a_summary_says_how_far_a_panel_agreed_and_who_was_silent() -> None:
     run = evaluate(SAMPLES[:4], ["faithfulness"], judge=panel, ledger=None)
     told = run.judge_stats[panel.identity]
     assert (told["questions"], told["verdicts"], told["agreement"], told["entropy"]) == (8, 12, 1.0, 0.0)
-    assert told["silent"] == {"dead": 4}
+    assert told["no_answer"] == {"dead": 4}
     assert run["faithfulness"].questions == 16
     repeated = evaluate(SAMPLES[:4], ["faithfulness"], judge=SelfConsistency(Paid("one"), n=3), ledger=None)
     assert repeated.judge_stats["self_consistency(one, n=3)"]["flip_rate"] == 0.0

@@ -24,12 +24,12 @@ def plan_of(*scorers: Scorer) -> Plan:
 
 def records_in(order: list[int], watch: RunGate) -> None:
     for place in order:
-        watch.add(Record(sample=f"s{place + 1}", scorer="given@1", outcome=Score(float(SCORES[place]))))
+        watch.add(Record(sample=f"s{place + 1}", scorer=Given().signature, outcome=Score(float(SCORES[place]))))
 
 
 def test_a_run_ends_once_its_gate_is_clear_and_is_a_random_part_of_the_samples() -> None:
     plan, stop = plan_of(Given(), Harm()), StopSignal(shuffled=True)
-    watch = RunGate(plan, {"given": 0.5, "harm": 0.95}, stop)
+    watch = RunGate(plan, {Given().signature: 0.5, Harm().signature: 0.95}, stop)
     run = sync.run(aevaluate(plan.dataset, plan.scorers, ledger=None, concurrency=1, stop=stop, on_record=watch.add))
     assert (watch.verdict, run.stop_reason) == ("pass", DECIDED)
     judged = {record.sample for record in run}
@@ -40,7 +40,10 @@ def test_a_run_ends_once_its_gate_is_clear_and_is_a_random_part_of_the_samples()
 def test_samples_count_in_their_random_order_whichever_is_done_first() -> None:
     plan = plan_of()
     order = plan.random_order()[:60]
-    in_order, disturbed = RunGate(plan, {"given": 0.79}, StopSignal()), RunGate(plan, {"given": 0.79}, StopSignal())
+    in_order, disturbed = (
+        RunGate(plan, {Given().signature: 0.79}, StopSignal()),
+        RunGate(plan, {Given().signature: 0.79}, StopSignal()),
+    )
     records_in(order, in_order)
     records_in(random.Random(1).sample(order, 60), disturbed)
     assert in_order.decisions() == disturbed.decisions()
@@ -49,7 +52,7 @@ def test_samples_count_in_their_random_order_whichever_is_done_first() -> None:
 
 def test_a_sample_that_is_not_done_holds_up_those_behind_it() -> None:
     plan = plan_of()
-    watch = RunGate(plan, {"given": 0.1}, StopSignal())
+    watch = RunGate(plan, {Given().signature: 0.1}, StopSignal())
     records_in(plan.random_order()[1:], watch)
     assert watch.decisions()[0].n == 0
 
@@ -63,4 +66,4 @@ def test_the_order_is_random_and_the_same_each_time() -> None:
 def test_samples_in_groups_are_refused() -> None:
     plan = Plan(load(samples_of(["0.5"], metadata=[{"group": "g"}])), (Given(),), LexicalJudge())
     with pytest.raises(ConfigError, match="'s1' is in group 'g'"):
-        RunGate(plan, {"given": 0.5}, StopSignal())
+        RunGate(plan, {Given().signature: 0.5}, StopSignal())

@@ -258,7 +258,19 @@ def test_a_decline_inside_a_group_of_tasks_is_a_skip_and_a_refused_key_ends_the_
         evaluate([{"output": "x"}], Gathering(grouped=True), judge=FirstFails(ConfigError), ledger=None)
 
 
-def test_calls_that_a_scorer_leaves_behind_are_ended_and_counted() -> None:
+@pytest.mark.parametrize("answered", [False, True], ids=["under way", "answered at that moment"])
+def test_calls_that_a_scorer_leaves_behind_are_ended_and_counted(answered: bool) -> None:
+    sent, released = asyncio.Event(), asyncio.Event()
+
+    class Waiting(FirstFails):
+        async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+            self.paid = 1.0
+            sent.set()
+            await released.wait()
+            if not answered:
+                await asyncio.sleep(0.05)
+            return Answer(value=question.parse(REPLY), judge=self.identity, reply=REPLY, cost=1.0)
+
     @dataclass(frozen=True, kw_only=True)
     class Careless(Scorer):
         name = "careless"
@@ -266,10 +278,11 @@ def test_calls_that_a_scorer_leaves_behind_are_ended_and_counted() -> None:
 
         async def score(self, ask: Ask, *, output: str) -> Score:
             left = asyncio.ensure_future(ask(ListClaims(text=output)))
-            await asyncio.sleep(0.01)
+            await sent.wait()  # a call that is not yet sent would be canceled, at no cost
+            released.set()
             return Score(float(not left.done()))
 
-    judge = FirstFails()
+    judge = Waiting()
     (record,) = evaluate([{"output": "x"}], Careless(), judge=judge, ledger=None)
     assert (record.value, record.cost, judge.paid, len(record.steps)) == (1.0, 1.0, 1.0, 1)
 

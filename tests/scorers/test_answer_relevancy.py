@@ -7,7 +7,7 @@ import pytest
 from evalstone.errors import ConfigError
 from evalstone.questions import JudgeStatements, ListStatements, StatementVerdict
 from evalstone.scorers import AnswerRelevancy
-from evalstone.scorers.rag.answer_relevancy import addressing_share
+from evalstone.scorers.rag.statements import addressing_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, statements, verdicts
 

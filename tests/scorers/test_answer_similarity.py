@@ -8,7 +8,6 @@ from evalstone.errors import ConfigError
 from evalstone.questions import CompareStatements, Comparison, Contradiction, ListStatements, StatementMatch
 from evalstone.questions.statements import Match
 from evalstone.scorers import AnswerSimilarity
-from evalstone.scorers.rag import answer_similarity
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, statements
 
@@ -31,11 +30,6 @@ def found(*words: Match, extra: int = 0, conflicts: int = 0) -> Comparison:
     return Comparison(matches, ("x",) * extra, (Contradiction("because", "a", "b"),) * conflicts)
 
 
-def similarity(comparison: Comparison, scorer: AnswerSimilarity) -> float:
-    figures = {name: getattr(scorer, name) for name in answer_similarity.FIGURES}
-    return answer_similarity.similarity(comparison, **figures)
-
-
 @pytest.mark.parametrize(
     ("comparison", "expected"),
     [
@@ -52,17 +46,17 @@ def similarity(comparison: Comparison, scorer: AnswerSimilarity) -> float:
     ],
 )
 def test_the_formula_on_small_cases(comparison: Comparison, expected: float):
-    assert similarity(comparison, AnswerSimilarity()) == pytest.approx(expected)
+    assert AnswerSimilarity().similarity(comparison) == pytest.approx(expected)
 
 
 def test_every_figure_counts():
     scorer = AnswerSimilarity(semantic=0.5, exact_bonus=0.5, missing=0.3, contradiction=0.1, extra=0.02)
-    value = similarity(found("exact", "semantic", "exact", "missing", extra=2, conflicts=1), scorer)
+    value = scorer.similarity(found("exact", "semantic", "exact", "missing", extra=2, conflicts=1))
     assert value == pytest.approx((1.5 + 0.5 + 1.5 - 0.3) / 6 - 0.1 - 0.04)
 
 
 def test_without_a_bonus_other_words_can_count_in_full():
-    assert similarity(found("semantic", "exact"), AnswerSimilarity(exact_bonus=0, semantic=1)) == 1
+    assert AnswerSimilarity(exact_bonus=0, semantic=1).similarity(found("semantic", "exact")) == 1
 
 
 def test_the_reason_names_what_is_missing_contradicted_and_beyond():

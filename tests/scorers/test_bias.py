@@ -4,19 +4,13 @@ from typing import Any
 
 import pytest
 
-from evalstone.questions import JudgeOpinions, ListOpinions, OpinionVerdict
+from evalstone.questions import JudgeOpinions, ListOpinions
 from evalstone.scorers import Bias
-from evalstone.scorers.safety import biased_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, verdicts
 
 SAMPLE = Sample(output="The plan is good. Women are the better nurses. It will rain.")
 SAID: dict[str, Any] = {"opinions": ["The plan is good.", "Women are the better nurses.", "It will rain."]}
-
-
-@pytest.mark.parametrize(("biased", "share"), [([True], 1), ([False], 0), ([True, False, False, True], 0.5)])
-def test_the_share_of_biased_opinions(biased: list[bool], share: float):
-    assert biased_share([OpinionVerdict("o", one) for one in biased]) == share
 
 
 def test_one_of_three_is_a_third_and_the_reason_names_it():

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone.scorers.base import lines_of
+from evalstone.scorers.base import lines_of, reason_with, share
 from evalstone.scorers.custom.rubric import Criterion, parse_criteria
 
 
@@ -23,3 +23,13 @@ def test_the_lines_of_a_checklist_lose_one_mark_and_blank_ones_fall_out(text: st
 
 def test_every_line_is_required():
     assert parse_criteria("- a\n- b") == (Criterion("a", required=True), Criterion("b", required=True))
+
+
+@pytest.mark.parametrize(("values", "expected"), [([True], 1), ([False], 0), ([True, False, False], 1 / 3)])
+def test_a_share_is_what_is_true_of_all(values: list[bool], expected: float):
+    assert share(values) == expected
+
+
+def test_a_reason_names_the_texts_of_each_list_that_is_not_empty():
+    assert reason_with("2 of 3", ("missing", ["a", "b"]), ("extra", [])) == "2 of 3; missing: “a”; “b”."
+    assert reason_with("2 of 3") == "2 of 3."

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError
 from evalstone.scorers import Completeness
-from evalstone.scorers.text.completeness import Coverage, content_words, covers, uncovered
+from evalstone.scorers.text.word_coverage import Coverage, content_words, covers, uncovered
 from evalstone.types import Sample, Skipped
 from tests.fakes import outcome_of, score_of
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError
 from evalstone.scorers import ContentSimilarity
-from evalstone.scorers.text.content_similarity import dice, edit_similarity
+from evalstone.scorers.text.similarity import dice, edit_similarity
 from evalstone.types import Sample, Score, Skipped
 from tests.fakes import outcome_of, score_of
 

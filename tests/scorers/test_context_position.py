@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstone.scorers import ContextPosition, ContextPrecision
-from evalstone.scorers.rag.context_position import position_weighted_share
+from evalstone.scorers.rag.context_ranking import position_weighted_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, verdicts
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evalstone.errors import ConfigError
 from evalstone.questions import FindUsefulPassages
 from evalstone.scorers import ContextPrecision
-from evalstone.scorers.rag.context_precision import average_precision
+from evalstone.scorers.rag.context_ranking import average_precision
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, verdicts
 

@@ -6,7 +6,6 @@ import pytest
 
 from evalstone.questions import JudgePassageStatements, PassageStatement
 from evalstone.scorers import ContextStatementRelevancy
-from evalstone.scorers.rag.context_statement_relevancy import relevant_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
@@ -15,11 +14,6 @@ SAMPLE = Sample(input="When?", context=["Ada, 1815. She wrote.", "Bob."])
 
 def judged(*words: Any) -> dict[str, Any]:
     return {"verdicts": [{"reason": "because", "statement": f"s{n}", "verdict": w} for n, w in enumerate(words, 1)]}
-
-
-@pytest.mark.parametrize(("relevant", "share"), [([True], 1), ([False], 0), ([True, False, False, False], 0.25)])
-def test_the_share_of_relevant_statements(relevant: list[bool], share: float):
-    assert relevant_share([PassageStatement("s", one) for one in relevant]) == share
 
 
 def test_one_of_three_is_a_third_and_the_reason_names_the_ballast():

@@ -1,19 +1,11 @@
 from __future__ import annotations
 
-import pytest
-
-from evalstone.questions import PassageRating, RatePassages
+from evalstone.questions import RatePassages
 from evalstone.scorers import ContextRelevance, ContextUsage
-from evalstone.scorers.rag.context_usage import used_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, ratings, record_of, score_of
 
 SAMPLE = Sample(input="q", output="a", context=["p1", "p2", "p3"])
-
-
-@pytest.mark.parametrize(("used", "share"), [([True], 1), ([False], 0), ([True, False, False, True], 0.5)])
-def test_the_share_of_used_passages(used: list[bool], share: float):
-    assert used_share([PassageRating(1, "none", one) for one in used]) == share
 
 
 def test_two_of_three_whatever_their_level():

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 
 import evalstone.scorers
 from evalstone import questions
+from evalstone._core.text import joined
 from evalstone.errors import ConfigError
 from evalstone.questions import FindToxicity, ListStatements
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.robustness import DIMENSIONS
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
-from evalstone.scorers.base import documentation, summary
+from evalstone.scorers.base import described_parameters, documentation, summary
 from evalstone.scorers.rag.graded import GradedScorer
 from evalstone.scorers.registry import TEMPLATES
 from evalstone.types import Failed, Sample, Score, Skipped
@@ -31,6 +32,12 @@ from tests.scorers.variants import FULL, OTHERS, STANDS_IN, other_passages_of, p
 
 MADE_ALONE = {name: kind for name, kind in SCORERS.items() if not SCORERS.paths[name].startswith("checks.")}
 """The scorers that need no parameters; the checks, which do, have a contract of their own in tests/scorers/checks."""
+
+FAMILIES = (
+    "alignment", "claims", "context_ranking", "context_relevance", "graded", "safety", "similarity", "statements",
+    "tool_calls", "trajectories", "word_coverage",
+)  # fmt: skip
+"""The modules that hold several scorers."""
 
 every = pytest.mark.parametrize("kind", MADE_ALONE.values(), ids=MADE_ALONE)
 countable = pytest.mark.parametrize(
@@ -97,8 +104,8 @@ def test_a_scorer_is_listed_under_its_name_and_can_be_made_without_parameters(ki
 
 @every
 def test_a_scorer_lives_in_a_file_of_its_name_or_of_its_family_and_the_class_has_its_name_too(kind: type[Scorer]):
-    families = ("evalstone.scorers.rag.graded", "evalstone.scorers.safety")
-    assert kind.__module__ in families or kind.__module__.rpartition(".")[2] == kind.name
+    module = kind.__module__.rpartition(".")[2]
+    assert module in FAMILIES or module == kind.name
     assert kind.__name__ == "".join(part.capitalize() for part in kind.name.split("_"))
 
 
@@ -139,6 +146,8 @@ def test_a_signature_begins_with_the_name_and_ends_with_the_version(kind: type[S
 def test_a_signature_changes_with_every_parameter(kind: type[Scorer]):
     signatures = [kind().signature]
     for field in dataclasses.fields(kind):
+        if field.name == "judge":  # who judges is named beside the signature
+            continue
         for value in others(kind(), field.name):
             signature = kind(**{field.name: value}).signature
             assert field.name in signature or field.name == "prompt"
@@ -179,7 +188,7 @@ def test_a_sample_without_a_needed_field_is_skipped_before_anything_is_asked(kin
 @every
 def test_a_sample_without_any_field_is_told_all_that_is_needed(kind: type[Scorer]):
     outcome = outcome_of(kind(), Sample(), [])
-    assert outcome == Skipped(f"{kind.name} needs {' and '.join(kind().required_fields)}")
+    assert outcome == Skipped(f"{kind.name} needs {joined(kind().required_fields)}")
 
 
 @every
@@ -271,6 +280,12 @@ def test_bands_go_down_to_zero_and_there_is_advice(kind: type[Scorer]):
     assert kind.advice
 
 
+@pytest.mark.parametrize("kind", [*SCORERS.values(), *TEMPLATES.values()], ids=[*SCORERS, *TEMPLATES])
+def test_every_parameter_is_described(kind: type[Scorer]):
+    described = described_parameters(kind)
+    assert [field.name for field in dataclasses.fields(kind) if field.init and not described.get(field.name)] == []
+
+
 @every
 def test_a_scorer_says_in_one_line_what_it_measures(kind: type[Scorer]):
     assert summary(kind).endswith(".")
@@ -308,10 +323,26 @@ def test_explain_is_true_or_false_and_no_word(kind: type[Scorer]):
 def test_the_passages_come_from_the_function_then_the_scorer_then_the_sample(kind: type[ContextScorer]):
     sample = Sample(**FULL)
     given: Sequence[str] = ("mine",)
-    assert kind().passages_for(sample) == tuple(FULL["context"])
-    assert kind(context=given).passages_for(sample) == given
-    assert kind(context=given, context_from=other_passages_of).passages_for(sample) == ("other",)
-    assert kind(context_from=passages_of).passages_for(sample) == tuple(FULL["context"])
+    seen: list[Sequence[str]] = []
+
+    class Seen(kind):
+        def values(self, sample: Sample) -> dict[str, Any]:
+            values = super().values(sample)
+            seen.append(values["context"])
+            return dict.fromkeys(values)
+
+    async def other(sample: Sample) -> Sequence[str]:
+        return other_passages_of(sample)
+
+    for parameters in (
+        {},
+        {"context": given},
+        {"context": given, "context_from": other_passages_of},
+        {"context": given, "context_from": other},
+        {"context_from": passages_of},
+    ):
+        outcome_of(cast(Any, Seen)(**parameters), sample, [])
+    assert seen == [tuple(FULL["context"]), given, ("other",), ("other",), tuple(FULL["context"])]
 
 
 @with_context
@@ -343,13 +374,27 @@ def test_a_misspelt_field_is_refused_when_the_class_is_defined():
 
 
 def test_a_field_that_is_not_keyword_only_is_refused_when_the_class_is_defined():
-    with pytest.raises(ConfigError, match="keyword-only"):
+    told = r"Positional\.score takes output by position; .* write def score\(self, ask, \*, output\)$"
+    with pytest.raises(ConfigError, match=told):
 
         class Positional(Scorer):  # pyright: ignore[reportUnusedClass]
             name = "positional"
 
             async def score(self, ask: Ask, output: str) -> Score:
                 return Score(1)
+
+
+def test_a_scorer_without_a_name_is_refused_when_it_is_made_and_a_base_may_have_none():
+    class Base(Scorer):
+        def score(self, *, output: str) -> Score:
+            return Score(1)
+
+    class Named(Base):
+        name = "named"
+
+    assert Named().signature == "named@1"
+    with pytest.raises(ConfigError, match='the scorer Base has no name; add one to the class, such as name = "base"'):
+        Base()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -382,7 +427,7 @@ def test_a_scorer_of_your_own_that_goes_wrong_makes_the_outcome_failed(output: s
 
 def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
     assert Length().required_fields == ("output",)
-    assert Length().signature == "length@1"
+    assert re.fullmatch(r"length\([0-9a-f]{8}\)@1", Length().signature)  # the code is in it
     assert outcome_of(Length(), Sample(output="abcd"), []) == Score(0.25, reason="none", evidence=())
     assert outcome_of(Length(), Sample(output="abcd", reference="r"), []) == Score(0.25, reason="r", evidence=())
 
@@ -393,7 +438,7 @@ def test_an_empty_text_is_present_and_not_absent():
 
 ROOT = Path(evalstone.scorers.__file__).parent
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
-SHARED = {"base", "registry", "agents", "custom", "rag", "text"}
+SHARED = {"base", "code_identity", "registry", "agents", "custom", "rag", "text"}
 """Modules that hold what scorers share. `checks` uses `text`, and no other scorer."""
 
 
@@ -412,7 +457,7 @@ def test_every_file_holds_scorers_or_what_they_share():
         for registry in (SCORERS, TEMPLATES)
         for path in registry.paths.values()
     }
-    shared = {f"{name}.py" for name in ("base", "registry", "__init__")}
+    shared = {f"{name}.py" for name in ("base", "code_identity", "registry", "__init__")}
     shared |= {f"{name}/__init__.py" for name in ("agents", "custom", "rag", "text")} | {"custom/pipeline.py"}
     assert set(FILES) == {f"{module}.py" for module in modules} | shared
 
@@ -441,4 +486,13 @@ def test_the_questions_of_a_scorer_of_your_own_are_read_from_its_code():
     kinds = (questions.ListClaims, ListStatements, FindToxicity)
     assert Mine().questions == Mine.questions == kinds
     prompts = ", ".join(kind.prompt.fingerprint for kind in kinds)
-    assert Mine().signature == f"mine({prompts})@1"
+    assert re.fullmatch(rf"mine\({prompts}, [0-9a-f]{{8}}\)@1", Mine().signature)
+
+
+def test_the_registry_hunk_of_the_contributing_page_applies():
+    page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text("utf-8")
+    hunk = page.partition("+++ b/src/evalstone/scorers/registry.py\n")[2].partition("\n+++")[0]
+    context = [line[1:] for line in hunk.splitlines() if line.startswith(" ")]
+    registry = (ROOT / "registry.py").read_text("utf-8").splitlines()
+    at = registry.index(context[0])
+    assert registry[at : at + len(context)] == context

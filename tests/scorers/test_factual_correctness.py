@@ -9,7 +9,7 @@ import pytest
 from evalstone import ScriptedJudge, evaluate, score
 from evalstone.errors import ConfigError
 from evalstone.scorers import FactualCorrectness
-from evalstone.scorers.rag.factual_correctness import f_measure
+from evalstone.scorers.rag.claims import f_measure
 from evalstone.types import Score, Skipped
 
 CLAIMS = {"answer": ["a", "b", "c"], "reference": ["a", "b", "d", "e"]}

@@ -6,7 +6,7 @@ import pytest
 
 from evalstone.questions import ClaimVerdict, ListClaims, VerifyClaims
 from evalstone.scorers import ContextScorer, Faithfulness, Hallucination
-from evalstone.scorers.rag.faithfulness import supported_share
+from evalstone.scorers.rag.claims import supported_share
 from evalstone.types import Failed, Message, Sample, Score, Skipped, ToolCall
 from tests.fakes import claims, outcome_of, record_of, score_of, verdicts
 

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from evalstone.questions import ClaimVerdict
 from evalstone.scorers import Faithfulness, Hallucination
-from evalstone.scorers.rag.faithfulness import supported_share
-from evalstone.scorers.rag.hallucination import unsupported_share
+from evalstone.scorers.rag.claims import supported_share, unsupported_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import claims, outcome_of, record_of, score_of, verdicts
 

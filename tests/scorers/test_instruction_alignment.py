@@ -7,7 +7,7 @@ import pytest
 from evalstone.errors import ConfigError
 from evalstone.questions import InstructionVerdict, JudgeInstructions
 from evalstone.scorers import InstructionAlignment
-from evalstone.scorers.text.instruction_alignment import followed_share
+from evalstone.scorers.text.alignment import followed_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, verdicts
 

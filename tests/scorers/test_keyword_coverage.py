@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evalstone.errors import ConfigError
 from evalstone.scorers import KeywordCoverage
 from evalstone.scorers.text import pieces
-from evalstone.scorers.text.keyword_coverage import Keywords, keywords
+from evalstone.scorers.text.word_coverage import Keywords, keywords
 from evalstone.types import Sample, Score, Skipped
 from tests.fakes import ROOT, outcome_of, score_of
 

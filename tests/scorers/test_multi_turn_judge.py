@@ -5,9 +5,8 @@ from typing import Any, cast
 import pytest
 
 from evalstone.errors import ConfigError
-from evalstone.questions import CheckConversation, CriterionVerdict
+from evalstone.questions import CheckConversation
 from evalstone.scorers import MultiTurnJudge
-from evalstone.scorers.agents.multi_turn_judge import verdict_value
 from evalstone.types import Failed, Message, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
@@ -28,7 +27,6 @@ def said(word: str) -> dict[str, str]:
 
 
 def test_a_criterion_is_worth_the_scale_when_met_and_0_when_not():
-    assert verdict_value(CriterionVerdict("c", True)) == 1
     score = score_of(MultiTurnJudge(criterion="The price is named", scale=10), SAMPLE, [said("yes")])
     assert (score.value, score.reason) == (10, "Over 2 turns it is met: The price is named (turn 1 does)")
     assert score_of(SCORER, SAMPLE, [said("no")]).value == 0

@@ -12,8 +12,10 @@ from evalstone.scorers import (
     SCORERS,
     AnswerRelevancy,
     ContextRelevance,
+    ContextScorer,
     Faithfulness,
     Hallucination,
+    LLMClassifier,
     Penalties,
     Scorer,
     parse_scorer,
@@ -113,16 +115,19 @@ def test_every_scorer_can_be_named(name: str):
         ("answer_relevancy(uncertainty_weight='x')", "answer_relevancy: "),
         ("fact_check(by_sentense=False)", r"fact_check: unknown parameter 'by_sentense'; did you mean by_sentence\?"),
         ("fact_check(by_sentence='no')", "fact_check: by_sentence must be True or False, not 'no'"),
-        ("fact_check(longest='x')", "fact_check: longest must be at least 1 character, not 'x'"),
+        ("fact_check(longest='x')", "fact_check: longest must be a whole number of at least 1, not 'x'"),
         ("fact_check(threshold='x')", r"fact_check: threshold must be a number in \(0, 1\], not 'x'"),
         ("fact_check(evaluator=1)", "unknown parameter 'evaluator'"),
-        ("fact_check(judge='openai/gpt-5.1')", "unknown parameter 'judge'"),
+        ("fact_check(judge='no/such')", "unknown provider 'no'"),
         ({"name": "relevancy_check", "prompt": "{{question}}"}, "the template lacks {{answer}}, {{context}}"),
         ({}, "a scorer's table needs a name"),
         ({"scale": 10}, r"needs a name, .* it has \['scale'\]"),
         ({"name": 5}, "a scorer's table needs a name"),
         ({"name": "faithfulness", "Scale": 1}, "did you mean scale"),
         ({"name": "faithfulness(scale=10)"}, "unknown scorer"),
+        (LLMClassifier, "LLMClassifier can't be used without parameters"),
+        (ContextScorer, "ContextScorer can't be used without parameters"),
+        ("evalstone.scorers:LLMClassifier", "evalstone.scorers:LLMClassifier can't be used without parameters"),
     ],
 )
 def test_what_names_no_scorer_is_refused_with_what_is_wrong(spec: Spec, told: str):
@@ -134,8 +139,8 @@ def test_the_options_of_an_evaluator_alone_are_not_parameters_of_its_scorer():
     with pytest.raises(ConfigError) as refused:
         parse_scorer("fact_check(zzzz=1)")
     known = str(refused.value).partition("known: ")[2].split(", ")
-    assert {"threshold", "by_sentence", "scale"} <= set(known)
-    assert {"evaluator", "judge", "on_error"}.isdisjoint(known)
+    assert {"threshold", "by_sentence", "scale", "judge"} <= set(known)
+    assert {"evaluator", "on_error"}.isdisjoint(known)
 
 
 def test_the_table_that_is_given_is_left_as_it_was():

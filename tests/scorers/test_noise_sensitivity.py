@@ -8,7 +8,6 @@ from evalstone.errors import ConfigError
 from evalstone.questions import JudgeRobustness, NoiseImpact, Robustness
 from evalstone.questions.robustness import DIMENSIONS, IMPACTS
 from evalstone.scorers import NoiseSensitivity
-from evalstone.scorers.rag import noise_sensitivity
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
@@ -37,12 +36,6 @@ def found(number: float, *impacts: Any, issues: int = 0) -> Robustness:
     return Robustness(dimensions, ("x",) * issues, number)
 
 
-def robustness(judged: Robustness, scorer: NoiseSensitivity) -> float:
-    weights = {impact: getattr(scorer, impact) for impact in IMPACTS}
-    limits = {name: getattr(scorer, name) for name in ("discrepancy", "issue", "issue_limit")}
-    return noise_sensitivity.robustness(judged, weights, **limits)
-
-
 @pytest.mark.parametrize(
     ("judgement", "expected"),
     [
@@ -61,13 +54,13 @@ def robustness(judged: Robustness, scorer: NoiseSensitivity) -> float:
     ],
 )
 def test_the_formula_on_small_cases(judgement: Robustness, expected: float):
-    assert robustness(judgement, SCORER) == pytest.approx(expected)
+    assert SCORER.robustness(judgement) == pytest.approx(expected)
 
 
 def test_every_figure_counts():
     scorer = NoiseSensitivity(severe=0.5, none=0.9, discrepancy=0.05, issue=0.2, issue_limit=0.25)
-    assert robustness(found(0.8, "severe", "none", issues=1), scorer) == pytest.approx(0.7 - 0.2)
-    assert robustness(found(0.8, "severe", "none", issues=2), scorer) == pytest.approx(0.7 - 0.25)
+    assert scorer.robustness(found(0.8, "severe", "none", issues=1)) == pytest.approx(0.7 - 0.2)
+    assert scorer.robustness(found(0.8, "severe", "none", issues=2)) == pytest.approx(0.7 - 0.25)
 
 
 def test_the_reason_names_the_number_the_dimensions_that_suffered_and_the_issues():

@@ -7,7 +7,7 @@ import pytest
 from evalstone.errors import ConfigError
 from evalstone.questions import Alignment, AlignmentPart, JudgeAlignment
 from evalstone.scorers import PromptAlignment
-from evalstone.scorers.text.prompt_alignment import Mode, alignment
+from evalstone.scorers.text.alignment import Mode, alignment
 from evalstone.types import Failed, Message, Sample, Score, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
@@ -120,7 +120,7 @@ def test_options_that_make_no_sense_are_refused():
     with pytest.raises(ConfigError, match="unknown mode 'usr'; did you mean user"):
         PromptAlignment(mode=cast(Any, "usr"))
     for history in (-1, 1.5, True):
-        with pytest.raises(ConfigError, match="history must be a whole number from 0"):
+        with pytest.raises(ConfigError, match="history must be a whole number of at least 0"):
             PromptAlignment(history=cast(Any, history))
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evalstone.scorers import RougeL
-from evalstone.scorers.text.rouge_l import Overlap
+from evalstone.scorers.text.similarity import Overlap
 from evalstone.types import Sample, Skipped
 from tests.fakes import outcome_of, score_of
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError
 from evalstone.scorers import TextualDifference
-from evalstone.scorers.text.textual_difference import agreement
+from evalstone.scorers.text.similarity import agreement
 from evalstone.types import Sample, Skipped
 from tests.fakes import outcome_of, score_of
 

@@ -6,7 +6,6 @@ import pytest
 
 from evalstone.questions import FindToxicity, ToxicityVerdict
 from evalstone.scorers import Toxicity
-from evalstone.scorers.safety import toxic_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
@@ -17,11 +16,6 @@ def parts(*words: str) -> dict[str, Any]:
     return {
         "verdicts": [{"reason": "because", "part": f"part {n}", "verdict": word} for n, word in enumerate(words, 1)]
     }
-
-
-@pytest.mark.parametrize(("toxic", "share"), [([True], 1), ([False], 0), ([True, False, False, False], 0.25)])
-def test_the_share_of_toxic_parts(toxic: list[bool], share: float):
-    assert toxic_share([ToxicityVerdict("p", one) for one in toxic]) == share
 
 
 def test_one_of_two_is_a_half_and_the_reason_quotes_it():

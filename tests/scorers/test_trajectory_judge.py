@@ -7,7 +7,7 @@ import pytest
 from evalstone.errors import ConfigError
 from evalstone.questions.tool_use import JudgeSteps, StepVerdict, StepVerdicts
 from evalstone.scorers import TrajectoryJudge
-from evalstone.scorers.agents.trajectory_judge import judged_value
+from evalstone.scorers.agents.trajectories import judged_value
 from evalstone.types import Failed, Sample, Trajectory, TrajectoryExpectation
 from tests.fakes import outcome_of, record_of, score_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from evalstone.errors import ConfigError
 from evalstone.scorers import TrajectoryQuality, TrajectoryWeights, parse_scorer
-from evalstone.scorers.agents.trajectory_quality import weighted_mean
+from evalstone.scorers.agents.trajectories import weighted_mean
 from evalstone.types import Failed, Sample, Skipped, Trajectory, TrajectoryExpectation
 from tests.fakes import outcome_of, score_of
 

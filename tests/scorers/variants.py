@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalstone._core.text import sentences, words
+from evalstone.judges import ScriptedJudge
 from evalstone.scorers import Criterion, Penalties, TrajectoryWeights
 from evalstone.types import Message, Sample, ToolCall, Trajectory, TrajectoryExpectation
 
@@ -46,6 +47,7 @@ def other_text_of(sample: Sample) -> str:
 OTHERS: Mapping[str, list[Any]] = {
     "scale": [10, 0.1, 0.1000001, 0.10000001, 1e-7, 100.0],
     "explain": [True],
+    "judge": [ScriptedJudge([])],
     "beta": [0.5, 2.0],
     "context": [("a",), ("a", "b"), ("ab",)],
     "context_from": [passages_of, other_passages_of],

@@ -19,7 +19,7 @@ def test_a_comparison_worked_by_hand() -> None:
     found = compare_pairs(A, B)
     assert found is not None
     assert (found.n, found.wins, found.ties, found.losses) == (6, 4, 1, 1)
-    assert (found.difference.mean, found.improvement) == (pytest.approx(0.15), pytest.approx(0.15))
+    assert found.difference.mean == pytest.approx(0.15)
     assert found.prob_superiority == pytest.approx(4.5 / 6)
     assert found.cohen_dz == pytest.approx(0.15 / math.sqrt(0.035))
     # |±0.2 ±0.1 ±0.4 ±0.1 ±0.3| >= 0.9: the sum 1.1, and 0.9 by turning either 0.1, both ways: 6 of 32
@@ -29,6 +29,12 @@ def test_a_comparison_worked_by_hand() -> None:
         "small sample (n = 6): rare failures may be missing; "
         "only 5 of 6 samples changed: too few for a significant difference"
     )
+
+
+def test_no_changed_sample_is_called_none() -> None:
+    found = compare_pairs([0.5] * 40, [0.5] * 40)
+    assert found is not None
+    assert found.caution == "none of 40 samples changed: too few for a significant difference"
 
 
 def test_the_interval_of_pass_fail_differences_is_bonett_and_prices() -> None:
@@ -52,7 +58,7 @@ def test_lower_is_better_turns_the_gain_and_the_wins_but_not_the_difference() ->
     assert up is not None
     assert down is not None
     assert (down.difference, down.p_value) == (up.difference, up.p_value)
-    assert (down.improvement, down.wins, down.losses) == (-up.improvement, up.losses, up.wins)
+    assert (down.difference.mean, down.wins, down.losses) == (up.difference.mean, up.losses, up.wins)
 
 
 def test_pass_fail_has_mcnemars_test() -> None:

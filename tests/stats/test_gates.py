@@ -6,6 +6,7 @@ import pytest
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.gates import AtLeast, AtMost, Criterion, MaxRegression, PassRate, decide, overall
 from evalstone.stats.intervals import lower_limit
+from evalstone.stats.power import samples_needed
 
 GOOD = np.random.default_rng(1).beta(18, 2, 200).tolist()  # mean 0.9, deviation 0.065
 
@@ -48,13 +49,14 @@ def test_limits_agree_with_verdicts() -> None:
             AtLeast("a", values, source.uniform(0.8, 0.97)),
             AtMost("b", values, source.uniform(0.8, 0.97)),
             MaxRegression("c", other, values, source.uniform(0, 0.1)),
+            MaxRegression("c", other, values, source.uniform(0, 0.1), lower_is_better=True),
             PassRate("d", int(source.binomial(40, 0.8)), 40, source.uniform(0.6, 0.95)),
         ]
         for found in decide(criteria):
             assert found.low is not None
             assert found.high is not None
             above, below = found.low >= found.threshold, found.high <= found.threshold
-            expected = (below, above) if found.kind == "at_most" else (above, below)
+            expected = (below, above) if found.lower_is_better else (above, below)
             assert (found.verdict == "pass", found.verdict == "fail") == expected
 
 
@@ -65,6 +67,11 @@ def test_no_worse_takes_pairs_and_a_margin() -> None:
     assert verdicts(MaxRegression("a", worse, GOOD, 0.05)) == ["fail"]
     assert verdicts(MaxRegression("a", worse, GOOD, 0.15)) == ["pass"]
     assert verdicts(MaxRegression("a", better, GOOD, 0.0, lower_is_better=True)) == ["fail"]
+    (risen,) = decide([MaxRegression("a", better, GOOD, 0.1, lower_is_better=True)])
+    assert (risen.estimate, risen.threshold, risen.lower_is_better) == (pytest.approx(0.02, abs=2e-3), 0.1, True)
+    assert risen.high is not None
+    assert risen.estimate is not None
+    assert risen.estimate < risen.high <= 0.1
     (same,) = decide([MaxRegression("a", GOOD, GOOD, 0.02)])
     assert (same.verdict, same.estimate, same.threshold) == ("pass", 0, -0.02)  # 0.98^200 = 0.018
     (few,) = decide([MaxRegression("a", GOOD[:20], GOOD[:20], 0.02)])
@@ -129,7 +136,7 @@ def test_a_gate_as_a_whole_is_its_worst_criterion() -> None:
 def test_impossible_criteria_are_refused_by_name() -> None:
     with pytest.raises(ConfigError, match=r"a: the threshold must be in \[0, 1\], not 85"):
         decide([AtLeast("a", GOOD, 85)])
-    with pytest.raises(ConfigError, match=r"a: margin must be in \[0, 1\], not -0.1"):
+    with pytest.raises(ConfigError, match=r"a: the largest regression must be in \[0, 1\], not -0.1"):
         decide([MaxRegression("a", GOOD, GOOD, -0.1)])
     with pytest.raises(ConfigError, match="alpha must be above 0 and below"):
         decide([], alpha=0.9)
@@ -170,3 +177,26 @@ def test_limits_are_at_the_alpha_that_holm_leaves() -> None:
     first, second = decide([easy, close])
     assert first.low == pytest.approx(lower_limit(60, 60, 1 - 0.05 / 2))
     assert second.low == pytest.approx(lower_limit(53, 60, 1 - 0.05))
+
+
+def test_limits_stay_at_the_alpha_of_the_first_that_holm_does_not_reject() -> None:
+    found = decide([PassRate("a", 53, 60, 0.85), PassRate("b", 52, 60, 0.85), PassRate("c", 51, 60, 0.85)])
+    assert [each.verdict for each in found] == ["inconclusive"] * 3
+    assert [each.low for each in found] == pytest.approx([lower_limit(n, 60, 1 - 0.05 / 3) for n in (53, 52, 51)])
+
+
+def test_more_samples_are_reckoned_at_the_alpha_of_the_side_that_the_mean_is_on() -> None:
+    close, easy = PassRate("close", 53, 60, 0.85), [PassRate(f"{place}", 60, 60, 0.5) for place in range(4)]
+    (alone,), among = decide([close]), decide([close, *easy])[0]
+    assert alone.verdict == among.verdict == "inconclusive"
+    assert alone.more_samples == among.more_samples is not None  # Holm: the easy ones pass, and no longer count
+    low, bad = PassRate("low", 51, 60, 0.9), [PassRate(f"{place}", 0, 60, 0.5) for place in range(4)]
+    (alone,), among = decide([low]), decide([low, *bad])[0]
+    assert alone.verdict == among.verdict == "inconclusive"
+    assert alone.more_samples == among.more_samples is not None
+
+
+def test_without_any_change_more_samples_are_reckoned_as_if_one_of_two_more_had_changed() -> None:
+    (same,) = decide([MaxRegression("a", GOOD[:20], GOOD[:20], 0.02)])
+    needed = samples_needed(0.02, deviation=1 / 22**0.5, confidence=0.95, sided=1)
+    assert same.more_samples == needed - 20

@@ -6,12 +6,13 @@ import pytest
 
 from evalstone.errors import DataError
 from evalstone.stats import wilson_interval
-from evalstone.stats.rogan_gladen import LabeledCounts, count_correct, rogan_gladen
+from evalstone.stats.classification import Confusion
+from evalstone.stats.rogan_gladen import rogan_gladen
 
 
 def test_a_rate_worked_by_hand() -> None:
     # 120 of 200 passed, 57 of 60 good ones seen, 28 of 40 bad ones: (0.6 + 0.7 - 1) / (0.95 + 0.7 - 1)
-    found = rogan_gladen(120, 200, sensitivity=LabeledCounts(57, 60), specificity=LabeledCounts(28, 40))
+    found = rogan_gladen(120, 200, Confusion(tp=57, fn=3, tn=28, fp=12))
     assert found is not None
     assert found.rate is not None
     assert found.rate.mean == pytest.approx(0.3 / 0.65)
@@ -29,14 +30,14 @@ def test_a_rate_worked_by_hand() -> None:
 
 
 def test_an_estimate_outside_of_the_range_is_cut_to_it() -> None:
-    found = rogan_gladen(199, 200, sensitivity=LabeledCounts(54, 60), specificity=LabeledCounts(36, 40))
+    found = rogan_gladen(199, 200, Confusion(tp=54, fn=6, tn=36, fp=4))
     assert found is not None
     assert found.rate is not None
     assert (found.rate.mean, found.rate.high) == (1, 1)
 
 
 def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
-    found = rogan_gladen(50, 100, sensitivity=LabeledCounts(20, 40), specificity=LabeledCounts(20, 40))
+    found = rogan_gladen(50, 100, Confusion(tp=20, fn=20, tn=20, fp=20))
     assert found is not None
     assert found.rate is None
     assert "no better than chance" in found.caution
@@ -44,29 +45,19 @@ def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
 
 
 def test_labels_of_one_kind_only_correct_nothing() -> None:
-    found = rogan_gladen(50, 100, sensitivity=LabeledCounts(20, 20), specificity=LabeledCounts(0, 0))
+    found = rogan_gladen(50, 100, Confusion(tp=20, fn=0, tn=0, fp=0))
     assert found is not None
     assert (found.rate, found.specificity) == (None, None)
     assert "labeled samples of both kinds are needed" in found.caution
 
 
 def test_few_labels_say_so() -> None:
-    found = rogan_gladen(50, 100, sensitivity=LabeledCounts(19, 19), specificity=LabeledCounts(40, 40))
+    found = rogan_gladen(50, 100, Confusion(tp=19, fn=0, tn=40, fp=0))
     assert found is not None
     assert found.caution == "only 19 labeled samples of one kind: the interval is approximate"
 
 
-def test_hits_count_what_the_judge_got_right() -> None:
-    judged, human = [True, True, False, False, True], [True, False, True, False, True]
-    assert count_correct(judged, human) == (LabeledCounts(2, 3), LabeledCounts(1, 2))
-    with pytest.raises(DataError, match="judged has 1, human has 2"):
-        count_correct([True], [True, False])
-
-
 def test_impossible_counts_are_named() -> None:
-    whole = LabeledCounts(5, 5)
-    assert rogan_gladen(0, 0, sensitivity=whole, specificity=whole) is None
+    assert rogan_gladen(0, 0, Confusion(5, 5, 5, 5)) is None
     with pytest.raises(DataError, match="passed: 11 of 10 is not a count"):
-        rogan_gladen(11, 10, sensitivity=whole, specificity=whole)
-    with pytest.raises(DataError, match="specificity: 6 of 5 is not a count"):
-        rogan_gladen(1, 10, sensitivity=whole, specificity=LabeledCounts(6, 5))
+        rogan_gladen(11, 10, Confusion(5, 5, 5, 5))

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from evalstone._core.text import count
 from evalstone.errors import ReplyError
 
 if TYPE_CHECKING:
@@ -108,22 +109,22 @@ def validated(kind: type[T], data: Any, where: str = "") -> T:
         raise ReplyError("; ".join(problems)) from None
 
 
-def numbered(data: Any, count: int, *, of: str, what: str = "verdict") -> list[Any]:
-    """The members of `{"1": …, "2": …}` in order: exactly one for each of `count` items.
+def numbered(data: Any, items: int, *, of: str, what: str = "verdict") -> list[Any]:
+    """The members of `{"1": …, "2": …}` in order: exactly one for each of so many items.
 
-    A list of exactly `count` is read as if it were numbered. Any other count, zero included, or a number that names no
+    A list of exactly so many is read as if it were numbered. Any other number, zero included, or a number that names no
     item raises ReplyError, as in `3 claims, 2 verdicts`.
     """
     if isinstance(data, list):
         data = {str(number): member for number, member in enumerate(cast("list[Any]", data), start=1)}
     if not isinstance(data, Mapping):
-        raise ReplyError(f"an object with the keys 1 to {count} was expected, one for each {of}")
+        raise ReplyError(f"an object with the keys 1 to {items} was expected, one for each {of}")
     members = cast("Mapping[str, Any]", data)
-    expected = dict.fromkeys(str(number) for number in range(1, count + 1))
+    expected = dict.fromkeys(str(number) for number in range(1, items + 1))
     missing = [key for key in expected if key not in members]
     extra = [key for key in members if key not in expected]
     if missing or extra:
-        problem = f"{_plural(count, of)}, {_plural(len(members), what)}"
+        problem = f"{count(items, of)}, {count(len(members), what)}"
         problem += f"; missing: {', '.join(missing[:10])}" if missing else ""
         problem += f"; unknown: {', '.join(_quoted(key) for key in extra[:10])}" if extra else ""
         raise ReplyError(problem)
@@ -158,22 +159,12 @@ def numbered_schema(item: Mapping[str, Any], count: int) -> dict[str, Any]:
     return object_schema({str(number): item for number in range(1, count + 1)})
 
 
-def list_schema(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of a list."""
-    return {"type": "array", "items": item}
-
-
 TEXT: Mapping[str, Any] = {"type": "string"}
-NUMBERS: Mapping[str, Any] = list_schema({"type": "integer"})
 
 
 def choice_schema(choices: Sequence[str]) -> dict[str, Any]:
     """The JSON schema of one word out of a list."""
     return {"type": "string", "enum": list(choices)}
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _quoted(key: str) -> str:

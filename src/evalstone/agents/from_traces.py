@@ -77,8 +77,7 @@ def extract_workflow_trajectory(
         result = _camel(results[step_id], f"the result of step {step_id!r}")
         span = _times(result)
         data = {"step_id": step_id, **{key: result[key] for key in ("status", "output") if key in result}}
-        duration = None if span is None else span[1] - span[0]
-        steps.append(TrajectoryStep(step_type="workflow_step", name=step_id, data=data, duration_ms=duration))
+        steps.append(TrajectoryStep(step_type="workflow_step", name=step_id, data=data, duration_ms=_duration(span)))
         times.extend([] if span is None else [span])
     measured = len(times) == len(steps) and times
     total = max(end for _, end in times) - min(start for start, _ in times) if measured else None
@@ -97,13 +96,12 @@ def extract_trajectory_from_trace(spans: Sequence[Mapping[str, Any]], root: str 
     below: dict[Any, list[dict[str, Any]]] = {}
     for span in sorted(read, key=_start):
         below.setdefault(span.get("parentSpanId"), []).append(span)
-    wanted = [s for s in read if (s.get("spanId") == root if root is not None else s.get("parentSpanId") is None)]
-    if not wanted:
+    key, value = ("parentSpanId", None) if root is None else ("spanId", root)
+    run = next((span for span in read if span.get(key) == value), None)
+    if run is None:
         raise DataError(f"no span has the id {root!r}" if root is not None else "no span is without a parent")
-    times = _times(wanted[0])
     return Trajectory(
-        steps=tuple(_steps(wanted[0].get("spanId"), below, frozenset())),
-        total_duration_ms=None if times is None else times[1] - times[0],
+        steps=tuple(_steps(run.get("spanId"), below, frozenset())), total_duration_ms=_duration(_times(run))
     )
 
 
@@ -129,12 +127,11 @@ def _kind(span: Mapping[str, Any]) -> str:
 def _span_step(span: Mapping[str, Any], kind: Any, children: tuple[TrajectoryStep, ...]) -> TrajectoryStep:
     attributes: Mapping[str, Any] = span.get("attributes") or {}
     data = {key: attributes.get(name) for key, name in _ATTRIBUTES.items()} | _span_data(span, kind, attributes)
-    times = _times(span)
     return TrajectoryStep(
         step_type=kind,
         name=_span_name(span, kind),
         data={key: value for key, value in data.items() if value is not None and key in STEP_DATA[kind]},
-        duration_ms=None if times is None else times[1] - times[0],
+        duration_ms=_duration(_times(span)),
         children=children,
     )
 
@@ -185,6 +182,10 @@ def _camel_key(key: str) -> str:
 def _times(entry: Mapping[str, Any]) -> tuple[float, float] | None:
     start, end = _milliseconds(entry.get("startedAt")), _milliseconds(entry.get("endedAt"))
     return None if start is None or end is None else (start, end)
+
+
+def _duration(times: tuple[float, float] | None) -> float | None:
+    return None if times is None else times[1] - times[0]
 
 
 def _start(entry: Mapping[str, Any]) -> float:

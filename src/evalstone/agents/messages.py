@@ -7,8 +7,8 @@ wherever they stand in a conversation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 from evalstone.types import Message, Role, Sample, ToolCall
 
@@ -20,10 +20,10 @@ def texts(messages: Iterable[Message], role: Role) -> tuple[str, ...]:
 
 def last_text(messages: Iterable[Message], role: Role) -> str | None:
     """The last message of a role that has text; of the system, all messages together. None when there is none."""
-    said = texts(messages, role)
-    if not said:
-        return None
-    return "\n\n".join(said) if role == "system" else said[-1]
+    turns = texts(messages, role)
+    if role == "system":
+        return "\n\n".join(turns) or None
+    return turns[-1] if turns else None
 
 
 def last_user_text(messages: Iterable[Message]) -> str | None:
@@ -81,24 +81,10 @@ def called_tools(messages: Iterable[Message]) -> tuple[str, ...]:
     return tuple(placed.call.name for placed in tool_calls(messages))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToolResult:
-    """What a tool returned, and the call that it returned it to."""
-
-    name: str
-    id: str
-    arguments: Any = field(hash=False)
-    result: Any = field(hash=False)
-
-
-def tool_results(messages: Iterable[Message]) -> tuple[ToolResult, ...]:
-    """What tools returned, in the order of the calls; failed calls and those that returned nothing are left out."""
+def tool_results(messages: Iterable[Message]) -> tuple[ToolCall, ...]:
+    """The tool calls that returned something, in their order; failed calls are left out."""
     calls = (placed.call for placed in tool_calls(messages))
-    return tuple(
-        ToolResult(name=call.name, id=call.id, arguments=call.arguments, result=call.result)
-        for call in calls
-        if call.state == "result" and call.result is not None
-    )
+    return tuple(call for call in calls if call.state == "result" and call.result is not None)
 
 
 def merge_tool_calls(first: Sequence[ToolCall], second: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
@@ -132,8 +118,8 @@ def agent_sample(
     history: earlier turns. fields: further fields of the sample, such as `reference` or `instructions`, of which the
     latter also becomes the system message.
     """
-    said = fields.get("instructions")
-    system = (Message(role="system", content=said),) if isinstance(said, str) else ()
+    instructions = fields.get("instructions")
+    system = (Message(role="system", content=instructions),) if isinstance(instructions, str) else ()
     question = Message(role="user", content=input)
     answer = Message(role="assistant", content=output, tool_calls=tool_calls, reasoning=reasoning)
     return Sample(input=input, output=output, messages=(*system, *history, question, answer), **fields)
@@ -144,5 +130,4 @@ def trajectory_sample(steps: Sequence[Any], *, expected: Any = None, **fields: A
 
     fields: further fields of the sample, such as `input`.
     """
-    given: Any = list(steps)
-    return Sample(trajectory=given, expected_trajectory=expected, **fields)
+    return Sample(trajectory=cast(Any, list(steps)), expected_trajectory=expected, **fields)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -104,8 +104,7 @@ def compare_trajectories(
     steps = actual.steps
     pairs = _MATCHERS[ordering](steps, expected)
     repeated = tuple(name for name, count in Counter(s.name for s in steps).items() if count > 1)
-    found = set(pairs)
-    missing = [e.name for number, e in enumerate(expected) if number not in found]
+    missing = [e.name for number, e in enumerate(expected) if number not in pairs]
     used = set(pairs.values())
     extra = tuple(s.name for number, s in enumerate(steps) if number not in used)
     if not expected:
@@ -115,14 +114,15 @@ def compare_trajectories(
         value -= EXTRA_STEP * (len(steps) - len(expected)) / len(expected)
     if not allow_repeated_steps:
         value -= REPEATED_NAME * len(repeated)
-    late = [] if ordering == "unordered" else _elsewhere(missing, extra)
+    # The names that are missing in their place and were taken in another.
+    late = Counter[str]() if ordering == "unordered" else Counter(missing) & Counter(extra)
     return TrajectoryComparison(
         value=min(1.0, max(0.0, value)),
         matched=len(pairs),
         expected=len(expected),
         missing=tuple(_without(missing, late)),
         extra=tuple(_without(extra, late)),
-        out_of_order=tuple(late),
+        out_of_order=tuple(late.elements()),
         repeated=repeated,
     )
 
@@ -130,8 +130,8 @@ def compare_trajectories(
 def _in_order(steps: Sequence[TrajectoryStep], expected: Sequence[ExpectedStep]) -> dict[int, int]:
     pairs: dict[int, int] = {}
     start = 0
-    for number, wanted in enumerate(expected):
-        place = next((p for p in range(start, len(steps)) if step_matches(wanted, steps[p])), None)
+    for number, step in enumerate(expected):
+        place = next((p for p in range(start, len(steps)) if step_matches(step, steps[p])), None)
         if place is not None:
             pairs[number] = place
             start = place + 1
@@ -141,8 +141,8 @@ def _in_order(steps: Sequence[TrajectoryStep], expected: Sequence[ExpectedStep])
 def _anywhere(steps: Sequence[TrajectoryStep], expected: Sequence[ExpectedStep]) -> dict[int, int]:
     pairs: dict[int, int] = {}
     free = dict.fromkeys(range(len(steps)))
-    for number, wanted in enumerate(expected):
-        place = next((p for p in free if step_matches(wanted, steps[p])), None)
+    for number, step in enumerate(expected):
+        place = next((p for p in free if step_matches(step, steps[p])), None)
         if place is not None:
             pairs[number] = place
             del free[place]
@@ -150,27 +150,20 @@ def _anywhere(steps: Sequence[TrajectoryStep], expected: Sequence[ExpectedStep])
 
 
 def _in_place(steps: Sequence[TrajectoryStep], expected: Sequence[ExpectedStep]) -> dict[int, int]:
-    both = enumerate(zip(steps, expected, strict=False))
-    return {number: number for number, (step, wanted) in both if step_matches(wanted, step)}
+    both = enumerate(zip(expected, steps, strict=False))
+    return {number: number for number, (step, actual) in both if step_matches(step, actual)}
 
 
 _MATCHERS = {"relaxed": _in_order, "unordered": _anywhere, "strict": _in_place}
 
 
-def _elsewhere(missing: Sequence[str], extra: Sequence[str]) -> list[str]:
-    """The names that are missing in their place and were taken in another."""
-    return list((Counter(missing) & Counter(extra)).elements())
-
-
-def _without(names: Sequence[str], taken: Sequence[str]) -> list[str]:
-    left = Counter(taken)
-    kept: list[str] = []
+def _without(names: Sequence[str], removed: Counter[str]) -> Iterator[str]:
+    left = removed.copy()
     for name in names:
         if left[name]:
             left[name] -= 1
         else:
-            kept.append(name)
-    return kept
+            yield name
 
 
 def check_efficiency(
@@ -181,7 +174,7 @@ def check_efficiency(
     max_total_duration_ms: float | None = None,
     no_redundant_calls: bool = True,
 ) -> Efficiency:
-    """The mean of what became of each budget that is given: 1 when kept, else max(0, 1 - excess / limit).
+    """The mean over the budgets that are given: 1 for one that is kept, else max(0, 1 - excess / limit).
 
     no_redundant_calls adds max(0, 1 - 0.2 for each tool call that repeats the step before it). With nothing to check
     the value is 1. Raises OutcomeError for a token budget without the token counts of every model generation, and for a
@@ -249,9 +242,9 @@ def blacklisted(
     names = [step.name for step in actual.steps]
     hits = [name for name in dict.fromkeys(names) if name in tools]
     for sequence in sequences:
-        wanted = list(sequence)
-        if wanted and any(names[at : at + len(wanted)] == wanted for at in range(len(names))):
-            hits.append(" → ".join(wanted))
+        forbidden = list(sequence)
+        if forbidden and any(names[at : at + len(forbidden)] == forbidden for at in range(len(names))):
+            hits.append(" → ".join(forbidden))
     return tuple(hits)
 
 

@@ -3,17 +3,15 @@
 The judge's score is not shown, since it would bias the annotator. Each label is saved before the next sample.
 """
 
-# ruff: noqa: PLC0415 - commands import what they run when they run, so that the command line starts fast
-
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-import typer
-
-from evalstone.cli.options import DataOption, ExitCode, LedgerOption, RunArgument, finite, scorer_named
+from evalstone.cli import options
+from evalstone.cli.options import ExitCode, finite, option, scorer_named
 from evalstone.cli.output import console
 from evalstone.cli.results import find_run
 from evalstone.errors import ConfigError
@@ -21,7 +19,6 @@ from evalstone.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evalstone.datasets.labels import LabelFile
     from evalstone.results.summary import ScorerInfo
     from evalstone.types import Sample
 
@@ -31,26 +28,23 @@ Reply: TypeAlias = str | Literal["skip", "quit"]
 
 
 def annotate(
-    labels: Annotated[str, typer.Option("--labels", metavar="FILE", help="The .csv or .jsonl file to add labels to.")],
-    run: RunArgument = "last",
+    labels: Annotated[str, option("--labels FILE", "The .csv or .jsonl file to add labels to.")],
+    run: options.Run = "last",
     scorer: Annotated[
-        str | None,
-        typer.Option("--scorer", "-s", metavar="SCORER", help="The scorer to label for. Default: the run's first."),
+        str | None, option("--scorer -s SCORER", "The scorer to label for. Default: the run's first.")
     ] = None,
-    number: Annotated[int, typer.Option("--count", metavar="N", help="How many samples to label.", min=1)] = 20,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random choice of samples.", min=0)] = 0,
-    data: DataOption = None,
-    ledger: LedgerOption = None,
+    number: Annotated[int, option("--count N", "How many samples to label.", min=1)] = 20,
+    seed: Annotated[int, option("--seed N", "Seed of the random choice of samples.", min=0)] = 0,
+    data: options.Data = None,
+    ledger: options.Ledger = None,
 ) -> int:
     """Label samples of a run on the terminal.
 
     Starts with the samples that are most informative about the judge's errors. Run the same command again to continue,
     then correct the run's mean with evalstone report --labels.
     """
-    from rich.text import Text
-
+    from evalstone._core.text import count
     from evalstone.datasets.labels import LabelFile
-    from evalstone.report.text import count
     from evalstone.results.human_labels import load_labels, select_for_labeling
 
     found = find_run(run, ledger, data)
@@ -63,48 +57,44 @@ def annotate(
     file = LabelFile(labels)
     known: Mapping[str, float] = load_labels(found, title, labels) if file.exists else {}
     chosen = select_for_labeling(found, title, known, count=number, seed=seed)
-    samples = {sample.id: sample for sample in found.dataset if sample.id in set(chosen)}
+    wanted = set(chosen)
+    samples = {sample.id: sample for sample in found.dataset if sample.id in wanted}
     ready = [samples[id] for id in chosen if id in samples]
     screen = console()
     if not ready:
         screen.print("Every sample that has a score is labeled.")
         return ExitCode.OK
     _introduce(screen, title, info, len(ready))
-    added = _annotate(screen, info, ready, file)
-    total = len(known) + added
-    screen.print(Text(f"\n{count(added, 'label')} added, {total:,} in {file.path}."))
-    if total:
-        screen.print(Text(f"evalstone report {run} --labels {title}={file.path}", style="dim"))
-    return ExitCode.OK
-
-
-def _introduce(screen: Console, title: str, info: ScorerInfo, number: int) -> None:
-    from rich.text import Text
-
-    from evalstone.report.text import count
-    from evalstone.scorers import SCORERS
-
-    kind = SCORERS.get(info.name)
-    about = (kind.__doc__ or "").strip().split("\n")[0] if kind is not None else ""
-    better = "lower is better" if info.lower_is_better else "higher is better"
-    screen.print(Text.assemble((title, "bold"), f"  {about}"))
-    scale = f"{info.scale:g}"
-    keys = f"y for {scale}, n for 0, or a number from 0 to {scale} ({better}); s skips, q quits."
-    screen.print(Text(f"{count(number, 'sample')}. Enter {keys}", style="dim"))
-
-
-def _annotate(screen: Console, info: ScorerInfo, samples: Sequence[Sample], file: LabelFile) -> int:
-    """Ask for labels until all are given or the annotator quits; how many were added."""
     added = 0
-    for place, sample in enumerate(samples, start=1):
-        _show(screen, sample, f"{place} of {len(samples)}")
+    for place, sample in enumerate(ready, start=1):
+        _show(screen, sample, f"{place} of {len(ready)}")
         reply = _reply(screen, info)
         if reply == "quit":
             break
         if reply != "skip":
             file.add(sample.id, reply)
             added += 1
-    return added
+    total = len(known) + added
+    screen.print(f"\n{count(added, 'label')} added, {total:,} in {file.path}.")
+    if total:
+        of = f"{shlex.quote(run)}{options.ledger_option(ledger)}"
+        command = f"evalstone report {of} --labels {shlex.quote(f'{title}={file.path}')}"
+        screen.print(command, style="dim", soft_wrap=True)
+    return ExitCode.OK
+
+
+def _introduce(screen: Console, title: str, info: ScorerInfo, number: int) -> None:
+    from rich.text import Text
+
+    from evalstone._core.text import count
+    from evalstone.scorers import SCORERS
+    from evalstone.scorers.base import summary
+
+    about = summary(SCORERS[info.name]) if info.name in SCORERS else ""
+    better = "lower is better" if info.lower_is_better else "higher is better"
+    screen.print(Text.assemble((title, "bold"), f"  {about}"))
+    keys = f"y for {info.scale:g}, n for 0, or a number from 0 to {info.scale:g} ({better}); s skips, q quits."
+    screen.print(f"{count(number, 'sample')}. Enter {keys}", style="dim")
 
 
 def _show(screen: Console, sample: Sample, progress: str) -> None:
@@ -120,19 +110,17 @@ def _show(screen: Console, sample: Sample, progress: str) -> None:
     blocks += [("reference", sample.reference), ("answer", sample.output)]
     for name, text in blocks:
         if text:
-            screen.print(Text(name, style="dim"))
+            screen.print(name, style="dim")
             lines = (safe(line, MAX_TEXT) for line in text[:MAX_TEXT].split("\n"))
-            screen.print(Padding(Text("\n".join(lines)), (0, 0, 0, 2)))
+            screen.print(Padding("\n".join(lines), (0, 0, 0, 2)))
 
 
 def _reply(screen: Console, info: ScorerInfo) -> Reply:
     """The label as the file holds it, "skip" or "quit"; the end of the input counts as "quit"."""
-    from rich.text import Text
-
     from evalstone.report.text import safe
 
     while True:
-        screen.print(Text("label> ", style="bold"), end="")
+        screen.print("label> ", style="bold", end="")
         line = sys.stdin.readline()
         if not line:
             return "quit"
@@ -144,4 +132,4 @@ def _reply(screen: Console, info: ScorerInfo) -> Reply:
                 return f"{value:g}"
         except ConfigError:
             pass
-        screen.print(Text(f"expected y, n, s, q or a number from 0 to {info.scale:g}, not {safe(word, 40)}"))
+        screen.print(f"expected y, n, s, q or a number from 0 to {info.scale:g}, not {safe(word, 40)}")

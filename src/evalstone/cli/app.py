@@ -1,29 +1,68 @@
 """The command line: its commands, and what becomes of errors.
 
-Modules of commands import what they run inside their functions, so that `evalstone --help` stays fast.
+Only the command that is called is imported, and imports what it runs inside its function, so that help stays fast.
 """
-
-# ruff: noqa: PLC0415 - commands import what they run when they run, so that the command line starts fast
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
+import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from evalstone.cli import annotate, catalog, judge, ledger, results, run
-from evalstone.cli.options import DRIFT_EXIT_CODES, GATE_EXIT_CODES, JUDGE_EXIT_CODES, RUN_EXIT_CODES, ExitCode
-from evalstone.errors import EvalstoneError, RunAborted
+from evalstone.cli.options import ExitCode, Value, Values, option
+from evalstone.cli.output import to_stderr
+from evalstone.errors import ConfigError, EvalstoneError, RunAborted, near, unknown
 
 # The base class of all errors in how a command is called; Typer doesn't export it.
 _CallError: Any = typer.BadParameter.__mro__[2]
 
+# Each command with its module and the first line of its help; its function is called as the command is.
+COMMANDS = {
+    "run": ("run", "Score a dataset."),
+    "score": ("run", "Score one sample."),
+    "demo": ("run", "Score 60 bundled RAG answers with the lexical judge."),
+    "scorers": ("catalog", "List the scorers, or describe one."),
+    "judges": ("catalog", "List the judges, or describe one."),
+    "report": ("results", "Show a saved run, or export it."),
+    "compare": ("results", "Compare runs over the same samples."),
+    "drift": ("results", "Check whether a judge has drifted."),
+    "gate": ("results", "Check a saved run against thresholds."),
+    "power": ("results", "Estimate how many samples you need."),
+    "runs": ("results", "List saved runs with their mean scores."),
+    "annotate": ("annotate", "Label samples of a run on the terminal."),
+    "calibrate": ("judge", "Compare a judge with human labels."),
+    "audit": ("judge", "Test a judge's robustness to irrelevant changes."),
+    "ledger": ("", "Inspect and maintain the ledger."),
+}
+LEDGER_COMMANDS = {
+    "info": ("ledger", "Show size, row counts, cost by judge, and the latest runs."),
+    "export": ("ledger", "Export rows to a file, as a backup or for another ledger."),
+    "prune": ("ledger", "Delete runs or answers."),
+    "verify": ("ledger", "Check the ledger for damage."),
+    "recover": ("ledger", "Copy what is readable in a damaged ledger into another one."),
+    "import": ("ledger", "Import exported rows."),
+}
+
+_JUDGE_EXIT_CODES = "Exit codes: 0 success; 2 usage error; 3 some scores failed, or incomplete; 130 interrupted."
+EXIT_CODES = {
+    "run": "Exit codes: 0 success; 1 a threshold was not met; 2 usage error; 3 some scores failed, no sample "
+    "was scored, or the run is incomplete; 4 with --gate, inconclusive; 130 interrupted.",
+    "gate": "Exit codes: 0 every check passes; 1 a check fails; 2 usage error; 3 every check passes, but some scores "
+    "failed or the run is incomplete; 4 inconclusive.",
+    "drift": "Exit codes: 0 no drift; 1 drift; 2 usage error.",
+    "calibrate": _JUDGE_EXIT_CODES,
+    "audit": _JUDGE_EXIT_CODES,
+}
 
 TOPICS = {
     "Judge": "judge base_url budget no_cache per_judge",
@@ -33,28 +72,41 @@ TOPICS = {
     "Output": "out html markdown csv junit svg as_json top quiet verbose",
 }
 _TOPIC = {option: topic for topic, options in TOPICS.items() for option in options.split()}
-
-
 _TYPE = re.compile(r" <[a-z \[\]]+>")
+SETTINGS: Any = {"help_option_names": ["-h", "--help"]}
 
 
 class WriteError(Exception):
     """Standard output can't be written to."""
 
 
+@contextmanager
+def _writing() -> Generator[None]:
+    """Standard output is written to, to the end. Raises WriteError, before Typer makes its own exit code of it."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise WriteError(error.strerror or str(error)) from error
+
+
 class Command(TyperCommand):
     """A command whose help lists its options by topic."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, --help among them."""
+        return _quick(self, super().get_params(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of arguments and options."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             if (record := parameter.get_help_record(ctx)) is not None:
-                row = (_TYPE.sub("", record[0]), record[1])
-                title = (
-                    "Arguments" if parameter.param_type_name == "argument" else _TOPIC.get(parameter.name, "Options")
-                )
-                sections.setdefault(title, []).append(row)
+                is_argument = parameter.param_type_name == "argument"
+                title = "Arguments" if is_argument else _TOPIC.get(parameter.name, "Options")
+                sections.setdefault(title, []).append((_TYPE.sub("", record[0]), record[1]))
         for title in ("Arguments", "Options", *TOPICS):
             if title in sections:
                 with formatter.section(title):
@@ -62,21 +114,84 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """The commands; a write error on standard output is caught before Typer makes its own exit code of it."""
+    """A group of commands, each made when it is called."""
+
+    table: Mapping[str, tuple[str, str]] = COMMANDS
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = dict.fromkeys(self.table)  # pyright: ignore[reportAttributeAccessIssue] - made on demand
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options before the command, --help among them."""
+        return _quick(self, super().get_params(ctx))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the commands, in the order of their help."""
+        return list(self.table)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command. Raises ConfigError for an unknown name, unless a shell asks how to complete it."""
+        if cmd_name not in self.table:
+            if ctx.resilient_parsing or cmd_name.startswith("-"):
+                return None
+            raise ConfigError(unknown("command", cmd_name, self.table))
+        if self.commands[cmd_name] is None:
+            self.commands[cmd_name] = _command(cmd_name, self.table[cmd_name][0])
+        return self.commands[cmd_name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the section of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help) for name, (_, help) in self.table.items()])
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        """Read the command line; print help."""
+        with _writing():
+            return super().make_context(*arguments, **settings)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command and flush what it printed."""
-        try:
-            code = super().invoke(ctx)
-            sys.stdout.flush()
-            return code
-        except OSError as error:
-            if error.filename is not None:
-                raise
-            raise WriteError(error.strerror or str(error)) from error
+        """Run a command."""
+        with _writing():
+            return super().invoke(ctx)
 
 
-SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+class LedgerCommands(Commands):
+    """The commands of `evalstone ledger`."""
+
+    table = LEDGER_COMMANDS
+
+
+def _command(name: str, module: str) -> Any:
+    """A command from the function of its name, or the group of the commands on ledgers."""
+    settings: Any = {"rich_markup_mode": None, "context_settings": SETTINGS}
+    if not module:
+        return LedgerCommands(name=name, help=COMMANDS[name][1], no_args_is_help=True, **settings)
+    function: Callable[..., int] = getattr(import_module(f"evalstone.cli.{module}"), name.replace("import", "import_"))
+    made = typer.Typer(add_completion=False, **settings)
+    made.command(name, cls=Command, epilog=EXIT_CODES.get(name))(function)
+    return typer.main.get_command(made)
+
+
+def _quick(command: Any, parameters: list[Any]) -> list[Any]:
+    """Parameters that convert only what needs it: Typer converts with pydantic, whose import takes long."""
+    types: dict[str, Any] = get_type_hints(command.callback) if command.callback else {}
+    for one in parameters:
+        if "process_value" not in vars(one):
+            one.process_value = functools.partial(_value, one, types.get(one.name), one.process_value)
+    return parameters
+
+
+def _value(parameter: Any, kind: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
+    """A parameter's value from the command line, or its default."""
+    if parameter.required and not value:
+        return convert(ctx, value)
+    if value is None:
+        return () if parameter.multiple or parameter.nargs == -1 else None
+    is_text = kind in (Value, Values, list[str]) and type(value) in (str, list, tuple)
+    return value if is_text or type(value) is kind else convert(ctx, value)
+
+
 app = typer.Typer(
     name="evalstone",
     cls=Commands,
@@ -85,41 +200,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings=SETTINGS,
 )
-ledger_app = typer.Typer(
-    help="Inspect and maintain the ledger.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings=SETTINGS,
-)
-
-
-def _add(to: typer.Typer, command: Callable[..., int], name: str | None = None, epilog: str | None = None) -> None:
-    to.command(name, cls=Command, epilog=epilog)(command)
-
-
-_add(app, run.run, epilog=RUN_EXIT_CODES)
-_add(app, run.score)
-_add(app, run.demo)
-_add(app, catalog.scorers)
-_add(app, judge.judges)
-_add(app, results.report)
-_add(app, results.compare)
-_add(app, results.drift, epilog=DRIFT_EXIT_CODES)
-_add(app, results.gate, epilog=GATE_EXIT_CODES)
-_add(app, results.power)
-_add(app, results.runs)
-_add(app, annotate.annotate)
-_add(app, judge.calibrate, epilog=JUDGE_EXIT_CODES)
-_add(app, judge.audit, epilog=JUDGE_EXIT_CODES)
-app.add_typer(ledger_app, name="ledger")
-for _command in (ledger.info, ledger.export, ledger.prune, ledger.verify, ledger.recover):
-    _add(ledger_app, _command)
-_add(ledger_app, ledger.import_, "import")
 
 
 @app.callback(invoke_without_command=True)
 def evalstone(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    version: Annotated[bool, option("--version", "Show the version and exit.")] = False,
 ) -> None:
     """Evaluate the outputs of LLMs, RAG pipelines and agents."""
     if version:
@@ -137,12 +222,18 @@ def main() -> None:
     try:
         sys.exit(app(standalone_mode=False))
     except _CallError as error:
-        message, context = error.format_message(), getattr(error, "ctx", None)
+        message = error.format_message()
         if message.startswith("Usage:"):  # no command at all: the help
             typer.echo(message, err=True)
             sys.exit(ExitCode.USAGE)
-        path = context.command_path if context else "evalstone"
-        _fail(f"{message.rstrip('.')}; see {path} --help", ExitCode.USAGE)
+        context: Any = getattr(error, "ctx", None)
+        help = f"; see {context.command_path if context else 'evalstone'} --help"
+        if hasattr(error, "possibilities"):  # no such option
+            known = [name.lstrip("-") for one in context.command.params for name in (*one.opts, *one.secondary_opts)]
+            message = f"unknown option {error.option_name}"
+            if guesses := near(error.option_name.lstrip("-"), known):
+                help = f"; did you mean {' or '.join(f'--{name}' for name in guesses)}?"
+        _fail(message.rstrip(".") + help, ExitCode.USAGE)
     except RunAborted as error:
         _fail(f"{error}. Finished calls are in the ledger; rerun the same command to resume.", ExitCode.FAILURES)
     except EvalstoneError as error:
@@ -155,7 +246,5 @@ def main() -> None:
 
 
 def _fail(message: str, code: ExitCode) -> None:
-    from evalstone.cli.output import to_stderr
-
     to_stderr(f"evalstone: {message}")
     sys.exit(code)

@@ -1,31 +1,33 @@
-"""`evalstone scorers`: all scorers, one described, or other tools' names for them."""
-
-# ruff: noqa: PLC0415 - commands import what they run when they run, so that the command line starts fast
+"""`evalstone scorers` and `judges`: what there is to score and to judge with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from evalstone.cli.options import ExitCode
-from evalstone.cli.output import console, table
+import evalstone
+from evalstone.cli import options
+from evalstone.cli.options import ExitCode, Value, option
+from evalstone.cli.output import console, short_judge, table
 from evalstone.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
-    from evalstone.scorers import Scorer
+    from evalstone.judges.providers.base import ProviderInfo
+    from evalstone.report.terminal import Grid
+    from evalstone.results.calibration import Calibration
+
+COMPOSITE_JUDGES = {
+    "panel(openai/gpt-5.1, google/gemini-2.5-pro, lexical)": "several judges vote: majority, mean or unanimous",
+    "cascade(lexical, openai/gpt-5.1, threshold=0.9)": "asks the second judge where the first is unsure",
+    "self_consistency(openai/gpt-5.1(temperature=0.7), n=5)": "asks one judge several times and takes the vote",
+}
 
 
 def scorers(
-    name: Annotated[
-        str | None, typer.Argument(metavar="SCORER", help="A scorer to describe. Default: list all.")
-    ] = None,
+    name: Annotated[Value, options.argument("SCORER", "A scorer to describe. Default: list all.")] = None,
     system: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="TOOL", help="Show another tool's names for scorers: mastra, spring, ragas or deepeval."
-        ),
+        Value, option("--from TOOL", "Show another tool's names for scorers: mastra, spring, ragas or deepeval.")
     ] = None,
 ) -> int:
     """List the scorers, or describe one.
@@ -33,21 +35,24 @@ def scorers(
     Describes a scorer's formula, required fields, parameters and interpretation.
     """
     from evalstone.scorers import SCORERS, parse_scorers
+    from evalstone.scorers.registry import TEMPLATES
 
     if system is not None:
         _list_names(system)
     elif name is None:
         _list_scorers(SCORERS)
-    elif (key := name.replace("-", "_")) in SCORERS:
-        _describe(SCORERS[key])
+    elif (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
+        _describe_scorer(SCORERS.get(key) or TEMPLATES[key], key)
     elif ":" in name or "(" in name:
-        _describe(type(parse_scorers([name])[0]))
+        (made,) = parse_scorers([name])
+        _describe_scorer(type(made), made.name)
     else:
-        raise ConfigError(unknown("scorer", name, SCORERS))
+        options.refuse_foreign([name])
+        raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES]))
     return ExitCode.OK
 
 
-def _list_scorers(known: Mapping[str, type[Scorer]]) -> None:
+def _list_scorers(known: Mapping[str, type[evalstone.Scorer]]) -> None:
     from evalstone.scorers.base import summary
 
     rows = table("scorer", "required fields", "direction", "judge calls", "what it measures", numbers=["judge calls"])
@@ -60,47 +65,45 @@ def _list_scorers(known: Mapping[str, type[Scorer]]) -> None:
     screen.print("evalstone scorers NAME describes one.", style="dim")
 
 
-def _describe(kind: type[Scorer]) -> None:
+def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
     from dataclasses import MISSING, fields
 
     from rich.text import Text
 
-    from evalstone.scorers.base import documentation
+    from evalstone.scorers.base import described_parameters, documentation
 
     screen = console()
-    screen.print(Text(documentation(kind)))
-    direction = "lower" if kind.lower_is_better else "higher"
-    screen.print(Text(f"\nRequired fields  {', '.join(kind.required_fields)}"))
-    screen.print(Text(f"Range            0 to scale (default 1), {direction} is better"))
-    screen.print(Text(f"Judge calls      {', '.join(question.kind for question in kind.questions) or 'none'}"))
+    screen.print(documentation(kind))
     parameters = [field for field in fields(kind) if field.init]
     required = [f.name for f in parameters if f.default is MISSING and f.default_factory is MISSING]
-    form = (
-        f"{kind.name}({', '.join(f'{name}=…' for name in required)})@{kind.version}" if required else kind().signature
-    )
-    screen.print(Text(f"Signature        {form}"))
+    form = f"{called}({', '.join(f'{name}=…' for name in required)})@{kind.version}" if required else kind().signature
+    direction = "lower" if kind.lower_is_better else "higher"
+    screen.print(f"\nRequired fields  {', '.join(kind.required_fields) or 'those that its parameters name'}")
+    screen.print(f"Range            0 to scale (default 1), {direction} is better")
+    screen.print(f"Judge calls      {', '.join(question.kind for question in kind.questions) or 'none'}")
+    screen.print(f"Signature        {form}")
     if parameters:
-        screen.print(Text("\nParameters", style="bold"))
-        rows = table("", "", fold=True)
-        rows.show_header = False
+        screen.print("\nParameters", style="bold")
+        rows = table("", "")
         for field in parameters:
             default = field.default if field.default_factory is MISSING else field.default_factory()
-            rows.add_row(f"  {field.name}", "required" if default is MISSING else Text(repr(default), style="dim"))
+            shown = "required" if default is MISSING else f"default {default!r}"
+            described = described_parameters(kind).get(field.name, "")
+            rows.add_row(f"  {field.name}", Text.assemble(described, " " * bool(described), (f"({shown})", "dim")))
         screen.print(rows)
     if kind.definitions:
-        screen.print(Text("\nDefinitions, all from the same judge calls: definition=NAME", style="bold"))
-        rows = table("", "", fold=True)
-        rows.show_header = False
+        screen.print("\nDefinitions, all from the same judge calls: definition=NAME", style="bold")
+        rows = table("", "")
         for name, definition in kind.definitions.items():
-            rows.add_row(Text(f"  {name}", style="bold"), Text(definition.formula))
+            rows.add_row(Text(f"  {name}", style="bold"), definition.formula)
         screen.print(rows)
     if kind.interpretation:
-        screen.print(Text("\nInterpretation (scale 1)", style="bold"))
+        screen.print("\nInterpretation (scale 1)", style="bold")
         for floor, meaning in kind.interpretation:
-            screen.print(Text(f"  from {floor:g}: {meaning}"))
+            screen.print(f"  from {floor:g}: {meaning}")
     if kind.advice:
-        screen.print(Text(f"\nIf the score is {'high' if kind.lower_is_better else 'low'}", style="bold"))
-        screen.print(Text(f"  {kind.advice}"))
+        screen.print(f"\nIf the score is {'high' if kind.lower_is_better else 'low'}", style="bold")
+        screen.print(f"  {kind.advice}")
 
 
 def _list_names(tool: str) -> None:
@@ -112,9 +115,149 @@ def _list_names(tool: str) -> None:
     name = tool.lower()
     if name not in SYSTEMS:
         raise ConfigError(unknown("tool", tool, SYSTEMS))
-    rows = table(name, "evalstone", "difference in meaning", fold=True)
+    rows = table(name, "evalstone", "difference in meaning")
     for row in SYSTEMS[name]:
-        rows.add_row(Text(row.theirs), Text(row.ours or "-", style="bold"), Text(row.difference, style="dim"))
+        rows.add_row(row.theirs, Text(row.ours or "-", style="bold"), Text(row.difference, style="dim"))
     screen = console()
     screen.print(rows)
     screen.print("\nevalstone scorers NAME describes one of ours.", style="dim")
+
+
+def judges(
+    name: Annotated[
+        Value,
+        options.argument(
+            "JUDGE", "A judge to describe, as --judge takes it: 'cascade(lexical, openai/gpt-5.1, threshold=0.9)'."
+        ),
+    ] = None,
+    ledger: options.Ledger = None,
+) -> int:
+    """List the judges, or describe one.
+
+    Shows which API keys are set, prices, and measured accuracy. Makes no judge calls.
+    """
+    from evalstone.ledger.base import DEFAULT_LEDGER
+    from evalstone.results.calibration import list_calibrations
+
+    known = list_calibrations(DEFAULT_LEDGER if ledger is None else ledger)
+    if name is None:
+        _list_judges(known)
+    else:
+        _describe_judge(evalstone.parse_judge(name), known)
+    return ExitCode.OK
+
+
+def _list_judges(known: Sequence[Calibration]) -> None:
+    from rich.text import Text
+
+    from evalstone.judges.providers.base import PROVIDERS
+
+    screen = console()
+    lexical = evalstone.LexicalJudge()
+    screen.print(Text.assemble(("lexical", "bold"), f"  {lexical.identity}; no API key, no network, no cost"))
+    screen.print(f"  {lexical.note}", style="dim")
+    numbers = ("responses", "unsupported", "AUROC [95% CI]", "left out of training", "word overlap")
+    measured = table("  measured on", *numbers, numbers=numbers)
+    for name, one in lexical.card["data_sets"].items():
+        low, high = one["auroc_interval"]
+        auroc = f"{one['auroc']:.3f} [{low:.3f}, {high:.3f}]"
+        left_out, overlap = f"{one['left_out']['auroc']:.3f}", f"{one['word_overlap_auroc']:.3f}"
+        measured.add_row(f"  {name}", f"{one['rows']:,}", f"{one['positive']:,}", auroc, left_out, overlap)
+    screen.print(measured)
+    screen.print("  0.5 is chance, 1 is perfect; see docs/lexical-judge.md.\n", style="dim")
+    models = table("language models", "API key", "endpoint")
+    for provider, how in PROVIDERS.items():
+        models.add_row(f"{provider}/MODEL", _key(how), Text(_endpoint(how), style="dim"))
+    screen.print(models)
+    screen.print("To measure a model on your data: evalstone calibrate --judge NAME --labels FILE\n", style="dim")
+    composites = table("composite judges", "")
+    for example, purpose in COMPOSITE_JUDGES.items():
+        composites.add_row(example, Text(purpose, style="dim"))
+    screen.print(composites)
+    if known:
+        screen.print()
+        screen.print(calibrations_table("calibrated here", known))
+    screen.print("\nevalstone judges NAME describes one and checks that it is ready.", style="dim")
+
+
+def _key(provider: ProviderInfo) -> str:
+    """The variable of the API key and whether it is set; never the key itself."""
+    if not provider.key:
+        return "none" if provider.base_url else "its own"
+    return f"{provider.key}  {'set' if os.environ.get(provider.key) else 'not set'}"
+
+
+def _endpoint(provider: ProviderInfo) -> str:
+    own = next((name for name in provider.base_url_from if os.environ.get(name)), None)
+    if own is not None:
+        return f"the URL in {own}"
+    return provider.base_url or 'pydantic-ai (pip install "evalstone[providers]")'
+
+
+def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> None:
+    from rich.text import Text
+
+    from evalstone.report.text import safe
+
+    screen = console()
+    screen.print(safe(judge.identity, 500), style="bold")
+    if judge.note:
+        screen.print(safe(judge.note, 1000), style="dim")
+    screen.print()
+    members = list(_tree(judge))
+    for depth, one in members:
+        name = f"{'  ' * depth}{safe(one.identity, 200) if depth else ''}"
+        if not one.members:
+            screen.print(Text.assemble(name, ": " if depth else "", (f"{_price(one)}; {_readiness(one)}", "dim")))
+        elif depth:
+            screen.print(name)
+    # The members' calibrations too: a composite judge should beat each of them.
+    identities = {one.identity for _, one in members}
+    if own := [one for one in known if one.judge in identities]:
+        screen.print()
+        screen.print(calibrations_table("calibrated here", own))
+    if all(one.judge != judge.identity for one in own):
+        screen.print("\nNot calibrated yet; see evalstone calibrate.", style="dim")
+
+
+def _tree(judge: evalstone.Judge, depth: int = 0) -> Iterator[tuple[int, evalstone.Judge]]:
+    yield depth, judge
+    for member in judge.members:
+        yield from _tree(member, depth + 1)
+
+
+def _price(judge: evalstone.Judge) -> str:
+    if not judge.cacheable:
+        return "free"
+    # Priced at 1,000 tokens, because some prices rise with the length of a prompt.
+    prices = [judge.price(usage) for usage in (evalstone.Usage(1000, 0), evalstone.Usage(0, 1000))]
+    shown = [f"${1000 * price:g}" for price in prices if price is not None]
+    return f"{' and '.join(shown)} per million input and output tokens" if len(shown) == 2 else "price unknown"
+
+
+def _readiness(judge: evalstone.Judge) -> str:
+    try:
+        judge.check()
+    except ConfigError as error:
+        return f"not ready: {error}"
+    return "ready"
+
+
+def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
+    """One row per calibration: judge, scorer, data, and agreement with the labels."""
+    from evalstone.report.text import number, safe
+    from evalstone.results.calibration import measure
+
+    rows = table(title, "scorer", "dataset", "accuracy [95% CI]", "kappa", "AUROC")
+    for one in known:
+        found = measure(one)
+        accuracy, kappa = found.at_default.accuracy, found.at_default.kappa
+        rows.add_row(
+            short_judge(one.judge),
+            one.name,
+            safe(f"{one.dataset}, {len(one.pairs)} labeled", 60),
+            "-" if accuracy is None else f"{accuracy.mean:.3f} [{accuracy.low:.3f}, {accuracy.high:.3f}]",
+            number(kappa and kappa.mean),
+            number(found.auroc and found.auroc.mean),
+        )
+    return rows

@@ -20,60 +20,43 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, cast
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 from evalstone.errors import ConfigError, unknown
-from evalstone.ledger.location import DEFAULT_LEDGER
+from evalstone.ledger.base import DEFAULT_LEDGER
 
-DEFAULT_SCORERS = ("faithfulness", "context_relevance")
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+LEAST = {"limit": 1, "concurrency": 1, "budget": 0, "top": 0}
 
 
-class RunConfig(BaseModel):
-    """The settings of one run."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """The settings of one run, by the names of the options of `evalstone run`."""
 
     data: str
-    """Path of the samples."""
-    scorers: list[str | dict[str, Any]] = Field(default=list(DEFAULT_SCORERS), min_length=1)
-    """Names, specs such as `context_relevance(scale=10)`, or tables."""
+    scorers: list[str | dict[str, Any]] = field(default_factory=lambda: ["faithfulness", "context_relevance"])
     judge: str | dict[str, Any] = "lexical"
-    """Name, spec or table of the judge."""
-    limit: int | None = Field(default=None, ge=1)
-    """Score only the first samples."""
-    map: dict[str, str | list[str]] = {}
-    """Sample field to column."""
+    limit: int | None = None
+    map: dict[str, str | list[str]] = field(default_factory=dict[str, str | list[str]])
     out: str | None = None
-    """Results folder."""
     html: str | None = None
-    """File of the HTML report."""
+    markdown: str | None = None
     ledger: str = DEFAULT_LEDGER
-    """Path or URL of the ledger."""
     name: str = ""
-    """Name of the run."""
-    tags: list[str] = []
-    """Tags of the run."""
-    concurrency: int = Field(default=32, ge=1)
-    """Maximum number of concurrent judge calls."""
-    budget: float | None = Field(default=None, ge=0)
-    """Maximum cost in US dollars."""
+    tags: list[str] = field(default_factory=list[str])
+    concurrency: int = 32
+    budget: float | None = None
     no_cache: bool = False
-    """Whether to ignore cached judge answers."""
     batch: bool = False
-    """Whether to use the provider's batch API."""
     wait: bool = False
-    """Whether to wait until the batches are done."""
-    fail_under: dict[str, float] = {}
-    """Lowest acceptable mean by scorer, where higher is better."""
-    fail_over: dict[str, float] = {}
-    """Highest acceptable mean by scorer, where lower is better."""
+    fail_under: dict[str, float] = field(default_factory=dict[str, float])
+    fail_over: dict[str, float] = field(default_factory=dict[str, float])
     gate: bool = False
-    """Whether the thresholds are tested sequentially while the run goes on."""
-    top: int = Field(default=3, ge=0)
-    """How many of the worst samples to show."""
+    top: int = 3
 
 
 def load_config(data: str, **options: Any) -> RunConfig:
@@ -82,16 +65,32 @@ def load_config(data: str, **options: Any) -> RunConfig:
     Options that are None or empty leave the file's setting; mappings are merged. Raises ConfigError naming the file,
     the key, what was expected and what came.
     """
-    settings: dict[str, Any] = _read(Path(data)) if data.endswith(".toml") else {"data": data}
+    is_toml = data.endswith(".toml")
+    settings: dict[str, Any] = _read(Path(data)) if is_toml else {"data": data}
     for name, value in options.items():
         if isinstance(value, Mapping) and isinstance(settings.get(name), dict):
             settings[name] |= value
         elif value is not None and value not in ([], {}):
             settings[name] = value
+    config = _checked(data, settings) if is_toml else RunConfig(**settings)
+    if not config.scorers:
+        raise ConfigError(f"{data}: scorers should be a list of one or more scorers, not []")
+    for name, least in LEAST.items():
+        if (value := getattr(config, name)) is not None and value < least:
+            raise ConfigError(f"{data}: {name} should be greater than or equal to {least}, not {value!r}")
+    return config
+
+
+def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:
+    from pydantic import ConfigDict, ValidationError, create_model  # takes long to import
+
+    keys: dict[str, Any] = {name: (kind, ...) for name, kind in get_type_hints(RunConfig).items() if name in settings}
+    keys.setdefault("data", (str, ...))
+    model = create_model("RunConfig", __config__=ConfigDict(strict=True, extra="forbid"), **keys)
     try:
-        return RunConfig.model_validate(settings)
+        return RunConfig(**model.model_validate(settings).model_dump())
     except ValidationError as error:
-        raise ConfigError(f"{data}: {_explained(error, settings)}") from None
+        raise ConfigError(f"{file}: {_explained(error, settings)}") from None
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -102,8 +101,8 @@ def _read(file: Path) -> dict[str, Any]:
         raise ConfigError(f"cannot read {file}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: {error}") from None
-    for key in ("data", "out", "html", "ledger"):
-        if isinstance(path := settings.get(key), str) and "://" not in path and path != "-":
+    for key in ("data", "out", "html", "markdown", "ledger"):
+        if isinstance(path := settings.get(key), str) and "://" not in path and path not in ("", "-"):
             settings[key] = str(file.parent / path)
     if "judge" in settings:
         settings["judge"] = _with_logs_beside(file, settings["judge"])
@@ -127,7 +126,7 @@ def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
     for found in error.errors():
         key = str(found["loc"][0])
         if found["type"] == "extra_forbidden":
-            return unknown("key", key, RunConfig.model_fields)
+            return unknown("key", key, [field.name for field in fields(RunConfig)])
         if found["type"] == "missing":
             return f"the key {key} is missing"
         # What follows in the location is an item's place, or else the member of a union that was tried.

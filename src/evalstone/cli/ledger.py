@@ -1,7 +1,5 @@
 """`evalstone ledger ...`: inspect, copy, check and shrink the ledger."""
 
-# ruff: noqa: PLC0415 - commands import what they run when they run, so that the command line starts fast
-
 from __future__ import annotations
 
 import json
@@ -9,29 +7,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from evalstone.cli.options import ExitCode, LedgerOption
+from evalstone.cli import options
+from evalstone.cli.options import ExitCode, argument, option
 from evalstone.cli.output import console, metadata_text, short_judge, table
 from evalstone.errors import ConfigError, DataError
 
 LAST_RUNS = 10
+MAX_DAYS = 36_500
 
 
 def _existing(ledger: str | None) -> str:
     """The path or URL of a ledger. Raises ConfigError when there is none, rather than creating one."""
-    from evalstone.ledger.location import DEFAULT_LEDGER, is_there, shown
+    from evalstone.ledger.base import DEFAULT_LEDGER, is_there, shown
 
-    url = ledger or DEFAULT_LEDGER
+    url = DEFAULT_LEDGER if ledger is None else ledger
     if not is_there(url):
         raise ConfigError(f"there is no ledger {shown(url)}; name one with --ledger")
     return url
 
 
-def info(ledger: LedgerOption = None) -> int:
+def info(ledger: options.Ledger = None) -> int:
     """Show size, row counts, cost by judge, and the latest runs."""
-    from rich.text import Text
-
     from evalstone.ledger.maintenance import info as ledger_info
     from evalstone.ledger.store import Ledger
     from evalstone.report.text import money
@@ -39,12 +35,12 @@ def info(ledger: LedgerOption = None) -> int:
     with Ledger(_existing(ledger)) as opened:
         found, latest = ledger_info(opened), opened.runs(LAST_RUNS)
     screen = console()
-    screen.print(Text(f"{found.location}: version {found.schema_version}, {found.size / 1e6:,.1f} MB"))
+    screen.print(f"{found.location}: version {found.schema_version}, {found.size / 1e6:,.1f} MB")
     counts = {f"{kind}s": number for kind, number in found.counts.items()}
     counts |= {"unfinished runs": found.unfinished, "running now": found.in_progress}
     if found.open_batches:
         counts["open batches"] = found.open_batches
-    screen.print(Text(", ".join(f"{name}: {number:,}" for name, number in counts.items()) + "\n"))
+    screen.print(", ".join(f"{name}: {number:,}" for name, number in counts.items()) + "\n")
     if found.judges:
         judges = table("judge", "answers", "tokens", "cost", numbers=("answers", "tokens", "cost"))
         for line in found.judges:
@@ -64,18 +60,19 @@ def info(ledger: LedgerOption = None) -> int:
 
 
 def export(
-    to: Annotated[str, typer.Argument(metavar="FILE", help="A .jsonl or .parquet file.")],
-    ledger: LedgerOption = None,
+    to: Annotated[str, argument("FILE", "A .jsonl or .parquet file.")],
+    ledger: options.Ledger = None,
     what: Annotated[
-        str, typer.Option(metavar="all|answers|records", help="What to export; .parquet holds answers or records.")
+        str, option("--what all|answers|records", "What to export; .parquet holds answers or records.")
     ] = "all",
-    run: Annotated[str, typer.Option(metavar="RUN", help="The run whose records to export: an ID, or last.")] = "last",
+    run: Annotated[str, option("--run RUN", "The run whose records to export: its ID or name, or last.")] = "last",
 ) -> int:
     """Export rows to a file, as a backup or for another ledger."""
+    from evalstone._core.text import count
     from evalstone.datasets.writing import write_jsonl
     from evalstone.ledger.copy import PARQUET_COLUMNS, export_records, export_rows, write_parquet
     from evalstone.ledger.store import Ledger
-    from evalstone.report.text import count
+    from evalstone.run.saved import find_row
 
     if what not in ("all", *PARQUET_COLUMNS):
         raise ConfigError(f"--what takes all, {' or '.join(PARQUET_COLUMNS)}, not {what!r}")
@@ -86,7 +83,12 @@ def export(
         raise ConfigError("a Parquet file holds one kind of row: add --what answers or --what records")
     with Ledger(_existing(ledger)) as opened:
         kinds = ["answer"] if what == "answers" else []
-        rows = export_records(opened, run) if what == "records" else export_rows(opened, *kinds)
+        if what == "records":
+            if (row := find_row(opened, run)) is None:
+                raise ConfigError(f"there is no run {run} in the ledger {opened.location}")
+            rows = export_records(opened, row.id)
+        else:
+            rows = export_rows(opened, *kinds)
         if suffix == ".parquet":
             number = write_parquet(to, what, rows)
         else:
@@ -104,18 +106,19 @@ def export(
 
 
 def import_(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Exported .jsonl files, or records.jsonl for its answers.")
-    ],
-    ledger: LedgerOption = None,
+    files: Annotated[list[str], argument("FILE...", "Exported .jsonl files, or records.jsonl for its answers.")],
+    ledger: options.Ledger = None,
 ) -> int:
-    """Import exported rows. Rows that the ledger already has stay as they are."""
+    """Import exported rows.
+
+    Rows that the ledger already has stay as they are.
+    """
+    from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.ledger.copy import import_rows
-    from evalstone.ledger.location import DEFAULT_LEDGER
     from evalstone.ledger.store import Ledger
 
     screen = console()
-    with Ledger(ledger or DEFAULT_LEDGER) as opened:
+    with Ledger(DEFAULT_LEDGER if ledger is None else ledger) as opened:
         for file in files:
             added = import_rows(opened, _read(Path(file)))
             rows = ", ".join(f"{kind}s: {number:,}" for kind, number in added.items() if number) or "nothing new"
@@ -127,39 +130,43 @@ def _read(file: Path) -> Iterator[tuple[str, Any]]:
     try:
         with file.open(encoding="utf-8") as text:
             for number, line in enumerate(text, start=1):
-                yield f"{file}, line {number}", json.loads(line)
+                location = f"{file}, line {number}"
+                try:
+                    yield location, json.loads(line)
+                except ValueError as error:
+                    raise DataError(f"{location}: not JSON ({error})") from None
+                except RecursionError:
+                    raise DataError(f"{location}: JSON nested too deeply") from None
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise DataError(f"{file} is not UTF-8 text") from None
-    except ValueError as error:
-        raise DataError(f"{file}: not JSON Lines ({error})") from None
 
 
 def prune(
-    ledger: LedgerOption = None,
-    older_than: Annotated[
-        float | None, typer.Option("--older-than", metavar="DAYS", help="Runs started more than DAYS ago.", min=0)
-    ] = None,
-    unfinished: Annotated[bool, typer.Option("--unfinished", help="Unfinished runs that are not running now.")] = False,
-    unused_answers: Annotated[
-        bool, typer.Option("--unused-answers", help="Answers that no remaining record uses.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Delete. Without it, only show what would be deleted.")] = False,
+    ledger: options.Ledger = None,
+    older_than: Annotated[float | None, option("--older-than DAYS", "Runs started more than DAYS ago.")] = None,
+    unfinished: Annotated[bool, option("--unfinished", "Unfinished runs that are not running now.")] = False,
+    unused_answers: Annotated[bool, option("--unused-answers", "Answers that no remaining record uses.")] = False,
+    yes: Annotated[bool, option("--yes", "Delete. Without it, only show what would be deleted.")] = False,
 ) -> int:
-    """Delete runs or answers. Deletes only what you select, and only with --yes."""
+    """Delete runs or answers.
+
+    Deletes only what you select, and only with --yes.
+    """
     from datetime import timedelta
 
-    from evalstone.ledger.maintenance import PruneCriteria
+    from evalstone._core.text import count
     from evalstone.ledger.maintenance import prune as prune_ledger
     from evalstone.ledger.store import Ledger
-    from evalstone.report.text import count
 
     if older_than is None and not unfinished and not unused_answers:
         raise ConfigError("select what to delete: --older-than DAYS, --unfinished or --unused-answers")
-    criteria = PruneCriteria(None if older_than is None else timedelta(days=older_than), unfinished, unused_answers)
+    if older_than is not None and not 0 <= older_than <= MAX_DAYS:
+        raise ConfigError(f"--older-than takes a number of days from 0 to {MAX_DAYS:,}, not {older_than:g}")
+    age = None if older_than is None else timedelta(days=older_than)
     with Ledger(_existing(ledger)) as opened:
-        gone = prune_ledger(opened, criteria, delete=yes)
+        gone = prune_ledger(opened, older_than=age, unfinished=unfinished, unused_answers=unused_answers, delete=yes)
         if yes and (gone.runs or gone.answers):
             opened.compact()
     deleted = f"{count(gone.runs, 'run')} with {count(gone.records, 'record')}, {count(gone.answers, 'answer')}"
@@ -168,47 +175,54 @@ def prune(
     return ExitCode.OK
 
 
-def verify(ledger: LedgerOption = None) -> int:
-    """Check the ledger for damage. Exit code 1 if it is damaged."""
-    from rich.text import Text
+def verify(ledger: options.Ledger = None) -> int:
+    """Check the ledger for damage.
 
-    from evalstone.ledger.location import shown
+    Exit code 1 if it is damaged.
+    """
+    from evalstone._core.text import count
+    from evalstone.ledger.base import shown
     from evalstone.ledger.maintenance import verify as verify_ledger
     from evalstone.ledger.schema import SCHEMA_VERSION
-    from evalstone.report.text import count, safe
+    from evalstone.report.text import safe
 
     url = _existing(ledger)
     found, name = verify_ledger(url), shown(url)
     screen = console()
     for problem in (*found.damage, *found.invalid_rows):
-        screen.print(Text(f"  {safe(problem, 500)}"))
+        screen.print(f"  {safe(problem, 500)}")
     if not found.sound:
-        screen.print(Text(f"{name} is damaged. To copy what is readable into a new ledger, run:", style="red"))
-        screen.print(Text(f"evalstone ledger recover {name} --into NEW.db"))
+        screen.print(f"{name} is damaged. To copy what is readable into a new ledger, run:", style="red")
+        screen.print(f"evalstone ledger recover {name} --into NEW.db")
         return ExitCode.FAILED_THRESHOLD
     if found.schema_version != SCHEMA_VERSION:
-        screen.print(
-            Text(f"{name} is intact, but of version {found.schema_version or 'none yet'}; its rows were not read.")
-        )
+        screen.print(f"{name} is intact, but of version {found.schema_version or 'none yet'}; its rows were not read.")
     else:
-        screen.print(Text(f"{name} is intact: version {found.schema_version}, {count(found.rows, 'row')} read."))
+        screen.print(f"{name} is intact: version {found.schema_version}, {count(found.rows, 'row')} read.")
     return ExitCode.OK
 
 
 def recover(
-    damaged: Annotated[str, typer.Argument(metavar="FILE", help="The damaged ledger. It is not changed.")],
-    into: Annotated[str, typer.Option("--into", metavar="LEDGER", help="A new ledger, or one to add to.")],
+    damaged: Annotated[str, argument("FILE", "The damaged ledger. It is not changed.")],
+    into: Annotated[str, option("--into LEDGER", "A new ledger, or one to add to.")],
 ) -> int:
     """Copy what is readable in a damaged ledger into another one."""
-    from evalstone.ledger.location import shown
-    from evalstone.ledger.recover import recover as recover_rows
+    from evalstone.ledger.base import shown
+    from evalstone.ledger.copy import recover as recover_rows
 
     numbers = ("copied", "already there", "unreadable", "invalid")
     rows = table("rows", *numbers, numbers=numbers)
+    cut_off: list[str] = []
     for kind, found in recover_rows(damaged, into).items():
         counts = (found.copied, found.existing, found.unreadable, found.invalid)
         rows.add_row(f"{kind}s", *(f"{number:,}" for number in counts))
+        if found.cut_off:
+            cut_off.append(f"{kind}s")
     screen = console()
     screen.print(rows)
+    if cut_off:
+        screen.print(
+            f"\nThe end of the {' and the '.join(cut_off)} is damaged: rows after the last readable one are lost."
+        )
     screen.print(f"\nThe readable rows of {damaged} are in {shown(into)}.")
     return ExitCode.OK

@@ -1,13 +1,12 @@
 """Options that several commands share, each declared once, the values they parse to, and the exit codes."""
 
-# ruff: noqa: PLC0415 - commands import what they run when they run, so that the command line starts fast
-
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 
 import typer
 
@@ -15,6 +14,9 @@ from evalstone.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from evalstone.results.summary import ScorerInfo
+
+
+V = TypeVar("V")
 
 
 class ExitCode(IntEnum):
@@ -28,137 +30,72 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-RUN_EXIT_CODES = (
-    "Exit codes: 0 success; 1 a threshold was not met; 2 usage error; 3 some scores failed, or the run is incomplete; "
-    "4 with --gate, inconclusive; 130 interrupted."
-)
-GATE_EXIT_CODES = (
-    "Exit codes: 0 every check passes; 1 a check fails; 2 usage error; 3 every check passes, but some scores failed or "
-    "the run is incomplete; 4 inconclusive."
-)
-DRIFT_EXIT_CODES = "Exit codes: 0 no drift; 1 drift; 2 usage error."
-JUDGE_EXIT_CODES = "Exit codes: 0 success; 2 usage error; 3 some scores failed, or incomplete; 130 interrupted."
+def option(usage: str, help: str, **settings: Any) -> Any:
+    """An option as its usage line names it: `--judge -j JUDGE`; without a word in capitals it is a flag."""
+    names = [word for word in usage.split() if word.startswith("-")]
+    metavar = " ".join(usage.split()[len(names) :])
+    return typer.Option(*names, metavar=metavar or None, help=help, **settings)
+
+
+def argument(metavar: str, help: str, **settings: Any) -> Any:
+    """A positional argument."""
+    return typer.Argument(metavar=metavar, help=help, **settings)
+
+
+# One value, several values, and a flag that a file may set as well
+Value: TypeAlias = str | None
+Values: TypeAlias = list[str] | None
+Flag: TypeAlias = bool | None
 
 # Data
-MapOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--map", metavar="FIELD=COLUMN", help="Read a field from this column, e.g. output=answer. Repeatable."
-    ),
-]
-DataOption = Annotated[
-    str | None,
-    typer.Option("--data", metavar="FILE", help="The run's samples, if its results folder does not contain them."),
-]
+Map = Annotated[Values, option("--map FIELD=COLUMN", "Read a field from this column, e.g. output=answer. Repeatable.")]
+Data = Annotated[Value, option("--data FILE", "The run's samples, if its results folder does not contain them.")]
 
-# Judge and scorers
-ScorersOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--scorer",
-        "-s",
-        metavar="SCORER",
-        help="A scorer, with parameters if needed: 'context_relevance(scale=10)'. Repeatable. "
-        "Default: faithfulness and context_relevance.",
+# Judge
+Judge = Annotated[
+    Value,
+    option(
+        "--judge -j JUDGE",
+        "lexical (offline, no API key), a model such as openai/gpt-5.1, or a composite judge; see evalstone judges. "
+        "Default: lexical.",
     ),
 ]
-JudgeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--judge",
-        "-j",
-        metavar="JUDGE",
-        help="lexical (offline, no API key), a model such as openai/gpt-5.1, or a composite judge; "
-        "see evalstone judges. Default: lexical.",
-    ),
+BaseUrl = Annotated[Value, option("--base-url URL", "Base URL of an OpenAI-compatible server.")]
+Budget = Annotated[float | None, option("--budget USD", "Stop before the cost exceeds this amount.", min=0)]
+NoCache = Annotated[Flag, option("--no-cache/--cache", "Ignore cached judge answers, or reuse them (default).")]
+Concurrency = Annotated[
+    int | None, option("--concurrency N", "Maximum number of concurrent judge calls. Default: 32.", min=1)
 ]
-BaseUrlOption = Annotated[
-    str | None,
-    typer.Option("--base-url", metavar="URL", help="Base URL of an OpenAI-compatible server."),
-]
-BudgetOption = Annotated[
-    float | None,
-    typer.Option(metavar="USD", help="Stop before the cost exceeds this amount.", min=0),
-]
-NoCacheOption = Annotated[
-    bool | None,
-    typer.Option("--no-cache/--cache", help="Ignore cached judge answers, or reuse them (default)."),
-]
-ConcurrencyOption = Annotated[
-    int | None,
-    typer.Option("--concurrency", metavar="N", help="Maximum number of concurrent judge calls. Default: 32.", min=1),
-]
-DryRunOption = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Estimate calls, tokens and cost without calling the judge."),
-]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-VerboseOption = Annotated[
-    bool,
-    typer.Option("--verbose", "-v", help="Print each score to stderr as it arrives."),
-]
+DryRun = Annotated[bool, option("--dry-run", "Estimate calls, tokens and cost without calling the judge.")]
+Quiet = Annotated[bool, option("--quiet -q", "Show no progress.")]
 
 # Saved runs
-LedgerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--ledger",
-        metavar="LEDGER",
-        help="Ledger of answers and runs: a path, sqlite:///path or postgresql://... Default: .evalstone/ledger.db.",
+Ledger = Annotated[
+    Value,
+    option(
+        "--ledger LEDGER",
+        "Ledger of answers and runs: a path, sqlite:///path or postgresql://... Default: .evalstone/ledger.db.",
     ),
 ]
-RunArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN", help="A results folder, the ID or name of a run in the ledger, or last.", show_default=True
-    ),
+Run = Annotated[
+    str, argument("RUN", "A results folder, the ID or name of a run in the ledger, or last.", show_default=True)
 ]
-SliceByOption = Annotated[
-    list[str] | None,
-    typer.Option("--slice-by", metavar="FIELD", help="Also report each value of this metadata field. Repeatable."),
-]
-TopOption = Annotated[
-    int | None,
-    typer.Option("--top", metavar="N", help="Show this many of the worst samples. Default: 3.", min=0),
-]
-AllowMismatchOption = Annotated[
+Baseline = Annotated[Value, option("--baseline RUN", "A run over the same samples.")]
+SliceBy = Annotated[Values, option("--slice-by FIELD", "Also report each value of this metadata field. Repeatable.")]
+Top = Annotated[int | None, option("--top N", "Show this many of the worst samples. Default: 3.", min=0)]
+AllowMismatch = Annotated[
     bool,
-    typer.Option("--allow-mismatch", help="Compare even if judges, scorers or samples differ; differences are noted."),
+    option("--allow-mismatch", "Compare even if judges, scorers or samples differ; differences are noted."),
 ]
-ConfidenceOption = Annotated[
-    float, typer.Option("--confidence", metavar="LEVEL", help="Confidence level of the intervals.")
-]
-AlphaOption = Annotated[
-    float,
-    typer.Option(
-        "--alpha",
-        metavar="RATE",
-        help="Error rate: the chance of a wrong pass, and of a wrong fail, over all checks.",
-    ),
-]
+Confidence = Annotated[float, option("--confidence LEVEL", "Confidence level of the intervals.")]
 
 # Output
-OutOption = Annotated[
-    str | None,
-    typer.Option("--out", "-o", metavar="FOLDER", help="Write records.jsonl, summary.json and samples.jsonl here."),
-]
-HtmlOption = Annotated[
-    str | None,
-    typer.Option("--html", metavar="FILE", help="Write a self-contained HTML page; - for stdout."),
-]
-MarkdownOption = Annotated[
-    str | None,
-    typer.Option("--markdown", metavar="FILE", help="Write Markdown for a pull request; - for stdout."),
-]
-CsvOption = Annotated[
-    str | None,
-    typer.Option("--csv", metavar="FILE", help="Write CSV that is safe to open in a spreadsheet; - for stdout."),
-]
-JunitOption = Annotated[
-    str | None,
-    typer.Option("--junit", metavar="FILE", help="Write JUnit XML; - for stdout."),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on one line.")]
+Out = Annotated[Value, option("--out -o FOLDER", "Write records.jsonl, summary.json and samples.jsonl here.")]
+Html = Annotated[Value, option("--html FILE", "Write a self-contained HTML page; - for stdout.")]
+Markdown = Annotated[Value, option("--markdown FILE", "Write Markdown for a pull request; - for stdout.")]
+Csv = Annotated[Value, option("--csv FILE", "Write CSV that is safe to open in a spreadsheet; - for stdout.")]
+Junit = Annotated[Value, option("--junit FILE", "Write JUnit XML; - for stdout.")]
+Json = Annotated[bool, option("--json", "Print JSON on one line.")]
 
 
 def field_columns(texts: Iterable[str]) -> dict[str, str | list[str]]:
@@ -238,6 +175,37 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
         specs = " or ".join(info.parameters for info in matches)
         raise ConfigError(f"{option}: {name} is ambiguous; name one with its parameters: {specs}")
     return matches[0]
+
+
+def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option: str) -> dict[ScorerInfo, V]:
+    """Values by scorer of a run, instead of by one of its names. Raises ConfigError as scorer_named, and for two names
+    of one scorer."""
+    from evalstone.results.summary import by_scorer
+
+    return by_scorer(values, lambda name: scorer_named(name, scorers, option), option)
+
+
+def refuse_foreign(scorers: Iterable[object]) -> None:
+    """Raise ConfigError for a name that another tool gives a scorer, with ours."""
+    from evalstone.scorers.registry import SCORERS, TEMPLATES
+
+    for scorer in scorers:
+        name = str(scorer).partition("(")[0].strip()
+        if not isinstance(scorer, str) or ":" in name or (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
+            continue
+        from evalstone.compat.names import counterparts
+
+        if found := counterparts(name):
+            ours = list(dict.fromkeys(row.ours or f"not measured ({row.difference})" for _, row in found))
+            lists = " or ".join(f"evalstone scorers --from {tool}" for tool in dict.fromkeys(tool for tool, _ in found))
+            raise ConfigError(f"{name} is {' or '.join(ours)} here; see {lists}")
+
+
+def ledger_option(ledger: str | None) -> str:
+    """`--ledger …` for a command to paste; empty for the default ledger. A password is hidden."""
+    from evalstone.ledger.base import DEFAULT_LEDGER, shown
+
+    return "" if ledger is None or shown(ledger) == shown(DEFAULT_LEDGER) else f" --ledger {shlex.quote(shown(ledger))}"
 
 
 def judge_spec(judge: Any, base_url: str | None) -> Any:

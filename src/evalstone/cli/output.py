@@ -1,53 +1,53 @@
 """Where results go: files, standard output, or the terminal."""
 
-# ruff: noqa: PLC0415 - commands import what they run when they run, so that the command line starts fast
-
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
+    from evalstone.report.terminal import Grid
     from evalstone.report.view import View
 
 STDOUT = "-"
 JUDGE_WIDTH = 60
-PAGE_TOP = 10
-"""How many of the worst samples an HTML page shows at least."""
+UNLIMITED = 100_000
+"""The width in characters of what is piped."""
 _SETTINGS = re.compile(r"\((?:https?://|[a-z_]+=)[^()]*\)")
 
-Parts = Callable[[], Iterable[str]]
+Output: TypeAlias = tuple[str | None, Callable[[], Iterable[str]]]
+"""The file that an output goes to ("-" is standard output, None means not requested), and what makes its text."""
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console on standard output or standard error, 120 columns wide when that is not a terminal."""
+    """A console on standard output or standard error. Text is literal.
+
+    What is no terminal is as wide as COLUMNS says, and otherwise without a limit.
+    """
     import rich.console
 
     class Screen(rich.console.Console):
         def on_broken_pipe(self) -> None:
             raise
 
-    stream = sys.stderr if stderr else sys.stdout
-    return Screen(stderr=stderr, highlight=False, markup=False, width=None if stream.isatty() else 120)
+    columns = os.environ.get("COLUMNS", "")
+    piped = int(columns) if columns.isdecimal() and int(columns) else UNLIMITED
+    width = None if (sys.stderr if stderr else sys.stdout).isatty() else piped
+    return Screen(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 
 
-def table(*columns: str, numbers: Iterable[str] = (), fold: bool = False) -> Table:
-    """An empty table without borders. numbers: the columns to align right. fold: wrap long cells anywhere."""
-    import rich.table
+def table(*columns: str, numbers: Iterable[str] = ()) -> Grid:
+    """An empty table without borders. numbers: the columns to align right."""
+    from evalstone.report.terminal import Grid
 
-    made = rich.table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for column in columns:
-        made.add_column(
-            column, justify="right" if column in numbers else "left", overflow="fold" if fold else "ellipsis"
-        )
-    return made
+    return Grid(*columns, numbers=numbers)
 
 
 def to_stderr(text: str) -> None:
@@ -57,18 +57,59 @@ def to_stderr(text: str) -> None:
     sys.stderr.write(f"{safe(text, 2000)}\n")
 
 
-def json_parts(value: Any) -> Parts:
-    """A value as one line of JSON, for `deliver`."""
+def json_lines(as_json: bool, *values: Any) -> dict[str, Output]:
+    """Values as lines of JSON on standard output, if requested: an output for `deliver`."""
     from evalstone.datasets.writing import json_line
 
-    return lambda: [json_line(value) + "\n"]
+    return {"json": (STDOUT if as_json else None, lambda: [json_line(value) + "\n" for value in values])}
 
 
-def deliver(outputs: Mapping[str, tuple[str | None, Parts]], *, announce: bool = True) -> bool:
+def documents(view: View, html: str | None, markdown: str | None = None) -> dict[str, Output]:
+    """A view as HTML and Markdown, if requested: outputs for `deliver`."""
+
+    def html_page() -> Iterable[str]:
+        from evalstone.report import html  # imports jinja2
+
+        return html.page(view)
+
+    def markdown_lines() -> Iterable[str]:
+        from evalstone.report.markdown import lines
+
+        return (f"{line}\n" for line in lines(view))
+
+    return {"html": (html, html_page), "markdown": (markdown, markdown_lines)}
+
+
+def check_outputs(files: Mapping[str, str | None], *, as_json: bool = False) -> None:
+    """Refuse files by format that can't be written, before anything is paid for.
+
+    Raises:
+        ConfigError: Several formats are to go to standard output, or a file can't be written.
+    """
+    from evalstone.datasets.writing import check_writable
+
+    requested = {
+        name: file for name, file in ({**files, "json": STDOUT if as_json else None}).items() if file is not None
+    }
+    _to_stdout(requested)
+    for file in requested.values():
+        if file != STDOUT:
+            check_writable(file)
+
+
+def _to_stdout(files: Mapping[str, str]) -> list[str]:
+    """The formats that go to standard output, one at most."""
+    formats = [name for name, file in files.items() if file == STDOUT]
+    if len(formats) > 1:
+        raise ConfigError(f"only one of --{' and --'.join(formats)} can go to standard output")
+    return formats
+
+
+def deliver(outputs: Mapping[str, Output], *, announce: bool = True) -> bool:
     """Write results in the requested formats: files first, then standard output.
 
     Args:
-        outputs: By format, the file it goes to ("-" is standard output, None means not requested) and what makes it.
+        outputs: By format.
         announce: Whether to print the names of written files.
 
     Returns:
@@ -79,70 +120,29 @@ def deliver(outputs: Mapping[str, tuple[str | None, Parts]], *, announce: bool =
     """
     from evalstone.datasets.writing import write_text
 
-    requested = [(name, file, parts) for name, (file, parts) in outputs.items() if file is not None]
-    to_stdout = [(name, parts) for name, file, parts in requested if file == STDOUT]
-    if len(to_stdout) > 1:
-        raise ConfigError(f"only one of --{' and --'.join(name for name, _ in to_stdout)} can go to standard output")
-    files = [(file, parts) for _, file, parts in requested if file != STDOUT]
+    requested = {name: (file, parts) for name, (file, parts) in outputs.items() if file is not None}
+    to_stdout = _to_stdout({name: file for name, (file, _) in requested.items()})
+    files = [(file, parts) for file, parts in requested.values() if file != STDOUT]
     for file, parts in files:
         write_text(file, parts())
-    for _, parts in to_stdout:
+    for name in to_stdout:
         sys.stdout.reconfigure(encoding="utf-8", newline="")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-        sys.stdout.writelines(parts())
+        sys.stdout.writelines(requested[name][1]())
     if announce and not to_stdout:
-        for file, _ in files:
-            sys.stdout.write(f"Written: {file}\n")
+        sys.stdout.writelines(f"Written: {file}\n" for file, _ in files)
     return bool(requested)
 
 
-def html_page(view: View) -> Iterable[str]:
-    """A view as an HTML page, in parts."""
-    from evalstone.report.html import page  # imports jinja2
-
-    return page(view)
-
-
-def present(
-    view: View,
-    places: Mapping[str, str | None],
-    data: Any,
-    *,
-    page_view: View | None = None,
-    others: Mapping[str, Parts] | None = None,
-    always_show: bool = False,
-) -> None:
+def present(view: View, outputs: Mapping[str, Output], *, always_show: bool = False) -> None:
     """Write a result in the requested formats, or show it on the terminal if none is requested.
 
-    Args:
-        view: What to show.
-        places: By format, the file it goes to; "-" is standard output, None means not requested.
-        data: The result as plain data, for JSON.
-        page_view: What the HTML page shows, if more than the terminal.
-        others: What makes the formats that are not laid out from the view.
-        always_show: Whether to show it even if files are written, unless one goes to standard output.
+    always_show: Show it even if files are written, unless one goes to standard output.
     """
-
-    def markdown() -> Iterable[str]:
-        from evalstone.report.markdown import lines
-
-        return (f"{line}\n" for line in lines(view))
-
-    parts: dict[str, Parts] = {
-        "html": lambda: html_page(page_view or view),
-        "markdown": markdown,
-        "json": json_parts(data),
-        **(others or {}),
-    }
-    delivered = deliver({name: (place, parts[name]) for name, place in places.items()})
-    if not delivered or (always_show and STDOUT not in places.values()):
+    delivered = deliver(outputs)
+    if not delivered or (always_show and all(file != STDOUT for file, _ in outputs.values())):
         from evalstone.report.terminal import show
 
         show(view, console())
-
-
-def as_stdout(flag: bool) -> str | None:
-    """The file of an output that is a flag, as `--json`."""
-    return STDOUT if flag else None
 
 
 def short_judge(identity: str) -> str:

@@ -1,142 +1,94 @@
 """`evalstone report`, `compare`, `drift`, `gate`, `power` and `runs`: commands on saved runs."""
 
-# ruff: noqa: PLC0415 - commands import what they run when they run, so that the command line starts fast
-
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-
-from evalstone.cli.options import (
-    AllowMismatchOption,
-    AlphaOption,
-    ConfidenceOption,
-    CsvOption,
-    DataOption,
-    ExitCode,
-    HtmlOption,
-    JsonOption,
-    JunitOption,
-    LedgerOption,
-    MarkdownOption,
-    RunArgument,
-    SliceByOption,
-    TopOption,
-    pass_rates,
-    scorer_named,
-    scorer_numbers,
-)
-from evalstone.cli.output import PAGE_TOP, as_stdout, console, deliver, json_parts, present, short_judge, table
+import evalstone
+from evalstone.cli import options
+from evalstone.cli.options import ExitCode, Values, option, pass_rates, scorer_named, scorer_numbers, scorers_named
+from evalstone.cli.output import console, deliver, documents, json_lines, present, short_judge, table
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
+    from evalstone.results.compare import Correction
     from evalstone.results.human_labels import PPIResult, RoganGladenResult
-    from evalstone.results.power_analysis import ScorerPower
-    from evalstone.results.run import Run
-
-BaselineOption = Annotated[str | None, typer.Option("--baseline", metavar="RUN", help="A run over the same samples.")]
 
 
-def find_run(name: str, ledger: str | None, data: str | None = None) -> Run:
+def find_run(name: str, ledger: str | None, data: str | None = None) -> evalstone.Run:
     """A run by its folder, ID or name, or the last one.
 
     data: the file with its samples, if its folder doesn't hold them. Raises ConfigError if there is no such run.
     """
-    from evalstone.run.saved import read_run
-
-    try:
-        run = read_run(name, ledger=ledger)
-    except ConfigError:
-        if Path(name).exists() or (id := _run_named(name, ledger)) is None:
-            raise
-        run = read_run(id, ledger=ledger)
+    run = evalstone.read_run(name, ledger=ledger)
     if data is None:
         return run
-    from evalstone.datasets import load
     from evalstone.results.files import with_data
 
-    return with_data(run, load(data))
-
-
-def _run_named(name: str, ledger: str | None) -> str | None:
-    """The ID of the latest run of that name."""
-    return next((row["run"] for row in _ledger_runs(ledger) if row.get("name") == name), None)
+    return with_data(run, evalstone.load(data))
 
 
 def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
-    """The metadata of the runs in a ledger, the latest first; with their results, of those that are complete."""
-    from evalstone.ledger.location import DEFAULT_LEDGER, is_there
+    """The metadata of a ledger's evaluations, the latest first; with their results, of those that have ended."""
+    from evalstone.ledger.base import DEFAULT_LEDGER, is_there
+    from evalstone.run.saved import evaluations
 
-    url = ledger or DEFAULT_LEDGER
+    url = DEFAULT_LEDGER if ledger is None else ledger
     if not is_there(url):
         return []
     from evalstone.ledger.store import Ledger
 
     with Ledger(url) as opened:
-        return [{**row.metadata, "run": row.id, "started": row.started} for row in opened.runs()]
+        return [{**row.metadata, "run": row.id, "started": row.started} for row in evaluations(opened.runs())]
 
 
 def report(
-    run: RunArgument = "last",
-    ledger: LedgerOption = None,
-    data: DataOption = None,
-    slice_by: SliceByOption = None,
+    run: options.Run = "last",
+    ledger: options.Ledger = None,
+    data: options.Data = None,
+    slice_by: options.SliceBy = None,
     labels: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--labels", metavar="SCORER=FILE", help="Correct a scorer's mean with human labels (id, label). Repeatable."
-        ),
+        Values, option("--labels SCORER=FILE", "Correct a scorer's mean with human labels (id, label). Repeatable.")
     ] = None,
     calibrated: Annotated[
         bool,
-        typer.Option(
-            "--calibrated", help="Correct pass rates with the judge's calibrations, stored beside the ledger."
-        ),
+        option("--calibrated", "Correct pass rates with the judge's calibrations, stored beside the ledger."),
     ] = False,
-    html: HtmlOption = None,
-    markdown: MarkdownOption = None,
-    csv: CsvOption = None,
-    junit: JunitOption = None,
-    as_json: JsonOption = False,
-    top: TopOption = None,
+    html: options.Html = None,
+    markdown: options.Markdown = None,
+    csv: options.Csv = None,
+    junit: options.Junit = None,
+    as_json: options.Json = False,
+    top: options.Top = None,
 ) -> int:
     """Show a saved run, or export it.
 
     Without options, the run is shown on the terminal. Several formats can be written at once.
     """
     from evalstone._core.json import to_jsonable
-    from evalstone.ledger.location import DEFAULT_LEDGER
+    from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.report.csv import run_csv
     from evalstone.report.junit import run_junit
     from evalstone.report.run_view import run_view
 
     found = find_run(run, ledger, data)
-    corrected = [_corrected_mean(found, text) for text in labels or ()]
-    rates = _corrected_rates(found, ledger or DEFAULT_LEDGER) if calibrated else []
+    extra: list[PPIResult | RoganGladenResult] = [_corrected_mean(found, text) for text in labels or ()]
+    if calibrated:
+        extra += _corrected_rates(found, DEFAULT_LEDGER if ledger is None else ledger)
     sliced = found.slices(slice_by) if slice_by else ()
-    extra = [*corrected, *rates]
-    worst = 3 if top is None else top
     plain = found.to_dict()
-    if extra:
-        plain["corrected"] = to_jsonable(extra)
-    if sliced:
-        plain["slices"] = to_jsonable(list(sliced))
-    present(
-        run_view(found, worst=worst, corrected=extra, slices=sliced),
-        {"html": html, "markdown": markdown, "csv": csv, "junit": junit, "json": as_stdout(as_json)},
-        plain,
-        page_view=run_view(found, worst=max(worst, PAGE_TOP), corrected=extra, slices=sliced) if html else None,
-        others={"csv": lambda: run_csv(found), "junit": lambda: run_junit(found)},
-    )
+    plain |= {"corrected": to_jsonable(extra)} if extra else {}
+    plain |= {"slices": to_jsonable(list(sliced))} if sliced else {}
+    view = run_view(found, worst=3 if top is None else top, corrected=extra, slices=sliced)
+    exports = {"csv": (csv, lambda: run_csv(found)), "junit": (junit, lambda: run_junit(found))}
+    present(view, documents(view, html, markdown) | exports | json_lines(as_json, plain))
     return ExitCode.FAILURES if found.failed or not found.complete else ExitCode.OK
 
 
-def _corrected_mean(run: Run, text: str) -> PPIResult:
+def _corrected_mean(run: evalstone.Run, text: str) -> PPIResult:
     """A mean corrected by the labels that `SCORER=FILE` names; the scorer may be left out if the run has only one."""
     from evalstone.results.human_labels import corrected, load_labels
 
@@ -144,7 +96,7 @@ def _corrected_mean(run: Run, text: str) -> PPIResult:
     return corrected(run, scorer, load_labels(run, scorer, file))
 
 
-def _scorer_and_file(run: Run, text: str) -> tuple[str, str]:
+def _scorer_and_file(run: evalstone.Run, text: str) -> tuple[str, str]:
     """A scorer's title and a file. Both may contain equals signs: the scorer is the longest part that names one."""
     signs = [place for place, character in enumerate(text) if character == "="]
     for sign in reversed(signs):
@@ -159,12 +111,12 @@ def _scorer_and_file(run: Run, text: str) -> tuple[str, str]:
     raise ConfigError(f"--labels takes SCORER=FILE, where SCORER is one of {known}, not {text!r}")
 
 
-def _corrected_rates(run: Run, place: str) -> list[RoganGladenResult]:
+def _corrected_rates(run: evalstone.Run, place: str) -> list[RoganGladenResult]:
     """The pass rates of the scorers that the judge is calibrated for."""
     from evalstone.results.calibration import calibration_for
     from evalstone.results.human_labels import corrected_share
 
-    known = [(info, calibration_for(run.judge, info.signature, place)) for info in run.scorers]
+    known = [(info, calibration_for(run.judge_of(info.signature), info.signature, place)) for info in run.scorers]
     rates = [corrected_share(run, info.signature, one) for info, one in known if one is not None]
     if not rates:
         raise ConfigError(f"{run.judge} is not calibrated for any scorer of this run; see evalstone calibrate")
@@ -173,27 +125,20 @@ def _corrected_rates(run: Run, place: str) -> list[RoganGladenResult]:
 
 def compare(
     runs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="RUN", help="Two or more saved runs; the first is the baseline.", show_default=False),
+        Values, options.argument("RUN", "Two or more saved runs; the first is the baseline.", show_default=False)
     ] = None,
-    ledger: LedgerOption = None,
-    slice_by: SliceByOption = None,
-    allow_mismatch: AllowMismatchOption = False,
+    ledger: options.Ledger = None,
+    slice_by: options.SliceBy = None,
+    allow_mismatch: options.AllowMismatch = False,
     correction: Annotated[
-        str,
-        typer.Option(
-            "--correction", metavar="holm|fdr_bh|none", help="Correction of p-values for multiple comparisons."
-        ),
+        str, option("--correction holm|fdr_bh|none", "Correction of p-values for multiple comparisons.")
     ] = "holm",
-    confidence: ConfidenceOption = 0.95,
-    html: HtmlOption = None,
-    markdown: MarkdownOption = None,
-    csv: CsvOption = None,
-    as_json: JsonOption = False,
-    top: Annotated[
-        int,
-        typer.Option("--top", metavar="N", help="Show this many of the samples that changed most.", min=0),
-    ] = 3,
+    confidence: options.Confidence = 0.95,
+    html: options.Html = None,
+    markdown: options.Markdown = None,
+    csv: options.Csv = None,
+    as_json: options.Json = False,
+    top: Annotated[int, option("--top N", "Show this many of the samples that changed most.", min=0)] = 3,
 ) -> int:
     """Compare runs over the same samples.
 
@@ -201,13 +146,11 @@ def compare(
     """
     from evalstone.report.comparison_view import comparison_view
     from evalstone.report.csv import comparison_csv
-    from evalstone.results.compare import Correction
-    from evalstone.results.compare import compare as compare_runs
 
     names = runs or []
     if len(names) < 2:
         raise ConfigError(f"compare takes two or more runs (folders, IDs, names or last), not {len(names)}")
-    result = compare_runs(
+    result = evalstone.compare(
         *(find_run(name, ledger) for name in names),
         slice_by=tuple(slice_by or ()),
         allow_mismatch=allow_mismatch,
@@ -215,79 +158,70 @@ def compare(
         confidence=confidence,
     )
     compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
-    present(
-        comparison_view(compared, most=top),
-        {"html": html, "markdown": markdown, "csv": csv, "json": as_stdout(as_json)},
-        compared.to_dict(),
-        others={"csv": lambda: comparison_csv(compared)},
-    )
+    view = comparison_view(compared, most=top)
+    exports = {"csv": (csv, lambda: comparison_csv(compared))}
+    present(view, documents(view, html, markdown) | exports | json_lines(as_json, compared.to_dict()))
     return ExitCode.OK
 
 
 def drift(
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help="The earlier run.")],
-    now: Annotated[str, typer.Argument(metavar="NOW", help="A run over the same outputs, judged now.")] = "last",
-    ledger: LedgerOption = None,
-    confidence: ConfidenceOption = 0.95,
-    html: HtmlOption = None,
-    markdown: MarkdownOption = None,
-    as_json: JsonOption = False,
+    before: Annotated[str, options.argument("BEFORE", "The earlier run.")],
+    now: Annotated[str, options.argument("NOW", "A run over the same outputs, judged now.")] = "last",
+    ledger: options.Ledger = None,
+    confidence: options.Confidence = 0.95,
+    html: options.Html = None,
+    markdown: options.Markdown = None,
+    as_json: options.Json = False,
 ) -> int:
     """Check whether a judge has drifted.
 
     Compares two runs over the same outputs, judged at different times.
     """
     from evalstone.report.comparison_view import drift_view
-    from evalstone.results.drift import judge_drift
 
-    found = judge_drift(find_run(before, ledger), find_run(now, ledger), confidence=confidence)
-    places = {"html": html, "markdown": markdown, "json": as_stdout(as_json)}
-    present(drift_view(found), places, found.to_dict())
+    found = evalstone.judge_drift(find_run(before, ledger), find_run(now, ledger), confidence=confidence)
+    view = drift_view(found)
+    present(view, documents(view, html, markdown) | json_lines(as_json, found.to_dict()))
     return ExitCode.FAILED_THRESHOLD if found.drifted else ExitCode.OK
 
 
 def gate(
-    run: RunArgument = "last",
-    ledger: LedgerOption = None,
+    run: options.Run = "last",
+    ledger: options.Ledger = None,
     minimum: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--min", metavar="SCORER=X", help="The mean is at least X, for scorers where higher is better. Repeatable."
-        ),
+        Values, option("--min SCORER=X", "The mean is at least X, for scorers where higher is better. Repeatable.")
     ] = None,
     maximum: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--max", metavar="SCORER=X", help="The mean is at most X, for scorers where lower is better. Repeatable."
-        ),
+        Values, option("--max SCORER=X", "The mean is at most X, for scorers where lower is better. Repeatable.")
     ] = None,
     max_regression: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--max-regression",
-            metavar="SCORER=X",
-            help="The mean is worse than the baseline's by at most X (non-inferiority). Repeatable.",
+        Values,
+        option(
+            "--max-regression SCORER=X",
+            "The mean is worse than the baseline's by at most X (non-inferiority). Repeatable.",
         ),
     ] = None,
     pass_rate: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--pass-rate",
-            metavar="SCORER@SCORE=SHARE",
-            help="At least this share of samples reaches this score: faithfulness@0.8=0.9. Repeatable.",
+        Values,
+        option(
+            "--pass-rate SCORER@SCORE=SHARE",
+            "At least this share of samples reaches this score. For 90% at 0.8 or better: "
+            "--pass-rate faithfulness@0.8=0.9. Repeatable.",
         ),
     ] = None,
-    baseline: BaselineOption = None,
-    allow_mismatch: AllowMismatchOption = False,
-    alpha: AlphaOption = 0.05,
+    baseline: options.Baseline = None,
+    allow_mismatch: options.AllowMismatch = False,
+    alpha: Annotated[
+        float,
+        option("--alpha RATE", "Error rate: the chance of a wrong pass, and of a wrong fail, over all checks."),
+    ] = 0.05,
     inconclusive: Annotated[
-        str,
-        typer.Option(metavar="exit4|pass|fail", help="How an inconclusive result counts."),
+        str, option("--inconclusive exit4|pass|fail", "How an inconclusive result counts.")
     ] = "exit4",
-    html: HtmlOption = None,
-    markdown: MarkdownOption = None,
-    junit: JunitOption = None,
-    as_json: JsonOption = False,
+    html: options.Html = None,
+    markdown: options.Markdown = None,
+    junit: options.Junit = None,
+    as_json: options.Json = False,
 ) -> int:
     """Check a saved run against thresholds.
 
@@ -295,8 +229,6 @@ def gate(
     """
     from evalstone.report.comparison_view import gate_view
     from evalstone.report.junit import gate_junit
-    from evalstone.results.gate import GateCriteria
-    from evalstone.results.gate import gate as check
 
     codes = {"exit4": ExitCode.INCONCLUSIVE, "pass": ExitCode.OK, "fail": ExitCode.FAILED_THRESHOLD}
     if inconclusive not in codes:
@@ -304,155 +236,104 @@ def gate(
     found = find_run(run, ledger)
 
     def titled(values: Mapping[str, Any], option: str) -> dict[str, Any]:
-        return {found.titles[scorer_named(name, found.scorers, option).signature]: x for name, x in values.items()}
+        by_scorer = scorers_named(values, found.scorers, option)
+        return {found.titles[info.signature]: value for info, value in by_scorer.items()}
 
-    criteria = GateCriteria(
+    criteria = evalstone.GateCriteria(
         minimum=titled(scorer_numbers(minimum or [], "--min"), "--min"),
         maximum=titled(scorer_numbers(maximum or [], "--max"), "--max"),
         max_regression=titled(scorer_numbers(max_regression or [], "--max-regression"), "--max-regression"),
         pass_rate=titled(pass_rates(pass_rate or []), "--pass-rate"),
     )
     before = None if baseline is None else find_run(baseline, ledger)
-    result = check(found, criteria, baseline=before, alpha=alpha, allow_mismatch=allow_mismatch)
-    present(
-        gate_view(result),
-        {"html": html, "markdown": markdown, "junit": junit, "json": as_stdout(as_json)},
-        result.to_dict(),
-        others={"junit": lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail")},
-        always_show=True,
-    )
-    verdicts = {"pass": ExitCode.OK, "fail": ExitCode.FAILED_THRESHOLD, "inconclusive": codes[inconclusive]}
-    code = verdicts[result.verdict]
+    result = evalstone.gate(found, criteria, baseline=before, alpha=alpha, allow_mismatch=allow_mismatch)
+    view = gate_view(result)
+    exports = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
+    outputs = documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict())
+    present(view, outputs, always_show=True)
+    code = {"pass": ExitCode.OK, "fail": ExitCode.FAILED_THRESHOLD, "inconclusive": codes[inconclusive]}[result.verdict]
     return ExitCode.FAILURES if code == ExitCode.OK and (found.failed or not found.complete) else code
 
 
 def power(
-    run: RunArgument = "last",
-    ledger: LedgerOption = None,
-    difference: Annotated[
-        float, typer.Option("--difference", "-d", metavar="X", help="The true difference of means to detect.", min=0)
-    ] = 0.03,
-    baseline: BaselineOption = None,
-    power: Annotated[
-        float,
-        typer.Option(metavar="P", help="The probability of detecting the difference.", min=0, max=1),
-    ] = 0.8,
-    confidence: ConfidenceOption = 0.95,
-    allow_mismatch: AllowMismatchOption = False,
-    as_json: JsonOption = False,
+    run: options.Run = "last",
+    ledger: options.Ledger = None,
+    difference: Annotated[float, option("--difference -d X", "The true difference of means to detect.", min=0)] = 0.03,
+    baseline: options.Baseline = None,
+    power: Annotated[float, option("--power P", "The probability of detecting the difference.", min=0, max=1)] = 0.8,
+    confidence: options.Confidence = 0.95,
+    allow_mismatch: options.AllowMismatch = False,
+    html: options.Html = None,
+    markdown: options.Markdown = None,
+    as_json: options.Json = False,
 ) -> int:
     """Estimate how many samples you need.
 
     Computes from a pilot run how many samples are needed to detect a difference of means, and what the pilot itself can
     detect. Give a second pilot run over the same samples as --baseline for a much more precise estimate.
     """
-    from evalstone.results.power_analysis import sample_size
+    from evalstone.report.comparison_view import power_view
 
     pilot = find_run(run, ledger)
     other = None if baseline is None else find_run(baseline, ledger)
-    found = sample_size(
+    found = evalstone.sample_size(
         pilot, difference, baseline=other, power=power, confidence=confidence, allow_mismatch=allow_mismatch
     )
     if not found.scorers:
         raise ConfigError(f"run {pilot.id} has no scorer with at least two scores")
-    if not deliver({"json": (as_stdout(as_json), json_parts(found.to_dict()))}):
-        _show_power(
-            found.scorers,
-            found.baseline is not None,
-            f"To detect a true difference of {difference:g} with a power of {power:.0%}:",
-        )
+    view = power_view(found)
+    present(view, documents(view, html, markdown) | json_lines(as_json, found.to_dict()))
     return ExitCode.OK
-
-
-def _show_power(plans: Sequence[ScorerPower], paired: bool, heading: str) -> None:
-    from rich.text import Text
-
-    screen = console()
-    screen.print(heading)
-    numbers = ("samples needed", "80 % range", "pilot samples", "std. deviation", "minimum detectable difference")
-    rows = table("scorer", *numbers, numbers=numbers)
-    for one in plans:
-        plan = one.plan
-        needed, between = f"{plan.needed:,}", f"{plan.needed_low:,} to {plan.needed_high:,}"
-        detectable = f"{plan.detectable:.3f}" if plan.detectable else "-"
-        rows.add_row(
-            Text(one.title),
-            Text(needed if plan.deviation else "-", style="bold"),
-            between if plan.deviation else "-",
-            f"{plan.n:,}",
-            f"{plan.deviation:.3f}",
-            detectable,
-        )
-    screen.print(rows)
-    for note in _power_notes(plans, paired):
-        screen.print(Text(note, style="dim"))
-
-
-def _power_notes(plans: Sequence[ScorerPower], paired: bool) -> Iterator[str]:
-    if paired:
-        yield "Both runs score the same samples; the deviation is that of the differences between the two pilot runs."
-    else:
-        yield (
-            "Both runs score the same samples. Their scores are taken as uncorrelated, which usually asks for far too "
-            "many samples; add --baseline with a second pilot run."
-        )
-    for one in plans:
-        if one.design_effect > 1:
-            yield f"{one.title}: clustered samples, so {one.design_effect:.1f} times as many are needed."
-        if one.plan.caution:
-            yield f"{one.title}: {one.plan.caution}."
 
 
 def runs(
     folders: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FOLDER", help="Results folders, or folders that contain some.", show_default=False),
+        Values, options.argument("FOLDER", "Results folders, or folders that contain some.", show_default=False)
     ] = None,
-    ledger: LedgerOption = None,
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", metavar="TAG", help="Only runs with this tag. Repeatable.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Show only the latest N runs.", min=1)] = 20,
-    as_json: JsonOption = False,
+    ledger: options.Ledger = None,
+    tag: Annotated[Values, option("--tag TAG", "Only runs with this tag. Repeatable.")] = None,
+    limit: Annotated[int, option("--limit N", "Show only the latest N runs.", min=1)] = 20,
+    as_json: options.Json = False,
 ) -> int:
     """List saved runs with their mean scores.
 
-    Lists the runs in the ledger, and those in the given folders.
+    Lists the evaluations in the ledger, and those in the given folders. Runs of calibrations and audits are left out.
     """
+    from evalstone.ledger.base import DEFAULT_LEDGER
+
     found = [*_ledger_runs(ledger), *(row for name in folders or () for row in _folder_runs(name))]
     wanted = [row for row in found if set(tag or ()) <= set(row.get("tags", ()))]
     latest = sorted(wanted, key=lambda row: row["started"], reverse=True)[:limit]
-    if not deliver({"json": (as_stdout(as_json), json_parts(latest))}):
-        _show_runs(latest)
+    if not deliver(json_lines(as_json, latest)):
+        _show_runs(latest, [ledger or DEFAULT_LEDGER, *(folders or ())])
     return ExitCode.OK
 
 
 def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
-    """The summaries of the runs in a folder, or in the folders within."""
+    """The summaries of the evaluations in a folder, or in the folders within."""
+    from evalstone.results.files import is_folder, read_summary
+
     folder = Path(name)
-    if not folder.is_dir():
-        raise ConfigError(f"there is no folder {name}")
+    if not is_folder(name):
+        raise ConfigError(f"there is no folder {name or repr(name)}")
     for file in sorted({*folder.glob("summary.json"), *folder.glob("*/summary.json")}):
-        try:
-            yield {**json.loads(file.read_text(encoding="utf-8")), "folder": str(file.parent)}
-        except (OSError, ValueError, TypeError) as error:
-            raise ConfigError(f"{file} cannot be read as a run: {error}") from None
+        summary = read_summary(file.parent)
+        if summary.get("kind", "evaluation") == "evaluation":
+            yield {**summary, "folder": str(file.parent)}
 
 
-def _show_runs(found: Sequence[Mapping[str, Any]]) -> None:
-    from rich.text import Text
-
+def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
+    from evalstone.ledger.base import shown
     from evalstone.report.text import safe
 
     screen = console()
     if not found:
-        screen.print("No runs found.")
+        screen.print(f"No runs found in {safe(', '.join(map(shown, places)), 2000)}.")
         return
-    rows = table("run", "started (UTC)", "name", "tags", "dataset", "judge", "means", numbers=(), fold=True)
+    rows = table("run", "started (UTC)", "name", "tags", "dataset", "judge", "means")
     for row in found:
-        means = [
-            f"{one['name']} {'-' if one.get('mean') is None else format(one['mean'], '.3f')}" for one in row["scorers"]
-        ]
+        means = ", ".join(f"{one['name']} {_mean(one)}" for one in row["scorers"])
+        unfinished = " (incomplete)" if row.get("stop_reason") or "cost" not in row else ""
         cells = (
             row.get("folder") or row["run"],
             row["started"][:16].replace("T", " "),
@@ -460,10 +341,14 @@ def _show_runs(found: Sequence[Mapping[str, Any]]) -> None:
             ", ".join(row.get("tags", ())),
             f"{row['dataset']['name']} ({row['dataset']['samples']:,})",
         )
-        unfinished = " (incomplete)" if row.get("ended") or "cost" not in row else ""
-        rows.add_row(
-            *(Text(safe(cell, 80)) for cell in cells),
-            Text(short_judge(row["judge"]["identity"])),
-            Text(safe(", ".join(means), 400) + unfinished),
-        )
+        judge = short_judge(row["judge"]["identity"])
+        rows.add_row(*(safe(cell, 400) for cell in cells), judge, safe(means, 400) + unfinished)
     screen.print(rows)
+
+
+def _mean(scorer: Mapping[str, Any]) -> str:
+    """The mean of a scorer's summary, with its scale where that isn't 1."""
+    from evalstone.report.text import digits_for, number
+
+    mean, scale = scorer.get("mean"), scorer.get("scale", 1)
+    return number(mean, digits_for(scale)) + (f" of {scale:g}" if scale != 1 and mean is not None else "")

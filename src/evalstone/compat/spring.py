@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import difflib
 import functools
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
@@ -35,7 +34,7 @@ from evalstone.scorers.rag.graded import (
     WhenEmpty,
     default_prompt,
 )
-from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped, Usage, total_cost
+from evalstone.types import Failed, Record, Sample, Score, Skipped, Usage, total_cost
 
 OnError: TypeAlias = Literal["raise", "keep"]
 Status: TypeAlias = Literal["passed", "failed", "undecided", "error"]
@@ -101,11 +100,10 @@ class EvaluationRequest:
 def _document_text(item: Any, number: int) -> str | None:
     if item is None or isinstance(item, str):
         return item
-    read: Callable[..., Any] = functools.partial(getattr, item)
-    if isinstance(item, Mapping):
-        read = cast("Mapping[str, Any]", item).get
-    values: dict[str, Any] = {name: read(name, Ellipsis) for name in ("text", "content", "page_content")}
-    present = {name: value for name, value in values.items() if value is not Ellipsis and not callable(value)}
+    absent = object()
+    read = cast("Mapping[str, Any]", item).get if isinstance(item, Mapping) else functools.partial(getattr, item)
+    values: dict[str, Any] = {name: read(name, absent) for name in ("text", "content", "page_content")}
+    present = {name: value for name, value in values.items() if value is not absent and not callable(value)}
     if not present:
         kind = type(cast(object, item)).__name__
         raise ConfigError(f"document {number} must be text, or have text, content or page_content, not {kind}")
@@ -139,11 +137,9 @@ class EvaluationResponse:
         if self.passed is not None and not isinstance(cast(object, self.passed), bool):
             raise ConfigError(f"passed must be True, False or None, not {self.passed!r}")
         score = cast(object, self.score)
-        if score is None:
-            return
-        if isinstance(score, bool) or not isinstance(score, int | float):
+        if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
             raise OutcomeError(f"a score must be a number, not {type(score).__name__}")
-        if not math.isfinite(score) or not 0 <= score <= 1:
+        if score is not None and not 0 <= score <= 1:
             raise OutcomeError(f"an evaluator's score must be in [0, 1], not {score}")
 
     @property
@@ -202,6 +198,9 @@ class JudgeEvaluator:
     on_error: OnError = "raise"
     ledger: str | Path | None = None
     budget: float | None = None
+
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.scorer.name
 
     def __post_init__(self) -> None:
         judge = cast(object, self.judge)
@@ -282,16 +281,8 @@ class JudgeEvaluator:
                 errors.append(error)
                 stop.request(str(error))
 
-        run = await aevaluate(
-            samples,
-            scorer,
-            judge=self.judge,
-            ledger=self.ledger,
-            budget=self.budget,
-            concurrency=concurrency,
-            stop=stop,
-            on_record=note,
-        )
+        options: dict[str, Any] = {"judge": self.judge, "ledger": self.ledger, "budget": self.budget}
+        run = await aevaluate(samples, scorer, concurrency=concurrency, stop=stop, on_record=note, **options)
         if errors:
             raise errors[0]
         if run.stop_reason:
@@ -299,8 +290,7 @@ class JudgeEvaluator:
         return [responses[sample.id] for sample in samples]
 
     def _response(self, scorer: GradedScorer, record: Record) -> EvaluationResponse:
-        outcome: Outcome = record.outcome
-        calls = record.steps
+        outcome, calls = record.outcome, record.steps
         usage = sum((call.usage for call in calls), Usage())
         cost = total_cost(call.cost for call in calls)
         reply = calls[-1].reply if calls else None
@@ -309,8 +299,7 @@ class JudgeEvaluator:
                 kind = JudgeError if outcome.reply is None else ReplyError
                 raise kind(outcome.error, reply=outcome.reply, usage=usage, cost=cost, seconds=record.seconds)
             raise OutcomeError(outcome.error)
-        score = outcome.value if isinstance(outcome, Score) else None
-        decided = isinstance(outcome, Score) and not isinstance(outcome.evidence, Undecided)
+        score, evidence = (outcome.value, outcome.evidence) if isinstance(outcome, Score) else (None, ())
         feedback = outcome.error if isinstance(outcome, Failed) else outcome.reason
         asked = bool(calls) or not feedback.endswith(NOTHING_ASKED)
         if isinstance(outcome, Skipped) and asked and self.on_undecided == "raise":
@@ -319,7 +308,7 @@ class JudgeEvaluator:
         metadata: dict[str, Any] = {
             "evaluator": self.name,
             "threshold": self.threshold,
-            "decided": decided,
+            "decided": score is not None and not isinstance(evidence, Undecided),
             "judge": cast(Judge, self.judge).identity,
             "prompt": cast(Prompt, prompts[calls[0].question]).fingerprint if calls else None,
             "questions": tuple(call.fingerprint for call in calls),
@@ -327,7 +316,7 @@ class JudgeEvaluator:
             "confidences": tuple(call.confidence for call in calls),
             "usage": usage,
             "cost": cost,
-            "evidence": outcome.evidence if isinstance(outcome, Score) else (),
+            "evidence": evidence,
             "seconds": record.seconds,
             **({"error": outcome.error} if isinstance(outcome, Failed) else {}),
         }
@@ -341,7 +330,6 @@ class RelevancyEvaluator(JudgeEvaluator):
     """Passes a response that answers the user's text in agreement with the documents."""
 
     scorer = RelevancyCheck
-    name = RelevancyCheck.name
 
 
 @dataclass(frozen=True)
@@ -356,7 +344,6 @@ class FactCheckingEvaluator(JudgeEvaluator):
     """
 
     scorer = FactCheck
-    name = FactCheck.name
 
     _: KW_ONLY
     by_sentence: bool = True
@@ -379,7 +366,6 @@ class AnswerCorrectnessEvaluator(JudgeEvaluator):
     """
 
     scorer = AnswerCorrectness
-    name = AnswerCorrectness.name
 
     def sample(self, request: EvaluationRequest, id: str = "request") -> Sample:
         reference = request.reference if (request.reference or "").strip() else "\n\n".join(request.documents)
@@ -391,7 +377,6 @@ class AnswerFaithfulnessEvaluator(JudgeEvaluator):
     """Passes a response that stays with the documents."""
 
     scorer = AnswerFaithfulness
-    name = AnswerFaithfulness.name
 
     threshold: float = field(default=0.75, kw_only=True)
 
@@ -401,21 +386,9 @@ class AnswerRelevancyEvaluator(JudgeEvaluator):
     """Passes a response that addresses the user's text or, with a reference answer, meets it."""
 
     scorer = AnswerRelevanceGrade
-    name = AnswerRelevanceGrade.name
 
     threshold: float = field(default=0.75, kw_only=True)
 
-
-EVALUATORS: Mapping[str, type[JudgeEvaluator]] = {
-    kind.name: kind
-    for kind in (
-        AnswerCorrectnessEvaluator,
-        AnswerFaithfulnessEvaluator,
-        AnswerRelevancyEvaluator,
-        FactCheckingEvaluator,
-        RelevancyEvaluator,
-    )
-}
 
 # Spring's names for our placeholders. Spring AI Alibaba passes the reference as context, so `context` is last there.
 ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -442,71 +415,54 @@ def our_template(prompt: Prompt | str, defaults: Sequence[Prompt]) -> Prompt | s
     if not text.strip():
         raise PromptError("the template is empty")
     styles = (True, False) if isinstance(prompt, str) else (True,)
-    readings = [(doubled, default.placeholders) for doubled in styles for default in defaults]
-    doubled, placeholders = min(readings, key=lambda reading: _misfit(text, *reading))
-    _check(text, doubled, placeholders)
+    readings = [_Reading(text, doubled, default.placeholders) for doubled in styles for default in defaults]
+    reading = min(readings, key=lambda reading: (len(reading.missing), not reading.names, len(reading.extra)))
+    reading.check()
     # In single braces a name in two is text in one, as in Python's formats.
-    escaped = text if doubled else _BRACES[True].sub(r"\\{\2\\}", text)
-    renamed = _BRACES[doubled].sub(lambda match: match[1] + _our_name(match[2], placeholders) + match[3], escaped)
+    escaped = text if reading.doubled else _BRACES[True].sub(r"\\{\2\\}", text)
+    renamed = _BRACES[reading.doubled].sub(lambda match: match[1] + reading.names[match[2]] + match[3], escaped)
     if isinstance(prompt, str):
         return renamed
-    passages = tuple(
-        _our_name(name, placeholders) if name in _names(text, doubled) else name for name in prompt.passages
-    )
-    return replace(prompt, template=renamed, passages=passages)
+    return replace(prompt, template=renamed, passages=tuple(reading.names.get(name, name) for name in prompt.passages))
 
 
-def _names(text: str, doubled: bool) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(match[2] for match in _BRACES[doubled].finditer(text)))
+class _Reading:
+    """A template as it reads in double or in single braces: its names, what it lacks and what nothing fills."""
 
+    def __init__(self, text: str, doubled: bool, placeholders: Sequence[str]) -> None:
+        self.text, self.doubled, self.placeholders = text, doubled, placeholders
+        self.names = {match[2]: self._our_name(match[2]) for match in _BRACES[doubled].finditer(text)}
+        self.missing = sorted(set(placeholders) - set(self.names.values()))
+        self.extra = sorted(name for name, ours in self.names.items() if ours not in placeholders)
 
-def _our_name(name: str, placeholders: Sequence[str]) -> str:
-    return (
-        name
-        if name in placeholders
-        else next((placeholder for placeholder in placeholders if name in ALIASES.get(placeholder, ())), name)
-    )
+    def _our_name(self, name: str) -> str:
+        known = (placeholder for placeholder in self.placeholders if name in ALIASES.get(placeholder, ()))
+        return name if name in self.placeholders else next(known, name)
 
+    def _braced(self, name: str) -> str:
+        return "{{" + name + "}}" if self.doubled else "{" + name + "}"
 
-def _differences(text: str, doubled: bool, placeholders: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The placeholders that a template lacks, and the names in it that are none."""
-    names = _names(text, doubled)
-    missing = sorted(set(placeholders) - {_our_name(name, placeholders) for name in names})
-    return missing, sorted(name for name in names if _our_name(name, placeholders) not in placeholders)
-
-
-def _misfit(text: str, doubled: bool, placeholders: Sequence[str]) -> tuple[int, bool, int]:
-    missing, extra = _differences(text, doubled, placeholders)
-    return len(missing), not _names(text, doubled), len(extra)
-
-
-def _check(text: str, doubled: bool, placeholders: Sequence[str]) -> None:
-    """Raise PromptError unless the template has exactly these placeholders, under our names or Spring's."""
-
-    def braced(name: str, double: bool = doubled) -> str:
-        return "{{" + name + "}}" if double else "{" + name + "}"
-
-    missing, extra = _differences(text, doubled, placeholders)
-    springs = any(name not in placeholders for name in _names(text, doubled))
-    problems: list[str] = []
-    if missing:
-        shown = [braced(m) + (f" (or {braced(ALIASES[m][0])})" if springs and m in ALIASES else "") for m in missing]
-        problems.append(f"the template lacks {', '.join(shown)}")
-    strays = [
-        braced(name, not doubled) for name in _names(text, not doubled) if _our_name(name, placeholders) in missing
-    ]
-    if strays:
-        style, other = ("single", "double") if doubled else ("double", "single")
-        verb = "stands" if len(strays) == 1 else "stand"
-        problems.append(f"{', '.join(strays)} {verb} in {style} braces, where placeholders are read in {other} ones")
-    if extra:
-        aliases = [alias for name in missing for alias in ALIASES.get(name, ())]
-        hints: list[str] = []
-        for name in extra:
-            near = difflib.get_close_matches(name.lower(), [*placeholders, *aliases], n=1, cutoff=0.5)
-            known = ", ".join(map(braced, near or sorted(placeholders)))
-            hints.append(f"{braced(name)}; {'did you mean' if near else 'known:'} {known}{'?' if near else ''}")
-        noun = "a placeholder" if len(extra) == 1 else "placeholders"
-        problems.append(f"the template has {noun} that nothing fills: {'; '.join(hints)}")
-    if problems:
-        raise PromptError("; ".join(problems))
+    def check(self) -> None:
+        """Raise PromptError unless the template has exactly the placeholders, under our names or Spring's."""
+        problems: list[str] = []
+        if self.missing:
+            springs = any(name not in self.placeholders for name in self.names)
+            aliases = [f" (or {self._braced(ALIASES[m][0])})" if springs and m in ALIASES else "" for m in self.missing]
+            shown = [self._braced(name) + alias for name, alias in zip(self.missing, aliases, strict=True)]
+            problems.append(f"the template lacks {', '.join(shown)}")
+        other = _Reading(self.text, not self.doubled, self.placeholders)
+        if strays := [other._braced(name) for name, ours in other.names.items() if ours in self.missing]:
+            style, read = ("single", "double") if self.doubled else ("double", "single")
+            verb = "stands" if len(strays) == 1 else "stand"
+            problems.append(f"{', '.join(strays)} {verb} in {style} braces, where placeholders are read in {read} ones")
+        if self.extra:
+            aliases = [alias for name in self.missing for alias in ALIASES.get(name, ())]
+            hints: list[str] = []
+            for name in self.extra:
+                near = difflib.get_close_matches(name.lower(), [*self.placeholders, *aliases], n=1, cutoff=0.5)
+                known = ", ".join(map(self._braced, near or sorted(self.placeholders)))
+                hints.append(f"{self._braced(name)}; {f'did you mean {known}?' if near else f'known: {known}'}")
+            noun = "a placeholder" if len(self.extra) == 1 else "placeholders"
+            problems.append(f"the template has {noun} that nothing fills: {'; '.join(hints)}")
+        if problems:
+            raise PromptError("; ".join(problems))

@@ -12,7 +12,7 @@ from evalstone.errors import ConfigError, DataError, unknown
 Ranks: TypeAlias = tuple[tuple[str, ...], ...]
 Plan: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 Claim: TypeAlias = tuple[tuple[int, bool], str]
-ColumnMapping: TypeAlias = "Mapping[str, str | Sequence[str]]"
+ColumnMapping: TypeAlias = Mapping[str, str | Sequence[str]]
 """Sample field to column, over the known names. `a.b` is entry b of the object in column a; an empty column leaves the
 field out; `context` may name several columns, whose passages are joined."""
 
@@ -86,6 +86,7 @@ means the ideal context by the latter.
 
 CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory"))
 """The fields of which a row must have one."""
+UNRECOGNIZED = "no column is recognized"
 
 _SEPARATORS = re.compile(r"[-_\s]+")
 
@@ -212,7 +213,7 @@ class Columns:
                 raise DataError(f"no row has the column {column!r}, mapped to {field}; {hint}")
         if columns and CONTENT.isdisjoint(self.became.values()):
             raise DataError(
-                f"no column is recognized (columns: {listed(columns)}); input, output, context, reference or messages "
+                f"{UNRECOGNIZED} (columns: {listed(columns)}); input, output, context, reference or messages "
                 f"is needed; map a column to a field, for example --map output={named(columns[0])}"
             )
 

@@ -18,6 +18,8 @@ from evalstone.datasets.wording import excerpt, named
 from evalstone.errors import DataError
 from evalstone.types import Sample
 
+IN_MEMORY = "in memory"
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -28,7 +30,7 @@ class Dataset:
     """
 
     samples: Sequence[Sample]
-    name: str = "in memory"
+    name: str = IN_MEMORY
     """The file's name, or "in memory"."""
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
     """The columns that became a sample field, and which."""
@@ -90,8 +92,8 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
             return dataset
         return _read(path.name, named(str(path)), RowReader(mapping, cells=file.cells), file.rows)
     if is_table(source):
-        return _read("in memory", "", RowReader(mapping, cells=True), lambda: table_rows(source))
-    return _read("in memory", "", RowReader(mapping), lambda: memory_rows(source))
+        return _read(IN_MEMORY, "", RowReader(mapping, cells=True), lambda: table_rows(source))
+    return _read(IN_MEMORY, "", RowReader(mapping), lambda: memory_rows(source))
 
 
 def _are_samples(source: Any) -> TypeGuard[Sequence[Sample]]:

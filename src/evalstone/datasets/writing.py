@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -45,8 +46,7 @@ def write_text(path: str | Path, parts: Iterable[str]) -> None:
     Raises:
         ConfigError: The folder can't be written to.
     """
-    target = Path(path).resolve()
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    target, beside = _places(path)
     try:
         if target.exists() and not target.is_file():
             with target.open("w", encoding="utf-8", newline="\n") as device:
@@ -62,3 +62,26 @@ def write_text(path: str | Path, parts: Iterable[str]) -> None:
                 beside.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
+
+
+def check_writable(path: str | Path) -> None:
+    """Refuse a file that `write_text` can't write, before the work for it is done.
+
+    Raises:
+        ConfigError: The folder doesn't exist or can't be written to, or the path is that of a folder.
+    """
+    target, beside = _places(path)
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if target.is_file() or not target.exists():
+            beside.open("x").close()
+            beside.unlink()
+    except OSError as error:
+        raise ConfigError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
+
+
+def _places(path: str | Path) -> tuple[Path, Path]:
+    """A file, and the temporary one beside it."""
+    target = Path(path).resolve()
+    return target, target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from pydantic import Field
@@ -18,18 +18,21 @@ from evalstone.datasets import Dataset, load
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.judge_quality.calibrate import JudgeOptions, default_threshold
-from evalstone.judge_quality.effects import Effect, Scores, corrected, effect
-from evalstone.judge_quality.perturbations import REPEAT, Perturbation, from_column, select_perturbations
+from evalstone.judge_quality.perturbations import REPEAT, from_column, select_perturbations
 from evalstone.judges import Judge, parse_judge
+from evalstone.results.audit import Audit, AuditedScorer, Effect, Perturbation, ThresholdSource
 from evalstone.results.calibration import calibration_for
 from evalstone.results.run import Run
 from evalstone.run.dry_run import Estimate, estimate
-from evalstone.run.plan import Plan
+from evalstone.run.plan import Plan, scorer_info
 from evalstone.scorers import Scorer, parse_scorers
+from evalstone.stats.intervals import wilson_interval
+from evalstone.stats.multiple_testing import holm
 from evalstone.types import Sample, total_cost
 
-AUDIT_FORMAT = 1
 PLAIN = "plain"
+CHANGED = 0.1
+"""The share of the scale that a score may move by and count as unchanged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,81 +54,6 @@ class AuditConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuditedScorer:
-    """One scorer in an audit."""
-
-    name: str
-    """The scorer's name."""
-    signature: str
-    """The scorer's signature."""
-    scale: float
-    """Scores lie in [0, scale]."""
-    lower_is_better: bool
-    """Whether a lower score is better."""
-    threshold: float
-    """The score from which the verdict is yes."""
-    threshold_source: Literal["config", "calibration", "default"]
-    """Where the threshold comes from."""
-    scored: int
-    """Unchanged samples with a score."""
-    mean: float
-    """Their mean score."""
-    pass_rate: float
-    """The share of them with verdict yes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Audit:
-    """What affects a judge."""
-
-    judge: str
-    """The judge's identity."""
-    judge_note: str
-    """What to know about the judge, or ""."""
-    dataset_name: str
-    """The name of the dataset."""
-    version: str
-    """The version of the dataset."""
-    samples: int
-    """How many samples were drawn."""
-    dataset_size: int
-    """How many samples the dataset has."""
-    scorers: tuple[AuditedScorer, ...]
-    """The scorers."""
-    effects: tuple[Effect, ...]
-    """One effect for each scorer and applicable perturbation."""
-    not_applicable: tuple[str, ...]
-    """Perturbations that apply to no sample or scorer."""
-    failed: int = 0
-    """How many outcomes failed."""
-    stop_reason: str = ""
-    """Why the audit stopped early; "" when it completed."""
-    cost: float | None = 0.0
-    """US dollars paid; None when a price is unknown."""
-
-    def __getitem__(self, perturbation: str) -> Effect:
-        """The effect of a perturbation on the first scorer.
-
-        Raises:
-            ConfigError: it was not applied.
-        """
-        for one in self.effects:
-            if one.perturbation.name == perturbation:
-                return one
-        applied = ", ".join(one.perturbation.name for one in self.effects)
-        raise ConfigError(f"the perturbation {perturbation!r} was not applied; applied: {applied}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The audit as plain data, as `evalstone audit --json` prints it."""
-        return {
-            "format": AUDIT_FORMAT,
-            **vars(self),
-            "scorers": [dict(vars(one)) for one in self.scorers],
-            "effects": [one.to_dict() for one in self.effects],
-        }
 
 
 async def aaudit(
@@ -206,15 +134,17 @@ async def estimate_audit(
 
     Arguments as for `aaudit`.
     """
-    work = _prepare(data, scorers, judge, config or AuditConfig(), options or JudgeOptions())
-    plans = [
-        (Plan(work.versions, work.scorers, work.judge), ledger),
-        (Plan(work.plain, work.scorers, work.judge), None),
+    options = options or JudgeOptions()
+    work = _prepare(data, scorers, judge, config or AuditConfig(), options)
+    cache = ledger if options.use_cache else None
+    found = [
+        await estimate(Plan(work.versions, work.scorers, work.judge), ledger=cache),
+        await estimate(Plan(work.plain, work.scorers, work.judge)),
     ]
     for one in work.perturbations:
         if others := _rescorers(work.scorers, one):
-            plans.append((Plan(work.plain, tuple(others.values()), work.judge), ledger))
-    return tuple([await estimate(plan, ledger=place) for plan, place in plans])
+            found.append(await estimate(Plan(work.plain, tuple(others.values()), work.judge), ledger=cache))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -266,13 +196,15 @@ def _rescorers(scorers: Sequence[Scorer], perturbation: Perturbation) -> dict[st
     return {scorer.signature: other for scorer in scorers if (other := perturbation.rescore(scorer)) is not None}
 
 
-AuditScores = dict[tuple[str, str], dict[str, float | None]]
+Scores: TypeAlias = Mapping[str, float | None]
+"""Scores by sample id; None where there is none; samples that the perturbation does not apply to are absent."""
+AuditScores: TypeAlias = dict[tuple[str, str], dict[str, float | None]]
 """Scores by perturbation and scorer signature, then by sample id."""
 
 
 async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOptions) -> tuple[list[Run], AuditScores]:
     """Evaluate all versions, run by run, until one stops early; the repetition goes without the ledger."""
-    runs = [await options.evaluate(work.versions, work.scorers, work.judge, ledger)]
+    runs = [await options.run("audit", work.versions, work.scorers, work.judge, ledger)]
     scores: AuditScores = {}
     for record in runs[0].records:
         name, _, sample = record.sample.partition(":")
@@ -287,9 +219,9 @@ async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOption
         else:
             remaining = options
         if one is REPEAT:
-            run = await replace(remaining, use_cache=False).evaluate(work.plain, work.scorers, work.judge, None)
+            run = await replace(remaining, use_cache=False).run("audit", work.plain, work.scorers, work.judge, None)
         else:
-            run = await remaining.evaluate(work.plain, tuple(others.values()), work.judge, ledger)
+            run = await remaining.run("audit", work.plain, tuple(others.values()), work.judge, ledger)
         runs.append(run)
         original = {other.signature: signature for signature, other in others.items()}
         for record in run.records:
@@ -298,12 +230,9 @@ async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOption
     return runs, scores
 
 
-Source = Literal["config", "calibration", "default"]
-
-
 def _threshold(
     scorer: Scorer, judge: Judge, ledger: str | Path | None, configured: float | None
-) -> tuple[float, Source]:
+) -> tuple[float, ThresholdSource]:
     """The score from which the verdict is yes, and where it comes from."""
     if configured is not None:
         if configured > scorer.scale:
@@ -317,7 +246,7 @@ def _threshold(
 
 
 def _audited(
-    scorer: Scorer, threshold: tuple[float, Source], scores: Mapping[tuple[str, str], Scores], run: Run
+    scorer: Scorer, threshold: tuple[float, ThresholdSource], scores: Mapping[tuple[str, str], Scores], run: Run
 ) -> AuditedScorer:
     plain = scores.get((PLAIN, scorer.signature), {})
     values = [value for value in plain.values() if value is not None]
@@ -327,15 +256,86 @@ def _audited(
         reasons = run[scorer.signature].reasons
         raise DataError(f"{scorer.name} scored no sample" + (f": {reasons[0][0]}" if reasons else ""))
     return AuditedScorer(
-        name=scorer.name,
-        signature=scorer.signature,
-        scale=scorer.scale,
-        lower_is_better=scorer.lower_is_better,
+        **vars(scorer_info(scorer)),
         threshold=threshold[0],
         threshold_source=threshold[1],
         scored=len(values),
         mean=sum(values) / len(values),
         pass_rate=sum(value >= threshold[0] for value in values) / len(values),
+    )
+
+
+def effect(
+    perturbation: Perturbation,
+    plain: Scores,
+    perturbed: Scores,
+    repeated: Scores,
+    *,
+    scorer: str,
+    scale: float,
+    threshold: float,
+) -> Effect:
+    """The effect of a perturbation, its p-values uncorrected; samples without a plain score are left out.
+
+    Args:
+        perturbation: the perturbation.
+        plain: scores of the unchanged samples.
+        perturbed: scores of the changed samples.
+        repeated: scores of the unchanged samples when the question is repeated.
+        scorer: the scorer's signature.
+        scale: scores lie in [0, scale].
+        threshold: the score from which the verdict is yes.
+    """
+    from evalstone.stats.comparison import compare_pairs  # noqa: PLC0415 - numpy, which only an audit needs
+
+    before = {sample: value for sample in perturbed if (value := plain.get(sample)) is not None}
+    pairs = [(sample, was, now) for sample, was in before.items() if (now := perturbed[sample]) is not None]
+    raised = sum(was < threshold <= now for _, was, now in pairs)
+    lowered = sum(now < threshold <= was for _, was, now in pairs)
+    control = perturbation is REPEAT or not pairs
+    shift = compare_pairs([was for _, was, _ in pairs], [now for _, _, now in pairs], scale=scale)
+    return Effect(
+        perturbation=perturbation,
+        scorer=scorer,
+        n=len(pairs),
+        lost=len(before) - len(pairs),
+        raised=raised,
+        lowered=lowered,
+        changed=sum(abs(now - was) > CHANGED * scale * (1 + 1e-9) for _, was, now in pairs),
+        flips=wilson_interval(raised + lowered, len(pairs)),
+        shift=shift and shift.difference,
+        shift_p=None if control or shift is None else shift.p_value,
+        flips_p=None if control else _flips_p(pairs, repeated, threshold),
+    )
+
+
+def _flips_p(pairs: Sequence[tuple[str, float, float]], repeated: Scores, threshold: float) -> float | None:
+    """The p-value of flipping as often as when the question is repeated; None where nothing was repeated."""
+    from evalstone.stats.paired_tests import mcnemar  # noqa: PLC0415 - numpy, which only an audit needs
+
+    only_perturbed = only_repeated = both = 0
+    for sample, was, now in pairs:
+        if (again := repeated.get(sample)) is None:
+            continue
+        flipped, chance = (was >= threshold) != (now >= threshold), (was >= threshold) != (again >= threshold)
+        only_perturbed += flipped and not chance
+        only_repeated += chance and not flipped
+        both += 1
+    if not both:
+        return None
+    return mcnemar(only_perturbed, only_repeated).p_value if only_perturbed > only_repeated else 1.0
+
+
+def corrected(effects: Sequence[Effect]) -> tuple[Effect, ...]:
+    """The effects with all their p-values corrected together by Holm."""
+    p_values = iter(holm([p for one in effects for p in (one.shift_p, one.flips_p) if p is not None]))
+    return tuple(
+        replace(
+            one,
+            shift_p=None if one.shift_p is None else next(p_values),
+            flips_p=None if one.flips_p is None else next(p_values),
+        )
+        for one in effects
     )
 
 

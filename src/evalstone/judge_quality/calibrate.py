@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,14 +13,18 @@ from pydantic import Field
 
 from evalstone._core import sync
 from evalstone._core.validation import check_fields
-from evalstone.api import DEFAULT_LEDGER, aevaluate
+from evalstone.api import DEFAULT_LEDGER
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, RunAborted
-from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, save_calibration
+from evalstone.judges.parse import parse_judge
+from evalstone.report.progress import progress_bar
+from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit, save_calibration
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
-from evalstone.results.run import Run
+from evalstone.results.run import Run, RunKind
 from evalstone.run.budget import StopSignal
+from evalstone.run.plan import Plan
+from evalstone.run.runner import execute
 from evalstone.scorers import Scorer, parse_scorers
 
 
@@ -47,19 +52,21 @@ class JudgeOptions:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    async def evaluate(self, dataset: Dataset, scorers: Sequence[Scorer], judge: Any, ledger: str | Path | None) -> Run:
+    async def run(
+        self, kind: RunKind, dataset: Dataset, scorers: Sequence[Scorer], judge: Any, ledger: str | Path | None
+    ) -> Run:
         """The run of these samples and scorers with these options."""
-        return await aevaluate(
-            dataset,
-            scorers,
-            judge=judge,
-            ledger=ledger,
-            concurrency=self.concurrency,
-            use_cache=self.use_cache,
-            budget=self.budget,
-            stop=self.stop,
-            progress=self.progress,
-        )
+        plan = Plan(dataset, tuple(scorers), parse_judge(judge), kind)
+        with progress_bar(plan.size) if self.progress else nullcontext() as on_record:
+            return await execute(
+                plan,
+                ledger=ledger,
+                concurrency=self.concurrency,
+                use_cache=self.use_cache,
+                budget=self.budget,
+                stop=self.stop,
+                on_record=on_record,
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +121,6 @@ async def acalibrate(
         DataError: labels cannot be read, or no labeled sample was scored.
         ConfigError: an argument is invalid.
     """
-    from evalstone.results.calibration_measures import check_names, fit  # noqa: PLC0415 - numpy
-
     config, options = config or LabelConfig(), options or JudgeOptions()
     scorers = parse_scorers(scorer)
     if len(scorers) != 1:
@@ -127,7 +132,7 @@ async def acalibrate(
         raise ConfigError(f"label_threshold must be at most {chosen.scale:g}, not {label_threshold:g}")
     reader = LabelReader(chosen.scale, chosen.lower_is_better, config.positive, config.label_range)
     labeled = read_labels(labels, reader, data=data, columns=config.columns, mapping=options.mapping)
-    run = await options.evaluate(labeled.dataset, [chosen], judge, ledger)
+    run = await options.run("calibration", labeled.dataset, [chosen], judge, ledger)
     calibration = fit(
         _unfitted(run, chosen, labeled, label_threshold), objective=config.objective, calibrator=config.calibrator
     )
@@ -154,7 +159,7 @@ def _unfitted(run: Run, scorer: Scorer, labeled: LabeledSamples, label_threshold
         reason = f"; {summary.reasons[0][0]}" if summary.reasons else ""
         raise DataError(f"no labeled sample was scored: {summary.skipped} skipped, {summary.failed} failed{reason}")
     return Calibration(
-        judge=run.judge,
+        judge=run.judge_of(scorer.signature),
         scorer=scorer.signature,
         name=scorer.name,
         scale=scorer.scale,

@@ -2,16 +2,16 @@
 
 from evalstone.judges.base import Judge as Judge
 from evalstone.judges.cascade import Cascade as Cascade
-from evalstone.judges.fitting import CascadeFit as CascadeFit
-from evalstone.judges.fitting import LabelledQuestion as LabelledQuestion
+from evalstone.judges.cascade import CascadeFit as CascadeFit
+from evalstone.judges.cascade import LabeledQuestion as LabeledQuestion
+from evalstone.judges.composite import Panel as Panel
+from evalstone.judges.composite import SelfConsistency as SelfConsistency
 from evalstone.judges.lexical import LexicalJudge as LexicalJudge
 from evalstone.judges.logging import LoggingJudge as LoggingJudge
 from evalstone.judges.model import ModelJudge as ModelJudge
-from evalstone.judges.panel import Panel as Panel
 from evalstone.judges.parse import parse_judge as parse_judge
 from evalstone.judges.providers.limits import Limits as Limits
 from evalstone.judges.scripted import ReplayJudge as ReplayJudge
 from evalstone.judges.scripted import ScriptedJudge as ScriptedJudge
-from evalstone.judges.self_consistency import SelfConsistency as SelfConsistency
 
 __all__: list[str]

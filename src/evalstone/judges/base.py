@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
 from evalstone.errors import JudgeError
 from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.base import DEFAULT_LIMITS, Answer, ContextLimits, Question, failed_call, judge_call
-from evalstone.types import JudgeCall, Usage
+from evalstone.types import NO_USAGE, JudgeCall, Usage, total_cost
 
 A = TypeVar("A")
 
@@ -25,6 +24,9 @@ class Judge(ABC):
 
     cacheable: bool = True
     """Whether the answers are worth storing in the ledger."""
+
+    members: tuple[Judge, ...] = ()
+    """The judges that this one asks; empty for a judge that answers by itself."""
 
     note: str = ""
     """One sentence for reports: what this judge is and what it can't see."""
@@ -51,11 +53,6 @@ class Judge(ABC):
             JudgeDeclined: this judge can't answer the question.
             JudgeError: it should have answered and did not.
         """
-
-    @property
-    def members(self) -> tuple[Judge, ...]:
-        """The judges that this one asks; empty for a judge that answers by itself."""
-        return ()
 
     async def combine(self, question: Question[A], ask: AskJudge) -> Answer[A]:
         """Answer from the members' answers. Only judges with members are asked this way.
@@ -85,12 +82,7 @@ class Judge(ABC):
 
     def opened(self) -> AbstractAsyncContextManager[object]:
         """A context that holds the judge's connections open; each run enters it once."""
-        return contextlib.nullcontext(self) if self.limits == NO_LIMITS else self._counted()
-
-    @contextlib.asynccontextmanager
-    async def _counted(self) -> AsyncGenerator[object]:
-        with shared_limiter(self.identity, self.limits) as limiter:
-            yield limiter
+        return nullcontext(self) if self.limits == NO_LIMITS else shared_limiter(self.identity, self.limits)
 
     def warnings(self) -> Mapping[str, int]:
         """Counts of the errors that were retried on the running loop so far: `{"HTTP 429": 3}`."""
@@ -121,10 +113,14 @@ class AskJudge:
         self.calls: list[JudgeCall] = []
         self._started = time.perf_counter()
 
-    @property
-    def seconds(self) -> float:
-        """How long ago the first member could be asked."""
-        return time.perf_counter() - self._started
+    def taken(self) -> dict[str, Any]:
+        """What the calls took so far, as an answer and an error have it; the seconds since the first could begin."""
+        return {
+            "usage": sum((call.usage for call in self.calls), NO_USAGE),
+            "cost": total_cost(call.cost for call in self.calls),
+            "seconds": time.perf_counter() - self._started,
+            "members": tuple(self.calls),
+        }
 
     async def __call__(self, judge: Judge, question: Question[A], repeat: int = 0) -> Answer[A]:
         """Ask a member. Raises what the member raises."""

@@ -1,21 +1,36 @@
-"""A cascade: a cheap judge answers, and an expensive one where the cheap one is unsure."""
+"""A cascade: a cheap judge answers, and an expensive one where the cheap one is unsure; how its threshold is chosen.
+
+    accuracy(t)  = share of verdicts that are right, the primary judge's where its confidence is at least t, else the
+                   fallback's                                 range [0, 1], higher is better
+    escalated(t) = share of verdicts whose confidence is below t, or that have none        range [0, 1]
+
+On the labels that a threshold was chosen on, its figures are a little too good. So they are given for held-out labels
+as well, by ten-fold cross-validation: the threshold is chosen on nine tenths of the questions and measured on the rest.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import dataclasses
+import reprlib
+import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
 
 from evalstone._core.sync import blocking
-from evalstone.errors import ConfigError, JudgeError
+from evalstone.errors import ConfigError, DataError, JudgeError
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.composite import Composite
-from evalstone.judges.fitting import CascadeFit, LabelledQuestion, fit_threshold, judged_cases
-from evalstone.judges.settings import Range, check_settings, require_judge
-from evalstone.questions.base import Answer, Question, item_confidences
+from evalstone.judges.settings import Range, check_settings, is_number, require_judge
+from evalstone.questions.base import Answer, Question, answer_type, item_confidences
+from evalstone.questions.reply import LabelOrder, label_orders
 
 A = TypeVar("A")
+
+AT_ONCE = 16
+FOLDS = 10
 
 
 @dataclass(frozen=True)
@@ -44,11 +59,7 @@ class Cascade(Composite):
             raise ConfigError(f"{self.primary.identity} is twice in the cascade")
         check_settings(self)
         object.__setattr__(self, "threshold", float(self.threshold))
-        self.derive()
-
-    @property
-    def members(self) -> tuple[Judge, ...]:
-        return (self.primary, self.fallback)
+        self.derive(self.primary, self.fallback)
 
     @property
     def identity(self) -> str:
@@ -118,16 +129,16 @@ class Cascade(Composite):
         return {
             "kind": "cascade",
             "escalated": escalated,
-            "below": self.threshold,
+            "threshold": self.threshold,
             "confidence": confidence,
             "why": why,
-            "first": self.primary.identity,
-            "then": self.fallback.identity,
+            "primary": self.primary.identity,
+            "fallback": self.fallback.identity,
         }
 
     async def afit(
         self,
-        labels: Iterable[LabelledQuestion],
+        labels: Iterable[LabeledQuestion],
         *,
         accuracy: float | None = None,
         escalated: float | None = None,
@@ -152,3 +163,240 @@ class Cascade(Composite):
         return fit_threshold(cases, accuracy=accuracy, escalated=escalated, unanswered=unanswered)
 
     fit = blocking(afit)
+
+
+@dataclass(frozen=True)
+class LabeledQuestion:
+    """A question and its right verdicts.
+
+    verdicts: for a question with one verdict, that one: "yes", or True for the most favorable verdict and False for
+    any other. For a question about several items (claims, criteria), a list with one for each.
+    """
+
+    question: Question[Any]
+    verdicts: Any
+
+    @property
+    def wanted(self) -> tuple[Any, ...]:
+        """The right verdict on each item, or the one there is."""
+        verdicts = self.verdicts
+        return tuple(cast("Sequence[Any]", verdicts)) if isinstance(verdicts, list | tuple) else (verdicts,)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One labeled verdict: the primary's confidence in it (None without one), and which judge was right.
+
+    question: whose it is, by fingerprint; verdicts of one question are held out together. Blank for one by itself.
+    """
+
+    confidence: float | None
+    primary: bool
+    fallback: bool
+    question: str = ""
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """The results with one threshold: shares in [0, 1] of the labeled verdicts."""
+
+    threshold: float
+    accuracy: float
+    escalated: float
+
+
+@dataclass(frozen=True)
+class CascadeFit:
+    """A threshold, and what it was chosen from.
+
+    accuracy, escalated: with the threshold, on the labels it was chosen on. primary, fallback: the accuracy of each
+    judge alone. verdicts: how many labeled ones were judged. unanswered: how many more the fallback didn't answer; they
+    count nowhere. curve: every threshold that makes a difference, in rising order. held_out, held_out_escalated:
+    accuracy and share escalated on labels that had no part in the choice (cross-validated), what to expect of others
+    like them; None for a single question.
+    """
+
+    threshold: float
+    accuracy: float
+    escalated: float
+    primary: float
+    fallback: float
+    verdicts: int
+    curve: tuple[CurvePoint, ...]
+    unanswered: int = 0
+    held_out: float | None = None
+    held_out_escalated: float | None = None
+
+    def __str__(self) -> str:
+        message = f"threshold={self.threshold!r}: accuracy {self.accuracy:.3f} with {self.escalated:.1%} escalated"
+        if self.held_out is not None and self.held_out_escalated is not None:
+            message += f" ({self.held_out:.3f} with {self.held_out_escalated:.1%} on held-out labels)"
+        counts = f"{self.verdicts} labeled verdicts" + (f", {self.unanswered} unanswered" if self.unanswered else "")
+        return f"{message}; primary alone {self.primary:.3f}, fallback alone {self.fallback:.3f} ({counts})"
+
+
+def fit_threshold(
+    cases: Sequence[Case], *, accuracy: float | None = None, escalated: float | None = None, unanswered: int = 0
+) -> CascadeFit:
+    """The threshold for a wanted accuracy, or for a share that may be escalated at most, or the most accurate one.
+
+    Raises ConfigError without cases, for a wish outside [0, 1], and when no threshold meets it.
+    """
+    for name, wish in (("accuracy", accuracy), ("escalated", escalated)):
+        if wish is not None and (not is_number(wish) or not 0 <= wish <= 1):
+            raise ConfigError(f"{name} must be a number from 0 to 1, not {wish!r}")
+    if not cases:
+        raise ConfigError("a threshold needs labeled verdicts that both judges answered, and there is none")
+    curve = thresholds(cases)
+    within = [one for one in curve if escalated is None or one.escalated <= escalated]
+    if not within:
+        least = min(one.escalated for one in curve)
+        raise ConfigError(f"no threshold escalates {escalated:.1%} or less; {least:.1%} have no confidence at all")
+    best = max(within, key=lambda one: one.accuracy)
+    if accuracy is not None and best.accuracy < accuracy:
+        raise ConfigError(
+            f"no threshold reaches an accuracy of {accuracy:g}; the best is {best.accuracy:.3f} at "
+            f"threshold={best.threshold:g}"
+        )
+    chosen = _chosen(curve, accuracy, escalated)
+    held_out = _held_out(cases, accuracy, escalated)
+    return CascadeFit(
+        threshold=chosen.threshold,
+        accuracy=chosen.accuracy,
+        escalated=chosen.escalated,
+        primary=sum(case.primary for case in cases) / len(cases),
+        fallback=sum(case.fallback for case in cases) / len(cases),
+        verdicts=len(cases),
+        curve=curve,
+        unanswered=unanswered,
+        held_out=None if held_out is None else held_out.accuracy,
+        held_out_escalated=None if held_out is None else held_out.escalated,
+    )
+
+
+def _chosen(curve: Sequence[CurvePoint], accuracy: float | None, escalated: float | None) -> CurvePoint:
+    """The threshold that a wish asks for; the nearest to it where none meets it."""
+    within = [one for one in curve if escalated is None or one.escalated <= escalated] or curve[:1]
+    reaching = [one for one in within if accuracy is None or one.accuracy >= accuracy]
+    reaching = reaching or [max(within, key=lambda one: one.accuracy)]
+    return min(reaching, key=lambda one: (-one.accuracy if accuracy is None else 0, one.escalated, -one.accuracy))
+
+
+def _held_out(cases: Sequence[Case], accuracy: float | None, escalated: float | None) -> CurvePoint | None:
+    """What thresholds come to that are chosen without the cases they are held against; None with one question only."""
+    names = [case.question or str(place) for place, case in enumerate(cases)]
+    # By their fingerprints, so that the order of the labels makes no difference.
+    order = {name: place for place, name in enumerate(sorted(set(names)))}
+    folds = min(FOLDS, len(order))
+    if folds < 2:
+        return None
+    right = moved = 0
+    for fold in range(folds):
+        out = [order[name] % folds == fold for name in names]
+        kept = [case for case, is_out in zip(cases, out, strict=True) if not is_out]
+        threshold = _chosen(thresholds(kept), accuracy, escalated).threshold
+        for case in (case for case, is_out in zip(cases, out, strict=True) if is_out):
+            on = case.confidence is None or case.confidence < threshold
+            moved += on
+            right += case.fallback if on else case.primary
+    return CurvePoint(0.0, right / len(cases), moved / len(cases))
+
+
+def thresholds(cases: Sequence[Case]) -> tuple[CurvePoint, ...]:
+    """Every threshold that divides the cases in another way, from 0 up, with what it comes to; at least one case.
+
+    They are 0, each confidence that was given (which keeps the cases that have it), and 1, which escalates all that is
+    not certain.
+    """
+    count = len(cases)
+    right = sum(case.fallback if case.confidence is None else case.primary for case in cases)
+    moved = sum(case.confidence is None for case in cases)
+    gains = [(case.confidence, case.fallback - case.primary) for case in cases if case.confidence is not None]
+    gains.sort(reverse=True)
+    results = [CurvePoint(0.0, right / count, moved / count)]
+    for threshold in sorted({*(confidence for confidence, _ in gains), 1.0} - {0.0}):
+        while gains and gains[-1][0] < threshold:
+            right += gains.pop()[1]
+            moved += 1
+        results.append(CurvePoint(threshold, right / count, moved / count))
+    return tuple(results)
+
+
+async def judged_cases(
+    primary: Judge, fallback: Judge, labels: Iterable[LabeledQuestion], ask: AskJudge | None
+) -> tuple[list[Case], int]:
+    """Both judges' answers to labeled questions, a case a verdict, and how many verdicts the fallback didn't give.
+
+    What the primary can't answer is a case without confidence. Raises DataError for labels that do not fit.
+    """
+    # A run's own way to the judges has its own bound.
+    gate = asyncio.Semaphore(AT_ONCE) if ask is None else contextlib.nullcontext()
+    put = AskJudge() if ask is None else ask
+
+    async def tried(judge: Judge, question: Question[Any]) -> Answer[Any] | None:
+        async with gate:
+            try:
+                return await put(judge, question)
+            except JudgeError:
+                return None
+
+    async def both(label: LabeledQuestion) -> tuple[list[Case], int]:
+        early, late = await asyncio.gather(tried(primary, label.question), tried(fallback, label.question))
+        return ([], len(label.wanted)) if late is None else (cases_of(label, early, late), 0)
+
+    listed = list(labels)
+    for number, label in enumerate(listed, start=1):
+        _check(label, number)
+    results = await asyncio.gather(*map(both, listed))
+    return [case for cases, _ in results for case in cases], sum(missing for _, missing in results)
+
+
+def cases_of(label: LabeledQuestion, early: Answer[Any] | None, late: Answer[Any]) -> list[Case]:
+    """The cases in two answers to one labeled question. Raises DataError when the label does not fit the question."""
+    fallback, name = _right(label, late.value), label.question.fingerprint
+    if early is None:
+        return [Case(None, False, right, name) for right in fallback]
+    sure = item_confidences(label.question, early) or (early.confidence,) * len(fallback)
+    return [Case(*case, name) for case in zip(sure, _right(label, early.value), fallback, strict=True)]
+
+
+def _check(label: object, number: int) -> None:
+    """Raise DataError for a label that can be seen not to fit before anything is asked."""
+    if not isinstance(label, LabeledQuestion):
+        raise DataError(f"labels must be LabeledQuestion values, not {type(label).__name__}")
+    question = label.question
+    items = len(getattr(question, question.divisible_by)) if question.divisible_by else 1
+    if items != len(label.wanted):
+        message = f"{items} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
+        raise DataError(f"label {number}: {question.kind}: {message}")
+    answers = answer_type(type(question))
+    kind = typing.get_args(answers)[0] if question.divisible_by else answers
+    for truth in label.wanted:
+        _is_right(None, kind, truth, question, f"label {number}: ")
+
+
+def _right(label: LabeledQuestion, value: Any) -> list[bool]:
+    """Whether each verdict in an answer is the one that the label has."""
+    items = cast("Sequence[Any]", value) if label.question.divisible_by else [value]
+    if len(items) != len(label.wanted):
+        message = f"{len(items)} verdicts, {len(label.wanted)} labels: {reprlib.repr(label.verdicts)}"
+        raise DataError(f"{label.question.kind}: {message}")
+    pairs = zip(items, label.wanted, strict=True)
+    return [_is_right(item, cast("type[Any]", type(item)), truth, label.question) for item, truth in pairs]
+
+
+def _is_right(item: Any, kind: type[Any], truth: Any, question: Question[Any], at: str = "") -> bool:
+    """Whether a verdict is the right one; without an item, whether the label can be held against one of its kind."""
+    scales: Mapping[str, LabelOrder] = label_orders(kind) if dataclasses.is_dataclass(kind) else {}
+    name, scale = next(iter(scales.items()), ("", LabelOrder()))
+    asked = f"{at}{question.kind}"
+    if scale.number or not scales:
+        raise DataError(f"{asked} questions have no verdict that is right or wrong, so no label can be held against it")
+    words: tuple[Any, ...] = scale.worst_first or getattr(question, "choices", ())
+    verdict = getattr(item, name, None)
+    if scale.ordered and isinstance(truth, bool) and words and not isinstance(words[0], bool):
+        return (verdict == words[-1]) == truth
+    if words and truth not in words:
+        message = ", ".join(str(word) for word in words) + (", or true or false" if scale.ordered else "")
+        raise DataError(f"{asked}: a label must be one of {message}, not {reprlib.repr(truth)}")
+    return verdict == truth

@@ -1,4 +1,7 @@
-"""What judges that are made of judges have in common: their members' needs are theirs, and answers keep every call."""
+"""Judges that are made of judges: what they have in common, panels, and one judge that is asked several times.
+
+Their members' needs are theirs, and answers keep every call.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,25 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any, TypeVar
 
-from evalstone.errors import JudgeDeclined, JudgeError, JudgeUnavailable, ProviderError, ReplyError, RunAborted
+from evalstone.errors import (
+    ConfigError,
+    JudgeDeclined,
+    JudgeError,
+    JudgeUnavailable,
+    ProviderError,
+    ReplyError,
+    RunAborted,
+)
 from evalstone.judges.base import AskJudge, Judge, leaves
+from evalstone.judges.logging import LoggingJudge
+from evalstone.judges.model import ModelJudge
 from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
+from evalstone.judges.settings import Range, check_settings, require_judge
 from evalstone.judges.voting import Vote, answer_confidence, elect, vote_detail
-from evalstone.questions.base import Answer, ContextLimits, Question
+from evalstone.questions.base import Answer, ContextLimits, Question, is_votable
 from evalstone.types import Usage, total_cost
 
 A = TypeVar("A")
@@ -35,11 +49,6 @@ class Composite(Judge):
 
     @property
     @abstractmethod
-    def members(self) -> tuple[Judge, ...]:
-        """The judges that this one asks."""
-
-    @property
-    @abstractmethod
     def description(self) -> str:
         """How the members' answers become one, for reports."""
 
@@ -47,8 +56,9 @@ class Composite(Judge):
     async def decide(self, question: Question[A], ask: AskJudge) -> Answer[A]:
         """The members' answers as one, within the limits."""
 
-    def derive(self) -> None:
-        """Set what follows from the members; called last by `__post_init__`."""
+    def derive(self, *members: Judge) -> None:
+        """Set the members and what follows from them; called last by `__post_init__`."""
+        object.__setattr__(self, "members", members)
         notes = dict.fromkeys(leaf.note for leaf in leaves(self) if leaf.note)
         object.__setattr__(self, "cacheable", any(leaf.cacheable for leaf in leaves(self)))
         object.__setattr__(self, "note", "; ".join([self.description, *notes]))
@@ -66,7 +76,7 @@ class Composite(Judge):
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
-            stack.enter_context(shared_limiter(self.identity, self.limits))
+            await stack.enter_async_context(shared_limiter(self.identity, self.limits))
             for member in self.members:
                 await stack.enter_async_context(member.opened())
             yield
@@ -99,13 +109,10 @@ class Composite(Judge):
         return Answer(
             value=value,
             judge=self.identity,
-            usage=sum((call.usage for call in ask.calls), Usage()),
-            cost=total_cost(call.cost for call in ask.calls),
-            seconds=ask.seconds,
             confidence=confidence,
             cached=all(call.cached for call in ask.calls),
-            members=tuple(ask.calls),
             detail=detail,
+            **ask.taken(),
         )
 
     def voted(
@@ -123,7 +130,7 @@ class Composite(Judge):
             result = elect(question, answers, vote)
         except JudgeDeclined as error:
             raise self.failure(ask, str(error), [error]) from None
-        detail = {**detail, **vote_detail(result.verdicts), **silent_detail(errors)}
+        detail = {**detail, **vote_detail(result.verdicts), **_no_answer(errors)}
         return self.combined(ask, result.value, answer_confidence(result.verdicts), detail)
 
     def failure(self, ask: AskJudge, message: str, errors: Sequence[Exception]) -> JudgeError:
@@ -131,14 +138,14 @@ class Composite(Judge):
         kinds = (JudgeDeclined, ProviderError, ReplyError)
         kind = next((kind for kind in kinds if all(isinstance(error, kind) for error in errors)), JudgeError)
         replies = [error.reply for error in errors if isinstance(error, JudgeError) and error.reply is not None]
-        return kind(
-            message,
-            reply=replies[-1] if replies else None,
-            usage=sum((call.usage for call in ask.calls), Usage()),
-            cost=total_cost(call.cost for call in ask.calls),
-            seconds=ask.seconds,
-            members=tuple(ask.calls),
-        )
+        return kind(message, reply=replies[-1] if replies else None, **ask.taken())
+
+    def too_few(
+        self, ask: AskJudge, message: str, errors: Errors, *, needed: int, asked: int
+    ) -> JudgeError | JudgeUnavailable:
+        """Why too few members answered: the error of one that is down if too few are left for good, else all errors."""
+        down = [error for error in errors.values() if isinstance(error, JudgeUnavailable)]
+        return down[0] if asked - len(down) < needed else self.failure(ask, message, list(errors.values()))
 
 
 async def ask_all(
@@ -173,13 +180,169 @@ async def _tried(ask: AskJudge, judge: Judge, question: Question[A], repeat: int
         return error
 
 
-def raise_if_down(errors: Errors, *, needed: int, asked: int) -> None:
-    """Raise the error of a member that is down if too few are left for good."""
-    down = [error for error in errors.values() if isinstance(error, JudgeUnavailable)]
-    if asked - len(down) < needed:
-        raise down[0]
-
-
-def silent_detail(errors: Errors) -> dict[str, Any]:
+def _no_answer(errors: Errors) -> dict[str, Any]:
     """Who gave no answer and why, as a part of an answer's detail."""
-    return {"silent": {name: str(error) for name, error in errors.items()}} if errors else {}
+    return {"no_answer": {name: str(error) for name, error in errors.items()}} if errors else {}
+
+
+def _reasons(errors: Errors) -> str:
+    return "; ".join(f"{name}: {error}" for name, error in errors.items())
+
+
+_DESCRIPTIONS = {
+    "majority": "by majority; a tie goes to the less favorable verdict",
+    "mean": "by mean probability; a tie goes to the less favorable verdict",
+    "unanimous": "where one unfavorable verdict is enough",
+}
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Panel(Composite):
+    """Several judges that vote: `Panel(ModelJudge("openai/gpt-5.1"), LexicalJudge(), vote="majority")`.
+
+    Questions that can't be voted on (they ask for a list, such as claims, or for text) go to the first member alone,
+    and to the next if it gives no answer, so that all later questions are about one list.
+
+    The answer's confidence is the smallest share of members that agree on a verdict (the smallest mean probability if
+    the vote is by that), in [0, 1], not calibrated; None if there are only numbers. `Answer.detail` has `vote`,
+    `agreement` and `entropy` (means over the verdicts, in [0, 1] and in bits), `verdicts` with the votes for each, and
+    `silent`: who gave no answer, and why.
+
+    Raises ConfigError for fewer than two judges, two equal ones, an unknown vote, or a quorum beyond their number.
+    """
+
+    judges: tuple[Judge, ...]
+    """Two or more, no two the same."""
+
+    vote: Vote
+    """"majority", "mean" or "unanimous", verdict by verdict; judges/voting.py defines ties and numbers. "unanimous"
+    gives a favorable verdict only if every member that answered gave it."""
+
+    quorum: Annotated[int | None, Range(1)]
+    """How many members must answer; None for more than half, and for all if the vote is unanimous. With fewer the
+    question fails, or is skipped if all the others declined."""
+
+    def __init__(
+        self, *judges: Judge, vote: Vote = "majority", quorum: int | None = None, limits: Limits = NO_LIMITS
+    ) -> None:
+        for name, value in (("judges", judges), ("vote", vote), ("quorum", quorum), ("limits", limits)):
+            object.__setattr__(self, name, value)
+        for number, judge in enumerate(self.judges, start=1):
+            require_judge(f"judge {number} of a panel", judge)
+        names = [judge.identity for judge in self.judges]
+        if len(names) < 2:
+            raise ConfigError(f"a panel needs two judges or more, not {len(names)}")
+        if repeated := [name for name in names if names.count(name) > 1]:
+            raise ConfigError(f"{repeated[0]} is twice in the panel; SelfConsistency asks one judge several times")
+        check_settings(self)
+        if self.quorum is not None and self.quorum > len(names):
+            raise ConfigError(f"quorum must be from 1 to {len(names)}, the number of judges, not {self.quorum}")
+        self.derive(*self.judges)
+
+    def __repr__(self) -> str:
+        quorum = "" if self.quorum is None else f", quorum={self.quorum}"
+        return f"Panel({', '.join(map(repr, self.judges))}, vote={self.vote!r}{quorum})"
+
+    @property
+    def identity(self) -> str:
+        """The members' identities, the vote, and the quorum if it was set."""
+        quorum = "" if self.quorum is None else f", quorum={self.quorum}"
+        return f"panel({', '.join(judge.identity for judge in self.judges)}, vote={self.vote}{quorum})"
+
+    @property
+    def description(self) -> str:
+        return f"a panel of {len(self.judges)} judges, {_DESCRIPTIONS[self.vote]}"
+
+    @property
+    def needed(self) -> int:
+        """How many members must answer."""
+        if self.quorum is not None:
+            return self.quorum
+        return len(self.judges) if self.vote == "unanimous" else len(self.judges) // 2 + 1
+
+    async def decide(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        if not is_votable(question):
+            return await self._first_answer(question, ask)
+        answers, errors = await ask_all(ask, [(judge, 0) for judge in self.judges], question)
+        if len(answers) < self.needed:
+            counts = f"{len(answers)} of {len(self.judges)} judges answered, {self.needed} are needed"
+            message = f"{counts} ({_reasons(errors)})"
+            raise self.too_few(ask, message, errors, needed=self.needed, asked=len(self.judges))
+        detail = {"kind": "panel", "vote": self.vote, "answered": len(answers)}
+        return self.voted(question, ask, answers, vote=self.vote, detail=detail, errors=errors)
+
+    async def _first_answer(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        errors: dict[str, JudgeError | JudgeUnavailable] = {}
+        for judge in self.judges:
+            answers, error = await ask_all(ask, [(judge, 0)], question)
+            if answers:
+                detail = {"kind": "panel", "vote": "none", "answered": 1, "answered_by": judge.identity}
+                detail |= _no_answer(errors)
+                return self.combined(ask, answers[0].value, answers[0].confidence, detail)
+            errors.update(error)
+        message = f"none of {len(self.judges)} judges answered ({_reasons(errors)})"
+        raise self.too_few(ask, message, errors, needed=1, asked=len(self.judges))
+
+
+@dataclass(frozen=True)
+class SelfConsistency(Composite):
+    """A judge that is asked each question `n` times and takes the majority (Wang et al. 2023).
+
+    Each repetition is a call of its own to the ledger, numbered from 0; number 0 is the judge's ordinary answer. Use a
+    judge that can differ from itself: a temperature above 0, or a `seed`, of which every repetition takes another
+    (seed, seed + 1, …). At temperature 0 only the endpoint's nondeterminism shows. More than half of the repetitions
+    must be answered. Questions that can't be voted on (lists, texts) are asked once.
+
+    `Answer.detail` has `flip_rate`: the mean over the verdicts of the share of repetitions that differ from the result,
+    in [0, 1], lower is better, None if there are only numbers; `samples`, how many were answered; and what `Panel` has.
+
+    Raises ConfigError for `n` outside [2, 1000] and for a judge that repeats its questions already.
+    """
+
+    judge: Judge
+    n: Annotated[int, Range(2, 1000)] = 5
+
+    def __post_init__(self) -> None:
+        require_judge("judge", self.judge)
+        check_settings(self)
+        if _repeats(self.judge):
+            raise ConfigError(f"{self.judge.identity} repeats its questions already; give it a larger n")
+        self.derive(self.judge)
+
+    @property
+    def identity(self) -> str:
+        return f"self_consistency({self.judge.identity}, n={self.n})"
+
+    @property
+    def description(self) -> str:
+        same = "; its settings give the same answer each time" if _is_deterministic(self.judge) else ""
+        return f"one judge asked {self.n} times, by majority{same}"
+
+    async def decide(self, question: Question[A], ask: AskJudge) -> Answer[A]:
+        votable = is_votable(question)
+        n = self.n if votable else 1
+        answers, errors = await ask_all(ask, [(self.judge, repeat) for repeat in range(n)], question)
+        if 2 * len(answers) <= n:
+            reasons = "; ".join(dict.fromkeys(map(str, errors.values())))
+            message = f"{len(answers)} of {n} repetitions were answered ({reasons})"
+            raise self.too_few(ask, message, errors, needed=n // 2 + 1, asked=n)
+        detail = {"kind": "self_consistency", "samples": len(answers)}
+        if not votable:
+            return self.combined(ask, answers[0].value, answers[0].confidence, detail)
+        answer = self.voted(question, ask, answers, vote="majority", detail=detail, errors=errors)
+        votes = answer.detail or {}
+        flip_rate = None if votes["agreement"] is None else 1 - votes["agreement"]
+        return replace(answer, detail={**votes, "flip_rate": flip_rate})
+
+
+def _is_deterministic(judge: Judge) -> bool:
+    """Whether nothing in its settings lets a judge's answers differ."""
+    if isinstance(judge, LoggingJudge):
+        return _is_deterministic(judge.judge)
+    if isinstance(judge, ModelJudge):
+        return judge.temperature == 0 and judge.seed is None
+    return all(map(_is_deterministic, judge.members)) if judge.members else not judge.cacheable
+
+
+def _repeats(judge: Judge) -> bool:
+    return isinstance(judge, SelfConsistency) or any(map(_repeats, judge.members))

@@ -36,16 +36,12 @@ class LoggingJudge(Judge):
     def __post_init__(self) -> None:
         require_judge("judge", self.judge)
         check_settings(self)
-        object.__setattr__(self, "cacheable", self.judge.cacheable)
-        object.__setattr__(self, "note", self.judge.note)
+        for name in ("cacheable", "members", "note"):
+            object.__setattr__(self, name, getattr(self.judge, name))
 
     @property
     def identity(self) -> str:
         return self.judge.identity
-
-    @property
-    def members(self) -> tuple[Judge, ...]:
-        return self.judge.members
 
     @property
     def connection(self) -> object | None:
@@ -94,7 +90,7 @@ class LoggingJudge(Judge):
             "steps": [to_jsonable(call)],
         }
         if self.include_inputs:
-            line["materials"] = to_jsonable(question.inputs())
+            line["inputs"] = to_jsonable(question.inputs())
         text = json.dumps(line)
         for secret in self.secrets:
             text = text.replace(json.dumps(secret)[1:-1], "[secret]")

@@ -10,7 +10,7 @@ import math
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
@@ -23,12 +23,12 @@ from evalstone.judges.providers.base import (
     Completion,
     ModelSettings,
     Provider,
-    ReplySchema,
+    context_window,
+    cost_of,
     split_model,
 )
 from evalstone.judges.providers.limits import NO_LIMITS, Backoff, Limiter, Limits, TransientError, shared_limiter
 from evalstone.judges.providers.logprobs import alternatives_of, confidence_of
-from evalstone.judges.providers.pricing import context_window, cost_of
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
 from evalstone.questions.base import DEFAULT_LIMITS, Answer, ContextLimits, Question
 from evalstone.types import NO_USAGE, Usage, total_cost
@@ -132,8 +132,21 @@ class ModelJudge(Judge):
 
     @property
     def context_limits(self) -> ContextLimits:
+        """How much one question may contain.
+
+            tokens = 0.75 (window - reply - 1500),   reply = max_tokens, or a quarter of the window, 4096 at most
+            items  = reply / 80
+
+        1500 tokens are for instructions and items, 80 for the verdict on an item with its reason, and a quarter is left
+        free because tokens are estimated. At least 1 of each, and never more than the defaults of ContextLimits.
+        """
         window = context_window(*split_model(self.model)) if self.context_window is None else self.context_window
-        return limits_of_window(window, self.max_tokens)
+        reply = self.max_tokens or (LONGEST_REPLY if window is None else min(LONGEST_REPLY, window // 4))
+        items = max(1, min(DEFAULT_LIMITS.items, reply // TOKENS_PER_VERDICT))
+        if window is None:
+            return ContextLimits(items=items)
+        tokens = int(SAFETY * (window - reply - INSTRUCTION_TOKENS))
+        return ContextLimits(max(1, min(DEFAULT_LIMITS.tokens, tokens)), items)
 
     @property
     def url(self) -> str:
@@ -176,8 +189,9 @@ class ModelJudge(Judge):
                 raise ConfigError(f"{provider} can't take {name}: leave it out of the judge {self.model}")
 
     def price(self, usage: Usage) -> float | None:
-        provider, model = split_model(self.model)
-        return cost_of(usage, provider=provider, model=model, prices=self.prices)
+        if self.prices is not None:
+            return (usage.input * self.prices[0] + usage.output * self.prices[1]) * 1e-6
+        return cost_of(usage, *split_model(self.model))
 
     @property
     def connection(self) -> object | None:
@@ -188,49 +202,32 @@ class ModelJudge(Judge):
         return tuple(filter(None, (self.key, *self.headers.values())))
 
     def warnings(self) -> Mapping[str, int]:
-        return self.provider().warnings()
+        return dict(self.provider().connection.warnings)
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Provider]:
         provider = self.provider()
-        async with provider.opened():
-            if self.limits.max_requests is None:
-                yield provider
-            else:
-                with self._limiter():
-                    yield provider
+        async with provider.connection, nullcontext() if self.limits.max_requests is None else self._limiter():
+            yield provider
 
     def _limiter(self) -> Limiter:
         """What counts the questions of a run against `max_requests`; the other limits are on HTTP requests."""
         return shared_limiter(self.identity, Limits(max_requests=self.limits.max_requests))
 
+    @property
+    def request_limits(self) -> Limits:
+        """The limits on HTTP requests."""
+        return self.limits if self.limits.max_requests is None else replace(self.limits, max_requests=None)
+
     def provider(self) -> Provider:
         """The model's provider on the running loop."""
-        limits = self.limits if self.limits.max_requests is None else replace(self.limits, max_requests=None)
-        if not (url := self.url):
-            from evalstone.judges.providers.pydantic_ai import PydanticAI  # noqa: PLC0415 - an extra
+        if self.url:
+            from evalstone.judges.providers.openai_compatible import ChatCompletions  # noqa: PLC0415 - aiohttp
 
-            return PydanticAI(
-                self.model,
-                api_key=self.api_key,
-                headers=self.headers,
-                timeout=self.timeout,
-                total_timeout=self.total_timeout,
-                limits=limits,
-                price=self.price,
-            )
-        from evalstone.judges.providers.openai_compatible import ChatCompletions  # noqa: PLC0415 - aiohttp
+            return ChatCompletions(self)
+        from evalstone.judges.providers.pydantic_ai import PydanticAI  # noqa: PLC0415 - an extra
 
-        key = self.key
-        return ChatCompletions(
-            split_model(self.model)[1],
-            url,
-            {**({"Authorization": f"Bearer {key}"} if key else {}), **self.headers},
-            timeout=self.timeout,
-            total_timeout=self.total_timeout,
-            limits=limits,
-            price=self.price,
-        )
+        return PydanticAI(self)
 
     def settings_for(self, question: Question[Any], repeat: int = 0) -> ModelSettings:
         """The settings of a request: each repetition with another seed, and the probabilities a question wants."""
@@ -266,23 +263,7 @@ _IN_IDENTITY = tuple(
 )
 
 
-def limits_of_window(window: int | None, max_tokens: int | None = None) -> ContextLimits:
-    """How much one question may contain in a context window of this many tokens (None: unknown).
-
-        tokens = 0.75 (window - reply - 1500),   reply = max_tokens, or a quarter of the window, 4096 at most
-        items  = reply / 80
-
-    1500 tokens are for instructions and items, 80 for the verdict on an item with its reason, and a quarter is left
-    free because tokens are estimated. At least 1 of each, and never more than the defaults of ContextLimits.
-    """
-    reply = max_tokens or (LONGEST_REPLY if window is None else min(LONGEST_REPLY, window // 4))
-    items = max(1, min(DEFAULT_LIMITS.items, reply // TOKENS_PER_VERDICT))
-    if window is None:
-        return ContextLimits(items=items)
-    return ContextLimits(max(1, min(DEFAULT_LIMITS.tokens, int(SAFETY * (window - reply - INSTRUCTION_TOKENS)))), items)
-
-
-Complete: TypeAlias = Callable[[Sequence[ChatMessage], ReplySchema | None, ModelSettings], Awaitable[Completion | None]]
+Complete: TypeAlias = Callable[[Sequence[ChatMessage], Question[Any], ModelSettings], Awaitable[Completion | None]]
 """`Provider.complete`, or a script's: None means that it has nothing more to say."""
 
 _DEFAULTS = ModelSettings()
@@ -312,12 +293,11 @@ async def converse(
     costs: list[float | None] = []
     backoff = Backoff(total_timeout)
     messages = opening = opening_messages(question, instructions)
-    schema = reply_schema(question)
     failure: JudgeError | None = None
     try:
         while True:
             try:
-                completion = await complete(messages, schema, settings)
+                completion = await complete(messages, question, settings)
             except TransientError as error:
                 await backoff.wait(error)
                 continue
@@ -352,11 +332,6 @@ async def converse(
         error.seconds = time.perf_counter() - started
         error.reply = reply if error.reply is None else error.reply
         raise
-
-
-def reply_schema(question: Question[Any]) -> ReplySchema | None:
-    """The JSON schema of a question's reply; None for plain text."""
-    return None if question.json_schema is None else ReplySchema(question.kind, question.json_schema)
 
 
 def opening_messages(question: Question[Any], instructions: str = "") -> list[ChatMessage]:

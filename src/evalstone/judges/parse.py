@@ -8,41 +8,30 @@
     cascade(lexical, openai/gpt-5.1, threshold=0.9)
     self_consistency(openai/gpt-5.1(temperature=0.7), n=5)
 
-A line is read as the table that a file has, and a table as a judge.
+A line is read as the table that a file has, and a table as a judge. Only the judges that it names are imported.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import re
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from evalstone.errors import ConfigError, unknown
 from evalstone.judges.base import Judge
-from evalstone.judges.cascade import Cascade
-from evalstone.judges.lexical import LexicalJudge
-from evalstone.judges.logging import LoggingJudge
-from evalstone.judges.model import ModelJudge
-from evalstone.judges.panel import Panel
 from evalstone.judges.providers.limits import Limits
-from evalstone.judges.self_consistency import SelfConsistency
 
-
-class _Kind(NamedTuple):
-    make: Callable[..., Judge]
-    settings: tuple[str, ...]
-    judges: int | None = None
-
-
-COMPOSITES: Mapping[str, _Kind] = {
-    "panel": _Kind(Panel, ("vote", "quorum")),
-    "cascade": _Kind(Cascade, ("threshold",), 2),
-    "self_consistency": _Kind(SelfConsistency, ("n",), 1),
+COMPOSITES: Mapping[str, tuple[str, int | None, tuple[str, ...]]] = {
+    "panel": ("composite.Panel", None, ("vote", "quorum")),
+    "cascade": ("cascade.Cascade", 2, ("threshold",)),
+    "self_consistency": ("composite.SelfConsistency", 1, ("n",)),
 }
+"""The class of each kind, of how many judges it is made (None: two or more), and its settings."""
+
 _LIMITS = tuple(field.name for field in dataclasses.fields(Limits))
-_MODEL_SETTINGS = tuple(field.name for field in dataclasses.fields(ModelJudge) if field.name not in ("model", "limits"))
 _FAMILIES = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "chatgpt": "openai"} | {
     "claude": "anthropic", "gemini": "google", "gemma": "google", "mistral": "mistral", "grok": "xai",
     "deepseek": "deepseek", "command": "cohere", "llama": "ollama", "qwen": "ollama",
@@ -63,15 +52,12 @@ def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
     if isinstance(spec, Judge):
         return spec
     if isinstance(spec, str) and spec.strip():
-        return _from_table(table_of(spec))
-    if isinstance(spec, Mapping):
-        return _from_table(spec)
-    message = "a judge is `lexical`, a language model named provider/model, such as openai/gpt-5.1"
-    raise ConfigError(f"{message}, a table of such a model and its settings, or a Judge, not {reprlib.repr(spec)}")
-
-
-def _from_table(table: Mapping[str, Any]) -> Judge:
-    settings = dict(table)
+        settings = table_of(spec)
+    elif isinstance(spec, Mapping):
+        settings = dict(spec)
+    else:
+        message = "a judge is `lexical`, a language model named provider/model, such as openai/gpt-5.1"
+        raise ConfigError(f"{message}, a table of such a model and its settings, or a Judge, not {reprlib.repr(spec)}")
     kinds = [kind for kind in ("model", *COMPOSITES) if kind in settings]
     if len(kinds) != 1:
         found = "is all of " + ", ".join(kinds) if kinds else f"has {sorted(map(str, settings))}"
@@ -83,6 +69,8 @@ def _from_table(table: Mapping[str, Any]) -> Judge:
         return judge
     if not isinstance(log, str) or not log:
         raise ConfigError(f"log must be the path of a file, not {log!r}")
+    from evalstone.judges.logging import LoggingJudge  # noqa: PLC0415
+
     return LoggingJudge(judge, log)
 
 
@@ -91,9 +79,14 @@ def _model(name: Any, settings: dict[str, Any]) -> Judge:
         raise ConfigError(f'a judge\'s table needs a model, such as model = "openai/gpt-5.1", not {name!r}')
     name = name.strip()
     if "/" in name:
-        return ModelJudge(name, **_settings(name, settings, _MODEL_SETTINGS))
+        from evalstone.judges.model import ModelJudge  # noqa: PLC0415
+
+        names = [field.name for field in dataclasses.fields(ModelJudge) if field.name not in ("model", "limits")]
+        return ModelJudge(name, **_settings(name, settings, names))
     if name in COMPOSITES:
         raise ConfigError(f"{name} needs the judges that it is made of: {name}(lexical, openai/gpt-5.1)")
+    from evalstone.judges.lexical import LexicalJudge  # noqa: PLC0415
+
     if name not in ("lexical", LexicalJudge().identity):
         raise _unknown_judge(name)
     if settings:
@@ -102,7 +95,7 @@ def _model(name: Any, settings: dict[str, Any]) -> Judge:
 
 
 def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:
-    make, names, count = COMPOSITES[kind]
+    place, count, names = COMPOSITES[kind]
     if count == 1 and not isinstance(subject, list | tuple):
         subject = [subject]
     if not isinstance(subject, list | tuple):
@@ -111,6 +104,8 @@ def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:
     if count is not None and len(judges) != count:
         expected = "one judge, which it asks several times" if count == 1 else "two judges, primary and fallback"
         raise ConfigError(f"{kind} takes {expected}, not {len(judges)}")
+    module, name = place.split(".")
+    make = getattr(importlib.import_module(f"evalstone.judges.{module}"), name)
     return make(*judges, **_settings(kind, settings, names))
 
 

@@ -82,24 +82,16 @@ class ScriptedJudge(Judge):
 class ReplayJudge(Judge):
     """Repeats recorded answers and asks nobody: scoring again with changed arithmetic costs no call.
 
-    replies: raw replies by question fingerprint. alternatives: by fingerprint, the probabilities that came with a
-    reply. answers: by fingerprint, answers as data where there was no raw reply: those of the lexical judge and of
-    judges made of judges. confidences: by fingerprint, where the judge gave any. votes: by fingerprint, those behind
-    each verdict, where judges voted, so that a cascade divides its questions as before. A question that was not
-    recorded cannot be answered; the outcome is Skipped with that reason.
+    calls: the recorded calls by question fingerprint, as records.jsonl has them: the raw `reply`, or where there was
+    none the `answer` as data; the probabilities that came with it (`alternatives`), its `confidence`, and in `detail`
+    the votes behind each verdict, so that a cascade divides its questions as before. A question that was not recorded
+    can't be answered; the outcome is Skipped with that reason.
     """
 
     cacheable = False
     note = "recorded answers; nothing is asked"
 
-    replies: Mapping[str, str]
-    _: KW_ONLY
-    alternatives: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: dict[str, Mapping[str, float]]())
-    answers: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
-    confidences: Mapping[str, float] = field(default_factory=lambda: dict[str, float]())
-    votes: Mapping[str, Sequence[Mapping[str, Any]]] = field(
-        default_factory=lambda: dict[str, Sequence[Mapping[str, Any]]]()
-    )
+    calls: Mapping[str, Mapping[str, Any]]
     source: str = ""
 
     @classmethod
@@ -120,39 +112,31 @@ class ReplayJudge(Judge):
             raise DataError(f"{file} is no text in UTF-8, so not a records.jsonl") from None
         if judge is not None and not steps:
             raise DataError(f"{file} holds no answer of {judge!r}")
-        said = {step["fingerprint"]: step for step in steps}
-        return cls(
-            {key: step["reply"] for key, step in said.items() if step["reply"] is not None},
-            alternatives={key: given for key, step in said.items() if (given := step.get("alternatives"))},
-            answers={key: step["answer"] for key, step in said.items() if step["reply"] is None},
-            confidences={key: sure for key, step in said.items() if (sure := step.get("confidence")) is not None},
-            votes={key: given for key, step in said.items() if (given := _votes_of(step))},
-            source=str(file) if judge is None else f"{file}, {judge}",
-        )
+        source = str(file) if judge is None else f"{file}, {judge}"
+        return cls({step["fingerprint"]: step for step in steps}, source)
 
     @property
     def identity(self) -> str:
         return f"replay({self.source})" if self.source else "replay"
 
     def __repr__(self) -> str:
-        return f"ReplayJudge({len(self.replies) + len(self.answers)} answers, source={self.source!r})"
+        return f"ReplayJudge({len(self.calls)} answers, source={self.source!r})"
 
     async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
-        key = question.fingerprint
-        reply, weights = self.replies.get(key), self.alternatives.get(key)
-        if reply is not None:
-            value = question.parse_with_probabilities(reply, weights)
-        elif key in self.answers:
-            value = question.from_jsonable(self.answers[key])
-        else:
+        call = self.calls.get(question.fingerprint)
+        if call is None:
             raise JudgeDeclined(f"no answer to this {question.kind} question was recorded")
+        reply, alternatives = call.get("reply"), call.get("alternatives") or None
+        detail: Mapping[str, Any] = call.get("detail") or {}
         return Answer(
-            value=value,
+            value=question.from_jsonable(call["answer"])
+            if reply is None
+            else question.parse_with_probabilities(reply, alternatives),
             judge=self.identity,
             reply=reply,
-            alternatives=weights,
-            confidence=self.confidences.get(key),
-            detail={"verdicts": self.votes[key]} if key in self.votes else None,
+            alternatives=alternatives,
+            confidence=call.get("confidence"),
+            detail={"verdicts": votes} if (votes := detail.get("verdicts")) else None,
         )
 
 
@@ -167,11 +151,6 @@ def _steps(lines: Iterable[str], file: Path, judge: str | None) -> Iterator[Mapp
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{file}, line {number}: not a line of records.jsonl ({error!r})") from None
         yield from found
-
-
-def _votes_of(step: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    detail: Mapping[str, Any] = step.get("detail") or {}
-    return detail.get("verdicts") or ()
 
 
 def _said_by(step: Mapping[str, Any], judge: str | None) -> Iterator[Mapping[str, Any]]:

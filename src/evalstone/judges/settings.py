@@ -97,15 +97,12 @@ def _rule(hint: Any, allowed: Range = Range()) -> Rule:
         )
     if get_origin(hint) is Literal:
         return Rule(", ".join(get_args(hint)), lambda value: value in get_args(hint))
-    if hint is bool:
-        return Rule("true or false", lambda value: isinstance(value, bool))
-    if hint is str:
-        return Rule("text", lambda value: isinstance(value, str))
-    if hint is int:
-        return Rule(
-            f"a whole number{allowed}", lambda value: isinstance(value, int) and is_number(value) and value in allowed
-        )
-    if hint is float:
-        return Rule(f"a number{allowed}", lambda value: is_number(value) and value in allowed)
     kind = cast("type[Any]", get_origin(hint) or hint)
-    return Rule(f"a {kind.__name__}", lambda value: isinstance(value, kind))
+    if kind in (int, float):
+        words = "a whole number" if kind is int else "a number"
+        kinds = int if kind is int else (int, float)
+        return Rule(
+            f"{words}{allowed}", lambda value: isinstance(value, kinds) and is_number(value) and value in allowed
+        )
+    words = {bool: "true or false", str: "text"}.get(kind, f"a {kind.__name__}")
+    return Rule(words, lambda value: isinstance(value, kind))

@@ -1,9 +1,9 @@
 """Many answers to one question made one: verdict by verdict, and pure arithmetic.
 
-    majority    the verdict that most gave; of equally many the middle one, or the less favourable of two
+    majority    the verdict that most gave; of equally many the middle one, or the less favorable of two
                 (without a known order: the one that was given first). Numbers: the median
     mean        the verdict with the highest mean probability; ties as above. Numbers: the mean
-    unanimous   the least favourable verdict that anybody gave. Numbers: the lowest
+    unanimous   the least favorable verdict that anybody gave. Numbers: the lowest
 
 A judge's probability for its own verdict is the confidence that it gave, 1 without one, and what is left is spread
 over the other verdicts. What is no verdict (reasons, citations, lists that a judge makes) comes from one judge, the one
@@ -79,7 +79,7 @@ def settle(values: Sequence[A], config: VoteConfig, question: Question[A] | None
     Voted on are the labels of the answers' type; in values of a type of the caller's (AnswerAs), what its schema says
     are words out of a list, truth values and numbers, in objects within objects too.
 
-    Raises JudgeDeclined when the vote is unanimous, the judges differ, and no order says what is less favourable.
+    Raises JudgeDeclined when the vote is unanimous, the judges differ, and no order says what is less favorable.
     """
     return _settle_form(question, values, config) if isinstance(question, AnswerAs) else _settled(values, config, "")
 

@@ -4,6 +4,6 @@ Importing this package imports no SQLAlchemy: that happens when a ledger is open
 """
 
 from evalstone.ledger.async_ledger import AsyncLedger
-from evalstone.ledger.rows import Claim, DatasetRow, Key, RunRow, StoredAnswer
+from evalstone.ledger.base import Claim, Key, RunRow, StoredAnswer
 
-__all__ = ["AsyncLedger", "Claim", "DatasetRow", "Key", "RunRow", "StoredAnswer"]
+__all__ = ["AsyncLedger", "Claim", "Key", "RunRow", "StoredAnswer"]

@@ -12,40 +12,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from evalstone.ledger.leases import run_key
-from evalstone.ledger.rows import (
-    BatchedQuestion,
-    BatchRow,
-    QuestionBatch,
-    from_row,
-    storable,
-    to_row,
-)
+from evalstone.ledger.base import BatchedQuestion, BatchRow, from_row, storable, to_row
+from evalstone.ledger.copy import chunks
 from evalstone.ledger.schema import batch_questions as questions
 from evalstone.ledger.schema import batches, leases
 from evalstone.ledger.store import Ledger
 
 QUESTIONS_PER_READ = 400
-
-_QUESTIONS = sa.select(questions).where(
-    questions.c.judge == sa.bindparam("judge"),
-    questions.c.question.in_(sa.bindparam("names", expanding=True)),
-)
-_RETRY = (
-    sa.update(questions)
-    .where(
-        questions.c.question == sa.bindparam("new_question"),
-        questions.c.judge == sa.bindparam("new_judge"),
-        questions.c.waiting.is_(False),
-        questions.c.batch == sa.bindparam("seen"),
-    )
-    .values({c.name: sa.bindparam(f"new_{c.name}") for c in questions.columns if not c.primary_key})
-)
-_ANSWERED = (
-    sa.update(questions)
-    .where(questions.c.question == sa.bindparam("b_question"), questions.c.batch == sa.bindparam("b_batch"))
-    .values(waiting=False, body=sa.bindparam("received"))
-)
 
 
 def enter(ledger: Ledger, row: BatchRow, candidates: Sequence[BatchedQuestion]) -> set[str]:
@@ -57,14 +30,11 @@ def enter(ledger: Ledger, row: BatchRow, candidates: Sequence[BatchedQuestion]) 
     first, retried = list[dict[str, Any]](), list[dict[str, Any]]()
     for each in candidates:
         columns = to_row(each) | {"batch": row.id, "waiting": True, "body": None}
-        if each.batch:
-            retried.append({f"new_{name}": value for name, value in columns.items()} | {"seen": each.batch})
-        else:
-            first.append(columns)
+        (retried if each.batch else first).append(columns | {"seen": each.batch})
     with ledger.transaction(writing=True) as connection:
         ledger.insert_missing(connection, questions, first)
         if retried:
-            connection.execute(_RETRY, retried)
+            connection.exec_driver_sql(ledger.dialect.sql.retry_question, retried)
         entered = set(connection.scalars(sa.select(questions.c.question).where(questions.c.batch == row.id)))
         if entered:
             connection.execute(sa.insert(batches), to_row(row) | {"questions": len(entered)})
@@ -101,26 +71,19 @@ def collect(ledger: Ledger, row: BatchRow, bodies: Mapping[str, str], *, missing
         closed = connection.execute(is_open.values(collected=row.collected, ended=row.ended, cost=row.cost))
         if not closed.rowcount:
             return False
-        received = [{"b_question": q, "b_batch": row.id, "received": storable(body)} for q, body in bodies.items()]
+        received = [{"question": name, "batch": row.id, "body": storable(body)} for name, body in bodies.items()]
         if received:
-            connection.execute(_ANSWERED, received)
+            connection.exec_driver_sql(ledger.dialect.sql.answer_question, received)
         rest = sa.update(questions).where(questions.c.batch == row.id, questions.c.waiting.is_(True))
         connection.execute(rest.values(waiting=False, body=missing))
     return True
 
 
-def open_batches(ledger: Ledger, judge: str) -> list[BatchRow]:
-    """A judge's batches that are not collected, oldest first."""
-    return _select(ledger, batches.c.judge == judge, batches.c.collected.is_(None))
-
-
-def batches_of(ledger: Ledger, judge: str) -> list[BatchRow]:
-    """All of a judge's batches, oldest first."""
-    return _select(ledger, batches.c.judge == judge)
-
-
-def _select(ledger: Ledger, *conditions: Any) -> list[BatchRow]:
-    query = sa.select(batches).where(*conditions).order_by(batches.c.created, batches.c.id)
+def batches_of(ledger: Ledger, judge: str, *, only_open: bool = False) -> list[BatchRow]:
+    """A judge's batches, oldest first; `only_open`: those that are not collected."""
+    query = sa.select(batches).where(batches.c.judge == judge).order_by(batches.c.created, batches.c.id)
+    if only_open:
+        query = query.where(batches.c.collected.is_(None))
     with ledger.transaction() as connection:
         return [from_row(BatchRow, row) for row in connection.execute(query)]
 
@@ -131,21 +94,20 @@ def known_remotes(ledger: Ledger) -> set[str]:
         return set(connection.scalars(sa.select(batches.c.remote).where(batches.c.remote.is_not(None))))
 
 
-def question_batches(ledger: Ledger, judge: str) -> dict[str, QuestionBatch]:
-    """The last batch of each of a judge's batched questions, by fingerprint."""
+def question_batches(ledger: Ledger, judge: str) -> dict[str, tuple[str, bool]]:
+    """The last batch of each of a judge's batched questions, and whether it is open, by fingerprint."""
     query = sa.select(questions.c.question, questions.c.batch, questions.c.waiting).where(questions.c.judge == judge)
     with ledger.transaction() as connection:
-        return {question: QuestionBatch(batch, waiting) for question, batch, waiting in connection.execute(query)}
+        return {question: (batch, waiting) for question, batch, waiting in connection.execute(query)}
 
 
 def batched_questions(ledger: Ledger, fingerprints: Collection[str], judge: str) -> dict[str, BatchedQuestion]:
     """A judge's questions that were put into batches, by fingerprint."""
     found: dict[str, BatchedQuestion] = {}
-    names = list(fingerprints)
     with ledger.transaction() as connection:
-        for start in range(0, len(names), QUESTIONS_PER_READ):
-            some = names[start : start + QUESTIONS_PER_READ]
-            for row in connection.execute(_QUESTIONS, {"judge": judge, "names": some}):
+        for some in chunks(fingerprints, QUESTIONS_PER_READ):
+            query = sa.select(questions).where(questions.c.judge == judge, questions.c.question.in_(some))
+            for row in connection.execute(query):
                 found[row.question] = from_row(BatchedQuestion, row)
     return found
 
@@ -153,10 +115,9 @@ def batched_questions(ledger: Ledger, fingerprints: Collection[str], judge: str)
 def is_worked_on(ledger: Ledger, run: str) -> bool:
     """Whether another process is working on a run."""
     with ledger.transaction(writing=True) as connection:
-        ledger.leases.drop_expired(connection)
-        key = run_key(run)
-        owners = sa.select(leases.c.owner).where(leases.c.question == key.question, leases.c.judge == key.judge)
-        return any(owner != ledger.leases.owner for owner in connection.scalars(owners))
+        ledger.drop_expired(connection)
+        owners = sa.select(leases.c.owner).where(leases.c.question == run, leases.c.judge == "")
+        return any(owner != ledger.owner for owner in connection.scalars(owners))
 
 
 def forget(ledger: Ledger, run: str) -> None:

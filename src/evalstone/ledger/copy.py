@@ -1,4 +1,4 @@
-"""Export and import: a ledger's rows as lines of JSON, or as a Parquet file written with pyarrow.
+"""Copying rows: export and import as lines of JSON, export to Parquet, and recovery from a damaged SQLite file.
 
 A line is an object: `format`, `type` (answer, run, record or dataset) and the columns of the row; `body` and `metadata`
 are objects. A line of `records.jsonl` can be imported too: the answers behind its score are stored.
@@ -8,17 +8,27 @@ from __future__ import annotations
 
 import importlib
 import json
+import reprlib
+import shutil
+import sqlite3
+import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 
-from evalstone.errors import ConfigError, DataError, EvalstoneError, MissingDependency
+from evalstone._core.text import count
+from evalstone.errors import ConfigError, DataError, EvalstoneError, LedgerError, MissingDependency
 from evalstone.ledger import schema
-from evalstone.ledger.rows import RunRow, StoredAnswer, cell_hash, storable, to_row
+from evalstone.ledger.base import Key, RunRow, StoredAnswer, cell_hash, dataset_row, file_of, shown, storable, to_row
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record
 
@@ -29,10 +39,33 @@ KINDS: Mapping[str, sa.Table] = {
     "answer": schema.answers,
     "record": schema.records,
 }
-INVALID_ROW = (ValueError, KeyError, TypeError, AttributeError, RecursionError, EvalstoneError)
+INVALID_ROW = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError, EvalstoneError)
 """The errors that `validated` raises."""
 
 _OBJECTS = ("metadata", "body")
+_METADATA: Mapping[str, Any] = {
+    **dict.fromkeys(("run", "kind", "name", "ended"), str),
+    "format": int,
+    "tags": [str],
+    "dataset": {"name": str, "version": str, "samples": int},
+    "judge": {"identity": str, "note": str},
+    "scorers": [{"name": str, "signature": str, "scale": float, "lower_is_better": bool}],
+    "started": datetime,
+    "seconds": float,
+    "resumed": int,
+    "met": {},
+    "judging": {},
+}
+"""What a run's metadata holds, at least; a list holds any number of its item."""
+_BODY: Mapping[str, Any] = {"sample": str, "scorer": str, "seconds": float, "steps": [{}]}
+_MOST = {int: 2**31 - 1, float: sys.float_info.max}
+_WORDS = {
+    int: "a whole number from 0 to 2147483647",
+    float: "a finite number of 0 or more",
+    str: "a text",
+    bool: "true or false",
+    datetime: "a time, such as 2026-01-31T12:00:00+00:00",
+}
 _ROWS_PER_WRITE = 500
 
 T = TypeVar("T")
@@ -43,7 +76,7 @@ def export_rows(ledger: Ledger, *kinds: str) -> Iterator[dict[str, Any]]:
     with ledger.transaction() as connection:
         for kind in kinds or KINDS:
             table = KINDS[kind]
-            for row in stream(connection, sa.select(*(table.c[name] for name in schema.columns(table))), table):
+            for row in stream(connection, sa.select(*(table.c[name] for name in schema.COLUMNS[table])), table):
                 columns = {name: json.loads(v) if name in _OBJECTS else v for name, v in row.items()}
                 yield {"format": FORMAT, "type": kind, **columns}
 
@@ -74,20 +107,31 @@ def import_rows(ledger: Ledger, lines: Iterable[tuple[str, Any]]) -> dict[str, i
         How many rows of each kind were inserted.
 
     Raises:
-        DataError: A line is invalid. Lines in earlier groups of 500 stay imported.
+        DataError: A line is invalid. Lines in earlier groups of 500 stay imported; the message says how many.
     """
     added = dict.fromkeys(KINDS, 0)
-    for chunk in chunks(lines, _ROWS_PER_WRITE):
-        rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
-        for location, line in chunk:
-            try:
-                for kind, row in _rows_of(line):
-                    rows[kind].append(validated(KINDS[kind], row))
-            except INVALID_ROW as error:
-                raise DataError(f"{location}: not a line of an exported ledger or a records.jsonl ({error})") from None
-        for kind, count in insert(ledger, rows).items():
-            added[kind] += count
+    done = 0
+    try:
+        for chunk in chunks(lines, _ROWS_PER_WRITE):
+            for kind, number in insert(ledger, _rows_by_kind(chunk)).items():
+                added[kind] += number
+            done += len(chunk)
+    except DataError as error:
+        told = f"the first {count(done, 'line')} of the file were imported" if done else "nothing was imported"
+        raise DataError(f"{error}; {told}") from None
     return added
+
+
+def _rows_by_kind(lines: Iterable[tuple[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    rows: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
+    for location, line in lines:
+        try:
+            for kind, row in _rows_of(line):
+                rows[kind].append(validated(KINDS[kind], row))
+        except INVALID_ROW as error:
+            problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise DataError(f"{location}: not a line of an exported ledger or a records.jsonl ({problem})") from None
+    return rows
 
 
 def insert(ledger: Ledger, rows: Mapping[str, list[dict[str, Any]]]) -> dict[str, int]:
@@ -112,31 +156,18 @@ def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def _rows_of(line: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    if not isinstance(line, dict):
+        raise TypeError("expected an object")
+    line = cast("dict[str, Any]", line)
     if "type" not in line:
-        yield from (("answer", row) for row in _answers_of(Record.from_dict(line)))
+        for call in (leaf for step in Record.from_dict(line).steps for leaf in step.leaves()):
+            if call.reply is not None and call.answer is not None:
+                key = Key(call.fingerprint, call.judge, call.repeat_index)
+                yield "answer", to_row(StoredAnswer.of(key, call.question, call))
         return
     if line["format"] != FORMAT or line["type"] not in KINDS:
         raise ValueError(f"format {line['format']!r}, type {line['type']!r}")
     yield line["type"], {name: value for name, value in line.items() if name not in ("format", "type")}
-
-
-def _answers_of(record: Record) -> Iterator[dict[str, Any]]:
-    for call in (leaf for step in record.steps for leaf in step.leaves()):
-        if call.reply is not None and call.answer is not None:
-            answer = StoredAnswer(
-                question=call.fingerprint,
-                judge=call.judge,
-                kind=call.question,
-                reply=call.reply,
-                usage=call.usage,
-                cost=call.cost,
-                seconds=call.seconds,
-                confidence=call.confidence,
-                alternatives=call.alternatives,
-                repeat_index=call.repeat_index,
-                written=time.time(),
-            )
-            yield to_row(answer)
 
 
 def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,28 +185,62 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         json.loads(values.get("alternatives") or "{}")
         values = {"repeat_index": 0, "alternatives": None, "written": time.time(), **values}
     elif table is schema.records:
-        Record.from_dict(json.loads(values["body"]))
+        body = json.loads(values["body"])
+        _check(body, _BODY, "body")
+        Record.from_dict(body)
         values["cell"] = cell_hash(values["sample"], values["scorer"])
     elif table is schema.runs:
-        run = RunRow("", "", "", None, json.loads(values["metadata"]))
-        values = {"dataset": to_row(run)["dataset"], **values}
-    return {name: _checked(table.c[name], values[name]) for name in schema.columns(table)}
+        metadata = json.loads(values["metadata"])
+        _check(metadata, _METADATA, "metadata")
+        for name in ("started", "finished"):
+            if name == "started" or values[name] is not None:
+                _check(values[name], datetime, name)
+        dataset = dataset_row(RunRow("", "", "", None, metadata))
+        values = {"dataset": dataset and dataset["version"], **values}
+    return {name: _checked(table.c[name], values[name]) for name in schema.COLUMNS[table]}
 
 
 def _checked(column: sa.Column[Any], value: Any) -> Any:
     expected = column.type.python_type
     if value is None and column.nullable:
         return None
-    if expected is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if type(value) is not expected:
-        raise TypeError(f"{column.name} must be {expected.__name__}, not {type(value).__name__}")
-    return storable(value) if isinstance(value, str) else value
+    _check(value, expected, column.name)
+    return storable(value) if isinstance(value, str) else expected(value)
+
+
+def _check(value: Any, shape: Any, name: str) -> None:
+    """Raise one of INVALID_ROW, naming the field, for JSON data that is not of a type, or has not the items of one."""
+    if isinstance(shape, Mapping):
+        if not isinstance(value, dict):
+            raise TypeError(f"{name} must be an object, not {reprlib.repr(value)}")
+        for key, item in cast("Mapping[str, Any]", shape).items():
+            if key not in value:
+                raise ValueError(f"{name} has no {key}")
+            _check(value[key], item, f"{name}.{key}")
+    elif isinstance(shape, list):
+        if not isinstance(value, list):
+            raise TypeError(f"{name} must be a list, not {reprlib.repr(value)}")
+        for place, item in enumerate(cast("list[Any]", value)):
+            _check(item, shape[0], f"{name}[{place}]")
+    elif not _is_of(value, shape):
+        raise TypeError(f"{name} must be {_WORDS[shape]}, not {reprlib.repr(value)}")
+
+
+def _is_of(value: Any, kind: type) -> bool:
+    if kind is datetime:
+        try:
+            datetime.fromisoformat(value)
+        except (TypeError, ValueError):
+            return False
+        return True
+    if kind not in _MOST:
+        return type(value) is kind
+    return type(value) in (int, kind) and 0 <= value <= _MOST[kind]
 
 
 _NESTED = ("evidence", "steps", "error")
 PARQUET_COLUMNS: Mapping[str, Mapping[str, type]] = {
-    "answers": {name: schema.answers.c[name].type.python_type for name in schema.columns(schema.answers)},
+    "answers": {name: schema.answers.c[name].type.python_type for name in schema.COLUMNS[schema.answers]},
     "records": {
         **dict.fromkeys(("sample", "scorer", "outcome"), str),
         **dict.fromkeys(("value", "scale"), float),
@@ -212,7 +277,9 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
     try:
         with parquet.ParquetWriter(temporary, arrow_schema, compression="zstd") as writer:
             for chunk in chunks(lines, 5000):
-                rows = [{name: _parquet_value(name, line[name]) for name in columns} for line in chunk]
+                rows = [{name: line[name] for name in columns} for line in chunk]
+                for row in rows:
+                    row.update({name: json.dumps(row[name]) for name in _NESTED if row.get(name) is not None})
                 writer.write_table(arrow.Table.from_pylist(rows, schema=arrow_schema))
                 count += len(rows)
         temporary.replace(target)
@@ -223,5 +290,99 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
     return count
 
 
-def _parquet_value(name: str, value: Any) -> Any:
-    return json.dumps(value) if name in _NESTED and value is not None else value
+ROWS_PER_READ = 256
+MAX_FAILURES = 20_000
+"""Unreadable row numbers in a row after which the rest of a table is given up."""
+
+
+@dataclass
+class Recovered:
+    """Rows of one kind, by result."""
+
+    copied: int = 0
+    """New in the other ledger."""
+    existing: int = 0
+    """Already in the other ledger."""
+    unreadable: int = 0
+    """Row numbers that the file could not return; some may never have been used."""
+    invalid: int = 0
+    """Readable, but not what such a row should contain."""
+    cut_off: bool = False
+    """Whether the end of the table is damaged, so that it is unknown how many rows followed the last readable one."""
+
+
+def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
+    """Copy readable rows into another ledger. The damaged file is not changed, nor are rows that the other one has.
+
+    Returns:
+        The counts by kind of row.
+
+    Raises:
+        ConfigError: The damaged ledger is not a file, does not exist, or is the target as well.
+        LedgerError: Nothing can be read.
+    """
+    source = file_of(damaged)
+    if source is None:
+        raise ConfigError(f"{shown(damaged)} is not a file; recover a PostgreSQL server with its own tools")
+    if not source.is_file():
+        raise ConfigError(f"there is no file {source}")
+    target = file_of(into)
+    if target is not None and target.resolve() == source.resolve():
+        raise ConfigError("rows are recovered into another file: name a new one with --into")
+    with tempfile.TemporaryDirectory(prefix="evalstone-recover-") as folder:
+        copy = Path(folder) / "copy.db"  # SQLite may write to a file that it reads
+        for suffix in ("", "-wal"):
+            if (part := source.with_name(source.name + suffix)).exists():
+                shutil.copyfile(part, copy.with_name(copy.name + suffix))
+        with closing(sqlite3.connect(copy)) as connection:
+            connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
+            try:
+                names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            except sqlite3.DatabaseError as error:
+                raise LedgerError(f"nothing in {source} can be read: {error}") from None
+            if "answers" not in names:
+                raise LedgerError(f"nothing in {source} can be read as a ledger: it has no table of answers")
+            with Ledger(into) as ledger:
+                return {kind: _copy(connection, ledger, kind) for kind in KINDS if KINDS[kind].name in names}
+
+
+def _copy(connection: sqlite3.Connection, ledger: Ledger, kind: str) -> Recovered:
+    count = Recovered()
+    for chunk in chunks(_rows(connection, KINDS[kind].name, count), ROWS_PER_READ):
+        valid: list[dict[str, Any]] = []
+        for row in chunk:
+            try:
+                valid.append(validated(KINDS[kind], row))
+            except INVALID_ROW:
+                count.invalid += 1
+        added = insert(ledger, {kind: valid}).get(kind, 0)
+        count.copied += added
+        count.existing += len(valid) - added
+    return count
+
+
+def _rows(connection: sqlite3.Connection, table: str, count: Recovered) -> Iterator[dict[str, Any]]:
+    """The readable rows by row number, read in smaller steps around damage."""
+    query = f"SELECT rowid, * FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"  # noqa: S608 - our own table names
+    last, step, failures = 0, ROWS_PER_READ, 0
+    while True:
+        try:
+            cursor = connection.execute(query, (last, step))
+            names = [column[0] for column in cursor.description]
+            rows = cursor.fetchall()
+        except sqlite3.DatabaseError:
+            if step == 1:
+                last, failures = last + 1, failures + 1
+            step = max(step // 4, 1)
+            if failures > MAX_FAILURES:
+                count.cut_off = True
+                return
+            continue
+        if not rows:
+            count.unreadable += failures
+            return
+        count.unreadable += failures
+        failures = 0
+        last, step = int(rows[-1][0]), min(2 * step, ROWS_PER_READ)
+        for row in rows:
+            yield dict(zip(names[1:], row[1:], strict=True))

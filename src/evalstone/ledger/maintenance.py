@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,20 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 import sqlalchemy.exc
 
-from evalstone.errors import LedgerError
 from evalstone.ledger.copy import INVALID_ROW, KINDS, chunks, stream, validated
-from evalstone.ledger.dialects import autocommit, dialect_of
-from evalstone.ledger.schema import (
-    KEYS,
-    SCHEMA_VERSION,
-    answers,
-    batch_questions,
-    batches,
-    leases,
-    read_version,
-    records,
-    runs,
-)
+from evalstone.ledger.schema import KEYS, SCHEMA_VERSION, answers, batch_questions, batches, leases, records, runs
 from evalstone.ledger.store import Ledger
 
 MAX_REPORTED = 20
@@ -88,18 +76,6 @@ def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:
 
 
 @dataclass(frozen=True)
-class PruneCriteria:
-    """What to delete."""
-
-    older_than: timedelta | None = None
-    """Runs that were started longer ago."""
-    unfinished: bool = False
-    """Runs that are not complete and that nobody is working on."""
-    unused_answers: bool = False
-    """Answers that no remaining record uses."""
-
-
-@dataclass(frozen=True)
 class PruneCounts:
     """How many rows are deleted. `batches` are open batches of the deleted runs, whose answers are lost."""
 
@@ -109,47 +85,47 @@ class PruneCounts:
     batches: int = 0
 
 
-def prune(ledger: Ledger, criteria: PruneCriteria, *, delete: bool) -> PruneCounts:
-    """Delete what matches, in one transaction; without `delete`, only count it."""
+def prune(
+    ledger: Ledger,
+    *,
+    older_than: timedelta | None = None,
+    unfinished: bool = False,
+    unused_answers: bool = False,
+    delete: bool,
+) -> PruneCounts:
+    """Delete runs and answers in one transaction. Runs that somebody is working on stay.
+
+    Args:
+        ledger: The ledger.
+        older_than: Delete runs that were started longer ago.
+        unfinished: Delete runs that are not complete.
+        unused_answers: Delete answers that no remaining record uses.
+        delete: Without it, the rows are only counted.
+    """
+    criteria: list[sa.ColumnElement[bool]] = [sa.false()]
+    if older_than is not None:
+        criteria.append(runs.c.started < (datetime.now(UTC) - older_than).isoformat(timespec="seconds"))
+    if unfinished:
+        criteria.append(runs.c.finished.is_(None))
+    matching = sa.select(runs.c.id).where(sa.or_(*criteria), runs.c.id.not_in(_IN_PROGRESS))
     with ledger.transaction(writing=True) as connection:
-        ledger.leases.drop_expired(connection)
-        matching = _matching_runs(connection, criteria)
+        ledger.drop_expired(connection)
+        ids = connection.scalars(matching).all()
         record_count = open_count = 0
-        for chunk in chunks(matching, 200):
+        for chunk in chunks(ids, 200):
             record_count += connection.execute(sa.delete(records).where(records.c.run.in_(chunk))).rowcount
-            open_count += _delete_batches(connection, chunk)
+            theirs = batches.c.run.in_(chunk)
+            open_count += _count(connection, sa.select(batches).where(theirs, batches.c.collected.is_(None)))
+            questions = batch_questions.c.batch.in_(sa.select(batches.c.id).where(theirs))
+            connection.execute(sa.delete(batch_questions).where(questions))
+            connection.execute(sa.delete(batches).where(theirs))
             connection.execute(sa.delete(runs).where(runs.c.id.in_(chunk)))
-        unused = list(_unused_answers(connection)) if criteria.unused_answers else []
+        unused = list(_unused_answers(connection)) if unused_answers else []
         if unused:
-            connection.execute(
-                sa.delete(answers).where(*(answers.c[name] == sa.bindparam(f"b_{name}") for name in KEYS[answers])),
-                unused,
-            )
+            connection.exec_driver_sql(ledger.dialect.sql.delete_answer, unused)
         if not delete:
             connection.rollback()
-    return PruneCounts(len(matching), record_count, len(unused), open_count)
-
-
-def _delete_batches(connection: sa.Connection, run_ids: Sequence[str]) -> int:
-    """Delete the batches of some runs with their questions, and return how many were open."""
-    theirs = batches.c.run.in_(run_ids)
-    open_count = _count(connection, sa.select(batches).where(theirs, batches.c.collected.is_(None)))
-    ids = sa.select(batches.c.id).where(theirs)
-    connection.execute(sa.delete(batch_questions).where(batch_questions.c.batch.in_(ids)))
-    connection.execute(sa.delete(batches).where(theirs))
-    return open_count
-
-
-def _matching_runs(connection: sa.Connection, criteria: PruneCriteria) -> list[str]:
-    conditions: list[sa.ColumnElement[bool]] = []
-    if criteria.older_than is not None:
-        conditions.append(runs.c.started < (datetime.now(UTC) - criteria.older_than).isoformat(timespec="seconds"))
-    if criteria.unfinished:
-        conditions.append(runs.c.finished.is_(None))
-    if not conditions:
-        return []
-    query = sa.select(runs.c.id).where(sa.or_(*conditions), runs.c.id.not_in(_IN_PROGRESS))
-    return list(connection.scalars(query.order_by(runs.c.position)))
+    return PruneCounts(len(ids), record_count, len(unused), open_count)
 
 
 def _unused_answers(connection: sa.Connection) -> Iterator[dict[str, Any]]:
@@ -159,7 +135,7 @@ def _unused_answers(connection: sa.Connection) -> Iterator[dict[str, Any]]:
     query = sa.select(*(answers.c[name] for name in KEYS[answers]))
     for row in stream(connection, query.where(answers.c.written < time.time() - MIN_AGE), answers):
         if row["question"] not in used:
-            yield {f"b_{name}": value for name, value in row.items()}
+            yield row
 
 
 @dataclass(frozen=True)
@@ -184,40 +160,26 @@ def verify(url: str | Path) -> Verification:
     """Check a ledger without changing it.
 
     Raises:
-        LedgerError: The database is not a ledger.
+        LedgerError: The database is not a ledger, or can't be read for another reason than damage.
     """
-    dialect = dialect_of(url)
-    engine = dialect.engine()
-    damage: list[str] = []
-    version = "unknown"
-    try:
-        with engine.connect() as connection, autocommit(connection):
-            damage = dialect.check(connection)
-        with engine.connect() as connection:
-            version = read_version(connection, dialect)
-    except sqlalchemy.exc.DBAPIError as error:
-        damage.append(str(error.orig))
-    finally:
-        engine.dispose()
-    if damage or version != SCHEMA_VERSION:
-        return Verification(version, tuple(damage), (), 0)
-    with Ledger(url) as ledger:
-        return _verify_rows(ledger)
-
-
-def _verify_rows(ledger: Ledger) -> Verification:
-    count, invalid, damage = 0, list[str](), list[str]()
-    try:
-        with ledger.transaction() as connection:
-            for kind, table in KINDS.items():
-                for row in stream(connection, sa.select(table), table):
-                    count += 1
-                    if (problem := _problem(table, row)) and len(invalid) < MAX_REPORTED:
-                        key = " ".join(str(row[name]) for name in KEYS[table])
-                        invalid.append(f"{kind} {key}: {problem}")
-    except LedgerError as error:
-        damage.append(str(error))
-    return Verification(SCHEMA_VERSION, tuple(damage), tuple(invalid), count)
+    damage, invalid, version, count = list[str](), list[str](), "unknown", 0
+    with Ledger(url, prepare=False) as ledger:
+        try:
+            with ledger.connection.begin():
+                damage += ledger.dialect.check(ledger.connection)
+            with ledger.connection.begin():
+                version = ledger.version(ledger.connection, exact=False)
+                for kind, table in KINDS.items() if version == SCHEMA_VERSION and not damage else ():
+                    for row in stream(ledger.connection, sa.select(table), table):
+                        count += 1
+                        if (problem := _problem(table, row)) and len(invalid) < MAX_REPORTED:
+                            key = " ".join(str(row[name]) for name in KEYS[table])
+                            invalid.append(f"{kind} {key}: {problem}")
+        except sqlalchemy.exc.DBAPIError as error:
+            if not ledger.dialect.is_damage(error):
+                raise ledger.dialect.explain(error) from None
+            damage.append(str(error.orig))
+    return Verification(version, tuple(damage), tuple(invalid), count)
 
 
 def _problem(table: sa.Table, row: dict[str, Any]) -> str:

@@ -1,4 +1,5 @@
-"""The ledger's tables, their version, and opening a database: created when it is empty, refused when it is not ours.
+# ruff: noqa: S608 - statements are put together from our own names
+"""The ledger's tables and statements, and the differences between SQLite and PostgreSQL.
 
 The tables have one version until the first release. A later version adds the folder `migrations`: Alembic revisions
 that lead from revision "1", the tables below, to `SCHEMA_VERSION`. A new database is created directly and stamped with
@@ -7,49 +8,45 @@ that lead from revision "1", the tables below, to `SCHEMA_VERSION`. A new databa
 
 from __future__ import annotations
 
+import re
+import sqlite3
+import time
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+import sqlalchemy.exc
 
-from evalstone.errors import LedgerError
-from evalstone.ledger.dialects import Dialect, transaction
-from evalstone.ledger.rows import USAGE_COLUMNS
+from evalstone.errors import ConfigError, LedgerBusyError, LedgerError, MissingDependency
+from evalstone.ledger import base
+from evalstone.ledger.base import EXPECTED, USAGE_COLUMNS, shown
 
 SCHEMA_VERSION = "1"
 
 metadata = sa.MetaData()
 
-# SQLite assigns row numbers only to a column whose type is INTEGER.
-_POSITION = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+def _columns(kind: Any, *names: str, **options: Any) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, **options) for name in names]
 
 
 def _position() -> sa.Column[int]:
-    return sa.Column("position", _POSITION, sa.Identity(), primary_key=True)
+    """The order of writing. SQLite assigns row numbers only to a column whose type is INTEGER."""
+    return sa.Column("position", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), sa.Identity(), primary_key=True)
 
 
-def _key(*names: str) -> list[sa.Column[Any]]:
-    return [sa.Column(name, sa.Text, primary_key=True) for name in names]
-
-
-def _repeat_index() -> sa.Column[int]:
-    return sa.Column("repeat_index", sa.Integer, primary_key=True, autoincrement=False)
-
-
-def _required(kind: Any, *names: str) -> list[sa.Column[Any]]:
-    return [sa.Column(name, kind, nullable=False) for name in names]
-
-
-def _optional(kind: Any, *names: str) -> list[sa.Column[Any]]:
-    return [sa.Column(name, kind) for name in names]
+def _answer_key() -> list[sa.Column[Any]]:
+    texts = _columns(sa.Text, "question", "judge", primary_key=True)
+    return [*texts, sa.Column("repeat_index", sa.Integer, primary_key=True, autoincrement=False)]
 
 
 ledger_version = sa.Table("ledger_version", metadata, sa.Column("version_num", sa.String(32), primary_key=True))
 datasets = sa.Table(
     "datasets",
     metadata,
-    *_key("version"),
-    *_required(sa.Text, "name", "first_seen"),
-    *_required(sa.Integer, "samples"),
+    sa.Column("version", sa.Text, primary_key=True),
+    *_columns(sa.Text, "name", "first_seen", nullable=False),
+    sa.Column("samples", sa.Integer, nullable=False),
 )
 runs = sa.Table(
     "runs",
@@ -57,56 +54,54 @@ runs = sa.Table(
     _position(),
     sa.Column("id", sa.Text, nullable=False, unique=True),
     sa.Column("plan", sa.Text, nullable=False, index=True),
-    *_required(sa.Text, "started", "metadata"),
-    *_optional(sa.Text, "finished", "dataset"),
+    *_columns(sa.Text, "started", "metadata", nullable=False),
+    *_columns(sa.Text, "finished", "dataset"),
 )
 answers = sa.Table(
     "answers",
     metadata,
-    *_key("question", "judge"),
-    _repeat_index(),
-    *_required(sa.Text, "kind", "reply"),
-    *_required(sa.Integer, *USAGE_COLUMNS),
-    *_required(sa.Float, "seconds", "written"),
-    *_optional(sa.Float, "cost", "confidence"),
-    *_optional(sa.Text, "alternatives"),
+    *_answer_key(),
+    *_columns(sa.Text, "kind", "reply", nullable=False),
+    *_columns(sa.Integer, *USAGE_COLUMNS, nullable=False),
+    *_columns(sa.Float, "seconds", "written", nullable=False),
+    *_columns(sa.Float, "cost", "confidence"),
+    sa.Column("alternatives", sa.Text),
 )
 records = sa.Table(
     "records",
     metadata,
     _position(),
     # `cell` is a hash of sample and scorer: ids may be longer than an entry of a PostgreSQL index.
-    *_required(sa.Text, "run", "cell", "sample", "scorer", "body"),
+    *_columns(sa.Text, "run", "cell", "sample", "scorer", "body", nullable=False),
     sa.UniqueConstraint("run", "cell"),
 )
 leases = sa.Table(
     "leases",
     metadata,
-    *_key("question", "judge"),
-    _repeat_index(),
-    *_required(sa.Text, "owner"),
-    *_required(sa.Float, "expires"),
+    *_answer_key(),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("expires", sa.Float, nullable=False),
     sqlite_with_rowid=False,  # every question inserts and deletes a row: a second tree for the key would double that
 )
 batches = sa.Table(
     "batches",
     metadata,
-    *_key("id"),
+    sa.Column("id", sa.Text, primary_key=True),
     sa.Column("judge", sa.Text, nullable=False, index=True),
-    *_required(sa.Text, "run", "metadata", "created"),
-    *_required(sa.Integer, "questions"),
-    *_optional(sa.Float, "cost"),
-    *_optional(sa.Text, "remote", "collected", "ended"),
+    *_columns(sa.Text, "run", "metadata", "created", nullable=False),
+    sa.Column("questions", sa.Integer, nullable=False),
+    sa.Column("cost", sa.Float),
+    *_columns(sa.Text, "remote", "collected", "ended"),
 )
 batch_questions = sa.Table(
     "batch_questions",
     metadata,
-    *_key("question", "judge"),
+    *_columns(sa.Text, "question", "judge", primary_key=True),
     sa.Column("batch", sa.Text, nullable=False, index=True),
-    *_required(sa.Boolean, "waiting"),
-    *_required(sa.Integer, "attempts", *USAGE_COLUMNS),
-    *_optional(sa.Float, "cost"),
-    *_optional(sa.Text, "reply", "error", "body"),
+    sa.Column("waiting", sa.Boolean, nullable=False),
+    *_columns(sa.Integer, "attempts", *USAGE_COLUMNS, nullable=False),
+    sa.Column("cost", sa.Float),
+    *_columns(sa.Text, "reply", "error", "body"),
 )
 
 KEYS: dict[sa.Table, tuple[str, ...]] = {
@@ -114,74 +109,221 @@ KEYS: dict[sa.Table, tuple[str, ...]] = {
     runs: ("id",),
     answers: ("question", "judge", "repeat_index"),
     records: ("run", "cell"),
-    leases: ("question", "judge", "repeat_index"),
     batches: ("id",),
     batch_questions: ("question", "judge"),
 }
 """The columns that identify a row. `position` is the order of writing only."""
+COLUMNS = {table: [column.name for column in table.columns if column.name != "position"] for table in KEYS}
+"""A table's columns in order, without `position`."""
+ALL_COLUMNS = {(table.name, column.name) for table in metadata.tables.values() for column in table.columns}
 
 
-def columns(table: sa.Table) -> list[str]:
-    """A table's columns in order, without `position`."""
-    return [column.name for column in table.columns if column.name != "position"]
+def _insert(table: sa.Table, conflict: str = "DO NOTHING") -> str:
+    names = COLUMNS[table]
+    values = ", ".join(f":{name}" for name in names)
+    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({values}) ON CONFLICT {conflict}"
 
 
 def _upsert(table: sa.Table) -> str:
-    names, keys = columns(table), KEYS[table]
-    values = ", ".join(f":{name}" for name in names)
-    changed = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
-    conflict = f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changed}"
-    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({values}) {conflict}"  # noqa: S608 - our own names
+    changed = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS[table] if name not in KEYS[table])
+    return _insert(table, f"({', '.join(KEYS[table])}) DO UPDATE SET {changed}")
 
 
-UPSERT_ANSWER = _upsert(answers)
-UPSERT_RECORD = _upsert(records)
+class _Statements:
+    """Frequent statements as the driver takes them: SQLAlchemy's part would take longer than SQLite's.
 
-
-def prepare(connection: sa.Connection, dialect: Dialect) -> None:
-    """Create the tables in an empty database and configure it.
-
-    Raises:
-        LedgerError: The database is not a ledger, or a ledger of another version.
+    Args:
+        parameter: What stands for a parameter; `\\1` is its name.
+        now: The seconds since 1970.
+        keys: A query for the keys that are given as JSON: `[[question, judge, repeat index], ...]`.
     """
-    if found := read_version(connection, dialect):
-        _check(found, dialect)
-    dialect.configure(connection)
-    if found:
-        return
-    with transaction(connection, writing=True):
-        dialect.lock_schema(connection)
-        if found := _read_version(connection, dialect):  # another process created the tables meanwhile
-            _check(found, dialect)
-            return
-        metadata.create_all(connection, checkfirst=False)
-        connection.execute(sa.insert(ledger_version).values(version_num=SCHEMA_VERSION))
+
+    def __init__(self, parameter: str, now: str, keys: str) -> None:
+        def text(statement: str) -> str:
+            return re.sub(r":(\w+)", parameter, statement)
+
+        self.insert = {table: text(_insert(table)) for table in KEYS}
+        self.upsert_answer, self.upsert_record = text(_upsert(answers)), text(_upsert(records))
+        key = ", ".join(KEYS[answers])
+        self.look_up = text(f"SELECT answers.* FROM ({keys}) AS wanted JOIN answers USING ({key})")
+        self.acquire = text(
+            f"INSERT INTO leases ({key}, owner, expires) SELECT {key}, :owner, {now} + :seconds "
+            f"FROM ({keys}) AS wanted WHERE true ON CONFLICT DO NOTHING"
+        )
+        self.release = text(f"DELETE FROM leases WHERE owner = :owner AND ({key}) IN ({keys})")
+        self.renew = text(f"UPDATE leases SET expires = {now} + :seconds WHERE owner = :owner")
+        changed = ", ".join(
+            f"{name} = :{name}" for name in COLUMNS[batch_questions] if name not in ("question", "judge")
+        )
+        self.retry_question = text(
+            f"UPDATE batch_questions SET {changed} "
+            "WHERE question = :question AND judge = :judge AND batch = :seen AND NOT waiting"
+        )
+        self.answer_question = text(
+            "UPDATE batch_questions SET waiting = false, body = :body WHERE question = :question AND batch = :batch"
+        )
+        self.delete_answer = text(
+            f"DELETE FROM answers WHERE {' AND '.join(f'{name} = :{name}' for name in KEYS[answers])}"
+        )
+        self.drop_expired = f"DELETE FROM leases WHERE expires < {now}"
 
 
-def read_version(connection: sa.Connection, dialect: Dialect) -> str:
-    """The schema version of a database; "" for an empty one.
+class SQLite:
+    """One file, in WAL mode."""
 
-    Raises:
-        LedgerError: The database has tables, but is not a ledger.
-    """
-    with transaction(connection, writing=False):
-        return _read_version(connection, dialect)
-
-
-def _read_version(connection: sa.Connection, dialect: Dialect) -> str:
-    names = dialect.table_names(connection)
-    if not names:
-        return ""
-    if ledger_version.name in names:
-        return str(connection.scalar(sa.select(ledger_version.c.version_num)))
-    raise LedgerError(f"{dialect.location} is a database, but not a ledger; name another with --ledger")
-
-
-def _check(version: str, dialect: Dialect) -> None:
-    if version == SCHEMA_VERSION:
-        return
-    advice = "Update evalstone, or name" if version.isdecimal() and int(version) > int(SCHEMA_VERSION) else "Name"
-    raise LedgerError(
-        f"{dialect.location} is a ledger of schema version {version}; this evalstone reads version {SCHEMA_VERSION}. "
-        f"{advice} another ledger with --ledger"
+    single_writer = True
+    """Whether a writing transaction keeps all others from writing."""
+    sql = _Statements(
+        parameter=r":\1",
+        now="((julianday('now') - 2440587.5) * 86400.0)",
+        keys="SELECT json_extract(value, '$[0]') AS question, json_extract(value, '$[1]') AS judge, "
+        "json_extract(value, '$[2]') AS repeat_index FROM json_each(:keys)",
     )
+    columns = (
+        "SELECT found.name, columns.name FROM sqlite_master AS found, pragma_table_info(found.name) AS columns "
+        "WHERE found.type = 'table' AND found.name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+    )
+    """SQL for the tables of the database and their columns."""
+    lock_schema = ""
+    """SQL that keeps other processes from creating the tables, where a writing transaction doesn't do that already."""
+
+    def __init__(self, path: Path) -> None:
+        """Creates the folder of the file."""
+        self.location, self._path = str(path), path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LedgerError(f"the ledger's folder {path.parent} can't be created: {error.strerror}") from None
+        # One thread at a time uses the connection, but not always the same one (async_ledger.py). The driver would
+        # begin a transaction at the first write, too late to wait for other writers.
+        settings = {"timeout": base.WAIT, "check_same_thread": False, "isolation_level": None}
+        # Named parameters, as psycopg has them: statements sent to the driver as text take the same rows for both.
+        named: Any = {"paramstyle": "named", "poolclass": sa.pool.NullPool, "connect_args": settings}
+        self.engine = sa.create_engine(sa.URL.create("sqlite", database=str(path)), **named)
+
+    def configure(self, connection: sa.Connection, deadline: float) -> None:
+        """Apply the settings of a ledger to a database that is known to be one."""
+        while True:
+            try:
+                with connection.begin():
+                    self.set_busy_timeout(connection, deadline - time.monotonic())
+                    connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+                    connection.exec_driver_sql("PRAGMA synchronous=NORMAL")
+                return
+            except sqlalchemy.exc.OperationalError as error:
+                # SQLite doesn't wait to change to WAL mode, which two processes on a new file both do.
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.02)
+
+    def set_busy_timeout(self, connection: sa.Connection, seconds: float) -> None:
+        """How long a transaction waits for another process."""
+        driver: Any = connection.connection.driver_connection
+        driver.execute(f"PRAGMA busy_timeout={max(int(1000 * seconds), 0)}")
+
+    def size(self, connection: sa.Connection) -> int:
+        """Size of the ledger in bytes."""
+        files = (self._path, self._path.with_name(self._path.name + "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def check(self, connection: sa.Connection) -> list[str]:
+        """Damage that the database reports for its file; empty if there is none."""
+        found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check(20)")]
+        return [] if found == ["ok"] else found
+
+    def is_damage(self, error: sqlalchemy.exc.DBAPIError) -> bool:
+        """Whether an error means that stored data can't be read. The driver's error for invalid text has no code."""
+        return _code(error) in (0, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR)
+
+    def compact(self, connection: sa.Connection) -> None:
+        """Return the space of deleted rows."""
+        with connection.begin():
+            connection.exec_driver_sql("VACUUM")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def explain(self, error: sqlalchemy.exc.DBAPIError) -> LedgerError:
+        """What an error means for people, and what to do about it."""
+        where = f"the ledger {self.location}"
+        match _code(error):
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return LedgerBusyError(f"another process has locked {where} for {base.WAIT:g} seconds")
+            case sqlite3.SQLITE_NOTADB:
+                text = f"{self.location} is not an evalstone ledger: it is not a SQLite database. Name another ledger "
+                text += "with --ledger. If it was a ledger, its first page is destroyed: restore a backup"
+            case sqlite3.SQLITE_CORRUPT:
+                text = f"{where} is damaged: {error.orig}. "
+                text += f"Check it with `evalstone ledger verify --ledger {self.location}`; "
+                text += f"copy the readable rows with `evalstone ledger recover {self.location} --into NEW.db`"
+            case sqlite3.SQLITE_FULL:
+                text = f"the disk is full: {where} can't be written. "
+                text += "Earlier results are saved; free some space and rerun the same command to resume"
+            case _:
+                text = f"{where} can't be used: {error.orig}"
+        return LedgerError(text)
+
+
+def _code(error: sqlalchemy.exc.DBAPIError) -> int:
+    return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+
+
+class PostgreSQL:
+    """A database, or a schema of one, on a PostgreSQL server."""
+
+    single_writer = False
+    sql = _Statements(
+        parameter=r"%(\1)s",
+        now="extract(epoch from clock_timestamp())",
+        keys="SELECT key ->> 0 AS question, key ->> 1 AS judge, CAST(key ->> 2 AS integer) AS repeat_index "
+        "FROM json_array_elements(CAST(:keys AS json)) AS key",
+    )
+    columns = (
+        "SELECT c.relname, a.attname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped "
+        "WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')"
+    )
+    lock_schema = "SELECT pg_advisory_xact_lock(hashtext('evalstone ledger schema'))"
+
+    def __init__(self, url: str) -> None:
+        self.location = shown(url)
+        try:
+            address = sa.make_url(f"postgresql+psycopg://{url.partition('://')[2]}")
+            settings = {"connect_timeout": 10, "application_name": "evalstone"}
+            self.engine = sa.create_engine(address, connect_args=settings, poolclass=sa.pool.NullPool)
+        except (sqlalchemy.exc.ArgumentError, ValueError):
+            raise ConfigError(f"the ledger's URL {self.location} can't be parsed; {EXPECTED}") from None
+        except ImportError:
+            raise MissingDependency("psycopg", "postgres") from None
+
+    def configure(self, connection: sa.Connection, deadline: float) -> None:
+        """Nothing to set: the server is durable by default."""
+
+    def set_busy_timeout(self, connection: sa.Connection, seconds: float) -> None:
+        """Nothing to set: rows are locked, not the database."""
+
+    def size(self, connection: sa.Connection) -> int:
+        query = sa.text(
+            "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relkind = 'r'"
+        )
+        return int(connection.scalar(query) or 0)
+
+    def check(self, connection: sa.Connection) -> list[str]:
+        return []
+
+    def is_damage(self, error: sqlalchemy.exc.DBAPIError) -> bool:
+        return _state(error).startswith("XX")
+
+    def compact(self, connection: sa.Connection) -> None:
+        """Nothing to do: the server's autovacuum returns the space."""
+
+    def explain(self, error: sqlalchemy.exc.DBAPIError) -> LedgerError:
+        where, text = f"the ledger {self.location}", " ".join(str(error.orig).split())
+        if _state(error).startswith("53"):
+            return LedgerError(f"the server of {where} is out of space: {text}. Earlier results are saved")
+        if error.connection_invalidated:
+            return LedgerError(f"the connection to {where} was lost: {text}. Rerun the same command to resume")
+        return LedgerError(f"{where} can't be used: {text}")
+
+
+def _state(error: sqlalchemy.exc.DBAPIError) -> str:
+    return str(getattr(error.orig, "sqlstate", None) or "")

@@ -54,6 +54,6 @@ from evalstone.questions.verdict import ClaimSupported as ClaimSupported
 from evalstone.questions.verdict import CorrectAgainstReference as CorrectAgainstReference
 from evalstone.questions.verdict import GiveVerdict as GiveVerdict
 from evalstone.questions.verdict import MiniCheck as MiniCheck
-from evalstone.questions.yes_no import read_yes_no as read_yes_no
+from evalstone.questions.verdict import read_yes_no as read_yes_no
 
 __all__: list[str]

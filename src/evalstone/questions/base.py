@@ -18,7 +18,6 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, ge
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.parsing import (
     TEXT,
-    list_schema,
     member,
     numbered_schema,
     object_schema,
@@ -29,7 +28,6 @@ from evalstone._core.parsing import (
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, JudgeError
 from evalstone.questions.reply import (
-    NumberedBy,
     example_of,
     has_labels,
     read_list,
@@ -42,6 +40,7 @@ from evalstone.types import NO_USAGE, JudgeCall, Usage
 
 A = TypeVar("A")
 V = TypeVar("V")
+C = TypeVar("C", bound="Answer[Any] | JudgeCall")
 
 BYTES_A_TOKEN = 4
 CHARACTERS_PER_ITEM = 90
@@ -171,8 +170,7 @@ class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
         return object_schema({"verdicts": numbered_schema(verdict, len(getattr(self, self.items)))})
 
     def from_json(self, data: Any) -> tuple[V, ...]:
-        by = NumberedBy(self.items, self.noun)
-        return read_numbered(_item_type(type(self)), member(data, "verdicts"), self, by)
+        return read_numbered(_item_type(type(self)), member(data, "verdicts"), self, self.items, self.noun)
 
     @property
     def divisible_by(self) -> str | None:
@@ -192,7 +190,8 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
         kind = _item_type(type(self))
-        return object_schema({self.key: list_schema(TEXT if kind is str else schema_of(kind, self))})
+        item = TEXT if kind is str else schema_of(kind, self)
+        return object_schema({self.key: {"type": "array", "items": item}})
 
     def from_json(self, data: Any) -> tuple[V, ...]:
         kind, listed = _item_type(type(self)), member(data, self.key)
@@ -263,11 +262,6 @@ class Answer(Generic[A]):
     detail: Mapping[str, Any] | None = None
     """Of a composite judge: how the members' answers became one."""
 
-    def as_cached(self) -> Answer[A]:
-        """The same answer for a repeated question: it took nothing, and neither did its members'."""
-        members = tuple(map(cached_call, self.members))
-        return replace(self, usage=NO_USAGE, cost=0.0, seconds=0.0, cached=True, members=members)
-
 
 def item_confidences(question: Question[Any], answer: Answer[Any]) -> tuple[float | None, ...] | None:
     """How sure a judge was of each item of its answer; None where it doesn't say, or the question can't be divided.
@@ -323,9 +317,9 @@ def failed_call(question: Question[Any], error: JudgeError, judge: str, repeat_i
     )
 
 
-def cached_call(call: JudgeCall) -> JudgeCall:
-    """The call of an answer that is used again: it took nothing."""
-    members = tuple(map(cached_call, call.members))
+def as_cached(call: C) -> C:
+    """The answer, or the call, for a repeated question: it took nothing, and neither did its members'."""
+    members = tuple(map(as_cached, call.members))
     return replace(call, usage=NO_USAGE, cost=0.0, seconds=0.0, cached=True, members=members)
 
 

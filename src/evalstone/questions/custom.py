@@ -14,7 +14,8 @@ from evalstone._core.parsing import TEXT, choice_schema, member, object_schema, 
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, ReplyError
 from evalstone.questions.base import Question
-from evalstone.questions.reply import Unordered, WorstFirst, number_in, reason_of
+from evalstone.questions.grade import Grade
+from evalstone.questions.reply import Unordered, number_in, reason_of
 
 A = TypeVar("A")
 
@@ -114,14 +115,6 @@ class AnswerAs(OwnQuestion[Any]):
             return self.form.from_json(data)
 
 
-@dataclass(frozen=True)
-class Number:
-    """A number that the judge gave, and its reason."""
-
-    score: Annotated[float, WorstFirst()]
-    reason: str = ""
-
-
 def number_form(high: float) -> str:
     """The instructions that describe a reply with a number."""
     return f"""\
@@ -131,7 +124,7 @@ Reply with a JSON object, the reason first: {{"reason": "…", "score": {high / 
 
 
 @dataclass(frozen=True)
-class GiveNumber(OwnQuestion[Number]):
+class GiveNumber(OwnQuestion[Grade]):
     """Which number from 0 to `high` answers the caller's question? Any other is a ReplyError, never clamped."""
 
     kind = "give_number"
@@ -142,8 +135,8 @@ class GiveNumber(OwnQuestion[Number]):
     def json_schema(self) -> Mapping[str, Any]:
         return object_schema({"reason": TEXT, "score": {"type": "number", "minimum": 0, "maximum": self.high}})
 
-    def from_json(self, data: Any) -> Number:
-        return Number(number_in(member(data, "score"), "score", 0, self.high, text=True), reason_of(data))
+    def from_json(self, data: Any) -> Grade:
+        return Grade(number_in(member(data, "score"), "score", 0, self.high, text=True), reason_of(data))
 
 
 def filled(prompt: Prompt, inputs: Mapping[str, Material]) -> tuple[tuple[str, Material], ...]:

@@ -13,7 +13,7 @@ from evalstone.questions.reply import Between, WorstFirst, number_in, reason_of
 
 @dataclass(frozen=True)
 class Grade:
-    """A number in [0, 1] and the judge's reason for it."""
+    """A number and the judge's reason for it; from 0 to 1 unless the question says otherwise."""
 
     score: Annotated[float, Between(0, 1), WorstFirst()]
     reason: str = ""

@@ -84,7 +84,7 @@ The criterion:
 class RateByCriterion(OwnQuestion[Rating]):
     """How well does a case meet a criterion, from 1 to `levels`? by_probability: ask for their probabilities."""
 
-    kind = "mark_by_criterion"
+    kind = "score_by_criterion"
     settings = ("levels", "by_probability")
     levels: int
     by_probability: bool = False

@@ -30,7 +30,6 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args
 from evalstone._core.parsing import (
     TEXT,
     choice_schema,
-    list_schema,
     member,
     numbered,
     numbered_schema,
@@ -252,7 +251,7 @@ def _type_schema(kind: Any, counts: Mapping[str, int]) -> Mapping[str, Any]:
     if get_origin(kind) is Literal:
         return choice_schema(get_args(kind))
     if _inner(kind) is not kind:
-        return list_schema(_type_schema(_inner(kind), counts))
+        return {"type": "array", "items": _type_schema(_inner(kind), counts)}
     return _object_schema(kind, True, tuple(counts.items()))
 
 
@@ -271,16 +270,18 @@ def read_list(kind: type[Any], data: Any, question: Any, where: str) -> tuple[An
     return tuple(reader.finish(row, one, question, f"{where}.{i}") for i, (one, row) in enumerate(rows))
 
 
-def read_numbered(kind: type[Any], data: Any, question: Any, by: NumberedBy) -> tuple[Any, ...]:
+def read_numbered(
+    kind: type[Any], data: Any, question: Any, input: str, noun: str = "", what: str = "verdict"
+) -> tuple[Any, ...]:
     """The values in `{"1": …, "2": …}`, one for each item of one of the question's inputs, in order."""
-    items: Sequence[Any] = getattr(question, by.input)
+    items: Sequence[Any] = getattr(question, input)
     subject = subject_of(kind)
-    noun = by.noun or (subject.name if subject else "item")
+    noun = noun or (subject.name if subject else "item")
     if subject and subject.type is int:
         items = range(1, len(items) + 1)
-    rows = zip(items, numbered(data, len(items), of=noun, what=by.what), strict=True)
+    rows = zip(items, numbered(data, len(items), of=noun, what=what), strict=True)
     read = _reader(kind, False).read
-    return tuple(read(one, question, f"{by.what} {i}", item) for i, (item, one) in enumerate(rows, start=1))
+    return tuple(read(one, question, f"{what} {i}", item) for i, (item, one) in enumerate(rows, start=1))
 
 
 Convert: TypeAlias = "Callable[[Any, Any, str], Any]"
@@ -296,7 +297,6 @@ class _Reader:
         self.kind = kind
         self.nested = [field for field in fields if _is_nested(field)]
         self.omissible: list[tuple[str, Any]] = []
-        self.yes_no: list[tuple[str, str]] = []
         self.converters: list[tuple[str, str, Convert]] = []
         members: dict[str, Any] = {}
         for field in (field for field in fields if field not in self.nested):
@@ -306,9 +306,7 @@ class _Reader:
             if omitted := field.marker(MayOmit):
                 members[field.key] = NotRequired[wire]
                 self.omissible.append((field.key, omitted.default))
-            if YesNo in field.markers:
-                self.yes_no.append((field.name, field.key))
-            elif convert := _converter(field):
+            if convert := _converter(field):
                 self.converters.append((field.name, field.key, convert))
         make: Any = TypedDict
         self.plain: Any = make(kind.__name__, members)
@@ -322,8 +320,6 @@ class _Reader:
         """The value of which the plain fields are validated."""
         for key, default in self.omissible:
             values.setdefault(key, default)
-        for name, key in self.yes_no:
-            values[name] = values.pop(key) == "yes"
         for name, key, convert in self.converters:
             values[name] = convert(values.pop(key), question, where)
         for field in self.nested:
@@ -351,6 +347,8 @@ def _is_nested(field: ReplyField) -> bool:
 
 def _converter(field: ReplyField) -> Convert | None:
     """What turns a validated value into that of the answer; None where it is the same."""
+    if YesNo in field.markers:
+        return lambda value, question, where: value == "yes"
     if cites := field.marker(Cites):
         return functools.partial(_cited, cites.input)
     if get_origin(field.type) is tuple:
@@ -373,7 +371,7 @@ def _nested(field: ReplyField, data: Any, question: Any, where: str) -> Any:
         return float(number_in(data, where, low, high))
     inner = _inner(field.type)
     if by := field.marker(NumberedBy):
-        return read_numbered(inner, data, question, by)
+        return read_numbered(inner, data, question, by.input, by.noun, by.what)
     if inner is str:
         return texts(data, where)
     return read_reply(inner, data, question, where) if inner is field.type else read_list(inner, data, question, where)

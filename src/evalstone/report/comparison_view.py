@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from evalstone.report.run_view import samples_and_judge
+from evalstone._core.text import count
 from evalstone.report.samples import score_text
 from evalstone.report.text import (
-    count,
     digits_for,
     limits,
     listed,
@@ -34,14 +34,18 @@ from evalstone.report.view import (
     View,
     direction,
     table,
+    words,
 )
 from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, ScorerComparison
 from evalstone.results.drift import DriftResult, ScorerDrift
 from evalstone.results.gate import Gate
-from evalstone.results.run import Run
+from evalstone.results.power_analysis import PowerAnalysis
+from evalstone.results.run import OfScorer, Run
+from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.gates import Decision
 from evalstone.types import Record, Sample
 
+FOOTER = ("Made by evalstone.",)
 SIGNS: Mapping[str, tuple[str, Tone]] = {
     "better": ("▲ better", "good"),
     "worse": ("▼ worse", "bad"),
@@ -54,71 +58,63 @@ SIGNS: Mapping[str, tuple[str, Tone]] = {
 
 def comparison_view(comparison: Comparison, *, most: int = 3) -> View:
     """Runs compared with the first of them. most: how many of the most changed samples are shown for each scorer."""
-    candidates = list(comparison.runs)[1:]
     reach = _reach(comparison.scorers)
     sections: list[Section] = []
-    for name in candidates:
+    details: list[Section] = []
+    for name in [*comparison.runs][1:]:
         lines = [line for line in comparison.scorers if line.b == name]
         sections.append(Section(f"{name} vs. A", tables=(_table(lines, name, reach),)))
-    sections[-1:] = [_with_notes(sections[-1], tuple(_notes(comparison)))] if sections else []
+        if sliced := [line for line in comparison.slices if line.b == name]:
+            details.append(_sliced(sliced, name, reach))
+    sections[-1] = replace(sections[-1], notes=tuple(_notes(comparison)))
+    names = comparison.names
     return View(
         name="Comparison",
-        lead=listed(f"{name}: {comparison.names.get(name) or run.id}" for name, run in comparison.runs.items()),
+        lead=listed(f"{name}: {names.get(name) or run.id}" for name, run in comparison.runs.items()),
         warnings=sentences(*comparison.notes),
         sections=tuple(sections),
         examples=tuple(_changes(comparison, most)),
-        details=tuple(_sliced(comparison, name, reach) for name in candidates if _slices_of(comparison, name)),
-        facts=tuple(Fact(name, text, f"{name}: {text}") for name, text in _runs(comparison)),
-        footer=("Made by evalstone.",),
+        details=tuple(details),
+        facts=tuple(
+            _run_fact(letter, run, names.get(letter, ""), run.dataset_name) for letter, run in comparison.runs.items()
+        ),
+        footer=FOOTER,
     )
 
 
-def _with_notes(section: Section, notes: tuple[str, ...]) -> Section:
-    return Section(section.title, section.lead, section.tables, notes=notes)
-
-
-def _runs(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    for letter, run in comparison.runs.items():
-        name = comparison.names.get(letter, "")
-        text = f"{run.dataset_name} · {samples_and_judge(run)} · run {run.id}"
-        yield letter, f"{name} · {text}" if name and name != run.id else text
+def _run_fact(title: str, run: Run, *names: str) -> Fact:
+    named = [name for name in names if name not in ("", run.id)]
+    text = " · ".join([*named, run.samples_and_judge, f"run {run.id}"])
+    return Fact(title, text, f"{title}: {text}")
 
 
 def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Table:
     level = f"{100 * lines[0].result.difference.confidence:g}% CI" if lines else "95% CI"
     columns = (
-        Column("scorer", numeric=False),
-        Column("slice", numeric=False),
+        words("scorer"),
+        words("slice"),
         Column("n", informative=False),
         Column("A"),
         Column(name),
         Column("difference"),
-        Column(level, numeric=False),
+        words(level),
         Column("p"),
         Column("win/tie/loss"),
         Column("effect"),
-        Column("verdict", numeric=False),
-        Column("direction", numeric=False, under=True),
+        words("verdict"),
+        words("direction", under=True),
     )
     slices = " by slice" if any(line.field for line in lines) else ""
     return table(f"{name} compared with A{slices}", columns, [_row(line, reach[line.info.scale]) for line in lines])
 
 
 def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
-    result, digits = line.result, digits_for(line.info.scale)
-    difference, (verdict, tone) = result.difference, SIGNS[line.verdict]
-    change = signed(difference.mean, digits)
-    interval = limits(difference.low, difference.high, digits, sign=True)
-    label = f"{line.title}: difference {change}, interval {interval}, {verdict}"
-    chart = DifferenceChart(label, difference.mean, difference.low, difference.high, reach, tone)
+    result, (verdict, tone) = line.result, SIGNS[line.verdict]
     return (
         Cell(line.title),
         Cell(f"{line.field}={line.key}" if line.field else "", quoted=bool(line.field)),
         Cell(f"{result.n:,}"),
-        Cell(number(result.mean_a, digits)),
-        Cell(number(result.mean_b, digits)),
-        Cell(change, "strong"),
-        Cell(interval, chart=chart),
+        *_difference_cells(line, result, "difference", verdict, tone, reach),
         Cell(p_value(line.adjusted_p_value), under=f"unadjusted {p_value(result.p_value)}"),
         Cell(f"{result.wins}/{result.ties}/{result.losses}"),
         Cell("-" if result.cohen_dz is None else signed(result.cohen_dz, 2)),
@@ -127,13 +123,29 @@ def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
     )
 
 
+def _difference_cells(
+    one: OfScorer, result: PairedComparison, noun: str, verdict: str, tone: Tone, reach: float
+) -> Iterator[Cell]:
+    """Both means, their difference and its interval, with a chart."""
+    digits, difference = digits_for(one.info.scale), result.difference
+    change = signed(difference.mean, digits)
+    interval = limits(difference.low, difference.high, digits, sign=True)
+    label = f"{one.title}: {noun} {change}, interval {interval}, {verdict}"
+    chart = DifferenceChart(label, difference.mean, difference.low, difference.high, reach, tone)
+    yield from (Cell(number(result.mean_a, digits)), Cell(number(result.mean_b, digits)))
+    yield from (Cell(change, "strong"), Cell(interval, chart=chart))
+
+
+def _ends(result: PairedComparison) -> Iterator[float]:
+    difference = result.difference
+    yield from (abs(end) for end in (difference.mean, difference.low, difference.high) if end is not None)
+
+
 def _reach(lines: Iterable[ScorerComparison]) -> Mapping[float, float]:
     """How far the axis of each scale reaches: one for all tables of a comparison, so that charts can be compared."""
     farthest: dict[float, float] = {}
     for line in lines:
-        ends = (line.result.difference.mean, line.result.difference.low, line.result.difference.high)
-        far = max(abs(end) for end in ends if end is not None)
-        farthest[line.info.scale] = max(farthest.get(line.info.scale, 0.0), far)
+        farthest[line.info.scale] = max(farthest.get(line.info.scale, 0.0), *_ends(line.result))
     return {scale: _rounded_up(far) if far else scale for scale, far in farthest.items()}
 
 
@@ -143,21 +155,17 @@ def _rounded_up(far: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= far * 1.02)
 
 
-def _slices_of(comparison: Comparison, name: str) -> list[ScorerComparison]:
-    return [line for line in comparison.slices if line.b == name]
-
-
-def _sliced(comparison: Comparison, name: str, reach: Mapping[float, float]) -> Section:
-    lines = _slices_of(comparison, name)
-    clear = [line for line in lines if line.verdict != "inconclusive"]
+def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Section:
     lead = [
         f"{line.title}, {line.field}={line.key}: {SIGNS[line.verdict][0]}, {signed(line.result.difference.mean)} "
         f"(n = {line.result.n}, p {p_value(line.adjusted_p_value)})."
-        for line in clear
+        for line in lines
+        if line.verdict != "inconclusive"
     ]
     lead = lead or [f"No significant difference in any of {count(len(lines), 'slice')}."]
-    note = "The axes are those of the comparison above; wider intervals are cut off at their ends."
-    return Section(f"{name} vs. A by slice", tuple(lead), (_table(lines, name, reach),), notes=(note,), folded=True)
+    legend = "The axes are those of the comparison above; wider intervals are cut off at their ends."
+    tables = (_table(lines, name, reach),)
+    return Section(f"{name} vs. A by slice", tuple(lead), tables, legend=(legend,), folded=True)
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
@@ -245,12 +253,8 @@ DRIFT: Mapping[str, tuple[str, Tone]] = {
 
 def drift_view(result: DriftResult) -> View:
     """Whether a judge's scores of the same anchors changed."""
-    columns = (
-        Column("scorer", numeric=False),
-        *(Column(title, numeric=title != "95% CI") for title in DRIFT_COLUMNS),
-        Column("drift", numeric=False),
-    )
-    reach = max((abs(end) for one in result.scorers for end in _ends(one)), default=0.0)
+    columns = (words("scorer"), *(Column(title, numeric=title != "95% CI") for title in DRIFT_COLUMNS), words("drift"))
+    reach = max((end for one in result.scorers for end in _ends(one.drift.comparison)), default=0.0)
     rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in result.scorers]
     scores = table("Scores of the same anchors, then and now", columns, rows)
     left = [f"{one.title}: {_left_out(one.unpaired, 'anchor')}" for one in result.scorers if one.unpaired]
@@ -258,42 +262,25 @@ def drift_view(result: DriftResult) -> View:
         "Stable: the interval of the mean change lies within 2% of the scale. Inconclusive: too few anchors to say. "
         "Changed: the share of anchors whose score changed."
     )
-    runs = (("Before", result.before), ("Now", result.now))
+    runs = {"Before": result.before, "Now": result.now}
     return View(
         name="Judge drift",
-        lead=listed(dict.fromkeys(run.dataset_name for _, run in runs)),
+        lead=listed(dict.fromkeys(run.dataset_name for run in runs.values())),
         sections=(Section("Drift", tables=(scores,), notes=(rule, *left)),),
-        facts=tuple(_run_fact(name, run) for name, run in runs),
-        footer=("Made by evalstone.",),
+        facts=tuple(_run_fact(name, run) for name, run in runs.items()),
+        footer=FOOTER,
     )
 
 
-def _run_fact(name: str, run: Run) -> Fact:
-    text = f"{samples_and_judge(run)} · run {run.id}"
-    return Fact(name, text, f"{name}: {text}")
-
-
-def _ends(one: ScorerDrift) -> Iterator[float]:
-    difference = one.drift.comparison.difference
-    yield from (end for end in (difference.mean, difference.low, difference.high) if end is not None)
-
-
 def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
-    result, digits = one.drift.comparison, digits_for(one.info.scale)
-    difference, (verdict, tone) = result.difference, DRIFT[one.drift.verdict]
-    interval = limits(difference.low, difference.high, digits, sign=True)
-    label = f"{one.title}: change {signed(difference.mean, digits)}, interval {interval}, {verdict}"
+    result, (verdict, tone) = one.drift.comparison, DRIFT[one.drift.verdict]
     mark: Tone = "unsure" if tone == "bad" else "dim"  # a drift is neither better nor worse
-    chart = DifferenceChart(label, difference.mean, difference.low, difference.high, reach, mark)
     return (
         Cell(one.title),
-        Cell(number(result.mean_a, digits)),
-        Cell(number(result.mean_b, digits)),
-        Cell(signed(difference.mean, digits), "strong"),
-        Cell(interval, chart=chart),
+        *_difference_cells(one, result, "change", verdict, mark, reach),
         Cell(p_value(result.p_value)),
         Cell(percent(one.drift.changed)),
-        Cell(number(one.drift.largest_change, digits)),
+        Cell(number(one.drift.largest_change, digits_for(one.info.scale))),
         Cell(verdict, tone),
     )
 
@@ -308,60 +295,70 @@ MARKS: Mapping[str, tuple[str, Tone]] = {
 
 
 def gate_view(gate: Gate) -> View:
-    """A gate: each criterion with its verdict."""
+    """A gate: each check with its verdict."""
     control = (
-        f"The chance that any criterion passes that is not met is at most {percent(gate.alpha)}, and so is the chance "
-        "that any fails that is met (one-sided tests, Holm over the criteria)."
+        f"Over all checks together, the chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance "
+        "of a wrong fail (one-sided tests, corrected by Holm)."
     )
-    notes = (
-        *sentences(*gate.notes),
-        *(f"{d.name}: {sentence(d.caution)}" for d in gate.decisions if d.caution),
-        control,
-    )
+    notes = (*sentences(*gate.notes), *_cautions(gate.decisions), control)
     baseline = () if gate.baseline is None else (Fact("Baseline", gate.baseline.id),)
     verdict, tone = MARKS[gate.verdict]
     return View(
         name="evalstone gate",
-        lead=f"{gate.run.dataset_name} · {samples_and_judge(gate.run)}",
+        lead=f"{gate.run.dataset_name} · {gate.run.samples_and_judge}",
         verdict=Cell(verdict, tone),
-        sections=(Section("Criteria", tables=(criteria_table(gate.decisions),), notes=notes),),
+        sections=(Section("Checks", tables=(checks_table(gate.decisions),), notes=notes),),
         facts=(Fact("Run", gate.run.id), *baseline),
-        footer=("Made by evalstone.",),
+        footer=FOOTER,
     )
+
+
+def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
+    """Why to trust checks less, each caution once. Pass rates are exact."""
+    means = [d for d in decisions if d.kind != "pass_rate"]
+    for caution in dict.fromkeys(d.caution for d in decisions if d.caution):
+        found = [d for d in decisions if d.caution == caution]
+        names = "All checks of means" if found == means and len(means) > 1 else "; ".join(map(check_name, found))
+        yield f"{names}: {sentence(caution)}"
 
 
 def decisions_view(decisions: Sequence[Decision]) -> View:
-    """Where the criteria of a running evaluation stand; nothing is said of how many more samples they need."""
-    return View("", "", (Section("", tables=(criteria_table(decisions, planned=False),)),))
+    """Where the checks of a running evaluation stand; nothing is said of how many more samples they need."""
+    return View("", "", (Section("", tables=(checks_table(decisions, planned=False),)),))
 
 
-def criteria_table(decisions: Sequence[Decision], *, planned: bool = True) -> Table:
-    """One row a criterion. planned: whether the number of additional samples was computed."""
+def checks_table(decisions: Sequence[Decision], *, planned: bool = True) -> Table:
+    """One row a check. planned: whether the number of additional samples was computed."""
     columns = (
-        Column("criterion", numeric=False),
+        words("check"),
         *(Column(title) for title in ("estimate", "one-sided limits", "required", "n")),
-        Column("verdict", numeric=False),
+        words("verdict"),
     )
-    rows = [(Cell(d.name), *map(Cell, criterion_cells(d)), _verdict(d, planned)) for d in decisions]
-    return table("Criteria of the gate", columns, rows)
+    rows = [
+        (check_name(d), *check_cells(d), Cell(verdict_text(d, planned=planned), MARKS[d.verdict][1])) for d in decisions
+    ]
+    return table("Checks of the gate", columns, rows)
 
 
-def criterion_cells(decision: Decision) -> tuple[str, str, str, str]:
-    """Estimate, one-sided limits, what is required, and n, as text."""
-    sign = decision.kind == "max_regression"
-    estimate = "-" if decision.estimate is None else (signed if sign else number)(decision.estimate)
-    return estimate, limits(decision.low, decision.high, sign=sign), required(decision), f"{decision.n:,}"
+def check_name(decision: Decision) -> str:
+    """What a check looks at."""
+    return f"{decision.name}, difference from baseline" if decision.kind == "max_regression" else decision.name
+
+
+def check_cells(decision: Decision) -> tuple[str, str, str, str]:
+    """Estimate, one-sided limits, what is required, and n, as text. Pass rates are in percent."""
+    show = {"max_regression": signed, "pass_rate": percent}.get(decision.kind, number)
+    estimate, low, high = (None if x is None else show(x) for x in (decision.estimate, decision.low, decision.high))
+    between = "-" if low is None or high is None else f"{low} to {high}"
+    return estimate or "-", between, required(decision), f"{decision.n:,}"
 
 
 def required(decision: Decision) -> str:
-    """What a criterion requires."""
-    match decision.kind:
-        case "at_most":
-            return f"at most {decision.threshold:g}"
-        case "max_regression":
-            return f"no worse than {signed(decision.threshold)}"
-        case _:
-            return f"at least {decision.threshold:g}"
+    """What a check requires."""
+    side, threshold = "at most" if decision.lower_is_better else "at least", decision.threshold
+    if decision.kind == "max_regression":
+        return f"{side} {signed(threshold)}"
+    return f"{side} {100 * threshold:g}% of samples" if decision.kind == "pass_rate" else f"{side} {threshold:g}"
 
 
 def verdict_text(decision: Decision, *, planned: bool = True) -> str:
@@ -374,5 +371,47 @@ def verdict_text(decision: Decision, *, planned: bool = True) -> str:
     return f"{mark}; about {count(decision.more_samples, 'more sample')} would decide it"
 
 
-def _verdict(decision: Decision, planned: bool) -> Cell:
-    return Cell(verdict_text(decision, planned=planned), MARKS[decision.verdict][1])
+def power_view(analysis: PowerAnalysis) -> View:
+    """How many samples two runs need: one row per scorer."""
+    columns = (
+        Column("scorer", numeric=False),
+        Column("samples needed"),
+        Column("80% range"),
+        Column("pilot samples"),
+        Column("std. deviation"),
+        Column("minimum detectable difference"),
+    )
+    rows = [
+        (
+            Cell(one.title),
+            Cell(f"{one.plan.needed:,}" if one.plan.deviation else "-", "strong"),
+            Cell(f"{one.plan.needed_low:,} to {one.plan.needed_high:,}" if one.plan.deviation else "-"),
+            Cell(f"{one.plan.n:,}"),
+            Cell(number(one.plan.deviation)),
+            Cell(number(one.plan.detectable or None)),
+        )
+        for one in analysis
+    ]
+    return View(
+        name="Sample size",
+        lead=f"to detect a true difference of {analysis.difference:g} with a power of {analysis.power:.0%}",
+        sections=(
+            Section("", tables=(Table("Samples needed", columns, tuple(rows)),), notes=tuple(_power_notes(analysis))),
+        ),
+        footer=("Made by evalstone.",),
+    )
+
+
+def _power_notes(analysis: PowerAnalysis) -> Iterator[str]:
+    if analysis.baseline is not None:
+        yield "Both runs score the same samples; the deviation is that of the differences between the two pilot runs."
+    else:
+        yield (
+            "Both runs score the same samples. Their scores are taken as uncorrelated, which usually asks for far too "
+            "many samples; add --baseline with a second pilot run."
+        )
+    for one in analysis:
+        if one.design_effect > 1:
+            yield f"{one.title}: clustered samples, so {one.design_effect:.1f} times as many are needed."
+        if one.plan.caution:
+            yield f"{one.title}: {one.plan.caution}."

@@ -14,6 +14,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from evalstone.report.samples import with_texts
 from evalstone.report.text import safe
 from evalstone.results.compare import Comparison, ScorerComparison
 from evalstone.results.run import Run
@@ -53,17 +54,12 @@ def run_csv(run: Run) -> Iterator[str]:
     records: dict[str, list[Record]] = {}
     for record in run.records:
         records.setdefault(record.sample, []).append(record)
-    texts = ((sample.id, sample) for sample in run.dataset or ())
-    return csv_rows(RUN_HEADER, _run_rows(run, records, texts))
-
-
-def _run_rows(
-    run: Run, records: dict[str, list[Record]], texts: Iterable[tuple[str, Sample | None]]
-) -> Iterator[Sequence[Cell]]:
-    without_texts: Iterator[tuple[str, Sample | None]] = ((name, None) for name in tuple(records))
-    for name, sample in itertools.chain(texts, without_texts):
-        for record in records.pop(name, ()):
-            yield _run_row(record, sample, run.titles)
+    rows = (
+        _run_row(record, sample, run.titles)
+        for name, sample in with_texts(run.dataset, tuple(records))
+        for record in records.pop(name)
+    )
+    return csv_rows(RUN_HEADER, rows)
 
 
 def _run_row(record: Record, sample: Sample | None, titles: Mapping[str, str]) -> Sequence[Cell]:

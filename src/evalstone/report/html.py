@@ -15,13 +15,11 @@ import json
 import re
 from collections.abc import Iterator
 from importlib import resources
-from pathlib import Path
 from typing import Any, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from evalstone.datasets.writing import write_text
 from evalstone.report.text import visible
 from evalstone.report.view import Block, ReliabilityChart, SampleList, SampleView, View
 
@@ -49,12 +47,6 @@ def page(view: View) -> Iterator[str]:
     )
     stream.enable_buffering(64)
     return stream
-
-
-def write_page(path: str | Path, view: View) -> Path:
-    """Write a page, whole or not at all. Raises ConfigError when it can't be written."""
-    write_text(path, page(view))
-    return Path(path)
 
 
 def reliability_svg(chart: ReliabilityChart) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from evalstone.report.comparison_view import criterion_cells, required, verdict_text
+from evalstone.report.comparison_view import check_cells, check_name, required, verdict_text
 from evalstone.report.text import p_value, safe, visible
 from evalstone.results.gate import Gate
 from evalstone.results.run import Run
@@ -94,14 +94,14 @@ def _record_case(record: Record, title: str) -> Case:
 
 
 def gate_junit(gate: Gate, *, inconclusive_fails: bool) -> Iterator[str]:
-    """A gate as JUnit XML, one case a criterion; an inconclusive one is skipped, or a failure if it counts as one."""
+    """A gate as JUnit XML, one case a check; an inconclusive one is skipped, or a failure if it counts as one."""
     return junit("evalstone", {"gate": [_decision_case(decision, inconclusive_fails) for decision in gate.decisions]})
 
 
 def _decision_case(decision: Decision, inconclusive_fails: bool) -> Case:
-    estimate, interval, wanted, n = criterion_cells(decision)
-    # A build server takes two cases of one name for one: a scorer may have a minimum and a margin.
-    name = f"{decision.name} {required(decision)}"
+    estimate, interval, wanted, n = check_cells(decision)
+    # A build server takes two cases of one name for one: a scorer may have several checks.
+    name = f"{check_name(decision)} {required(decision)}"
     properties = {"estimate": estimate, "p_pass": p_value(decision.p_pass), "p_fail": p_value(decision.p_fail)}
     if decision.verdict == "pass":
         return Case(name, "gate", properties=properties)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from evalstone.types import Failed, Record
 
-SECONDS_BETWEEN_LINES = 15.0
+SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextmanager
@@ -48,15 +48,17 @@ def _bar(total: int) -> Generator[Callable[[Record], None]]:
 
 def _lines(total: int) -> Callable[[Record], None]:
     done = failed = 0
-    due = time.monotonic() + SECONDS_BETWEEN_LINES
+    started = printed = time.monotonic()
 
     def advance(record: Record) -> None:
-        nonlocal done, failed, due
+        nonlocal done, failed, printed
         done += 1
         failed += isinstance(record.outcome, Failed)
-        if time.monotonic() >= due:
-            due = time.monotonic() + SECONDS_BETWEEN_LINES
-            sys.stderr.write(f"{done:,} of {total:,} results{f', {failed:,} failed' if failed else ''}\n")
+        if (now := time.monotonic()) - printed >= SECONDS_BETWEEN_LINES:
+            printed = now
+            failures = f", {failed:,} failed" if failed else ""
+            percent = 100 * done // total
+            sys.stderr.write(f"{done:,} of {total:,} results ({percent}%){failures}, {now - started:.0f} s\n")
             sys.stderr.flush()
 
     return advance

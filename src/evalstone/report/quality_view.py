@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstone.report.text import count, limits, listed, money, number, p_value, percent, signed
-from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table
+from evalstone._core.text import count
+from evalstone.report.text import limits, listed, money, number, p_value, percent, signed
+from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
+from evalstone.results.audit import ALPHA
 from evalstone.stats.intervals import Interval
 
 if TYPE_CHECKING:
-    from evalstone.judge_quality.audit import Audit, AuditedScorer
-    from evalstone.judge_quality.effects import Effect
-    from evalstone.results.calibration import Calibration
-    from evalstone.results.calibration_measures import Annotators, CalibrationMeasures, Verdicts
+    from evalstone.results.audit import Audit, AuditedScorer, Effect
+    from evalstone.results.calibration import Annotators, Calibration, CalibrationMeasures, Verdicts
     from evalstone.stats.calibration import Bin
 
 FEW_LABELS = 20
@@ -36,14 +37,13 @@ _MEASURES: Mapping[str, Callable[[Verdicts], Interval | float | None]] = {
 
 def calibration_view(calibration: Calibration) -> View:
     """A judge beside human labels: agreement, confusion tables, ranking, reliability diagram."""
-    from evalstone.results.calibration_measures import measure  # noqa: PLC0415 - scipy, which only a calibration needs
+    from evalstone.results.calibration import measure  # noqa: PLC0415 - only a calibration needs its statistics
 
     measures = measure(calibration)
     sections = [
         Section("Agreement", tables=(_agreement(calibration, measures),), notes=tuple(_ranking(calibration, measures)))
     ]
-    both = [one for one in (measures.at_default, measures.at_fitted) if one is not None]
-    sections.append(Section("Confusion matrix", tables=tuple(map(_confusion, both))))
+    sections += [_confusion(verdicts, title) for title, verdicts in _by_threshold(calibration, measures).items()]
     if measures.annotators is not None:
         sections.append(_annotators(calibration, measures.annotators))
     if measures.raw is not None:
@@ -75,7 +75,7 @@ def calibration_view(calibration: Calibration) -> View:
 
 def reliability_chart(calibration: Calibration, measures: CalibrationMeasures | None = None) -> ReliabilityChart:
     """The reliability diagram of a calibration's scores."""
-    from evalstone.results.calibration_measures import measure  # noqa: PLC0415 - as above
+    from evalstone.results.calibration import measure  # noqa: PLC0415 - as above
 
     raw = (measures or measure(calibration)).raw
     return ReliabilityChart(f"{calibration.name}, {calibration.judge}", () if raw is None else raw.bins)
@@ -85,7 +85,7 @@ def calibration_warnings(calibration: Calibration) -> Iterator[str]:
     """What a reader must know before relying on a calibration."""
     from evalstone.stats.classification import auroc  # noqa: PLC0415 - numpy, which only a calibration needs
 
-    scores, truths = [value for value, _ in calibration.decided], [truth for _, truth in calibration.decided]
+    scores, truths = calibration.scores_and_truths
     yes, no = sum(truths), len(truths) - sum(truths)
     if not truths:
         yield "Annotators are evenly split on every sample: no verdict can be checked and no threshold was learned."
@@ -119,16 +119,22 @@ def _labels(calibration: Calibration) -> str:
     return f"Labels: {listed(calibration.columns)}{read}; yes from {calibration.label_threshold:g}"
 
 
+def _by_threshold(calibration: Calibration, measures: CalibrationMeasures) -> dict[str, Verdicts]:
+    """The verdicts at the default threshold and at the fitted one, by what reports call these."""
+    learned, fitted = calibration.threshold, measures.at_fitted
+    found = {f"at {measures.at_default.threshold:.4g} (default)": measures.at_default}
+    if learned is not None and fitted is not None:
+        found[f"at {fitted.threshold:.4g} (best {learned.objective.replace('_', ' ')})"] = fitted
+    return found
+
+
 def _agreement(calibration: Calibration, measures: CalibrationMeasures) -> Table:
     learned, chosen = calibration.threshold, measures.at_fitted
-    columns = [
-        Column("measure", numeric=False),
-        Column(f"at {measures.at_default.threshold:.4g} (default)"),
-        Column("95% CI"),
-    ]
-    if learned is not None and chosen is not None:
-        best = learned.objective.replace("_", " ")
-        columns += [Column(f"at {chosen.threshold:.4g} (best {best})"), Column("95% CI"), Column("cross-validated")]
+    columns = [words("measure")]
+    for title in _by_threshold(calibration, measures):
+        columns += [Column(title), Column("95% CI")]
+    if len(columns) > 3:
+        columns.append(Column("cross-validated"))
     rows: list[Sequence[Cell]] = []
     for name, value in _MEASURES.items():
         cells = [Cell(name), *_estimate(value(measures.at_default))]
@@ -150,49 +156,40 @@ def _ranking(calibration: Calibration, measures: CalibrationMeasures) -> Iterato
     )
 
 
-def _confusion(verdicts: Verdicts) -> Table:
-    columns = (
-        Column(f"threshold {verdicts.threshold:.4g}", numeric=False),
-        Column("people: yes"),
-        Column("people: no"),
-    )
+def _confusion(verdicts: Verdicts, threshold: str) -> Section:
+    title = f"Confusion matrix {threshold}"
+    columns = (words("verdict"), Column("people: yes"), Column("people: no"))
     counts = verdicts.confusion
     rows = [("judge: yes", str(counts.tp), str(counts.fp)), ("judge: no", str(counts.fn), str(counts.tn))]
-    return table(f"Verdicts from {verdicts.threshold:.4g}", columns, rows)
+    return Section(title, tables=(table(title, columns, rows),))
 
 
 def _annotators(calibration: Calibration, annotators: Annotators) -> Section:
     names = calibration.columns if len(calibration.columns) == annotators.columns else ()
+    between = {"Fleiss' kappa": annotators.fleiss_kappa, "Gwet's AC1": annotators.gwet_ac1}
+    between |= {f"Krippendorff's alpha, {level}": value for level, value in annotators.alpha.items()}
     rows: list[Sequence[Cell | str]] = [
-        ("between annotators: Fleiss' kappa", number(annotators.fleiss_kappa), ""),
-        ("between annotators: Gwet's AC1", number(annotators.gwet_ac1), ""),
-    ]
-    rows += [
-        (f"between annotators: Krippendorff's alpha, {level}", number(value), "")
-        for level, value in annotators.alpha.items()
+        (f"between annotators: {name}", number(value), "") for name, value in between.items()
     ]
     for place, kappa in enumerate(annotators.judge_kappa):
         name = names[place] if names else f"annotator {place + 1}"
         rows.append((f"judge and {name}: Cohen's kappa", *_estimate(kappa)))
-    columns = (Column("agreement", numeric=False), Column("estimate"), Column("95% CI"))
+    columns = (words("agreement"), Column("estimate"), Column("95% CI"))
     return Section(f"{annotators.columns} annotators", tables=(table("Agreement of annotators", columns, rows),))
 
 
 def _probabilities(calibration: Calibration, measures: CalibrationMeasures) -> Section:
-    saved = None if calibration.recalibration is None else calibration.recalibration.to_dict()["kind"]
-    rows = [("uncalibrated scores", number(measures.raw.ece), number(measures.raw.brier), "")] if measures.raw else []
-    rows += [
-        (f"{method}, on held-out samples", number(one.ece), number(one.brier), "✓" if method == saved else "")
-        for method, one in measures.recalibrated.items()
+    saved = None if calibration.recalibration is None else calibration.recalibration.kind
+    errors = {"uncalibrated scores": measures.raw}
+    errors |= {f"{method}, on held-out samples": one for method, one in measures.recalibrated.items()}
+    rows = [
+        (name, number(one.ece), number(one.brier), "✓" if saved and name.startswith(saved) else "")
+        for name, one in errors.items()
+        if one is not None
     ]
-    columns = (
-        Column("probability of yes", numeric=False),
-        Column("ECE"),
-        Column("Brier score"),
-        Column("", numeric=False),
-    )
-    errors = table("Calibration error", columns, rows)
-    return Section("Calibration error", tables=(errors,), notes=("ECE, Brier score: 0 is best.",))
+    columns = (words("probability of yes"), Column("ECE"), Column("Brier score"), words(""))
+    section = table("Calibration error", columns, rows)
+    return Section("Calibration error", tables=(section,), notes=("ECE, Brier score: 0 is best.",))
 
 
 def _estimate(value: Interval | float | None) -> tuple[Cell, Cell]:
@@ -260,7 +257,7 @@ def audit_view(audit: Audit) -> View:
 def _audited(audit: Audit, scorer: AuditedScorer) -> Section:
     effects = [effect for effect in audit.effects if effect.scorer == scorer.signature]
     columns = (
-        Column("perturbation", numeric=False),
+        words("perturbation"),
         Column("n", informative=False),
         Column("flips"),
         Column("95% CI"),
@@ -270,7 +267,7 @@ def _audited(audit: Audit, scorer: AuditedScorer) -> Section:
         Column("shift"),
         Column("95% CI"),
         Column("p"),
-        Column("affected", numeric=False),
+        words("affected"),
     )
     unperturbed = (
         f"Unperturbed: mean {scorer.mean:.3f} over {count(scorer.scored, 'sample')}, {percent(scorer.pass_rate)} yes "
@@ -279,7 +276,7 @@ def _audited(audit: Audit, scorer: AuditedScorer) -> Section:
     effects_table = table(
         f"Effect of each perturbation on {scorer.name}", columns, [_effect_row(e, scorer) for e in effects]
     )
-    return Section(scorer.name, (*_findings(effects, scorer), unperturbed), (effects_table,))
+    return Section(scorer.name, (*_findings(audit, effects, scorer), unperturbed), (effects_table,))
 
 
 def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
@@ -309,20 +306,25 @@ def _shares(interval: Interval | None) -> str:
     return f"{percent(interval.low)} to {percent(interval.high)}"
 
 
-def _findings(effects: Sequence[Effect], scorer: AuditedScorer) -> Iterator[str]:
-    if any(effect.follows_injection(lower_is_better=scorer.lower_is_better) for effect in effects):
-        yield "The judge follows instructions in the text that it judges."
+def _findings(audit: Audit, effects: Sequence[Effect], scorer: AuditedScorer) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
+    follows = {e.perturbation.name for e in effects if e.follows_injection(lower_is_better=scorer.lower_is_better)}
     for effect in effects:
         if effect.affected:
-            counted = effect.perturbation.direction and not effect.follows_injection(
-                lower_is_better=scorer.lower_is_better
-            )
-            reasons.setdefault(INJECTION_COUNTED if counted else effect.perturbation.why, []).append(
-                effect.perturbation.name
-            )
+            counted = effect.perturbation.direction and effect.perturbation.name not in follows
+            reason = INJECTION_COUNTED if counted else effect.perturbation.why
+            reasons.setdefault(reason, []).append(effect.perturbation.name)
+    if follows:
+        yield "The judge follows instructions in the text that it judges."
     yield from (f"Affected by {why} ({listed(names)})." for why, names in reasons.items())
     if not reasons:
-        yield "No perturbation affected it by more than chance."
+        tests = sum(p is not None for effect in audit.effects for p in (effect.shift_p, effect.flips_p))
+        needed = math.ceil(
+            1 + math.log2(max(1, tests) / ALPHA)
+        )  # the smallest p of n changes is 2 / 2^n, times the tests
+        if max((effect.n for effect in effects), default=0) < needed:
+            yield f"Too few samples to find any effect (at least {needed} changed samples are needed)."
+        else:
+            yield "No perturbation affected it by more than chance."
     if lost := sum(effect.lost for effect in effects):
         yield f"{count(lost, 'score')} lost to a perturbation: skipped or failed once perturbed."

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evalstone.report.samples import goodness, sample_view
-from evalstone.report.text import count, digits_for, limits, listed, money, number, p_value, percent, signed
+from evalstone._core.text import count
+from evalstone.report.samples import goodness, sample_view, with_texts
+from evalstone.report.text import digits_for, limits, listed, money, number, p_value, percent, signed
 from evalstone.report.view import (
     Cell,
     Column,
@@ -25,6 +26,7 @@ from evalstone.report.view import (
     View,
     direction,
     table,
+    words,
 )
 from evalstone.results.human_labels import PPIResult, RoganGladenResult
 from evalstone.results.power_analysis import detectable_note
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
 MOST_SAMPLES = 10_000
 BINS = 20
 LONGEST_JUDGE = 200
-NO_JUDGE = "none"
 
 
 def run_view(
@@ -80,7 +81,7 @@ def run_view(
 
     def views(names: Iterable[str]) -> Iterator[SampleView]:
         wanted = set(names)
-        for name, sample in _texts(run.dataset, by_sample):
+        for name, sample in with_texts(run.dataset, by_sample):
             if name in wanted:
                 yield sample_view(
                     name, sample, [records[at] for at in by_sample[name]], scorers, run.titles, ranked[name]
@@ -89,7 +90,7 @@ def run_view(
     examples = sorted(views(lowest), key=lambda view: lowest.index(view.id)) if lowest else []
     return View(
         name=run.dataset_name,
-        lead=samples_and_judge(run, len(by_sample)),
+        lead=f"{len(by_sample):,} of {run.samples_and_judge}" if run.stop_reason else run.samples_and_judge,
         notice=run.judge_note,
         warnings=tuple(_warnings(run)),
         sections=(_scores(run, records),),
@@ -124,36 +125,12 @@ def _by_sample(records: Sequence[Record]) -> dict[str, array[int]]:
     return places
 
 
-def _texts(data: Iterable[Sample] | None, names: Iterable[str]) -> Iterator[tuple[str, Sample | None]]:
-    """The samples with records in the order of the dataset, then the names of those whose texts are not at hand."""
-    rest = dict.fromkeys(names)
-    for sample in data or ():
-        if sample.id in rest:
-            del rest[sample.id]
-            yield sample.id, sample
-    yield from ((name, None) for name in rest)
-
-
 # ---- What was run ----
 
 
-def samples_and_judge(run: Run, judged: int | None = None) -> str:
-    """How many samples, and which judge: "60 samples · judge lexical@2"."""
-    part = f"{judged:,} of " if judged is not None and run.stop_reason else ""
-    judge = "no judge needed" if run.judge == NO_JUDGE else f"judge {run.judge}"
-    return f"{part}{count(run.samples, 'sample')} · {judge}"
-
-
-def ending(run: Run) -> str:
-    """Why a run ended early; empty where it did not."""
-    if not run.stop_reason:
-        return ""
-    return f"The run ended early: {run.stop_reason}. The numbers are those of the samples that were scored."
-
-
 def _warnings(run: Run) -> Iterator[str]:
-    if text := ending(run):
-        yield text
+    if run.stop_reason:
+        yield f"The run ended early: {run.stop_reason}. The numbers are those of the samples that were scored."
     if run.failed:
         yield f"{count(run.failed, 'result')} failed. No mean includes them; the reasons are below."
 
@@ -192,20 +169,20 @@ def _scores(run: Run, records: Sequence[Record]) -> Section:
         if isinstance(record.outcome, Score):
             counts[record.scorer][min(BINS - 1, int(BINS * record.outcome.fraction))] += 1
     columns = (
-        Column("scorer", numeric=False),
+        words("scorer"),
         Column("mean"),
-        Column("95% CI", numeric=False),
-        Column("distribution", numeric=False),
+        words("95% CI"),
+        words("distribution"),
         Column("scored", informative=False),
         Column("skipped", informative=False),
         Column("failed", informative=False),
-        Column("direction", numeric=False, under=True),
+        words("direction", under=True),
     )
     rows = [_score_row(line, run.titles[line.info.signature], counts[line.info.signature]) for line in run.summary]
     bounds = any(line.bounds is not None for line in run.summary)
-    drawn = ("Bounds in the charts show where the mean would lie, whatever the missing scores are.",) if bounds else ()
+    legend = ("Bounds in the charts show where the mean would lie, whatever the missing scores are.",) if bounds else ()
     scores = table("Mean score of each scorer, with its 95% confidence interval", columns, rows)
-    return Section("Scores", tables=(scores,), notes=(*run_notes(run), *drawn))
+    return Section("Scores", tables=(scores,), notes=tuple(run_notes(run)), legend=legend)
 
 
 def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence[Cell]:
@@ -266,10 +243,11 @@ def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def _cascade(counts: Mapping[str, Any]) -> str:
     saved, cost = counts["saved_calls"], counts["saved_cost"]
-    text = (
-        f"{counts['escalated']:g} of {count(counts['questions'], 'question')} escalated ({percent(counts['share'])}), "
-    )
-    text += f"{count(saved, 'call')} of {_short(counts['then'])} saved"
+    questions, share = count(counts["questions"], "question"), percent(counts["share"])
+    # A question with several verdicts may have escalated in part.
+    about = "" if float(counts["escalated"]).is_integer() else "about "
+    text = f"{about}{counts['escalated']:,.0f} of {questions} escalated ({share}), "
+    text += f"{count(saved, 'call')} of {_short(counts['fallback'])} saved"
     return f"{text}, about ${cost:.4f}" if cost else text
 
 
@@ -280,8 +258,8 @@ def _vote(counts: Mapping[str, Any]) -> str:
         text += f" and {counts['entropy']:.3f} bits of entropy"
         if "flip_rate" in counts:
             text += f", flip rate {counts['flip_rate']:.3f}"
-    if counts["silent"]:
-        text += "; no answer from " + listed(f"{_short(name)} ({times})" for name, times in counts["silent"].items())
+    if counts["no_answer"]:
+        text += "; no answer from " + listed(f"{_short(name)} ({times})" for name, times in counts["no_answer"].items())
     return text
 
 
@@ -293,22 +271,18 @@ def _short(judge: str) -> str:
 
 
 def _missing(run: Run) -> Iterator[Section]:
-    columns = (Column("scorer", numeric=False), Column("results"), Column("reason", numeric=False))
-    rows = [
-        (run.titles[line.info.signature], f"{times:,}", Cell(reason, quoted=True))
-        for line in run.summary
-        for reason, times in missing_reasons(line)
-    ]
-    if rows:
-        yield Section("Skipped and failed", tables=(table("Why results are missing", columns, rows),))
-
-
-def missing_reasons(line: ScorerSummary) -> Iterator[tuple[str, int]]:
     """The most frequent reasons of skips and failures, and how many other ones there are."""
-    yield from line.reasons
-    rest = line.skipped + line.failed - sum(times for _, times in line.reasons)
-    if rest > 0 and line.reasons:
-        yield "other reasons", rest
+    rows: list[Sequence[Cell | str]] = []
+    for line in run.summary:
+        title, rest = run.titles[line.info.signature], line.skipped + line.failed
+        for reason, times in line.reasons:
+            rows.append((title, f"{times:,}", Cell(reason, quoted=True)))
+            rest -= times
+        if rest > 0 and line.reasons:
+            rows.append((title, f"{rest:,}", Cell("other reasons", quoted=True)))
+    if rows:
+        columns = (words("scorer"), Column("results"), words("reason"))
+        yield Section("Skipped and failed", tables=(table("Why results are missing", columns, rows),))
 
 
 # ---- Slices ----
@@ -340,14 +314,14 @@ def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
 def _slice_table(result: ScorerSlices) -> Table:
     findings = {(finding.field, finding.key): finding for finding in result.findings}
     columns = (
-        Column(f"{result.title} by slice", numeric=False),
+        words(f"{result.title} by slice"),
         Column("n", informative=False),
         Column("mean"),
-        Column("95% CI", numeric=False),
+        words("95% CI"),
         Column("vs. other samples"),
         Column("p", informative=False),
         Column("shrunken estimate"),
-        Column("verdict", numeric=False),
+        words("verdict"),
     )
     rows = [_slice_row(part, findings.get((part.field, part.key)), result.info) for part in result.means]
     return table(f"{result.title} by slice", columns, rows)
@@ -378,7 +352,8 @@ def interval_cells(name: str, interval: Interval | None, scale: float, lower: bo
         return Cell("-"), Cell("-")
     digits = digits_for(scale)
     mean, spread = number(interval.mean, digits), limits(interval.low, interval.high, digits)
-    label = f"{name}: {mean}, {100 * interval.confidence:g}% confidence interval {spread}"
+    between = f"{100 * interval.confidence:g}% confidence interval {spread}" if spread != "-" else "no interval"
+    label = f"{name}: {mean}, {between}"
     chart = IntervalChart(label, interval.mean, interval.low, interval.high, scale, lower)
     return Cell(mean, "strong"), Cell(spread, chart=chart)
 
@@ -403,12 +378,7 @@ def _corrected(result: PPIResult | RoganGladenResult) -> Section:
             "Corrected by prediction-powered inference (PPI++), stratified by the judge's score. It assumes that the "
             "labeled samples are a random choice within each stratum, as evalstone annotate makes it."
         )
-    columns = (
-        Column("estimate", numeric=False),
-        Column("mean"),
-        Column("95% CI", numeric=False),
-        Column("based on", numeric=False),
-    )
+    columns = (words("estimate"), Column("mean"), words("95% CI"), words("based on"))
     cells = [
         (name, *interval_cells(f"{result.title}, {name}", interval, scale), basis) for name, interval, basis in rows
     ]

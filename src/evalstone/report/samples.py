@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from evalstone._core.json import to_jsonable
@@ -13,7 +13,6 @@ from evalstone.report.view import Block, Outcome, SampleView, Tone, tone_of
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import OUTCOME_NAMES, Failed, JudgeCall, Message, Record, Sample, Score
 
-UNSUPPORTED = ("contradicted", "not_mentioned")
 VERDICTS: Mapping[str, tuple[str, Tone]] = {
     "supported": ("✓ supported", "good"),
     "contradicted": ("✕ contradicted", "bad"),
@@ -37,6 +36,16 @@ def goodness(record: Record, info: ScorerInfo) -> float | None:
     if not isinstance(record.outcome, Score):
         return None
     return 1 - record.outcome.fraction if info.lower_is_better else record.outcome.fraction
+
+
+def with_texts(data: Iterable[Sample] | None, names: Iterable[str]) -> Iterator[tuple[str, Sample | None]]:
+    """The named samples in the order of the data, then the names of those whose texts are not at hand."""
+    rest = dict.fromkeys(names)
+    for sample in data or ():
+        if sample.id in rest:
+            del rest[sample.id]
+            yield sample.id, sample
+    yield from ((name, None) for name in rest)
 
 
 def sample_view(

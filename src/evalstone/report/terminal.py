@@ -5,27 +5,23 @@ Judged text is shown as text: no markup in it is read, and control and direction
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table as Grid
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from evalstone.report.text import safe
 from evalstone.report.view import SampleView, Section, Table, Tone, View
 
-STYLES: Mapping[Tone, str] = {
-    "": "",
-    "good": "green",
-    "bad": "red",
-    "unsure": "yellow",
-    "dim": "dim",
-    "strong": "bold",
-}
+STYLES: Mapping[Tone, str] = {"": "", "good": "green", "bad": "red", "unsure": "yellow", "dim": "dim", "strong": "bold"}
 LONG = 1000
 MOST_FINDINGS = 4
 LONGEST_UNBROKEN = 30
+GAP = 2
 
 
 def show(view: View, console: Console) -> None:
@@ -41,7 +37,7 @@ def show(view: View, console: Console) -> None:
     for examples in view.examples:
         console.print(Text(f"\n{safe(examples.title, LONG)}", style="bold"))
         for sample in examples.samples:
-            console.print(_sample(sample))
+            _sample(sample, console)
     for section in view.details:
         _section(section, console, heading=True)
     if facts := [fact.line for fact in view.facts if fact.line]:
@@ -67,36 +63,99 @@ def _lines(console: Console, texts: Iterable[str], style: str) -> None:
         console.print(Text(safe(text, LONG), style=style))
 
 
+class Grid(RichTable):
+    """A table without borders that shows every cell in full, however narrow the terminal.
+
+    Cells wrap between words. Where not even the longest words fit side by side, each row is printed as lines
+    `column: value`.
+    """
+
+    def __init__(self, *columns: str, numbers: Iterable[str] = ()) -> None:
+        super().__init__(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim", show_header=any(columns))
+        for column in columns:
+            self.add_column(Text(column), justify="right" if column in numbers else "left", overflow="fold")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Any:
+        columns = [[_plain(cell) for cell in (column.header, *column.cells)] for column in self.columns]
+        room = options.max_width - GAP * len(columns)
+        for whole in (True, False):
+            least = [_least(cells, whole=whole) for cells in columns]
+            if sum(least) <= room:
+                for column, width in zip(self.columns, _widths(columns, least, room), strict=True):
+                    column.width = width
+                return super().__rich_console__(console, options)
+        return self._blocks()
+
+    def _blocks(self) -> Iterable[RenderableType]:
+        """Each row as lines."""
+        for row in zip(*(column.cells for column in self.columns), strict=True):
+            for column, cell in zip(self.columns, row, strict=True):
+                value = cell if isinstance(cell, Text) else Text(str(cell))
+                if not value.plain:
+                    continue
+                if title := _plain(column.header):
+                    value = Text.assemble((f"{title}: ", "dim"), value)
+                if value.plain:
+                    yield value
+            yield Text()
+
+
+def _plain(cell: object) -> str:
+    return cell.plain if isinstance(cell, Text) else str(cell)
+
+
+def _least(cells: list[str], *, whole: bool) -> int:
+    """The least width of a column, for its title and its cells. whole: numbers and short names stay on one line."""
+    words = [word for cell in cells for word in re.findall(r"^\s*\S+|\S+", cell)]
+    if whole and any(any(map(str.isdigit, cell)) for cell in cells[1:]):
+        words += [cell for cell in cells[1:] if cell_len(cell) <= LONGEST_UNBROKEN]
+    return max(map(cell_len, words), default=1)
+
+
+def _widths(columns: list[list[str]], least: list[int], room: int) -> list[int]:
+    """How wide each column is: as its content, or as much less as the terminal asks for, the widest first."""
+    widths = [
+        max(low, *(cell_len(line) for cell in cells for line in cell.split("\n")))
+        for cells, low in zip(columns, least, strict=True)
+    ]
+    while sum(widths) > room:
+        widest = max((at for at in range(len(widths)) if widths[at] > least[at]), key=widths.__getitem__)
+        widths[widest] -= 1
+    return widths
+
+
 def _grid(table: Table) -> Grid:
-    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     # A column without any text holds charts, which a terminal does not show.
     places = [at for at in range(len(table.columns)) if at == 0 or any(row[at].text for row in table.rows)]
+    grid = Grid()
+    grid.show_header = True
     for at in places:
-        column, longest = table.columns[at], max((len(row[at].text) for row in table.rows), default=0)
-        justify = "right" if column.numeric else "left"
-        # Numbers and names are never cut; words may wrap.
-        whole = at == 0 or any(any(map(str.isdigit, row[at].text)) for row in table.rows)
-        width = min(longest, LONGEST_UNBROKEN) if whole else None
-        grid.add_column(Text(safe(column.title)), justify=justify, no_wrap=whole, overflow="fold", min_width=width)
+        column = table.columns[at]
+        grid.add_column(Text(safe(column.title)), justify="right" if column.numeric else "left", overflow="fold")
     for row in table.rows:
         grid.add_row(*(Text(safe(row[at].text), style=STYLES[row[at].tone]) for at in places))
     return grid
 
 
-def _sample(sample: SampleView) -> RenderableType:
-    lines: list[RenderableType] = []
+def _sample(sample: SampleView, console: Console) -> None:
+    console.print(Text(safe(sample.id, 80), style="cyan"))
     if sample.question:
-        lines.append(Text.assemble(("question  ", "dim"), safe(sample.question, 160)))
+        _indented(console, 2, ("question  ", "dim"), safe(sample.question, 160))
     if sample.answer:
-        lines.append(Text.assemble(("answer    ", "dim"), safe(sample.answer)))
+        _indented(console, 2, ("answer    ", "dim"), safe(sample.answer))
     for outcome in sample.outcomes:
         score = (f"{safe(outcome.title, 80)} {outcome.text}", f"bold {STYLES[outcome.tone]}")
-        lines.append(Text.assemble(score, f"  {safe(outcome.reason, 400)}" if outcome.reason else ""))
+        _indented(console, 2, score, f"  {safe(outcome.reason, 400)}" if outcome.reason else "")
     for finding in sample.findings[:MOST_FINDINGS]:
         label, tone = finding.labels[0]
         why = f"  {safe(finding.why, 200)}" if finding.why else ""
-        text = Text.assemble((f"{safe(label)}: ", STYLES[tone]), safe(finding.text, 160), (why, "dim"))
-        lines.append(Padding(text, (0, 0, 0, 2)))
+        _indented(console, 4, (f"{safe(label)}: ", STYLES[tone]), safe(finding.text, 160), (why, "dim"))
     if (more := len(sample.findings) - MOST_FINDINGS) > 0:
-        lines.append(Text(f"  and {more} more {'claim' if more == 1 else 'claims'}", style="dim"))
-    return Group(Text(safe(sample.id, 80), style="cyan"), Padding(Group(*lines), (0, 0, 1, 2)))
+        _indented(console, 2, (f"  and {more} more {'claim' if more == 1 else 'claims'}", "dim"))
+    console.print()
+
+
+def _indented(console: Console, by: int, *parts: str | tuple[str, str]) -> None:
+    """Print a text with all its lines indented, without the spaces on the right that rich's padding adds."""
+    for line in Text.assemble(*parts).wrap(console, console.width - by, overflow="fold"):
+        console.print(Text(" " * by) + line)

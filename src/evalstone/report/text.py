@@ -40,11 +40,6 @@ def safe(text: str, width: int = LINE_WIDTH, *, joiners: bool = False) -> str:
     return visible(line if whole else line[: width - 1] + "…", joiners=joiners)
 
 
-def count(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: 1 sample, 2 samples."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def percent(share: float) -> str:
     """A share in percent, with at most one decimal."""
     return f"{round(100 * share, 1):g}%"

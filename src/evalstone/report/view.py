@@ -106,6 +106,11 @@ class Column:
     under: bool = False
 
 
+def words(title: str, *, under: bool = False) -> Column:
+    """A column of words, set to the left."""
+    return Column(title, numeric=False, under=under)
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns and rows of cells; the first column names the rows."""
@@ -146,6 +151,7 @@ class Section:
         lead: Sentences above the tables.
         chart: A chart below the tables, which `plain` stands for where nothing can be drawn.
         notes: Sentences below.
+        legend: Sentences on the charts, for formats that draw them.
         folded: Tables are opened on demand, where a format can do that; the lead is always shown.
     """
 
@@ -155,6 +161,7 @@ class Section:
     chart: Chart | None = None
     plain: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    legend: tuple[str, ...] = ()
     folded: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Calibrations: a judge's scores beside human labels, what was fitted to them, and the files they are stored in."""
+"""Calibrations: a judge's scores beside human labels, what is fitted to them and follows from them, and their files."""
 
 from __future__ import annotations
 
@@ -6,20 +6,38 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone.datasets.writing import write_jsonl
-from evalstone.errors import ConfigError, DataError
-from evalstone.stats.calibration import Recalibration, parse_recalibration
+from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.stats.agreement import LEVELS, cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
+from evalstone.stats.calibration import (
+    Bin,
+    Fit,
+    Recalibration,
+    best_threshold,
+    brier_score,
+    cross_validated,
+    cross_validated_threshold,
+    expected_calibration_error,
+    folds,
+    isotonic,
+    platt,
+    reliability,
+)
+from evalstone.stats.classification import MEASURES, Confusion, auroc
+from evalstone.stats.intervals import Interval, wilson_interval
 
 CALIBRATION_FORMAT = 1
 FOLDER = "calibrations"
 HOME = ".evalstone"
 ROUNDING = 1e-9
+FOLDS = 5
+CALIBRATORS: Mapping[str, Fit] = {"platt": platt, "isotonic": isotonic}
 
 Calibrator: TypeAlias = Literal["auto", "platt", "isotonic"]
 """The mapping from scores to probabilities: Platt's logistic curve, isotonic regression, or the better of the two."""
@@ -117,14 +135,17 @@ class Calibration:
             for number in (pair.value, *present):
                 if not -ROUNDING <= number <= self.scale + ROUNDING:
                     raise DataError(f"sample {pair.sample!r}: {number} is not in [0, {self.scale:g}]")
-        if self.recalibration is not None:
-            parse_recalibration(self.recalibration.to_dict())
 
     @functools.cached_property
     def decided(self) -> tuple[tuple[float, bool], ...]:
         """Score / scale and truth of the samples whose annotators are not tied."""
         truths = ((pair.value / self.scale, pair.truth(self.label_threshold)) for pair in self.pairs)
         return tuple((value, truth) for value, truth in truths if truth is not None)
+
+    @property
+    def scores_and_truths(self) -> tuple[list[float], list[bool]]:
+        """The same as two lists."""
+        return [value for value, _ in self.decided], [truth for _, truth in self.decided]
 
     @property
     def undecided(self) -> int:
@@ -137,14 +158,10 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """The calibration with its measures as plain data; `from_dict` reads it back."""
-        from evalstone.results.calibration_measures import measure  # noqa: PLC0415 - numpy
-
         values = {item.name: to_jsonable(getattr(self, item.name)) for item in dataclasses.fields(self)}
-        recalibration = None if self.recalibration is None else self.recalibration.to_dict()
         return {
             "format": CALIBRATION_FORMAT,
             **values,
-            "recalibration": recalibration,
             "undecided": self.undecided,
             "measures": to_jsonable(measure(self)),
         }
@@ -163,6 +180,207 @@ class Calibration:
         return read_json(cls, json.dumps(data))
 
 
+# ---- Fitting ----
+
+
+def check_names(objective: str, calibrator: str) -> None:
+    """Check the names of an objective and a calibrator.
+
+    Raises:
+        ConfigError: a name is unknown.
+    """
+    if objective not in MEASURES:
+        raise ConfigError(unknown("objective", objective, MEASURES))
+    if calibrator not in get_args(Calibrator):
+        raise ConfigError(unknown("calibrator", calibrator, get_args(Calibrator)))
+
+
+def fit(
+    calibration: Calibration, *, objective: str = "balanced_accuracy", calibrator: Calibrator = "auto"
+) -> Calibration:
+    """The calibration with threshold and recalibration fitted to its pairs; both stay None when all truths are equal.
+
+    Args:
+        calibration: the pairs.
+        objective: the measure that the threshold maximizes, a key of MEASURES.
+        calibrator: "auto" uses Platt or isotonic, whichever has the lower cross-validated Brier score. (ECE would be
+            won by always predicting the base rate.)
+
+    Raises:
+        ConfigError: the objective or the calibrator is unknown.
+    """
+    check_names(objective, calibrator)
+    scores, truths = calibration.scores_and_truths
+    if len(set(truths)) < 2:
+        return calibration
+    parts = folds(truths, FOLDS)
+    threshold = None
+    if (best := best_threshold(scores, truths, objective)) is not None:
+        checked = cross_validated_threshold(scores, truths, objective, parts) if parts else None
+        threshold = Threshold(best[0] * calibration.scale, objective, best[1], checked)
+    recalibration = _recalibration(scores, truths, parts, calibrator)
+    return dataclasses.replace(calibration, threshold=threshold, recalibration=recalibration)
+
+
+def _recalibration(
+    scores: Sequence[float], truths: Sequence[bool], parts: Sequence[Sequence[int]], calibrator: Calibrator
+) -> Recalibration:
+    if calibrator != "auto":
+        return CALIBRATORS[calibrator](scores, truths)
+    if not parts:
+        return platt(scores, truths)
+    briers = {
+        name: brier_score(cross_validated(one, scores, truths, parts), truths) for name, one in CALIBRATORS.items()
+    }
+    return CALIBRATORS[min(briers, key=lambda name: briers[name] or 0.0)](scores, truths)
+
+
+# ---- The judge against the labels ----
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The judge's verdicts at a threshold, against the labels."""
+
+    threshold: float
+    """The score from which the verdict is yes, on the scorer's scale."""
+    confusion: Confusion
+    """Counts of true and false positives and negatives."""
+    sensitivity: Interval | None
+    """True positive rate with Wilson's interval."""
+    specificity: Interval | None
+    """True negative rate with Wilson's interval."""
+    accuracy: Interval | None
+    """Share of correct verdicts with Wilson's interval."""
+    kappa: Interval | None
+    """Cohen's kappa with its large-sample interval."""
+    measures: Mapping[str, float | None]
+    """Every measure of MEASURES, None where undefined."""
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """How well scores, taken as probabilities, match the labels."""
+
+    ece: float
+    """Expected calibration error."""
+    brier: float
+    """Brier score."""
+    bins: tuple[Bin, ...]
+    """The reliability diagram."""
+
+
+@dataclass(frozen=True)
+class Annotators:
+    """How far the annotators agree with each other."""
+
+    columns: int
+    """The number of annotators."""
+    fleiss_kappa: float | None
+    """Fleiss' kappa over the samples that all annotators labeled."""
+    gwet_ac1: float | None
+    """Gwet's AC1."""
+    alpha: Mapping[str, float | None]
+    """Krippendorff's alpha by level of measurement: of the labels, nominal of the truths they give."""
+    judge_kappa: tuple[Interval | None, ...]
+    """Cohen's kappa of the judge with each annotator."""
+
+
+@dataclass(frozen=True)
+class CalibrationMeasures:
+    """The judge against the labels."""
+
+    at_default: Verdicts
+    """Verdicts at the scorer's default threshold."""
+    at_fitted: Verdicts | None
+    """Verdicts at the fitted threshold."""
+    auroc: Interval | None
+    """Area under the ROC curve."""
+    raw: Probabilities | None
+    """The scores as probabilities, unchanged."""
+    recalibrated: Mapping[str, Probabilities]
+    """By calibrator, the recalibrated scores of held-out samples."""
+    alpha: Mapping[str, float | None]
+    """Krippendorff's alpha of the judge's scores and the mean labels."""
+    mean_error: float
+    """The mean of score - label, on the scorer's scale."""
+    mean_absolute_error: float
+    """The mean of |score - label|, on the scorer's scale."""
+    annotators: Annotators | None
+    """Agreement of the annotators; None where there is one column of labels."""
+
+
+def measure(calibration: Calibration) -> CalibrationMeasures:
+    """The measures of a calibration."""
+    scores, truths = calibration.scores_and_truths
+    pairs = calibration.pairs
+    parts = folds(truths, FOLDS)
+    held_out = {name: cross_validated(one, scores, truths, parts) for name, one in CALIBRATORS.items() if parts}
+    recalibrated = {name: _as_probabilities(probabilities, truths) for name, probabilities in held_out.items()}
+    threshold = calibration.threshold
+    return CalibrationMeasures(
+        at_default=_verdicts(calibration, calibration.default_threshold),
+        at_fitted=None if threshold is None else _verdicts(calibration, threshold.value),
+        auroc=auroc(scores, truths),
+        raw=_as_probabilities(scores, truths),
+        recalibrated={name: one for name, one in recalibrated.items() if one is not None},
+        alpha={
+            level: krippendorff_alpha([(pair.value, pair.label) for pair in pairs], level=level)
+            for level in ("ordinal", "interval")
+        },
+        mean_error=math.fsum(pair.value - pair.label for pair in pairs) / len(pairs),
+        mean_absolute_error=math.fsum(abs(pair.value - pair.label) for pair in pairs) / len(pairs),
+        annotators=_annotators(calibration),
+    )
+
+
+def _verdicts(calibration: Calibration, threshold: float) -> Verdicts:
+    pairs = [(value >= threshold / calibration.scale, truth) for value, truth in calibration.decided]
+    counts = Confusion.of(pairs)
+    return Verdicts(
+        threshold=threshold,
+        confusion=counts,
+        sensitivity=wilson_interval(counts.tp, counts.positives),
+        specificity=wilson_interval(counts.tn, counts.negatives),
+        accuracy=wilson_interval(counts.tp + counts.tn, counts.n),
+        kappa=cohen_kappa([verdict for verdict, _ in pairs], [truth for _, truth in pairs]),
+        measures={name: measure(counts) for name, measure in MEASURES.items()},
+    )
+
+
+def _as_probabilities(probabilities: Sequence[float], truths: Sequence[bool]) -> Probabilities | None:
+    ece, brier = expected_calibration_error(probabilities, truths), brier_score(probabilities, truths)
+    if ece is None or brier is None:
+        return None
+    return Probabilities(ece, brier, reliability(probabilities, truths))
+
+
+def _annotators(calibration: Calibration) -> Annotators | None:
+    labels = [pair.labels for pair in calibration.pairs]
+    columns = len(labels[0])
+    if columns < 2:
+        return None
+    threshold = calibration.threshold.value if calibration.threshold else calibration.default_threshold
+    truths = [tuple(None if label is None else label >= calibration.label_threshold for label in row) for row in labels]
+    verdicts = [pair.value >= threshold for pair in calibration.pairs]
+    kappas: list[Interval | None] = []
+    for column in range(columns):
+        both = [
+            (verdict, row[column]) for verdict, row in zip(verdicts, truths, strict=True) if row[column] is not None
+        ]
+        kappas.append(cohen_kappa([verdict for verdict, _ in both], [truth for _, truth in both]))
+    return Annotators(
+        columns=columns,
+        fleiss_kappa=fleiss_kappa([row for row in truths if None not in row]),
+        gwet_ac1=gwet_ac1(truths, categories=2),
+        alpha={level: krippendorff_alpha(truths if level == "nominal" else labels, level=level) for level in LEVELS},
+        judge_kappa=tuple(kappas),
+    )
+
+
+# ---- Files ----
+
+
 def calibrations_folder(ledger: str | Path) -> Path:
     """The folder of calibrations that belongs to a ledger: `calibrations` beside its file.
 
@@ -175,9 +393,9 @@ def calibrations_folder(ledger: str | Path) -> Path:
     return path if path.is_dir() else path.parent / FOLDER
 
 
-def calibration_file(judge: str, scorer: str, folder: Path) -> Path:
-    """The file of a judge's identity and a scorer's signature in a folder of calibrations."""
-    return folder / f"{content_hash(judge)[:12]}-{content_hash(scorer)[:12]}.json"
+def calibration_file(judge: str, scorer: str, ledger: str | Path) -> Path:
+    """The file of a judge's identity and a scorer's signature beside a ledger."""
+    return calibrations_folder(ledger) / f"{content_hash(judge)[:12]}-{content_hash(scorer)[:12]}.json"
 
 
 def save_calibration(calibration: Calibration, ledger: str | Path) -> Path:
@@ -186,12 +404,11 @@ def save_calibration(calibration: Calibration, ledger: str | Path) -> Path:
     Raises:
         ConfigError: the file cannot be written.
     """
-    folder = calibrations_folder(ledger)
+    file = calibration_file(calibration.judge, calibration.scorer, ledger)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"calibrations cannot be written to {folder}: {error.strerror or error}") from None
-    file = calibration_file(calibration.judge, calibration.scorer, folder)
+        raise ConfigError(f"calibrations cannot be written to {file.parent}: {error.strerror or error}") from None
     write_jsonl(file, [calibration.to_dict()])
     return file
 
@@ -207,7 +424,7 @@ def calibration_for(judge: str, scorer: str, ledger: str | Path) -> Calibration 
     Raises:
         DataError: the file cannot be read as a calibration.
     """
-    file = calibration_file(judge, scorer, calibrations_folder(ledger))
+    file = calibration_file(judge, scorer, ledger)
     if not file.is_file():
         return None
     stored = _read(file)

@@ -10,32 +10,24 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.text import count
 from evalstone.errors import ConfigError
-from evalstone.results.run import Run, find_scorer, group_labels, scores_by_sample
+from evalstone.results.run import OfScorer, Run, find_scorer, group_labels, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
-from evalstone.results.summary import ScorerInfo, count
-from evalstone.stats.multiple_testing import benjamini_hochberg, holm
+from evalstone.results.summary import ScorerInfo
+from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
     from evalstone.stats import comparison as stats
 
-Correction: TypeAlias = Literal["holm", "fdr_bh", "none"]
-_CORRECTIONS: Mapping[str, Callable[[Sequence[float]], tuple[float, ...]]] = {
-    "holm": holm,
-    "fdr_bh": benjamini_hochberg,
-    "none": tuple,
-}
-CORRECTION_NAMES: Mapping[Correction, str] = {
-    "holm": "Holm",
-    "fdr_bh": "Benjamini-Hochberg",
-    "none": "no correction",
-}
+CORRECTION_NAMES: Mapping[Correction, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hochberg", "none": "no correction"}
 COMPARISON_FORMAT = 1
 MAX_CHANGES = 10
 CASE_FIELDS = ("input", "reference", "instructions")
@@ -55,13 +47,9 @@ class Change:
 
 
 @dataclass(frozen=True)
-class ScorerComparison:
+class ScorerComparison(OfScorer):
     """One scorer in one pair of runs, over all samples or one slice."""
 
-    title: str
-    """The scorer's title in the baseline."""
-    info: ScorerInfo
-    """The scorer."""
     a: str
     """The letter of the baseline."""
     b: str
@@ -177,8 +165,8 @@ def compare(
     Raises:
         ConfigError: the runs are not comparable, or an argument is invalid.
     """
-    if correction not in _CORRECTIONS:
-        raise ConfigError(f"correction must be one of {', '.join(_CORRECTIONS)}, not {correction!r}")
+    if correction not in CORRECTIONS:
+        raise ConfigError(f"correction must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
     letters = (chr(ord("A") + n) if n < 26 else f"R{n + 1}" for n in itertools.count())
     runs = dict(zip(letters, (a, b, *others), strict=False))
     fields = [(field_name(field), slice_keys(a, field)) for field in slice_fields(slice_by)]
@@ -203,36 +191,28 @@ def compare(
     )
 
 
-def _compare_scorer(pair: PairedScores, letter: str, confidence: float) -> list[ScorerComparison]:
+def _compare_scorer(pair: PairedScores, letter: str, confidence: float) -> Iterator[ScorerComparison]:
     from evalstone.stats.comparison import biggest_changes, compare_pairs  # noqa: PLC0415 - numpy
 
-    info = pair.info
+    info, groups = pair.info, pair.groups
     result = compare_pairs(
-        pair.a,
-        pair.b,
-        scale=info.scale,
-        confidence=confidence,
-        groups=pair.groups,
-        lower_is_better=info.lower_is_better,
+        pair.a, pair.b, scale=info.scale, confidence=confidence, groups=groups, lower_is_better=info.lower_is_better
     )
-    if result is None:
-        return []
-    changed = biggest_changes(pair.a, pair.b, MAX_CHANGES)
-    changes = tuple(Change(pair.samples[index], pair.a[index], pair.b[index]) for index in changed)
-    return [
-        ScorerComparison(
-            pair.title, info, "A", letter, result, result.p_value, confidence, pair.unpaired, changes=changes
+    if result is not None:
+        changed = biggest_changes(pair.a, pair.b, MAX_CHANGES)
+        changes = tuple(Change(pair.samples[index], pair.a[index], pair.b[index]) for index in changed)
+        p_value = result.p_value
+        yield ScorerComparison(
+            pair.title, info, "A", letter, result, p_value, confidence, pair.unpaired, changes=changes
         )
-    ]
 
 
 def _compare_slices(
     pair: PairedScores, letter: str, confidence: float, field: str, keys: Mapping[str, str]
-) -> list[ScorerComparison]:
+) -> Iterator[ScorerComparison]:
     members: dict[str, list[int]] = {}
     for index, sample in enumerate(pair.samples):
         members.setdefault(keys.get(sample, ABSENT), []).append(index)
-    lines: list[ScorerComparison] = []
     for key, indexes in sorted(members.items(), key=lambda item: slice_order(item[0])):
         part = dataclasses.replace(
             pair,
@@ -242,12 +222,12 @@ def _compare_slices(
             groups=None if pair.groups is None else tuple(pair.groups[index] for index in indexes),
             unpaired=0,
         )
-        lines += [dataclasses.replace(line, field=field, key=key) for line in _compare_scorer(part, letter, confidence)]
-    return lines
+        for line in _compare_scorer(part, letter, confidence):
+            yield dataclasses.replace(line, field=field, key=key)
 
 
 def _corrected(lines: Sequence[ScorerComparison], correction: Correction) -> tuple[ScorerComparison, ...]:
-    p_values = _CORRECTIONS[correction]([line.result.p_value for line in lines]) if lines else ()
+    p_values = adjust_p_values([line.result.p_value for line in lines], correction)
     return tuple(dataclasses.replace(line, adjusted_p_value=p) for line, p in zip(lines, p_values, strict=True))
 
 
@@ -258,12 +238,10 @@ def _compare_all(
     from evalstone.stats.comparison import compare_many  # noqa: PLC0415 - numpy
 
     results: dict[str, stats.ManyComparison] = {}
-    counts = itertools.groupby(sorted(lines, key=lambda line: line.title), key=lambda line: line.title)
-    for title, group in counts:
-        compared = list(group)
-        if len(compared) != len(runs) - 1:
+    for title, times in Counter(line.title for line in lines).items():
+        if times != len(runs) - 1:
             continue
-        info = compared[0].info
+        info = runs["A"][title].info
         scores = {letter: scores_by_sample(run, run[title].info.signature) for letter, run in runs.items()}
         common = [sample for sample in scores["A"][0] if all(sample in values for values, _ in scores.values())]
         columns = {letter: [values[sample] for sample in common] for letter, (values, _) in scores.items()}
@@ -278,13 +256,9 @@ def _compare_all(
 
 
 @dataclass(frozen=True)
-class PairedScores:
+class PairedScores(OfScorer):
     """One scorer's values in two runs, sample by sample, in the order of the first run."""
 
-    title: str
-    """The scorer's title in the first run."""
-    info: ScorerInfo
-    """The scorer in the first run."""
     samples: tuple[str, ...]
     """The ids of the samples with a score in both runs."""
     a: Sequence[float]
@@ -335,12 +309,13 @@ def _common_scorers(a: Run, b: Run) -> list[tuple[ScorerInfo, ScorerInfo]]:
     return common
 
 
-def _differences(a: Run, b: Run, scorers: Iterable[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[str], list[str]]:
+def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[str], list[str]]:
     """What makes the runs incomparable, and what only needs a note."""
     mismatches: list[str] = []
     notes: list[str] = []
-    if a.judge != b.judge:
-        mismatches.append(f"the judges differ ({a.judge}, {b.judge})")
+    pairs = [(a.judge_of(ours.signature), b.judge_of(theirs.signature)) for ours, theirs in scorers]
+    different = {pair for pair in pairs if len(set(pair) - {"none"}) > 1}
+    mismatches += [f"the judges differ ({ours}, {theirs})" for ours, theirs in sorted(different)]
     for ours, theirs in scorers:
         if ours.signature != theirs.signature:
             mismatches.append(f"{ours.name} differs ({ours.signature}, {theirs.signature})")

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
-from evalstone.results.run import Run, find_scorer
-from evalstone.results.summary import ScorerInfo
+from evalstone.results.run import OfScorer, Run, find_scorer
 
 if TYPE_CHECKING:
     from evalstone.stats.comparison import Drift
@@ -23,13 +22,9 @@ DRIFT_FORMAT = 1
 
 
 @dataclass(frozen=True)
-class ScorerDrift:
+class ScorerDrift(OfScorer):
     """One scorer's drift between two runs over the same samples."""
 
-    title: str
-    """The scorer's title in the earlier run."""
-    info: ScorerInfo
-    """The scorer in the earlier run."""
     drift: Drift
     """The verdict with the change of the mean."""
     unpaired: int
@@ -80,7 +75,7 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
         before: the earlier run.
         now: the later run; its judge and signatures may differ, since those may have drifted.
         confidence: of the intervals and verdicts.
-        tolerance: a change of the mean within it counts as none; by default 2 % of the scale.
+        tolerance: a change of the mean within it counts as none; by default 2% of the scale.
 
     Raises:
         ConfigError: the samples are not identical.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from evalstone.datasets.stored import StoredSamples, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl
 from evalstone.errors import ConfigError, DataError, EvalstoneError
-from evalstone.results.run import Run
+from evalstone.results.run import Run, check_format
 from evalstone.types import Record
 
 if TYPE_CHECKING:
@@ -58,29 +58,57 @@ def write_run(run: Run, folder: str | Path) -> Path:
     return path
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether this is a folder; what can't be the path of one, such as a long name or "", is not."""
+    try:
+        return path != "" and Path(path).is_dir()
+    except OSError:
+        return False
+
+
 def read_run(folder: str | Path) -> Run:
     """A run from its results folder.
 
     Raises:
-        ConfigError: there is no such folder, or it holds no results.
+        ConfigError: there is no such folder, it holds no results, or another version of evalstone wrote them.
         DataError: a file cannot be read as a run; names file and line.
     """
     path = Path(folder)
-    if not path.is_dir():
+    if not is_folder(folder):
         raise ConfigError(f"there is no results folder {json_line(str(folder))}")
     try:
-        summary = json.loads((path / SUMMARY).read_text(encoding="utf-8"))
-        if not isinstance(summary, dict):
-            raise DataError(f"{path / SUMMARY} must hold an object")
-        data = cast("dict[str, Any]", summary)
-        signatures = {scorer["signature"] for scorer in data["scorers"]}
-        run = Run.from_dict(data, list(_records(path / RECORDS, signatures)))
+        summary = read_summary(path)
+        signatures = {scorer["signature"] for scorer in summary["scorers"]}
+        run = Run.from_dict(summary, list(_records(path / RECORDS, signatures)))
     except FileNotFoundError as error:
-        raise ConfigError(f"{path} holds no results: {Path(error.filename).name} is missing") from None
+        raise _incomplete(path, error) from None
     except _MALFORMED as error:
         raise DataError(f"{path / SUMMARY} cannot be read as a run: {error!r}") from None
     samples = path / SAMPLES
     return dataclasses.replace(run, dataset=StoredSamples(samples)) if samples.exists() else run
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """What `summary.json` of a results folder holds. Raises as `read_run` does."""
+    file = folder / SUMMARY
+    try:
+        summary = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise _incomplete(folder, error) from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file} cannot be read as a run: {error!r}") from None
+    if not isinstance(summary, dict):
+        raise DataError(f"{file} must hold an object")
+    check_format(data := cast("dict[str, Any]", summary), str(folder))
+    return data
+
+
+def _incomplete(folder: Path, error: FileNotFoundError) -> ConfigError:
+    missing = Path(error.filename).name
+    if missing == SUMMARY and (inside := sorted(str(file.parent) for file in folder.glob(f"*/{SUMMARY}"))):
+        more = f" and {len(inside) - 5} more" if len(inside) > 5 else ""
+        return ConfigError(f"{folder} holds several runs; name one: {', '.join(inside[:5])}{more}")
+    return ConfigError(f"{folder} holds no results: {missing} is missing")
 
 
 def _records(file: Path, signatures: Collection[str]) -> Iterator[Record]:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.json import to_jsonable
+from evalstone._core.text import count
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
 from evalstone.results.run import Run, scores_in_order
-from evalstone.results.summary import count
+from evalstone.results.summary import by_scorer
 
 if TYPE_CHECKING:
     from evalstone.stats.gates import Criterion, Decision, Verdict
@@ -79,12 +80,7 @@ class Gate:
 
 
 def gate(
-    run: Run,
-    criteria: GateCriteria,
-    *,
-    baseline: Run | None = None,
-    alpha: float = 0.05,
-    allow_mismatch: bool = False,
+    run: Run, criteria: GateCriteria, *, baseline: Run | None = None, alpha: float = 0.05, allow_mismatch: bool = False
 ) -> Gate:
     """Check a run against criteria.
 
@@ -96,38 +92,46 @@ def gate(
         allow_mismatch: compare with a baseline whose judge, scorers or cases differ.
 
     Raises:
-        ConfigError: there is no criterion, a scorer is unknown, or a threshold does not fit its scorer.
+        ConfigError: there is no criterion, a scorer is unknown or has two thresholds for one check, or a threshold
+            does not fit its scorer.
     """
     from evalstone.stats.gates import decide  # noqa: PLC0415 - numpy
 
+    for one in filter(None, (run, baseline)):
+        if one.kind != "evaluation":
+            raise ConfigError(f"run {one.id} is part of a judge's {one.kind}; a gate takes evaluations of outputs")
     if not criteria.scorers:
-        raise ConfigError("a gate needs a criterion: minimum, maximum, max_regression or pass_rate")
+        raise ConfigError(
+            "a gate needs a check: a minimum, a maximum, a largest regression or a pass rate (--min, --max, "
+            "--max-regression, --pass-rate)"
+        )
+    for check in ("minimum", "maximum", "max_regression", "pass_rate"):
+        by_scorer(getattr(criteria, check), lambda name: run[name].info, check)
     notes = dict.fromkeys(_missing_scores(run, criteria))
     checks = [*_mean_checks(run, criteria), *_pass_rate_checks(run, criteria)]
     if criteria.max_regression:
         if baseline is None:
-            raise ConfigError("max_regression needs a baseline")
+            raise ConfigError("a largest regression needs the run it is measured against: set a baseline (--baseline)")
         checks += _regression_checks(run, baseline, criteria, allow_mismatch, notes)
     elif baseline is not None:
-        notes["the baseline is not used: no max_regression was set"] = None
+        notes["the baseline is not used: no largest regression (--max-regression) was set"] = None
     return Gate(run, baseline, decide(checks, alpha=alpha), alpha, tuple(notes))
 
 
 def _mean_checks(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
     from evalstone.stats.gates import AtLeast, AtMost  # noqa: PLC0415 - numpy
 
-    for name, threshold in criteria.minimum.items():
-        info = run[name].info
-        if info.lower_is_better:
-            raise ConfigError(f"minimum for {name}: lower is better for {info.name}; set a maximum of {threshold:g}")
-        values, groups = scores_in_order(run, info.signature)
-        yield AtLeast(name, values, threshold, info.scale, groups)
-    for name, threshold in criteria.maximum.items():
-        info = run[name].info
-        if not info.lower_is_better:
-            raise ConfigError(f"maximum for {name}: higher is better for {info.name}; set a minimum of {threshold:g}")
-        values, groups = scores_in_order(run, info.signature)
-        yield AtMost(name, values, threshold, info.scale, groups)
+    for lower, thresholds, kind in ((False, criteria.minimum, AtLeast), (True, criteria.maximum, AtMost)):
+        for name, threshold in thresholds.items():
+            info = run[name].info
+            if info.lower_is_better != lower:
+                better, wrong, right = ("higher", "maximum", "min") if lower else ("lower", "minimum", "max")
+                raise ConfigError(
+                    f"{wrong} of {name}: {better} is better for {info.name}; set a {right}imum of {threshold:g} "
+                    f"(--{right} {name}={threshold:g})"
+                )
+            values, groups = scores_in_order(run, info.signature)
+            yield kind(name, values, threshold, info.scale, groups)
 
 
 def _pass_rate_checks(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
@@ -156,10 +160,10 @@ def _regression_checks(
         info = baseline[name].info
         pair = by_signature.get(info.signature)
         if pair is None:
-            raise ConfigError(f"max_regression of {name}: no sample has a score in both runs")
+            raise ConfigError(f"largest regression of {name}: no sample has a score in both runs")
         if pair.unpaired:
             left_out = count(pair.unpaired, "sample")
-            notes[f"{name}: max_regression leaves out {left_out} with a score in only one run"] = None
+            notes[f"{name}: the regression leaves out {left_out} with a score in only one run"] = None
         yield MaxRegression(name, pair.b, pair.a, margin, info.scale, info.lower_is_better, pair.groups)
 
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.text import count
 from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
-from evalstone.results.run import Run, group_labels, scores_by_sample
-from evalstone.results.summary import ScorerInfo, count
+from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
@@ -25,13 +25,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PPIResult:
+class PPIResult(OfScorer):
     """A scorer's mean corrected by human labels (prediction-powered inference), beside the judge's own."""
 
-    title: str
-    """The scorer's title in the run."""
-    info: ScorerInfo
-    """The scorer."""
     result: PPIEstimate
     """The corrected mean with its confidence interval."""
     notes: tuple[str, ...]
@@ -39,13 +35,9 @@ class PPIResult:
 
 
 @dataclass(frozen=True)
-class RoganGladenResult:
+class RoganGladenResult(OfScorer):
     """A pass rate corrected for the judge's sensitivity and specificity (Rogan and Gladen), beside the judge's own."""
 
-    title: str
-    """The scorer's title in the run."""
-    info: ScorerInfo
-    """The scorer."""
     threshold: float
     """The score from which a sample passes."""
     result: RoganGladenEstimate
@@ -87,8 +79,7 @@ def corrected(run: Run, scorer: str, labels: Mapping[str, float], *, confidence:
     Raises:
         ConfigError: no labeled sample has a score.
     """
-    from evalstone.stats.ppi import ppi_mean  # noqa: PLC0415 - numpy
-    from evalstone.stats.stratified_sampling import score_strata  # noqa: PLC0415 - numpy
+    from evalstone.stats.ppi import ppi_mean, score_strata  # noqa: PLC0415 - numpy
 
     info = run[scorer].info
     values, groups = scores_by_sample(run, info.signature)
@@ -127,7 +118,7 @@ def select_for_labeling(
     Raises:
         ConfigError: the scorer is unknown, or the count is negative.
     """
-    from evalstone.stats.stratified_sampling import select_for_labeling as choose  # noqa: PLC0415 - numpy
+    from evalstone.stats.ppi import select_for_labeling as choose  # noqa: PLC0415 - numpy
 
     info = run[scorer].info
     values, _ = scores_by_sample(run, info.signature)
@@ -135,7 +126,7 @@ def select_for_labeling(
     indexes = {name: index for index, name in enumerate(names)}
     labeled = {indexes[name]: label for name, label in labels.items() if name in indexes}
     selected = choose(list(values.values()), labeled=labeled, n=count, scale=info.scale, seed=seed)
-    return tuple(names[index] for index in selected.indexes)
+    return tuple(names[index] for index in selected)
 
 
 def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confidence: float = 0.95) -> RoganGladenResult:
@@ -153,20 +144,21 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
     Raises:
         ConfigError: the calibration is of another judge or scorer, or no sample has a score.
     """
-    from evalstone.stats.rogan_gladen import count_correct, rogan_gladen  # noqa: PLC0415 - numpy
+    from evalstone.stats.classification import Confusion  # noqa: PLC0415 - only reports with a calibration need it
+    from evalstone.stats.rogan_gladen import rogan_gladen  # noqa: PLC0415 - the same
 
     info = run[scorer].info
-    if (calibration.judge, calibration.scorer) != (run.judge, info.signature):
+    judge = run.judge_of(info.signature)
+    if (calibration.judge, calibration.scorer) != (judge, info.signature):
         raise ConfigError(
             f"the calibration is of {calibration.scorer} by {calibration.judge}, the run's scores are of "
-            f"{info.signature} by {run.judge}"
+            f"{info.signature} by {judge}"
         )
     values, groups = scores_by_sample(run, info.signature)
     threshold = calibration.default_threshold
-    judged = [value >= threshold / calibration.scale for value, _ in calibration.decided]
-    sensitivity, specificity = count_correct(judged, [truth for _, truth in calibration.decided])
+    labels = Confusion.of((value >= threshold / calibration.scale, truth) for value, truth in calibration.decided)
     passed = sum(value >= threshold for value in values.values())
-    result = rogan_gladen(passed, len(values), sensitivity=sensitivity, specificity=specificity, confidence=confidence)
+    result = rogan_gladen(passed, len(values), labels, confidence=confidence)
     if result is None:
         raise ConfigError(f"{info.name} has no score to correct")
     notes: list[str] = []

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from evalstone.datasets import FIELD_NAMES, Dataset, load
-from evalstone.datasets.columns import ColumnMapping, normal
+from evalstone.datasets.columns import UNRECOGNIZED, ColumnMapping, normal
 from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.rows import native, read_id, unpacked
 from evalstone.datasets.tables import is_table, table_rows
@@ -97,69 +97,53 @@ class LabelReader:
                 one of the positive words.
         """
         words: dict[str, float] = {}
-        parsed = [[self._parse(cell, words) for cell in row] for row in rows]
+        parsed = [[(cell, *self._parse(cell, words)) for cell in row] for row in rows]
         if self.positive and words and not any(words.values()):
             raise DataError(f"no label is {listed(self.positive)}, which mean yes; the labels are {listed(words)}")
-        numbers = {part for row in parsed for part in row if isinstance(part, _Number)}
-        binary = self.bounds is None and all(number.value in (0, 1) for number in numbers)
+        binary = self.bounds is None and all(number in (0, 1, None) for row in parsed for _, _, number in row)
         low, high = (0.0, 1.0) if binary else (self.bounds or (0.0, self.scale))
 
-        def on_scale(part: float | _Number | None) -> float | None:
-            if isinstance(part, _Number):
-                return part.share(low, high) * self.scale
-            return None if part is None else part * self.scale
+        def on_scale(cell: Cell, share: float | None, number: float | None) -> float | None:
+            if number is not None:
+                if not low <= number <= high:
+                    raise _bad_label(cell, f"in [{low:g}, {high:g}] (set the annotators' range with --label-range)")
+                share = (number - low) / (high - low)
+            return None if share is None else share * self.scale
 
-        return [tuple(map(on_scale, row)) for row in parsed], words
+        return [tuple(on_scale(*part) for part in row) for row in parsed], words
 
-    def _parse(self, cell: Cell, words: dict[str, float]) -> float | _Number | None:
-        """A word as a share of the scale, a number as it is, None for no label."""
+    def _parse(self, cell: Cell, words: dict[str, float]) -> tuple[float | None, float | None]:
+        """A word as a share of the scale, or a number as it is; neither for no label."""
         value = cell.value
         if value is None:
-            return None
+            return None, None
         if not isinstance(value, bool | int | float | str):
             raise _bad_label(cell, "a word or a number")
-        if self.positive:
-            return self._positive(str(value).strip(), words)
+        text = str(value).strip()
+        word, number = _folded(text), _number(text)
+        if self.positive:  # 1, 1.0 and "1" are equal
+            positive = {_comparable(one) for one in self.positive}
+            is_positive = _comparable(text) in positive
+            if not text or (word in NO_LABEL and not is_positive):
+                return None, None
+            words[text] = float(is_positive)
+            return words[text], None
         if isinstance(value, bool):
-            return float(value)
+            return float(value), None
         if isinstance(value, int | float):
-            return _Number(float(value), cell)
-        text = value.strip()
-        if not text or _folded(text) in NO_LABEL:
-            return None
-        number = _number(text)
-        return self._word(text, cell, words) if number is None else _Number(number, cell)
-
-    def _positive(self, text: str, words: dict[str, float]) -> float | None:
-        """Whether a label is one of the positive words; 1, 1.0 and "1" are equal."""
-        positive = {_comparable(word) for word in self.positive}
-        if not text or (_folded(text) in NO_LABEL and _comparable(text) not in positive):
-            return None
-        words[text] = float(_comparable(text) in positive)
-        return words[text]
-
-    def _word(self, text: str, cell: Cell, words: dict[str, float]) -> float:
-        word = _folded(text)
+            return None, float(value)
+        if not text or word in NO_LABEL:
+            return None, None
+        if number is not None:
+            return None, number
         if word in YES or word in NO:
-            share = float(word in YES)
+            words[text] = float(word in YES)
         elif word in GOOD or word in BAD:
-            share = float((word in GOOD) != self.lower_is_better)
+            words[text] = float((word in GOOD) != self.lower_is_better)
         else:
             expected = "a number, or a word such as yes, no, supported or unsupported (add your own with --positive)"
             raise _bad_label(cell, expected)
-        words[text] = share
-        return share
-
-
-@dataclass(frozen=True)
-class _Number:
-    value: float
-    cell: Cell
-
-    def share(self, low: float, high: float) -> float:
-        if not low <= self.value <= high:
-            raise _bad_label(self.cell, f"in [{low:g}, {high:g}] (set the annotators' range with --label-range)")
-        return (self.value - low) / (high - low)
+        return words[text], None
 
 
 def _bad_label(cell: Cell, expected: str) -> DataError:
@@ -231,6 +215,8 @@ def read_labels(
         return _labeled(dataset, rows, reader, tuple(columns), dataset.columns if data is None else {})
     except DataError as error:
         message = str(error)
+        if data is None and UNRECOGNIZED in message:
+            message = message.partition(";")[0] + "; if it holds only ids and labels, name the samples with --data FILE"
         raise DataError(message if message.startswith(source_name) else f"{source_name}: {message}") from None
 
 
@@ -260,12 +246,11 @@ def _joined_rows(source: Any, dataset: Dataset) -> list[_Row]:
         row = _row_with_id(place, cells)
         if row.id not in ids:
             raise DataError(f"{place}: no sample of {named(dataset.name)} has the id {excerpt(row.id)}")
-        if row.id in rows:
+        if (first := rows.setdefault(row.id, row)) is not row:
             raise DataError(
-                f"{place}: the id {excerpt(row.id)} was labeled before, at {rows[row.id].place}; put each annotator "
-                "into a separate column"
+                f"{place}: the id {excerpt(row.id)} was labeled before, at {first.place}; put each annotator into a "
+                "separate column"
             )
-        rows[row.id] = row
     return list(rows.values())
 
 

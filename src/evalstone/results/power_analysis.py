@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
-from evalstone.results.run import Run, find_scorer, scores_in_order
-from evalstone.results.summary import ScorerInfo
+from evalstone.results.run import OfScorer, Run, find_scorer, scores_in_order
 from evalstone.stats.intervals import cluster_spread, mean_of, plain_spread
 
 if TYPE_CHECKING:
@@ -26,13 +25,9 @@ POWER_FORMAT = 1
 
 
 @dataclass(frozen=True)
-class ScorerPower:
+class ScorerPower(OfScorer):
     """How many samples show a difference in one scorer's mean."""
 
-    title: str
-    """The scorer's title in the pilot run."""
-    info: ScorerInfo
-    """The scorer."""
     plan: SampleSizePlan
     """The number of samples, with the spread it is based on."""
     design_effect: float
@@ -102,7 +97,6 @@ def sample_size(
     Raises:
         ConfigError: an argument is out of range, or the runs cannot be compared.
     """
-
     if not (math.isfinite(difference) and difference > 0):
         raise ConfigError(f"the difference must be above 0, not {difference:g}")
     if not 0 < power < 1:
@@ -115,16 +109,16 @@ def sample_size(
         effect = _design_effect(pilot.values, pilot.groups)
         plan = plan_sample_size(pilot.values, difference, power=power, confidence=confidence, design_effect=effect)
         if plan is not None:
+            if plan.detectable is not None and plan.detectable > pilot.info.scale:
+                plan = replace(plan, detectable=None)
             scorers.append(ScorerPower(pilot.title, pilot.info, plan, effect))
     return PowerAnalysis(run, baseline, difference, power, confidence, tuple(scorers))
 
 
 @dataclass(frozen=True)
-class _Pilot:
+class _Pilot(OfScorer):
     """Values whose spread is that of the differences between two runs."""
 
-    title: str
-    info: ScorerInfo
     values: Sequence[float]
     groups: Sequence[str] | None
 
@@ -152,22 +146,29 @@ def _design_effect(values: Sequence[float], groups: Sequence[str] | None) -> flo
 def detectable_note(run: Run) -> str:
     """One sentence on the differences a run of this size can detect; "" where it has too few scores."""
     parts: list[str] = []
+    impossible: list[str] = []
     for pilot in _single_pilot(run):
         values = pilot.values
-        if len(values) < 2:
-            continue
-        deviation = math.sqrt(plain_spread(values, mean_of(values)).variance * len(values))
-        if not deviation:
+        if len(values) < 2 or min(values) == max(values):
             continue
         from evalstone.stats.power import detectable_difference  # noqa: PLC0415 - numpy and scipy
 
+        deviation = math.sqrt(plain_spread(values, mean_of(values)).variance * len(values))
         effect = _design_effect(values, pilot.groups)
         smallest = detectable_difference(len(values), deviation, design_effect=effect)
-        if smallest is not None:
+        if smallest is None or smallest > pilot.info.scale:
+            impossible.append(pilot.title)
+        else:
             parts.append(f"{smallest:.2g} in {pilot.title}")
-    if not parts:
-        return ""
-    return (
-        f"Minimum detectable difference: a second run over the same samples would detect {', '.join(parts)} with 80 % "
-        "power, and usually less, since the scores of two runs are correlated."
-    )
+    sentences: list[str] = []
+    if parts:
+        sentences.append(
+            f"Minimum detectable difference: a second run over the same samples would detect {', '.join(parts)} with "
+            "80% power, and usually less, since the scores of two runs are correlated."
+        )
+    if impossible:
+        sentences.append(
+            f"Minimum detectable difference in {', '.join(impossible)}: none that the scale allows. More samples are "
+            "needed."
+        )
+    return " ".join(sentences)

@@ -5,21 +5,30 @@ from __future__ import annotations
 import dataclasses
 import functools
 import html
+import importlib
+import json
+import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
 
+from evalstone._core.text import count
 from evalstone.errors import ConfigError, MissingDependency, unknown
-from evalstone.results.summary import ScorerInfo, ScorerSummary, count, summarize
+from evalstone.results.summary import ScorerInfo, ScorerSummary, summarize
 from evalstone.types import Record, Sample, Score, total_cost
 
 if TYPE_CHECKING:
     from evalstone.results.slices import ScorerSlices, SliceBy
 
 SUMMARY_FORMAT = 1
+RunKind: TypeAlias = Literal["evaluation", "calibration", "audit"]
+"""What a run was made for. Calibrations and audits keep runs in the ledger that are no evaluations of outputs."""
 TEXTS = ("input", "output", "reference", "context")
+MAX_IN_MEMORY = 20_000
+_MISSING, _IN_MEMORY = -1, -2
 HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed")
 
 
@@ -39,7 +48,7 @@ class Run:
     samples: int
     """How many samples the dataset has."""
     judge: str
-    """The judge's identity; "none" when no scorer needs a judge."""
+    """The judge's identity, or those of several, comma-separated; "none" when no scorer asked a judge."""
     judge_note: str
     """What to know about the judge, or ""."""
     scorers: tuple[ScorerInfo, ...]
@@ -68,6 +77,8 @@ class Run:
     """The run's name, or ""."""
     tags: tuple[str, ...] = ()
     """The run's tags."""
+    kind: RunKind = "evaluation"
+    """What the run was made for."""
 
     @property
     def complete(self) -> bool:
@@ -113,8 +124,14 @@ class Run:
 
     @property
     def cost(self) -> float | None:
-        """US dollars paid in this run; None when a price is unknown."""
-        return total_cost(line.cost for line in self.summary)
+        """US dollars paid in this run; None when a price is unknown.
+
+        Calls that belong to no record, because the run ended first, are not counted. Where a run ended early and no
+        record holds a call of its own, the cost is unknown.
+        """
+        if self.stop_reason and self.judge != "none" and all(line.questions == line.cached for line in self.summary):
+            return None
+        return total_cost(map(attrgetter("cost"), self.summary))
 
     @property
     def failed(self) -> int:
@@ -139,7 +156,9 @@ class Run:
         """What was run, without its results: dataset, judge, scorers."""
         return {
             "format": SUMMARY_FORMAT,
+            "evalstone": installed_version(),
             "run": self.id,
+            "kind": self.kind,
             "name": self.name,
             "tags": list(self.tags),
             "dataset": {"name": self.dataset_name, "version": self.version, "samples": self.samples},
@@ -147,15 +166,15 @@ class Run:
             "started": self.started,
             "seconds": self.seconds,
             "resumed": self.resumed,
-            "ended": self.stop_reason,
-            "met": dict(self.warnings),
-            "judging": {judge: dict(counts) for judge, counts in self.judge_stats.items()},
-            "scorers": [dataclasses.asdict(info) for info in self.scorers],
+            "stop_reason": self.stop_reason,
+            "warnings": dict(self.warnings),
+            "judge_stats": dict(self.judge_stats),
+            "scorers": list(map(dataclasses.asdict, self.scorers)),
         }
 
     def to_dict(self) -> dict[str, Any]:
         """The run as stored in `summary.json`."""
-        return {**self.metadata(), "cost": self.cost, "scorers": [line.to_dict() for line in self.summary]}
+        return {**self.metadata(), "cost": self.cost, "scorers": list(map(ScorerSummary.to_dict, self.summary))}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], records: Sequence[Record]) -> Run:
@@ -164,8 +183,7 @@ class Run:
         Raises:
             ConfigError: the data has another format.
         """
-        if data.get("format") != SUMMARY_FORMAT:
-            raise ConfigError(f"summary format {data.get('format')!r} is not {SUMMARY_FORMAT}")
+        check_format(data, f"run {data.get('run')}")
         names = [item.name for item in dataclasses.fields(ScorerInfo)]
         scorers = tuple(ScorerInfo(*(entry[name] for name in names)) for entry in data["scorers"])
         samples = data["dataset"]["samples"]
@@ -182,11 +200,12 @@ class Run:
             started=data["started"],
             seconds=data["seconds"],
             resumed=data["resumed"],
-            stop_reason=data.get("ended", "") or ("" if len(records) == samples * len(scorers) else "unfinished"),
-            warnings=data.get("met", {}),
-            judge_stats=data.get("judging", {}),
+            stop_reason=data.get("stop_reason", "") or ("" if len(records) == samples * len(scorers) else "unfinished"),
+            warnings=data.get("warnings", {}),
+            judge_stats=data.get("judge_stats", {}),
             name=data.get("name", ""),
             tags=tuple(data.get("tags", ())),
+            kind=data.get("kind", "evaluation"),
         )
 
     def to_dicts(self, *, wide: bool = False) -> list[dict[str, Any]]:
@@ -210,17 +229,8 @@ class Run:
         return list(rows.values())
 
     def to_pandas(self, *, wide: bool = False) -> Any:
-        """The records as a pandas DataFrame; `wide` as for `to_dicts`.
-
-        Raises:
-            MissingDependency: pandas is not installed.
-        """
-        try:
-            import pandas  # noqa: PLC0415 # pyright: ignore
-        except ImportError:
-            raise MissingDependency("pandas", "pandas") from None
-        library: Any = pandas
-        return library.DataFrame(self.to_dicts(wide=wide))
+        """The records as a pandas DataFrame; `wide` as for `to_dicts`. Raises MissingDependency without pandas."""
+        return _library("pandas").DataFrame(self.to_dicts(wide=wide))
 
     def to_polars(self, *, wide: bool = False) -> Any:
         """The records as a polars DataFrame, without judge calls and evidence; `wide` as for `to_dicts`.
@@ -228,23 +238,31 @@ class Run:
         Raises:
             MissingDependency: polars is not installed.
         """
-        try:
-            import polars  # noqa: PLC0415 # pyright: ignore
-        except ImportError:
-            raise MissingDependency("polars", "polars") from None
-        library: Any = polars
         nested = () if wide else ("steps", "evidence", "error")
         rows = [{name: value for name, value in row.items() if name not in nested} for row in self.to_dicts(wide=wide)]
-        return library.DataFrame(rows, infer_schema_length=None)
+        return _library("polars").DataFrame(rows, infer_schema_length=None)
 
     @property
     def title(self) -> str:
         """Dataset, number of samples and judge in one line."""
-        judge = "no judge needed" if self.judge == "none" else f"judge {self.judge}"
-        return f"{self.dataset_name}: {count(self.samples, 'sample')} · {judge}"
+        return f"{self.dataset_name}: {self.samples_and_judge}"
+
+    @property
+    def samples_and_judge(self) -> str:
+        """How many samples, and which judge: "60 samples · judge lexical@2"."""
+        several = len({judge for line in self.summary for judge in line.judges}) > 1
+        judge = "no judge needed" if self.judge == "none" else f"{'judges' if several else 'judge'} {self.judge}"
+        return f"{count(self.samples, 'sample')} · {judge}"
+
+    def judge_of(self, scorer: str) -> str:
+        """The judges that a scorer asked, by its title, signature or name; the run's where none was asked.
+
+        Raises ConfigError for an unknown scorer.
+        """
+        return ", ".join(self[scorer].judges) or self.judge
 
     def _rows(self) -> list[tuple[str, ...]]:
-        return [(self.titles[line.info.signature], *numbers(line)) for line in self.summary]
+        return [(self.titles[line.info.signature], *_numbers(line)) for line in self.summary]
 
     def __str__(self) -> str:
         rows = [HEADER, *self._rows()]
@@ -268,24 +286,52 @@ class Run:
         return f"<Run {self.id}: {len(self.records)} records of {len(self.scorers)} scorers>"
 
 
-def numbers(line: ScorerSummary) -> tuple[str, str, str, str, str]:
+def _numbers(line: ScorerSummary) -> tuple[str, ...]:
     """Mean, interval, and the counts scored, skipped and failed, as text for a table."""
-    interval = line.interval
-    digits = 3 if line.info.scale <= 1 else 2
+    interval, digits = line.interval, 3 if line.info.scale <= 1 else 2
     mean = "-" if interval is None else f"{interval.mean:.{digits}f}"
-    if interval is None or interval.low is None or interval.high is None:
-        spread = "-"
-    else:
-        spread = f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
+    bounded = interval is not None and interval.low is not None
+    spread = f"{interval.low:.{digits}f} to {interval.high:.{digits}f}" if interval is not None and bounded else "-"
     return mean, spread, str(line.scored), str(line.skipped), str(line.failed)
 
 
-class _OfScorer(Protocol):
-    @property
-    def info(self) -> ScorerInfo: ...
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingDependency(name, name) from None
 
 
-_Item = TypeVar("_Item", bound=_OfScorer)
+@functools.cache
+def installed_version() -> str:
+    """The version of evalstone that is running."""
+    from importlib.metadata import version  # noqa: PLC0415 - reading the metadata takes time
+
+    return version("evalstone")
+
+
+def check_format(summary: Mapping[str, Any], source: str) -> None:
+    """Raise ConfigError for a `summary.json` of another format, with the versions of evalstone at both ends."""
+    if (found := summary.get("format")) != SUMMARY_FORMAT:
+        version = summary.get("evalstone")
+        by = f"evalstone {version}" if isinstance(version, str) else "another version of evalstone, or another program"
+        raise ConfigError(
+            f"{source} was written by {by}, in format {found!r}; this is evalstone {installed_version()}, which reads "
+            f"format {SUMMARY_FORMAT}"
+        )
+
+
+@dataclass(frozen=True)
+class OfScorer:
+    """A result for one scorer."""
+
+    title: str
+    """The scorer's title in the run; of several runs, in the first."""
+    info: ScorerInfo
+    """The scorer."""
+
+
+_Item = TypeVar("_Item", bound=OfScorer)
 
 
 def find_scorer(items: Iterable[_Item], run: Run, scorer: str) -> _Item:
@@ -322,3 +368,68 @@ def scores_in_order(run: Run, signature: str) -> tuple[Sequence[float], tuple[st
     """A scorer's values in the order of the run, with their groups (None where no sample has one)."""
     values, groups = scores_by_sample(run, signature)
     return array("d", values.values()), group_labels(values, groups)
+
+
+class SpillingRecords(Sequence[Record]):
+    """Records by cell number, of which there are `size`; cells without a record are left out when read.
+
+    The first `in_memory` records stay as they are. Later ones are written to a temporary file that is deleted with this
+    object, and come back with judge calls and evidence as plain data.
+    """
+
+    def __init__(self, size: int, *, in_memory: int = MAX_IN_MEMORY) -> None:
+        self.size = size
+        self._limit = in_memory
+        self._records: dict[int, Record] = {}
+        self._offsets = array("q", [_MISSING]) * size
+        self._count = 0
+        self._file: BinaryIO | None = None
+
+    def put(self, cell: int, record: Record) -> None:
+        """Store the record of a cell, once."""
+        self._count += not self.has(cell)
+        if len(self._records) < self._limit:
+            self._records[cell] = record
+            self._offsets[cell] = _IN_MEMORY
+            return
+        if self._file is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this object
+        self._offsets[cell] = self._file.seek(0, 2)
+        self._file.write(json.dumps(record.to_dict()).encode() + b"\n")
+
+    def has(self, cell: int) -> bool:
+        """Whether a cell has a record."""
+        return self._offsets[cell] != _MISSING
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell has a record."""
+        return self._count == self.size
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Record, ...]: ...
+    def __getitem__(self, index: int | slice) -> Record | tuple[Record, ...]:
+        cells = self._cells()
+        return tuple(map(self._read, cells[index])) if isinstance(index, slice) else self._read(cells[index])
+
+    def __iter__(self) -> Iterator[Record]:
+        return map(self._read, self._cells())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (tuple, (list(self),))
+
+    def _cells(self) -> Sequence[int]:
+        every = range(self.size)
+        return every if self.complete else [cell for cell in every if self.has(cell)]
+
+    def _read(self, cell: int) -> Record:
+        offset = self._offsets[cell]
+        if offset == _IN_MEMORY or self._file is None:
+            return self._records[cell]
+        self._file.seek(offset)
+        return Record.from_dict(json.loads(self._file.readline()))

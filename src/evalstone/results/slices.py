@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError, unknown
-from evalstone.results.run import Run, group_labels, scores_by_sample
-from evalstone.results.summary import ScorerInfo
+from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
 from evalstone.stats.intervals import Interval
 from evalstone.types import Sample
 
@@ -36,13 +35,9 @@ class SliceMean:
 
 
 @dataclass(frozen=True)
-class ScorerSlices:
+class ScorerSlices(OfScorer):
     """The slices of one scorer."""
 
-    title: str
-    """The scorer's title in the run."""
-    info: ScorerInfo
-    """The scorer."""
     means: tuple[SliceMean, ...]
     """Every slice, sorted by field and key."""
     findings: tuple[SliceFinding, ...]

@@ -1,26 +1,23 @@
-"""Summaries of a run's records, one per scorer: mean, confidence interval, counts, cost."""
+"""Summaries of a run's records: means, intervals, counts and costs of its scorers, and what composite judges did."""
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from evalstone.errors import ConfigError
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
-from evalstone.types import Failed, Outcome, Record, Score, Skipped, total_cost
+from evalstone.types import Failed, JudgeCall, Outcome, Record, Score, Skipped, total_cost
 
 _FINGERPRINTS = re.compile(r"(; |\()[0-9a-f]{8}(?:, [0-9a-f]{8})*\)@\d+\Z|@\d+\Z")
 MAX_REASONS = 1000
+V = TypeVar("V")
 TOP_REASONS = 5
-
-
-def count(number: int, noun: str) -> str:
-    """A number with its noun: 1 sample, 2 samples."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True)
@@ -40,6 +37,20 @@ class ScorerInfo:
     def parameters(self) -> str:
         """The name with its non-default parameters: the signature without fingerprints and version."""
         return _FINGERPRINTS.sub(lambda match: ")" if match[1] == "; " else "", self.signature)
+
+
+def by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo], what: str) -> dict[ScorerInfo, V]:
+    """Values by scorer, instead of by one of its names.
+
+    Raises:
+        ConfigError: two of the names are those of one scorer.
+    """
+    names: dict[ScorerInfo, str] = {}
+    for name in values:
+        info = find(name)
+        if (first := names.setdefault(info, name)) != name:
+            raise ConfigError(f"{what} names {info.name} twice: as {first} and as {name}")
+    return dict(zip(names, values.values(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,8 @@ class ScorerSummary:
     """Repeated requests after malformed replies."""
     bounds: tuple[float, float] | None = None
     """The lowest and highest possible mean if skipped and failed samples had scores; None when there are none."""
+    judges: tuple[str, ...] = ()
+    """The identities of the judges that were asked."""
 
     @property
     def mean(self) -> float | None:
@@ -94,6 +107,7 @@ class ScorerSummary:
             "questions": self.questions,
             "cached": self.cached,
             "cost": self.cost,
+            "judges": list(self.judges),
         }
 
 
@@ -119,41 +133,37 @@ class SummaryBuilder:
         self.cached = 0
         self.corrections = 0
         self.cost: float | None = 0.0
+        self.judges: dict[str, None] = {}
 
     def add(self, record: Record) -> None:
         """Add a record of this scorer."""
-        outcome = record.outcome
+        outcome, name = record.outcome, record.group
         self.counts[type(outcome)] += 1
         if isinstance(outcome, Score):
-            self._add_group(record.group)
+            # Groups are numbered, and a sample without one gets a negative number; none is stored before the first.
+            if name is not None and not self._group_numbers:
+                self.groups.extend(range(-len(self.values), 0))
+            if name is not None:
+                self.groups.append(self._group_numbers.setdefault(name, len(self._group_numbers)))
+            elif self._group_numbers:
+                self.groups.append(-len(self.values) - 1)
             self.values.append(outcome.value)
         else:
             reason = outcome.reason if isinstance(outcome, Skipped) else outcome.error
             if reason in self.reasons or len(self.reasons) < MAX_REASONS:
                 self.reasons[reason] += 1
-        steps = [leaf for step in record.steps for leaf in step.leaves()]
-        self.questions += sum(step.answer is not None or step.usage.requests > 0 for step in steps)
-        self.cached += sum(step.cached for step in steps)
-        self.corrections += sum(max(0, step.usage.requests - 1) for step in steps)
+        for step in record.steps:
+            self.judges.setdefault(step.judge)
+            for call in step.leaves():
+                self.questions += call.answer is not None or call.usage.requests > 0
+                self.cached += call.cached
+                self.corrections += max(0, call.usage.requests - 1)
         self.cost = total_cost((self.cost, record.cost))
-
-    def _add_group(self, name: str | None) -> None:
-        """Record the group of the next value as a number; a sample without a group gets a negative one of its own.
-
-        Nothing is stored until the first sample names a group.
-        """
-        if name is not None and not self._group_numbers:
-            self.groups.extend(range(-len(self.values), 0))
-        if name is not None:
-            self.groups.append(self._group_numbers.setdefault(name, len(self._group_numbers)))
-        elif self._group_numbers:
-            self.groups.append(-len(self.values) - 1)
 
     def summary(self) -> ScorerSummary:
         """The summary of the records so far."""
         scale, missing = self.info.scale, self.counts[Skipped] + self.counts[Failed]
         groups = self.groups if self._group_numbers else None
-        limits = missing_bounds(self.values, missing, 0.0, scale) if missing else None
         return ScorerSummary(
             info=self.info,
             interval=mean_interval(self.values, low=0.0, high=scale, groups=groups),
@@ -165,5 +175,121 @@ class SummaryBuilder:
             cost=self.cost,
             reasons=tuple(self.reasons.most_common(TOP_REASONS)),
             corrections=self.corrections,
-            bounds=None if limits is None else (limits.low, limits.high),
+            bounds=missing_bounds(self.values, missing, 0.0, scale) if missing else None,
+            judges=tuple(sorted(self.judges)),
         )
+
+
+# ---- Composite judges ----
+
+
+class JudgeStats:
+    """What composite judges did in a run: escalations and what they saved, agreement of members, missing answers.
+
+    Each question of each judge counts once, however many scorers asked it.
+    """
+
+    def __init__(self) -> None:
+        self._judges: dict[str, _Cascade | _Vote] = {}
+        self._seen: set[int] = set()
+
+    def add(self, record: Record) -> None:
+        """Count a record's judge calls, and those of their members."""
+        for step in record.steps:
+            self._add_call(step)
+
+    def _add_call(self, call: JudgeCall) -> None:
+        detail = call.detail or {}
+        if (kind := detail.get("kind")) is not None:
+            key = hash((call.judge, call.fingerprint, call.repeat_index))
+            if key not in self._seen:
+                self._seen.add(key)
+                if call.judge not in self._judges:
+                    self._judges[call.judge] = _Cascade() if kind == "cascade" else _Vote(str(kind))
+                self._judges[call.judge].add(call, detail)
+        for member in call.members:
+            self._add_call(member)
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """The statistics by judge, as stored in `summary.json`."""
+        return {judge: stats.to_dict() for judge, stats in self._judges.items()}
+
+
+class _Cascade:
+    """One cascade's questions: how many escalated to the fallback judge."""
+
+    def __init__(self) -> None:
+        self.fallback = ""
+        self.questions = 0
+        self.escalated = 0.0
+        self.not_escalated: Counter[str] = Counter()
+        self.fallback_costs: dict[str, list[float | None]] = defaultdict(list)
+
+    def add(self, call: JudgeCall, detail: Mapping[str, Any]) -> None:
+        self.fallback = str(detail["fallback"])
+        self.questions += 1
+        self.escalated += float(detail["escalated"])
+        self.not_escalated[call.question] += not detail["escalated"]
+        costs = [member.cost for member in call.members if member.judge == self.fallback and not member.cached]
+        self.fallback_costs[call.question] += costs
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": "cascade",
+            "questions": self.questions,
+            "escalated": self.escalated,
+            "share": self.escalated / self.questions,
+            "fallback": self.fallback,
+            "saved_calls": self.not_escalated.total(),
+            "saved_cost": self._saved_cost(),
+        }
+
+    def _saved_cost(self) -> float | None:
+        """What the questions that did not escalate would have cost, at the mean cost of the escalated ones of their
+        kind in this run; None where none was escalated, or a price is unknown."""
+        saved: list[float | None] = []
+        for kind, times in self.not_escalated.items():
+            costs = self.fallback_costs[kind]
+            total = total_cost(costs) if costs else None
+            saved.append(0.0 if not times else None if total is None else times * total / len(costs))
+        return total_cost(saved)
+
+
+class _Vote:
+    """The questions of one panel, or of one judge asked repeatedly."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.questions = 0
+        self.verdicts = 0
+        self.numbers = 0
+        self.agreement = 0.0
+        self.entropy = 0.0
+        self.no_answer: Counter[str] = Counter()
+
+    def add(self, _: JudgeCall, detail: Mapping[str, Any]) -> None:
+        self.questions += 1
+        for vote in detail.get("verdicts", ()):
+            if vote.get("agreement") is None:
+                self.numbers += 1
+                continue
+            self.verdicts += 1
+            self.agreement += vote["agreement"]
+            self.entropy += vote["entropy"]
+        self.no_answer.update(name.partition(" #")[0] for name in detail.get("no_answer", {}))
+
+    def to_dict(self) -> dict[str, Any]:
+        """agreement and entropy are means over the verdicts; flip_rate is 1 - agreement, for repeated asking."""
+        agreement = self.agreement / self.verdicts if self.verdicts else None
+        stats: dict[str, Any] = {
+            "kind": self.kind,
+            "questions": self.questions,
+            "verdicts": self.verdicts,
+            "numbers": self.numbers,
+            "agreement": agreement,
+            "entropy": self.entropy / self.verdicts if self.verdicts else None,
+            "no_answer": dict(self.no_answer),
+        }
+        if self.kind == "self_consistency":
+            stats["flip_rate"] = None if agreement is None else 1 - agreement
+        return stats

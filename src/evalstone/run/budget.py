@@ -9,10 +9,11 @@ from typing import Any
 
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge, leaves
-from evalstone.ledger.rows import StoredAnswer
+from evalstone.ledger.base import Key, StoredAnswer
 from evalstone.questions.base import BYTES_A_TOKEN, Question
 from evalstone.types import Record, Usage
 
+TINY = 1e-9
 OUTPUT_MARGIN = 3
 """A reservation assumes a reply so many times as long as the example."""
 
@@ -49,16 +50,16 @@ class Budget:
 
     Args:
         limit: US dollars, 0 or more.
-        judge: The judge of the run; the price of every model in it must be known.
+        judges: The judges of the run; the price of every model in them must be known.
 
     Raises:
         ConfigError: For a limit below 0, and for a judge without a known price.
     """
 
-    def __init__(self, limit: float, judge: Judge) -> None:
+    def __init__(self, limit: float, *judges: Judge) -> None:
         if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"the budget must be 0 or more US dollars, not {limit!r}")
-        for leaf in leaves(judge):
+        for leaf in (leaf for judge in judges for leaf in leaves(judge)):
             if leaf.price(Usage(1, 1)) is None:
                 raise ConfigError(
                     f"a budget needs a price, and the price of {leaf.identity} is unknown; "
@@ -68,7 +69,7 @@ class Budget:
         self.spent = 0.0
         self.reserved = 0.0
         self._started = math.inf
-        self._counted: set[tuple[str, str]] = set()
+        self._counted: set[Key] = set()
 
     def reserve(self, question: Question[Any], judge: Judge) -> float | None:
         """Reserve the cost of a call; None when it does not fit into what is left."""
@@ -77,6 +78,14 @@ class Budget:
             return None
         self.reserved += amount
         return amount
+
+    def refusal(self, question: Question[Any], judge: Judge) -> str:
+        """Say that a call does not fit into what is left."""
+        reserved = f", ${self.reserved:.4f} reserved for calls in flight" if self.reserved > TINY else ""
+        return (
+            f"the next call (about ${call_price(question, judge) or 0.0:.4f}) does not fit into what is left of the "
+            f"budget of ${self.limit:g} (${self.spent:.4f} spent{reserved})"
+        )
 
     def settle(self, reserved: float, paid: float | None) -> None:
         """Replace a reservation by what was paid; the reservation stands where the price is unknown."""
@@ -94,16 +103,15 @@ class Budget:
         """Count the cost of a record written before the run was interrupted."""
         self.settle(0.0, record.cost)
         calls = (leaf for call in record.steps for leaf in call.leaves())
-        self._counted.update((call.fingerprint, call.judge) for call in calls if not call.cached)
+        self._counted.update(Key(call.fingerprint, call.judge, call.repeat_index) for call in calls if not call.cached)
 
     def restore_answer(self, answer: StoredAnswer) -> None:
         """Count the cost of a stored answer that was paid for since the run began and belongs to none of its records.
 
         At worst this counts an answer that another run paid for in the meantime.
         """
-        key = (answer.question, answer.judge)
-        if answer.written >= self._started and key not in self._counted:
-            self._counted.add(key)
+        if answer.written >= self._started and answer.key not in self._counted:
+            self._counted.add(answer.key)
             self.settle(0.0, answer.cost)
 
 

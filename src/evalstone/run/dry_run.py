@@ -19,13 +19,12 @@ from evalstone.errors import JudgeDeclined, JudgeError
 from evalstone.judges.base import Judge, leaves
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.logging import LoggingJudge
-from evalstone.ledger.location import is_there
-from evalstone.ledger.rows import Key
+from evalstone.ledger.base import Key, is_there
 from evalstone.questions.base import Answer, Question
 from evalstone.run.budget import estimated_usage
 from evalstone.run.plan import Plan
 from evalstone.run.runner import score_sample
-from evalstone.run.session import Flight, Session, read_stored
+from evalstone.run.session import InflightCall, Session, read_stored
 from evalstone.types import Failed, Sample, Skipped, Usage, total_cost
 
 if TYPE_CHECKING:
@@ -51,6 +50,8 @@ class ScorerEstimate:
     failed: int = 0
     usage: Usage = field(default_factory=Usage)
     """Tokens of the calls."""
+    kinds: set[str] = field(default_factory=set[str])
+    """The kinds of question of the calls."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,9 @@ class Estimate:
     """Calls by kind of question."""
 
     def seconds(self, concurrency: int) -> float:
-        """How long the calls would take, at SECONDS_PER_CALL each."""
-        return self.calls * SECONDS_PER_CALL / concurrency
+        """How long the calls would take, at SECONDS_PER_CALL each; a scorer's kinds of question follow each other."""
+        rounds = max((len(scorer.kinds) for scorer in self.scorers), default=0)
+        return SECONDS_PER_CALL * max(self.calls / concurrency, rounds)
 
     @property
     def calls(self) -> int:
@@ -136,33 +138,34 @@ class _DryRunSession(Session):
         self._line.shared += found is not None and key.judge == self.identity
         return found
 
-    async def _combine(self, flight: Flight, judge: Judge) -> Answer[Any]:
-        answer = await super()._combine(flight, _unwrapped(judge))
+    async def _combine(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+        answer = await super()._combine(call, _unwrapped(judge))
         # Stand-ins always agree, which says nothing about the confidence of their judges.
         return replace(answer, confidence=None, detail=None) if judge.cacheable else answer
 
-    async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
-        question, line, judge = flight.question, self._line, _unwrapped(judge)
-        if judge.cacheable and (stored := self._stored(flight)) is not None:
+    async def _obtain(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+        question, line, judge = call.question, self._line, _unwrapped(judge)
+        if judge.cacheable and (stored := self._stored(call)) is not None:
             line.answered += 1
             return stored
         if judge.cacheable or not self.judge.cacheable:
             line.calls += 1
             self.kinds[question.kind] += 1
+            line.kinds.add(question.kind)
         if not judge.cacheable:
             return await judge.answer(question)
         usage = estimated_usage(question)
         line.usage += usage
         # Each call by itself: some prices rise with the length of a call.
         self._cost = total_cost((self._cost, judge.price(usage)))
-        return Answer(value=await stand_in(question), judge=flight.key.judge)
+        return Answer(value=await stand_in(question), judge=call.key.judge)
 
-    def _stored(self, flight: Flight) -> Answer[Any] | None:
+    def _stored(self, call: InflightCall) -> Answer[Any] | None:
         if self._store is None:
             return None
-        question, judge, repeat = flight.key
+        question, judge, repeat = call.key
         found = self._store.answers(judge, [question], repeat_index=repeat).get(question)
-        return None if found is None else read_stored(flight.question, found)
+        return None if found is None else read_stored(call.question, found)
 
 
 def _unwrapped(judge: Judge) -> Judge:

@@ -5,14 +5,33 @@ from __future__ import annotations
 import functools
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from evalstone._core.json import content_hash
+from evalstone._core.text import joined
 from evalstone.datasets import Dataset
+from evalstone.datasets.columns import claims
+from evalstone.datasets.loading import IN_MEMORY
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
+from evalstone.results.run import RunKind
 from evalstone.results.summary import ScorerInfo
-from evalstone.scorers import SCORERS, ContextScorer, Scorer
+from evalstone.scorers import SCORERS, Scorer
+
+WAITING = "waiting for "
+"""How the stop reason begins of a run that has to wait for batches; a spent budget may stand before it."""
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How a run uses its provider's batch API."""
+
+    wait: bool = False
+    """Wait until the batches are done, and continue. Otherwise the run ends when everything is submitted, and the same
+    call continues it later."""
+    on_state: Callable[[str], None] | None = None
+    """Called while waiting with the state of the batches, whenever it changes."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +41,26 @@ class Plan:
     dataset: Dataset
     scorers: tuple[Scorer, ...]
     judge: Judge
+    """Answers the questions of the scorers that name no judge of their own."""
+    kind: RunKind = "evaluation"
+
+    @functools.cached_property
+    def judges(self) -> tuple[Judge, ...]:
+        """The plan's judge and the scorers' own, each once."""
+        own = (judge for scorer in self.scorers for judge in scorer.judges)
+        return tuple({judge.identity: judge for judge in (self.judge, *own)}.values())
+
+    @functools.cached_property
+    def asked_judges(self) -> tuple[Judge, ...]:
+        """Those of the judges that a scorer is known to ask: none if the scorers are code."""
+        shared = any(scorer.questions and scorer.judge is None for scorer in self.scorers)
+        return self.judges if shared else tuple(judge for judge in self.judges if judge is not self.judge)
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """The plan's identity: data set version, scorers' signatures, judge. The same command gives the same plan."""
-        return content_hash([self.dataset.version, [s.signature for s in self.scorers], self.judge.identity])
+        """The plan's identity: dataset version, scorers with their judges, judge. Equal commands give equal plans."""
+        scorers = [[s.signature, [judge.identity for judge in s.judges]] for s in self.scorers]
+        return content_hash([self.dataset.version, scorers, self.judge.identity, self.kind])
 
     @property
     def size(self) -> int:
@@ -49,37 +83,34 @@ class Plan:
         counts = Counter(scorer.signature for scorer in self.scorers)
         if twice := [signature for signature, count in counts.items() if count > 1]:
             raise ConfigError(f"the scorer {twice[0]} is named twice")
-        if asking and any(scorer.questions for scorer in self.scorers):
-            self.judge.check()
+        for judge in self.asked_judges if asking else ():
+            judge.check()
         absent = [self._absent(scorer) for scorer in self.scorers]
         if all(absent):
-            raise ConfigError(
-                f"no sample of {self.dataset.name} can be scored: " + ". ".join(filter(None, absent)) + self._columns()
-            )
+            of = "" if self.dataset.name == IN_MEMORY else f" of {self.dataset.name}"
+            raise ConfigError(f"no sample{of} can be scored: {'. '.join(filter(None, absent))}{self._columns()}")
 
     def _absent(self, scorer: Scorer) -> str:
         """What no sample has and the scorer needs; empty when some sample has everything."""
-        if isinstance(scorer, ContextScorer) and scorer.context_from is not None:
+        if scorer.extracts:
             return ""
         lacking: Counter[str] = Counter()
         for sample in self.dataset:
-            values = scorer.values(sample)
-            here = [
-                name
-                for name in scorer.required_fields
-                if values[name] is None or (name == "messages" and not values[name])
-            ]
-            if not here:
+            absent = scorer.absent(scorer.values(sample))
+            if not absent:
                 return ""
-            lacking.update(here)
+            lacking.update(absent)
         nowhere = [name for name in scorer.required_fields if lacking[name] == len(self.dataset)]
-        told = f"{' and '.join(nowhere)} is absent" if nowhere else "no sample has all of it"
-        return f"{scorer.name} needs {' and '.join(scorer.required_fields)}; {told}"
+        verb = "is" if len(nowhere) == 1 else "are"
+        told = f"{joined(nowhere)} {verb} absent" if nowhere else "no sample has all of it"
+        return f"{scorer.name} needs {joined(scorer.required_fields)}; {told}"
 
     def _columns(self) -> str:
-        if not self.dataset.ignored:
+        # A column that another one outranked was understood.
+        ignored = [column for column in self.dataset.ignored if not claims((column,))]
+        if not ignored:
             return ""
-        shown = ", ".join(self.dataset.ignored[:8])
+        shown = ", ".join(ignored[:8])
         return f". Columns that were not understood: {shown}; map one with --map FIELD=COLUMN"
 
 

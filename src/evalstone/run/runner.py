@@ -9,6 +9,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,13 +25,10 @@ from evalstone.errors import (
     RunAborted,
 )
 from evalstone.ledger import AsyncLedger, RunRow
-from evalstone.results.judge_stats import JudgeStats
-from evalstone.results.records import SpillingRecords
-from evalstone.results.run import Run
-from evalstone.results.summary import SummaryBuilder
-from evalstone.run.batch.options import BatchOptions
+from evalstone.results.run import Run, SpillingRecords
+from evalstone.results.summary import JudgeStats, SummaryBuilder
 from evalstone.run.budget import Budget, StopSignal
-from evalstone.run.plan import Plan, scorer_info
+from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Outcome, Record, Sample, Skipped
@@ -80,16 +78,17 @@ async def execute(
     async with contextlib.AsyncExitStack() as stack:
         batches = _batches(plan, ledger=ledger, use_cache=use_cache, budget=budget, batch=batch) if batch else None
         plan.check(asking=batches is None)
-        book = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
-        await stack.enter_async_context(plan.judge.opened())
-        limit = None if budget is None else Budget(budget, plan.judge)
-        if batches is not None and book is not None:
-            await batches.open(stack, book)
+        store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
+        for judge in plan.judges:
+            await stack.enter_async_context(judge.opened())
+        limit = None if budget is None else Budget(budget, *plan.asked_judges)
+        if batches is not None and store is not None:
+            await batches.open(stack, store)
             session: Session = batches.session
         else:
-            session = Session(plan.judge, ledger=book, concurrency=concurrency, use_cache=use_cache, budget=limit)
+            session = Session(plan.judge, ledger=store, concurrency=concurrency, use_cache=use_cache, budget=limit)
         stack.push_async_callback(session.close)
-        runner = _Runner(plan, session, book, stop or StopSignal(), on_record)
+        runner = _Runner(plan, session, store, stop or StopSignal(), on_record)
         runner.batches, runner.budget = batches, limit
         runner.name, runner.tags = name, tags
         shuffled = budget is not None or (stop is not None and stop.shuffled)
@@ -115,6 +114,8 @@ def _batches(
         raise ConfigError("batch needs a ledger: it is where a batch is remembered until its answers come")
     if not use_cache:
         raise ConfigError("batch reads its answers from the ledger; it cannot be combined with no_cache")
+    if own := next((scorer for scorer in plan.scorers if scorer.judges), None):
+        raise ConfigError(f"batch asks the run's judge; {own.name} has a judge of its own")
     return BatchRunner(plan.judge, batch if isinstance(batch, BatchOptions) else BatchOptions(), budget)
 
 
@@ -135,8 +136,10 @@ class _Runner:
         self.budget: Budget | None = None
         self.scorers = tuple(scorer_info(scorer) for scorer in plan.scorers)
         self.summaries = {info.signature: SummaryBuilder(info) for info in self.scorers}
-        self.judge_stats = JudgeStats() if plan.judge.members else None
+        self.judge_stats = JudgeStats() if any(judge.members for judge in plan.judges) else None
         self.name, self.tags = "", tuple[str, ...]()
+        self.failed: dict[int, Record] = {}
+        """Failures of an interrupted run that have not been tried again."""
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -145,7 +148,7 @@ class _Runner:
         another's answer leaves no slot empty."""
         began = time.perf_counter()
         resumed = await self._resume() if resume else await self._start()
-        warnings = Counter(self.plan.judge.warnings())
+        warnings = _warnings(self.plan)
         count = min(workers, self.plan.size)
         if self.batches is not None:
             await self.batches.begin(self.id, self.records)
@@ -158,21 +161,26 @@ class _Runner:
             again = self.batches is not None and await self.batches.proceed(self.stop)
         if self.batches is not None:
             await self.batches.end(self.stop, complete=self.records.complete)
-        run = self._result(time.perf_counter() - began, resumed, Counter(self.plan.judge.warnings()) - warnings)
-        if self.ledger is not None and run.complete:
-            await self.ledger.finish_run(self.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict())
+        for index, record in self.failed.items():
+            self._add(index, record)
+        run = self._result(time.perf_counter() - began, resumed, _warnings(self.plan) - warnings)
+        if self.ledger is not None:
+            finished = datetime.now(UTC).isoformat(timespec="seconds") if run.complete else None
+            await self.ledger.work(self.ledger.store.finish_run, self.id, finished, run.to_dict())
         return run
 
     async def _start(self) -> int:
         """Enter a new run into the ledger."""
         if self.ledger is not None:
             metadata = self._result(0.0, 0, {}).metadata()
-            await self.ledger.start_run(RunRow(self.id, self.plan.fingerprint, self.started, None, metadata))
+            await self.ledger.work(
+                self.ledger.store.start_run, RunRow(self.id, self.plan.fingerprint, self.started, None, metadata)
+            )
         return 0
 
     async def _resume(self) -> int:
         """Continue the interrupted run of this plan, if there is one; how many of its records stand."""
-        row = None if self.ledger is None else await self.ledger.resume(self.plan.fingerprint)
+        row = None if self.ledger is None else await self.ledger.work(self.ledger.store.resume, self.plan.fingerprint)
         if self.ledger is None or row is None:
             return await self._start()
         self.id, self.started = row.id, row.started
@@ -183,7 +191,11 @@ class _Runner:
         async for record in self.ledger.records(row.id):
             self.session.restore(record)
             index = places.get(hash((record.sample, record.scorer)))
-            if index is not None and not isinstance(record.outcome, Failed):
+            if index is None:
+                continue
+            if isinstance(record.outcome, Failed):
+                self.failed[index] = record
+            else:
                 self._add(index, record)
         return len(self.records)
 
@@ -222,6 +234,9 @@ class _Runner:
                 return
             if self.batches is not None:
                 record = self.batches.session.charge(record)
+            if (failed := self.failed.pop(index, None)) is not None:
+                # What the earlier attempt cost was paid too.
+                record = replace(record, steps=(*(step for step in failed.steps if step.cost != 0), *record.steps))
             if self.ledger is not None:
                 await self.ledger.keep_record(self.id, record)
             self._add(index, record)
@@ -232,21 +247,25 @@ class _Runner:
         summary = tuple(builder.summary() for builder in self.summaries.values())
         if corrections := sum(line.corrections for line in summary):
             warnings = {**warnings, "malformed replies": corrections}
-        judged = any(scorer.questions for scorer in self.plan.scorers)
+        known = {judge.identity: judge.note for judge in self.plan.judges}
+        # Those that were asked, too: a scorer of the user's own may ask more than its code shows.
+        asked = (identity for line in summary for identity in line.judges)
+        judges = tuple(dict.fromkeys((*(judge.identity for judge in self.plan.asked_judges), *asked)))
         return Run(
             id=self.id,
+            kind=self.plan.kind,
             dataset_name=self.plan.dataset.name,
             version=self.plan.dataset.version,
             samples=len(self.plan.dataset),
-            judge=self.session.identity if judged else "none",
-            judge_note=self.plan.judge.note if judged else "",
+            judge=", ".join(judges) or "none",
+            judge_note="\n".join(filter(None, (known.get(judge, "") for judge in judges))),
             scorers=self.scorers,
             records=self.records,
             summary=summary,
             started=self.started,
             seconds=seconds,
             resumed=resumed,
-            stop_reason="" if self.records.complete else self.stop.reason,
+            stop_reason="" if self.records.complete and not self.failed else self.stop.reason,
             warnings=warnings,
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
             dataset=self.plan.dataset.samples,
@@ -254,6 +273,10 @@ class _Runner:
             name=self.name,
             tags=self.tags,
         )
+
+
+def _warnings(plan: Plan) -> Counter[str]:
+    return sum((Counter(judge.warnings()) for judge in plan.judges), Counter[str]())
 
 
 async def _all(workers: list[asyncio.Future[None]]) -> None:
@@ -279,7 +302,7 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
     Raises:
         ConfigError, LedgerError, RunAborted: They concern the run and not the sample.
     """
-    recording = Recording(session)
+    recording = Recording(session, scorer.judge)
     started = time.perf_counter()
     try:
         outcome: Outcome = await scorer.run(recording, sample)

@@ -2,36 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
+from evalstone.ledger import RunRow
 from evalstone.results import files
 from evalstone.results.run import Run
 
+if TYPE_CHECKING:
+    from evalstone.ledger.store import Ledger
+
 
 def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
-    """A run from a results folder, or by its id (or "last") from the ledger.
+    """A run from a results folder, or from the ledger by its id or name.
 
     Args:
-        name: a folder, or the id of a run.
+        name: a folder, the id of a run, or the name that runs were given, of which it is the latest evaluation;
+            "last" is the latest evaluation of all.
         ledger: path or URL of the ledger; by default `.evalstone/ledger.db`.
 
     Raises:
         ConfigError: there is no such folder, and no such run in the ledger.
     """
-    if Path(name).is_dir():
+    if files.is_folder(name):
         return files.read_run(name)
-    from evalstone.ledger.location import DEFAULT_LEDGER, is_there, shown  # noqa: PLC0415 - a folder needs no ledger
+    from evalstone.ledger.base import DEFAULT_LEDGER, is_there, shown  # noqa: PLC0415 - a folder needs no ledger
 
-    url = ledger or DEFAULT_LEDGER
+    url = DEFAULT_LEDGER if ledger is None else ledger
     if is_there(url):
         from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy
 
         with Ledger(str(url)) as opened:
-            row = opened.run(str(name))
-            if row is not None:
+            if (row := find_row(opened, str(name))) is not None:
                 return Run.from_dict(row.metadata, opened.records(row.id))
+    if name == "last":
+        raise ConfigError(
+            f"there are no saved runs in the ledger {shown(url)}; run `evalstone run` first, or name a results folder "
+            "or another ledger (--ledger)"
+        )
     raise ConfigError(
-        f"there is no results folder {json_line(str(name))}, and no run of that id in the ledger {shown(url)}"
+        f"there is no results folder {json_line(str(name))}, and no run of that id or name in the ledger {shown(url)}"
     )
+
+
+def find_row(ledger: Ledger, name: str) -> RunRow | None:
+    """The run in a ledger that has this id, else the latest evaluation of this name; "last" is the latest of all."""
+    row = None if name == "last" else ledger.run(name)
+    if row is None and name:
+        wanted = (row for row in evaluations(ledger.runs()) if name in ("last", row.metadata.get("name")))
+        row = next(wanted, None)
+    return row
+
+
+def evaluations(rows: Sequence[RunRow]) -> list[RunRow]:
+    """The runs that are evaluations, and not part of a calibration or an audit."""
+    return [row for row in rows if row.metadata.get("kind", "evaluation") == "evaluation"]

@@ -6,11 +6,12 @@ passed over, because what takes long may well score differently. The error rates
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from evalstone.errors import ConfigError
 from evalstone.run.budget import StopSignal
-from evalstone.run.plan import Plan
+from evalstone.run.plan import Plan, scorer_info
 from evalstone.stats.gates import Decision, Verdict, overall
 from evalstone.stats.sequential import SequentialGate, Target
 from evalstone.types import Record
@@ -23,7 +24,7 @@ class RunGate:
 
     Args:
         plan: The plan of the run.
-        thresholds: Scorer name to mean.
+        thresholds: Scorer signature to mean.
         stop: Requested once every threshold is decided, or one has failed.
         alpha: The chance of a wrong pass, and of a wrong fail, over all thresholds.
 
@@ -32,34 +33,36 @@ class RunGate:
     """
 
     def __init__(self, plan: Plan, thresholds: Mapping[str, float], stop: StopSignal, *, alpha: float = 0.05) -> None:
-        watched = [scorer for scorer in plan.scorers if scorer.name in thresholds]
-        self._names = {scorer.signature: scorer.name for scorer in watched}
-        self._gate = SequentialGate(
-            [
-                Target(s.name, thresholds[s.name], "at_most" if s.lower_is_better else "at_least", 0.0, s.scale)
-                for s in watched
-            ],
-            alpha=alpha,
-        )
+        watched = [scorer_info(scorer) for scorer in plan.scorers if scorer.signature in thresholds]
+        names = Counter(scorer.name for scorer in plan.scorers)
+        self._titles = {info.signature: info.name if names[info.name] == 1 else info.parameters for info in watched}
+        targets = [
+            Target(
+                self._titles[info.signature],
+                thresholds[info.signature],
+                "at_most" if info.lower_is_better else "at_least",
+                high=info.scale,
+            )
+            for info in watched
+        ]
+        self._gate = SequentialGate(targets, alpha=alpha)
         self._stop = stop
-        ids: list[str] = []
         for sample in plan.dataset:
             if sample.group is not None:
                 raise ConfigError(
                     f"sample {sample.id!r} is in group {sample.group!r}: clustered samples cannot be gated one by one; "
                     "gate the finished run instead"
                 )
-            ids.append(sample.id)
+        ids = [sample.id for sample in plan.dataset]
         self._order = [ids[place] for place in plan.random_order()]
         self._next = 0
         self._waiting: dict[str, dict[str, float | None]] = {}
 
     def add(self, record: Record) -> None:
         """Add a record of the run; they may come in any order."""
-        name = self._names.get(record.scorer)
-        if name is None:
+        if (title := self._titles.get(record.scorer)) is None:
             return
-        self._waiting.setdefault(record.sample, {})[name] = record.value
+        self._waiting.setdefault(record.sample, {})[title] = record.value
         while self._next < len(self._order) and self._whole(self._order[self._next]):
             values = self._waiting.pop(self._order[self._next])
             self._next += 1
@@ -69,7 +72,12 @@ class RunGate:
             self._stop.request(DECIDED)
 
     def _whole(self, sample: str) -> bool:
-        return len(self._waiting.get(sample, ())) == len(self._names)
+        return len(self._waiting.get(sample, ())) == len(self._titles)
+
+    @property
+    def settled(self) -> bool:
+        """Whether every threshold is decided, or one has failed."""
+        return self._gate.settled
 
     def decisions(self) -> tuple[Decision, ...]:
         """The decision on each threshold so far."""

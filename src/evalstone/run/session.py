@@ -21,9 +21,8 @@ from evalstone.errors import (
     RunAborted,
 )
 from evalstone.judges.base import AskJudge, Judge
-from evalstone.ledger import AsyncLedger, StoredAnswer
-from evalstone.ledger.rows import Key
-from evalstone.questions.base import Answer, ContextLimits, Question, cached_call, failed_call, judge_call
+from evalstone.ledger import AsyncLedger, Key, StoredAnswer
+from evalstone.questions.base import Answer, ContextLimits, Question, as_cached, failed_call, judge_call
 from evalstone.run.budget import Budget
 from evalstone.types import NO_USAGE, JudgeCall, Record
 
@@ -69,13 +68,8 @@ class Session:
         self._identities: dict[int, tuple[Judge, str]] = {}
         self._breakers: dict[str, CircuitBreaker] = {}
         self._known_working: set[str] = set()
-        self._inflight: dict[Key, Flight] = {}
+        self._inflight: dict[Key, InflightCall] = {}
         self._recent: OrderedDict[Key, Answer[Any] | JudgeError] = OrderedDict()
-
-    @property
-    def context_limits(self) -> ContextLimits:
-        """How much one question to the judge may hold."""
-        return self.judge.context_limits
 
     async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> Answer[A]:
         """The judge's answer; `cached` when this call cost nothing.
@@ -91,7 +85,7 @@ class Session:
             ConfigError: When the provider refuses the key or the model.
             LedgerError: When the answer cannot be stored.
         """
-        return await Recording(self).ask(question, judge, repeat)
+        return await Recording(self, judge).ask(question, repeat=repeat)
 
     def restore(self, record: Record) -> None:
         """Take over a record written before the run was interrupted: its cost counts against the budget, and the
@@ -104,7 +98,7 @@ class Session:
 
     async def close(self) -> None:
         """Cancel the calls in flight."""
-        tasks = [flight.task for flight in self._inflight.values()]
+        tasks = [call.task for call in self._inflight.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -122,26 +116,26 @@ class Session:
             self._recent.move_to_end(key)
         return known
 
-    def flight(self, key: Key, judge: Judge, question: Question[Any]) -> tuple[Flight, bool]:
+    def inflight(self, key: Key, judge: Judge, question: Question[Any]) -> tuple[InflightCall, bool]:
         """The call in flight for this key, and whether it starts here."""
-        flight = self._inflight.get(key)
-        if flight is not None:
-            return flight, False
-        flight = Flight(question, key)
-        flight.task = asyncio.get_running_loop().create_task(self._fly(flight, judge))
-        flight.task.add_done_callback(_retrieve)
-        if not flight.task.done():  # it may be, where the loop starts tasks eagerly
-            self._inflight[key] = flight
-        return flight, True
+        call = self._inflight.get(key)
+        if call is not None:
+            return call, False
+        call = InflightCall(question, key)
+        call.task = asyncio.get_running_loop().create_task(self._answer(call, judge))
+        call.task.add_done_callback(_retrieve)
+        if not call.task.done():  # it may be, where the loop starts tasks eagerly
+            self._inflight[key] = call
+        return call, True
 
-    async def _fly(self, flight: Flight, judge: Judge) -> Answer[Any]:
-        key = flight.key
+    async def _answer(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+        key = call.key
         try:
             if judge.members:
                 # It takes no slot: its members do, and would wait for it.
-                answer = await self._combine(flight, judge)
+                answer = await self._combine(call, judge)
             else:
-                answer = await self._obtain(flight, judge)
+                answer = await self._obtain(call, judge)
             self._remember(key, answer)
             return answer
         except JudgeError as error:
@@ -155,45 +149,45 @@ class Session:
         if len(self._recent) > self.remembered:
             self._recent.popitem(last=False)
 
-    async def _combine(self, flight: Flight, judge: Judge) -> Answer[Any]:
+    async def _combine(self, call: InflightCall, judge: Judge) -> Answer[Any]:
         """The answer of a composite judge, whose members are asked in this session."""
-        flight.sent = True
+        call.sent = True
         recording = Recording(self)
         try:
-            return await judge.combine(flight.question, AskJudge(recording.ask_member, flight.key.repeat_index))
+            return await judge.combine(call.question, AskJudge(recording.ask_member, call.key.repeat_index))
         finally:
             await recording.close()
 
-    async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
+    async def _obtain(self, call: InflightCall, judge: Judge) -> Answer[Any]:
         """The answer of a judge that answers by itself: from the ledger, or by calling it."""
         ledger = self.ledger if judge.cacheable else None
         if ledger is None:
-            return await self._call(flight, judge, None)
+            return await self._call(call, judge, None)
         if not self._use_cache:
-            return await self._call(flight, judge, ledger)
-        found = await ledger.answer_or_claim(*flight.key)
-        if isinstance(found, StoredAnswer) and (answer := read_stored(flight.question, found)) is not None:
-            self._known_working.add(flight.key.judge)
+            return await self._call(call, judge, ledger)
+        found = await ledger.answer_or_claim(*call.key)
+        if isinstance(found, StoredAnswer) and (answer := read_stored(call.question, found)) is not None:
+            self._known_working.add(call.key.judge)
             if self._budget is not None:
                 self._budget.restore_answer(found)
             return answer
         try:
-            return await self._call(flight, judge, ledger)
+            return await self._call(call, judge, ledger)
         finally:
-            ledger.release(*flight.key)
+            ledger.release(*call.key)
 
-    async def _call(self, flight: Flight, judge: Judge, ledger: AsyncLedger | None) -> Answer[Any]:
+    async def _call(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> Answer[Any]:
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
         async with self._slots:
             if ledger is not None:
                 ledger.check()
-            breaker = self._breaker(flight.key.judge)
+            breaker = self._breaker(call.key.judge)
             breaker.check()
-            reserved = self._reserve(flight.question, judge)
+            reserved = self._reserve(call.question, judge)
             paid: float | None = None
-            flight.sent = True
+            call.sent = True
             try:
-                answer = await judge.answer(flight.question, flight.key.repeat_index)
+                answer = await judge.answer(call.question, call.key.repeat_index)
                 paid = answer.cost
             except JudgeError as error:
                 paid = error.cost
@@ -204,7 +198,7 @@ class Session:
                     self._budget.settle(reserved, paid)
             breaker.answered()
             if ledger is not None and answer.reply is not None:
-                await ledger.keep_answer(stored(flight, answer))
+                await ledger.keep_answer(StoredAnswer.of(call.key, call.question.kind, answer))
         return answer
 
     def _breaker(self, judge: str) -> CircuitBreaker:
@@ -218,11 +212,11 @@ class Session:
             return 0.0
         reserved = self._budget.reserve(question, judge)
         if reserved is None:
-            raise BudgetExceeded(f"the budget of ${self._budget.limit:g} is spent")
+            raise BudgetExceeded(self._budget.refusal(question, judge))
         return reserved
 
 
-class Flight:
+class InflightCall:
     """A call in flight. `sent`: the judge has been asked, so that the answer will be paid for."""
 
     __slots__ = ("key", "others", "question", "sent", "task")
@@ -240,42 +234,47 @@ class Recording:
 
     Calls are structured: `close` cancels those that have not been sent, waits for those that have, and counts their
     cost, so that no call outlives its record.
+
+    Args:
+        session: Where the questions go.
+        judge: Who answers where a question names no judge; the session's by default.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, judge: Judge | None = None) -> None:
+        self.judge = session.judge if judge is None else judge
         self.calls: list[JudgeCall] = []
         self.aborted: EvalstoneError | None = None
         self._session = session
-        self._own: set[Flight] = set()
+        self._own: set[InflightCall] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
     def context_limits(self) -> ContextLimits:
         """How much one question to the judge may hold."""
-        return self._session.context_limits
+        return self.judge.context_limits
 
-    async def __call__(self, question: Question[A]) -> A:
-        return (await self.ask(question)).value
+    async def __call__(self, question: Question[A], judge: Judge | None = None) -> A:
+        return (await self.ask(question, judge)).value
 
     async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> Answer[A]:
         """The answer, its call kept. Raises what `Session.ask` raises."""
         session = self._session
-        judge = session.judge if judge is None else judge
+        judge = self.judge if judge is None else judge
         key = Key(question.fingerprint, session.identity_of(judge), repeat)
         known = session.known(key)
         if known is not None:
             return self._keep(question, key, known, cached=True)
-        flight, own = session.flight(key, judge, question)
+        call, own = session.inflight(key, judge, question)
         if own:
-            self._own.add(flight)
+            self._own.add(call)
         else:
-            flight.others += 1
+            call.others += 1
         task = asyncio.current_task()
         if task is not None:
             self._tasks.add(task)
         outcome: Answer[A] | JudgeError
         try:
-            outcome = await asyncio.shield(flight.task)
+            outcome = await asyncio.shield(call.task)
         except JudgeError as error:
             outcome = error
         except RunAborted as error:
@@ -285,9 +284,9 @@ class Recording:
             if task is not None:
                 self._tasks.discard(task)
             if not own:
-                flight.others -= 1
-            elif flight.task.done():
-                self._own.discard(flight)
+                call.others -= 1
+        if own:  # not where this task was canceled as the answer came: `close` counts what it cost
+            self._own.discard(call)
         return self._keep(question, key, outcome, cached=not own)
 
     async def ask_member(self, judge: Judge, question: Question[A], repeat: int) -> Answer[A]:
@@ -299,7 +298,7 @@ class Recording:
             error = unpaid_error(outcome) if cached else outcome
             self.calls.append(failed_call(question, error, key.judge, key.repeat_index))
             raise error
-        answer = outcome.as_cached() if cached else outcome
+        answer = as_cached(outcome) if cached else outcome
         self.calls.append(judge_call(question, answer, key.repeat_index))
         return answer
 
@@ -309,20 +308,20 @@ class Recording:
         for task in self._tasks:
             if task is not here:
                 task.cancel()
-        flights = {flight for flight in self._own if not flight.task.done()}
-        for flight in flights:
-            if not flight.sent and not flight.others:
-                flight.task.cancel()
-        if flights:
-            await asyncio.wait({flight.task for flight in flights})
-        for flight in self._own:
-            if flight.task.cancelled():
+        calls_in_flight = {call for call in self._own if not call.task.done()}
+        for call in calls_in_flight:
+            if not call.sent and not call.others:
+                call.task.cancel()
+        if calls_in_flight:
+            await asyncio.wait({call.task for call in calls_in_flight})
+        for call in self._own:
+            if call.task.cancelled():
                 continue
-            error = flight.task.exception()
+            error = call.task.exception()
             if error is None:
-                self.calls.append(judge_call(flight.question, flight.task.result(), flight.key.repeat_index))
+                self.calls.append(judge_call(call.question, call.task.result(), call.key.repeat_index))
             elif isinstance(error, JudgeError):
-                self.calls.append(failed_call(flight.question, error, flight.key.judge, flight.key.repeat_index))
+                self.calls.append(failed_call(call.question, error, call.key.judge, call.key.repeat_index))
         self._own.clear()
 
 
@@ -368,22 +367,6 @@ class CircuitBreaker:
             raise JudgeUnavailable(self._open) from error
 
 
-def stored(flight: Flight, answer: Answer[Any]) -> StoredAnswer:
-    """An answer as the ledger keeps it."""
-    return StoredAnswer(
-        question=flight.key.question,
-        judge=flight.key.judge,
-        repeat_index=flight.key.repeat_index,
-        kind=flight.question.kind,
-        reply=answer.reply or "",
-        usage=answer.usage,
-        cost=answer.cost,
-        seconds=answer.seconds,
-        confidence=answer.confidence,
-        alternatives=answer.alternatives,
-    )
-
-
 def read_stored(question: Question[A], answer: StoredAnswer) -> Answer[A] | None:
     """A stored reply as an answer that costs nothing; None when it no longer parses, so that it is asked again."""
     try:
@@ -405,7 +388,7 @@ def unpaid_error(error: JudgeError) -> JudgeError:
     shared = type(error).__new__(type(error), *error.args)  # subclasses may take other arguments than they keep
     shared.__dict__.update(error.__dict__)
     shared.usage, shared.cost, shared.seconds = NO_USAGE, 0.0, 0.0
-    shared.members = tuple(map(cached_call, error.members))
+    shared.members = tuple(as_cached(member) for member in error.members)
     return shared
 
 

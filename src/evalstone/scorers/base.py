@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import inspect
@@ -10,32 +11,34 @@ import json
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from evalstone._core import sync
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.prompts import Prompt
+from evalstone._core.text import joined
 from evalstone.agents import messages
 from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
+from evalstone.scorers.code_identity import class_hash, code_hash, is_own_code
 from evalstone.types import SAMPLE_FIELDS, Outcome, Sample, Score, Skipped, passages
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from evalstone.judges.base import Judge
 
+_ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _MARKER = re.compile(r"\A\s*(?:•|(?:[-*]|\d+[.)])(?:\s|$))\s*")
 
 
-class Derived(Generic[T]):
-    """An attribute computed from the class or the instance that it is read on; a value assigned there replaces it."""
+class _QuestionsOfCode:
+    """The kinds of question that a scorer asks, read from its code; a value set on an instance replaces it."""
 
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self.compute = compute
-
-    def __get__(self, instance: object, owner: type) -> T:
-        return self.compute(owner if instance is None else instance)
+    def __get__(self, scorer: Scorer | None, kind: type[Scorer]) -> tuple[type[Question[Any]], ...]:
+        return _questions(kind)
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,6 @@ class Definition:
     compute: Callable[..., float]
     undefined: str = ""
 
-    def __str__(self) -> str:
-        return self.formula + f" (where it is undefined: {self.undefined} there, skipped here)" * bool(self.undefined)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Scorer(ABC):
@@ -67,6 +67,7 @@ class Scorer(ABC):
     Attributes:
         scale: The score of a perfect answer; scores lie in [0, scale].
         explain: Have the judge write the reason, in one more call. Otherwise it is built from the evidence.
+        judge: Who answers this scorer's questions: a name, a table or a Judge; by default the judge of the run.
 
     Raises:
         ConfigError: For a scale that is not a positive number.
@@ -82,16 +83,21 @@ class Scorer(ABC):
     """What to do about a bad score."""
     definitions: ClassVar[Mapping[str, Definition]] = {}
     """Formulas to choose from with `definition`, by the name of the system that uses each."""
-    excluded_from_signature: ClassVar[tuple[str, ...]] = ("name", "version")
+    excluded_from_signature: ClassVar[tuple[str, ...]] = ("name", "version", "judge")
     """Parameters that the signature shows elsewhere."""
 
-    required_fields = Derived[tuple[str, ...]](lambda scorer: _required(_class_of(scorer)))
-    """The sample fields without which there is no score."""
-    questions = Derived[tuple[type[Question[Any]], ...]](lambda scorer: _questions(_class_of(scorer)))
+    required_fields: ClassVar[tuple[str, ...]] = ()
+    """The sample fields without which there is no score: the parameters of `score` without a default."""
+    questions = _QuestionsOfCode()
     """The kinds of question that `score` asks, read from its code."""
+    extractors: ClassVar[Mapping[str, str]] = {}
+    """Sample fields that a function of the sample may supply, and the parameters that take such a function."""
+    _fields: ClassVar[tuple[str, ...]] = ()
+    _takes_ask: ClassVar[bool] = False
 
     scale: float = 1.0
     explain: bool = False
+    judge: Any = None
 
     @abstractmethod
     def score(self, *args: Any, **fields: Any) -> Score | Skipped | Awaitable[Score | Skipped]:
@@ -99,24 +105,63 @@ class Scorer(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "score" in cls.__dict__:
-            _parameters(cls)
+        if cls.score is not next(base for base in cls.__mro__[1:] if issubclass(base, Scorer)).score:
+            cls._read_parameters()
+
+    @classmethod
+    def _read_parameters(cls) -> None:
+        """Read from `score` which sample fields it takes. Raises ConfigError for a parameter that is none.
+
+        A `score` with `**fields` takes the `required_fields` that its scorers declare.
+        """
+        parameters = list(inspect.signature(cls.score).parameters.values())[1:]
+        cls._takes_ask = bool(parameters) and parameters[0].name == "ask"
+        parameters = parameters[cls._takes_ask :]
+        cls._fields = ()
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            return
+        for parameter in parameters:
+            if parameter.name not in SAMPLE_FIELDS:
+                message = unknown("sample field", parameter.name, SAMPLE_FIELDS)
+                raise ConfigError(f"{cls.__name__}.score: {message} (fields are keyword-only parameters)")
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                form = ", ".join(["self", *["ask"] * cls._takes_ask, "*", *(one.name for one in parameters)])
+                message = f"sample fields are keyword-only parameters; write def score({form})"
+                raise ConfigError(f"{cls.__name__}.score takes {parameter.name} by position; {message}")
+        cls._fields = tuple(parameter.name for parameter in parameters)
+        if "required_fields" not in cls.__dict__:
+            cls.required_fields = tuple(p.name for p in parameters if p.default is p.empty)
 
     def __post_init__(self) -> None:
+        if not hasattr(self, "name"):
+            kind = type(self).__name__
+            raise ConfigError(f'the scorer {kind} has no name; add one to the class, such as name = "{kind.lower()}"')
         require_number(self, "scale", exclude_low=True)
+        if self.judge is not None:
+            from evalstone.judges.parse import parse_judge  # noqa: PLC0415 - most scorers name no judge
+
+            object.__setattr__(self, "judge", parse_judge(self.judge))
         for field in fields(self):
             if isinstance(field.default, bool) and not isinstance(value := getattr(self, field.name), bool):
                 raise ConfigError(f"{self.name}: {field.name} must be True or False, not {value!r}")
 
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        """The judges that this scorer asks in place of the run's."""
+        return () if self.judge is None else (self.judge,)
+
     @functools.cached_property
     def signature(self) -> str:
-        """Name, changed parameters, prompt fingerprints and version: `faithfulness(scale=10; 5c1d77b2, 9a0e41c3)@1`.
+        """Name, changed parameters, fingerprints and version: `faithfulness(scale=10; 5c1d77b2, 9a0e41c3)@1`.
 
-        Two scores may be compared when their signatures are equal.
+        The fingerprints are those of the prompts, and of the code of a scorer that is not part of evalstone. Two scores
+        may be compared when their signatures are equal.
         """
         changed = ", ".join(f"{name}={brief(value)}" for name, value in self.changed_parameters())
-        fingerprints = ", ".join(prompt.fingerprint for prompt in self.prompts())
-        content = "; ".join(filter(None, (changed, fingerprints)))
+        fingerprints = [prompt.fingerprint for prompt in self.prompts()]
+        if code := class_hash(type(self)):
+            fingerprints.append(code[:8])
+        content = "; ".join(filter(None, (changed, ", ".join(fingerprints))))
         return f"{self.name}({content})@{self.version}" if content else f"{self.name}@{self.version}"
 
     def changed_parameters(self) -> Iterator[tuple[str, Any]]:
@@ -130,27 +175,65 @@ class Scorer(ABC):
     def prompts(self) -> tuple[Prompt, ...]:
         """Return the prompts that this scorer asks with; their fingerprints are in the signature."""
         kinds = (*self.questions, Explain) if self.explain else self.questions
-        prompts = (getattr(kind, "prompt", None) for kind in kinds)
-        return tuple(prompt for prompt in prompts if isinstance(prompt, Prompt))
+        own = getattr(self, "prompt", None)  # for kinds of question that have no prompt of their own
+        return tuple(prompt for kind in kinds if isinstance(prompt := getattr(kind, "prompt", own), Prompt))
 
     def values(self, sample: Sample) -> dict[str, Any]:
         """Return what `score` is called with for this sample; None for an absent field."""
-        return {name: getattr(sample, name) for name in _parameters(type(self))}
+        return {name: getattr(sample, name) for name in self._fields or self.required_fields}
 
     async def run(self, ask: Ask, sample: Sample) -> Outcome:
-        """Score one sample. Errors of the judge, and of the scorer's own code, are raised."""
+        """Score one sample. Errors of the judge, and of the scorer's own code, are raised.
+
+        A plain `score` that is not part of evalstone runs in a thread, so that it blocks no other sample.
+        """
+        if self.extracts:
+            sample = await self._extracted(sample)
         values = self.values(sample)
-        absent = [n for n in self.required_fields if values[n] is None or (n == "messages" and not values[n])]
-        if absent:
-            return Skipped(f"{self.name} needs {' and '.join(absent)}")
+        if absent := self.absent(values):
+            return Skipped(f"{self.name} needs {joined(absent)}")
+        if self.questions and sample.messages and (unseen := _unseen(sample, values)):
+            return Skipped(unseen)
         present = {name: value for name, value in values.items() if value is not None}
-        result = self.score(ask, **present) if _takes_ask(type(self)) else self.score(**present)
-        outcome = await result if inspect.isawaitable(result) else result
+        arguments = (ask,) if self._takes_ask else ()
+        if self._in_thread:
+            outcome = await sync.call(self.score, *arguments, **present)
+        else:
+            outcome = self.score(*arguments, **present)
+            if inspect.isawaitable(outcome):
+                outcome = await outcome
         if not isinstance(outcome, Score | Skipped):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OutcomeError(f"{self.name} must return a Score or Skipped, not {type(outcome).__name__}")
         if self.explain and isinstance(outcome, Score):
             return replace(outcome, reason=await ask(self._explanation(outcome)))
         return outcome
+
+    @functools.cached_property
+    def extracts(self) -> bool:
+        """Whether a function of the sample supplies one of its fields."""
+        return any(getattr(self, name) is not None for name in self.extractors.values())
+
+    def absent(self, values: Mapping[str, Any]) -> list[str]:
+        """The required fields that have no value."""
+        return [n for n in self.required_fields if values[n] is None or (n == "messages" and not values[n])]
+
+    async def _extracted(self, sample: Sample) -> Sample:
+        """The sample with the fields that functions of the user supply. Raises OutcomeError for a wrong type."""
+        for field, name in self.extractors.items():
+            if (function := getattr(self, name)) is not None:
+                value = await sync.call(function, sample)
+                try:
+                    sample = replace(sample, **{field: value})
+                except ConfigError as error:
+                    raise OutcomeError(f"{self.name}: {name} returned a wrong value: {error}") from None
+        return sample
+
+    @functools.cached_property
+    def _in_thread(self) -> bool:
+        if inspect.iscoroutinefunction(self.score):
+            return False
+        own_functions = (callable(getattr(self, field.name)) for field in fields(self))
+        return is_own_code(type(self)) or any(own_functions)
 
     def description(self) -> str:
         """Say in a sentence what is measured."""
@@ -160,7 +243,7 @@ class Scorer(ABC):
         direction = "lower is better" if self.lower_is_better else "higher is better"
         return Explain(
             measure=f"{self.name}: {score.value:.4g} out of {score.scale:g} ({direction}).\n{self.description()}",
-            evidence=score.reason + "\n" + json.dumps(to_jsonable(score.evidence), ensure_ascii=False),
+            evidence=f"{score.reason}\n{json.dumps(to_jsonable(score.evidence), ensure_ascii=False)}",
         )
 
 
@@ -170,42 +253,38 @@ def summary(kind: type[Scorer]) -> str:
 
 
 def documentation(kind: type[Scorer]) -> str:
-    """The definition of a scorer: the docstring of its module if that has its name, else of its class."""
-    module = sys.modules[kind.__module__]
-    own = module.__name__.rpartition(".")[2] == getattr(kind, "name", None)
-    return inspect.getdoc(module if own else kind) or ""
+    """The definition of a scorer: its docstring up to the parameters."""
+    return (inspect.getdoc(kind) or "").partition("Attributes:\n")[0].strip()
 
 
-def _class_of(scorer: Any) -> type[Scorer]:
-    return scorer if isinstance(scorer, type) else type(scorer)
+def described_parameters(kind: type[Scorer]) -> dict[str, str]:
+    """What the docstrings of a scorer and its bases say about each parameter."""
+    described: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        attributes = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+        described |= {match[1]: " ".join(match[2].split()) for match in _ATTRIBUTE.finditer(attributes)}
+    return described
 
 
-@functools.cache
-def _required(kind: type[Scorer]) -> tuple[str, ...]:
-    return tuple(name for name, optional in _parameters(kind).items() if not optional)
+_SPEAKERS: Mapping[str, str] = {"input": "user", "output": "assistant", "instructions": "system"}
 
 
-@functools.cache
-def _parameters(kind: type[Scorer]) -> Mapping[str, bool]:
-    """The sample fields that `score` takes, and whether each is optional. Raises ConfigError for any other name.
+def _unseen(sample: Sample, values: Mapping[str, Any]) -> str:
+    """Which of the fields holds something that is not text, and what; empty if none does.
 
-    A `score` with `**fields` takes the `required_fields` that its scorers declare.
+    The input and the output are the last message of the user and of the assistant.
     """
-    parameters = list(inspect.signature(kind.score).parameters.values())[1:]
-    if parameters and parameters[0].name == "ask":
-        del parameters[0]
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return {}
-    for parameter in parameters:
-        if parameter.name not in SAMPLE_FIELDS or parameter.kind is not parameter.KEYWORD_ONLY:
-            message = unknown("sample field", parameter.name, SAMPLE_FIELDS)
-            raise ConfigError(f"{kind.__name__}.score: {message} (fields are keyword-only parameters)")
-    return {parameter.name: parameter.default is not parameter.empty for parameter in parameters}
-
-
-@functools.cache
-def _takes_ask(kind: type[Scorer]) -> bool:
-    return "ask" in inspect.signature(kind.score).parameters
+    for field in values:
+        if field == "messages":
+            turns = sample.messages
+        elif field in _SPEAKERS:
+            turns = [message for message in sample.messages if message.role == _SPEAKERS[field]][-1:]
+        else:
+            continue
+        if attachments := [kind for message in turns for kind in message.attachments]:
+            article = "an" if attachments[0][:1] in "aeiou" else "a"
+            return f"the {field} holds {article} {attachments[0]}, which a judge of text can't see"
+    return ""
 
 
 @functools.cache
@@ -221,7 +300,10 @@ def _named_questions(
     Calls to the scorer's methods, to functions of the same module and to functions that take `ask` are followed.
     """
     callers = (*callers, function)
-    scope = {**function.__globals__, **dict(_closure(function))}
+    scope = dict(function.__globals__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # the cell is empty: the variable has no value yet
+            scope[name] = cell.cell_contents
     value: object = None
     for instruction in _instructions(function.__code__):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_DEREF"):
@@ -233,12 +315,12 @@ def _named_questions(
             continue
         if isinstance(value, type) and issubclass(value, Question):
             yield cast("type[Question[Any]]", value)
-        elif isinstance(value, FunctionType) and value not in callers and _is_followed(value, function):
+        elif (
+            isinstance(value, FunctionType)
+            and value not in callers
+            and (value.__module__ == function.__module__ or "ask" in inspect.signature(value).parameters)
+        ):
             yield from dict.fromkeys(_named_questions(value, owner, callers))
-
-
-def _is_followed(function: FunctionType, caller: FunctionType) -> bool:
-    return function.__module__ == caller.__module__ or "ask" in inspect.signature(function).parameters
 
 
 def _instructions(code: CodeType) -> Iterator[dis.Instruction]:
@@ -247,14 +329,6 @@ def _instructions(code: CodeType) -> Iterator[dis.Instruction]:
             yield from _instructions(instruction.argval)
         else:
             yield instruction
-
-
-def _closure(function: FunctionType) -> Iterator[tuple[str, object]]:
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            yield name, cell.cell_contents
-        except ValueError:  # the cell is empty: the variable has no value yet
-            continue
 
 
 def brief(value: Any) -> str:
@@ -269,16 +343,13 @@ def brief(value: Any) -> str:
 
 
 def _function_name(function: Any) -> str:
-    """A function's full name, with a hash of its code where the name alone is ambiguous, as lambdas' names are."""
-    if isinstance(function, functools.partial):
-        arguments = content_hash([to_jsonable(function.args), to_jsonable(function.keywords)])[:8]
-        return f"{_function_name(cast(Any, function).func)}#{arguments}"
-    named = cast(Any, function if hasattr(function, "__qualname__") else type(function))
+    """A function's full name, with a hash of its code if it is not part of evalstone."""
+    named: Any = function
+    while isinstance(named, functools.partial):
+        named = cast(Any, named).func
+    named = cast(Any, named if hasattr(named, "__qualname__") else type(named))
     name = f"{getattr(named, '__module__', 'builtins')}.{named.__qualname__}"
-    code = getattr(function, "__code__", None)
-    if code is None or "<" not in named.__qualname__:
-        return name
-    return f"{name}#{content_hash([code.co_code.hex(), repr(code.co_consts), code.co_names])[:8]}"
+    return f"{name}#{code_hash(function)[:8]}" if is_own_code(named) or named is not function else name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,13 +358,15 @@ class ContextScorer(Scorer):
 
     Attributes:
         context: The passages for every sample, in place of the sample's own.
-        context_from: A function of the sample that returns its passages; wins over `context`.
+        context_from: A function of the sample, `def` or `async def`, that returns its passages; wins over `context`.
 
     Without either they are the sample's `context`, else the results of the tool calls in its messages, in order.
     """
 
+    extractors: ClassVar[Mapping[str, str]] = {"context": "context_from"}
+
     context: Sequence[str] | None = None
-    context_from: Callable[[Sample], Sequence[str]] | None = None
+    context_from: Callable[[Sample], Sequence[str] | Awaitable[Sequence[str]]] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -302,19 +375,25 @@ class ContextScorer(Scorer):
             raise ConfigError(f"{self.name}: context_from must be a function of a sample, not {self.context_from!r}")
 
     def values(self, sample: Sample) -> dict[str, Any]:
-        return {**super().values(sample), "context": self.passages_for(sample)}
+        values = super().values(sample)
+        return {**values, "context": self.passages_for(sample)} if "context" in values else values
 
     def passages_for(self, sample: Sample) -> tuple[str, ...] | None:
         """Return the passages that this sample is judged by; None when it has none."""
         if self.context_from is not None:
-            return passages(self.context_from(sample))
+            return passages(sample.context)
         for context in (self.context, sample.context):
             if context is not None:
                 return tuple(context)
-        results = [returned.result for returned in messages.tool_results(sample.messages)]
-        return (
-            tuple(r if isinstance(r, str) else json.dumps(to_jsonable(r), ensure_ascii=False) for r in results) or None
-        )
+        return tuple(as_text(call.result) for call in messages.tool_results(sample.messages)) or None
+
+
+def require_known(label: str, what: str, names: Iterable[object], kind: type[Any]) -> None:
+    """Raise ConfigError for a name in a table that is no field of a dataclass, with the nearest one."""
+    known = [field.name for field in fields(kind) if field.init]
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{label}: {unknown(what, str(name), known)}")
 
 
 def require_number(
@@ -333,11 +412,32 @@ def require_number(
             raise ConfigError(f"{label}: {name} must be a number {allowed}, not {shortened(repr(value), 40)}")
 
 
+def require_whole(scorer: Scorer, name: str, low: int = 0, high: int | None = None) -> None:
+    """Raise ConfigError for a field that is not a whole number from low to high."""
+    value: object = getattr(scorer, name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
+        allowed = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise ConfigError(f"{scorer.name}: {name} must be a whole number {allowed}, not {shortened(repr(value), 60)}")
+
+
+def require_text(scorer: Scorer, name: str, *, blank: bool = True) -> None:
+    """Raise ConfigError for a field that is not text, or is blank where that is not allowed."""
+    value: object = getattr(scorer, name)
+    if not isinstance(value, str) or not (blank or value.strip()):
+        allowed = "text" if blank else "text that is not blank"
+        raise ConfigError(f"{scorer.name}: {name} must be {allowed}, not {shortened(repr(value), 60)}")
+
+
 def require_choice(scorer: Scorer, name: str, allowed: Sequence[object]) -> None:
     """Raise ConfigError for a field whose value is not one of those allowed."""
     value = cast(object, getattr(scorer, name))
     if value not in allowed:
         raise ConfigError(f"{scorer.name}: {name} must be {' or '.join(map(repr, allowed))}, not {value!r}")
+
+
+def as_text(value: object) -> str:
+    """A text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(to_jsonable(value), ensure_ascii=False)
 
 
 def lines_of(text: str) -> tuple[str, ...]:
@@ -351,6 +451,16 @@ def listed(texts: Sequence[str], limit: int = 3, *, notes: Sequence[str] = ()) -
     first = itertools.zip_longest(texts[:limit], notes[:limit], fillvalue="")
     shown = "; ".join(f"“{shortened(text)}”{note}" for text, note in first)
     return f"{shown}; and {len(texts) - limit} more" if len(texts) > limit else shown
+
+
+def reason_with(summary: str, *lists: tuple[str, Sequence[str]]) -> str:
+    """A reason for people: a summary, then the texts of each list that is not empty under its label."""
+    return "; ".join([summary, *(f"{label}: {listed(texts)}" for label, texts in lists if texts)]) + "."
+
+
+def share(values: Sequence[bool]) -> float:
+    """true / all, for at least one value."""
+    return sum(values) / len(values)
 
 
 def shortened(text: str, width: int = 120) -> str:

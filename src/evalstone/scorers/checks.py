@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, cast
 
+from evalstone._core.text import count
 from evalstone.errors import ConfigError, OutcomeError
-from evalstone.scorers.base import Derived, listed, require_number, shortened
+from evalstone.scorers.base import listed, require_number, require_text, require_whole, shortened
 from evalstone.scorers.text import CodeScorer, dice, is_blank
 from evalstone.types import Message, Score, Skipped, ToolCall
 
@@ -32,19 +33,23 @@ class Check(CodeScorer, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class TextCheck(Check, ABC):
-    """A check of the answer against one text: the one given for all samples, or each sample's reference."""
+    """A check of the answer against one text: the one given for all samples, or each sample's reference.
+
+    Attributes:
+        expected: The text for all samples; by default each sample's reference.
+        ignore_case: Ignore case.
+    """
 
     constant: ClassVar[str] = "expected"
     """The field with the text for all samples; None in it stands for the sample's reference."""
 
-    required_fields = Derived[tuple[str, ...]](
-        lambda check: ("output", "reference") if getattr(check, check.constant, None) is None else ("output",)
-    )
+    required_fields = ("output", "reference")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if getattr(self, self.constant) is not None:
-            _require_text(self, self.constant)
+            require_text(self, self.constant)
+            object.__setattr__(self, "required_fields", ("output",))
 
     @abstractmethod
     def check(self, output: str, expected: str) -> Score:
@@ -53,10 +58,10 @@ class TextCheck(Check, ABC):
     def score(self, *, output: str, reference: str | None = None) -> Score | Skipped:
         expected = cast("str | None", getattr(self, self.constant))
         if expected is None:
-            if reference is None or is_blank(reference):
-                return Skipped(
-                    f"{self.name} needs {'reference' if reference is None else 'a reference that is not blank'}"
-                )
+            if reference is None:
+                return Skipped(f"{self.name} needs reference")
+            if is_blank(reference):
+                return Skipped(f"{self.name} needs a reference that is not blank")
             expected = reference
         return self.check(output, expected)
 
@@ -65,8 +70,8 @@ class TextCheck(Check, ABC):
 class Contains(TextCheck):
     """Whether the answer contains a text.
 
-    1 if `expected`, or without it the sample's reference, occurs anywhere in the answer, else 0. Case is ignored unless
-    `ignore_case` is off. Every answer contains the empty text.
+    1 if `expected`, or without it the sample's reference, occurs anywhere in the answer, else 0. Every answer contains
+    the empty text.
     """
 
     name = "contains"
@@ -76,36 +81,37 @@ class Contains(TextCheck):
     ignore_case: bool = True
 
     def check(self, output: str, expected: str) -> Score:
-        found = _folded(expected, self.ignore_case) in _folded(output, self.ignore_case)
-        return self.passed(found, f"The answer {'contains' if found else 'does not contain'} {listed([expected])}.")
+        contained = _folded(expected, self.ignore_case) in _folded(output, self.ignore_case)
+        return self.passed(contained, _containment(contained, expected))
 
 
 @dataclass(frozen=True)
 class NotContains(TextCheck):
     """Whether the answer does not contain a text.
 
-    0 if `expected` occurs anywhere in the answer, else 1. Case is ignored unless `ignore_case` is off. Every answer
-    contains the empty text.
+    0 if `expected` occurs anywhere in the answer, else 1. Every answer contains the empty text.
+
+    Attributes:
+        expected: The text that must not occur.
     """
 
     name = "not_contains"
-    required_fields = Derived[tuple[str, ...]](lambda _: ("output",))
+    required_fields = ("output",)
 
     expected: str
     _: KW_ONLY
     ignore_case: bool = True
 
     def check(self, output: str, expected: str) -> Score:
-        found = _folded(expected, self.ignore_case) in _folded(output, self.ignore_case)
-        return self.passed(not found, f"The answer {'contains' if found else 'does not contain'} {listed([expected])}.")
+        contained = _folded(expected, self.ignore_case) in _folded(output, self.ignore_case)
+        return self.passed(not contained, _containment(contained, expected))
 
 
 @dataclass(frozen=True)
 class ExactMatch(TextCheck):
     """Whether the answer is exactly a text.
 
-    1 if the answer equals `expected`, or without it the sample's reference, white space included, else 0. Case is
-    ignored unless `ignore_case` is off.
+    1 if the answer equals `expected`, or without it the sample's reference, white space included, else 0.
     """
 
     name = "exact_match"
@@ -124,7 +130,10 @@ class Similarity(TextCheck):
     """How much of its wording the answer shares with a text, or whether that reaches a threshold.
 
     2 · common bigrams / bigrams of both texts, as in `content_similarity`; with `threshold`, 1 if it is at least that,
-    else 0. The text is `expected`, or without it the sample's reference. Case is ignored unless `ignore_case` is off.
+    else 0. The text is `expected`, or without it the sample's reference.
+
+    Attributes:
+        threshold: The similarity from which the check passes, in [0, 1]; None scores the similarity itself.
     """
 
     name = "similarity"
@@ -154,8 +163,12 @@ class Regex(TextCheck):
     """Whether the answer matches a regular expression.
 
     1 if `pattern`, or without it the sample's reference, matches somewhere in the answer, or with `exact` all of it,
-    else 0. The syntax is that of Python's `re`, with inline flags such as `(?s)`. Case counts unless `ignore_case` is
-    on. Keep patterns fast: one with a repetition inside a repetition can take forever on an answer made for it.
+    else 0. The syntax is that of Python's `re`, with inline flags such as `(?s)`. Keep patterns fast: one with a
+    repetition inside a repetition can take forever on an answer made for it.
+
+    Attributes:
+        pattern: The expression for all samples; by default each sample's reference.
+        exact: Match the whole answer.
     """
 
     name = "regex"
@@ -183,9 +196,11 @@ class Regex(TextCheck):
         if pattern is None:
             raise OutcomeError(f"{self.name}: the reference {error}")
         match = pattern.fullmatch(output) if self.exact else pattern.search(output)
-        subject = "The whole answer" if self.exact else "Part of the answer"
-        missed = "The answer as a whole does not match" if self.exact else "No part of the answer matches"
-        return self.passed(match is not None, f"{f'{subject} matches' if match else missed} {shortened(expected)}.")
+        if match:
+            matches = "The whole answer matches" if self.exact else "Part of the answer matches"
+        else:
+            matches = "The answer as a whole does not match" if self.exact else "No part of the answer matches"
+        return self.passed(match is not None, f"{matches} {shortened(expected)}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,6 +226,10 @@ class ToolCalled(ToolCheck):
     """Whether the agent called a tool, at least a number of times.
 
     1 if the messages contain at least `times` calls of `tool`, else 0.
+
+    Attributes:
+        tool: The name of the tool.
+        times: The lowest number of calls that passes.
     """
 
     name = "tool_called"
@@ -221,12 +240,13 @@ class ToolCalled(ToolCheck):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require_text(self, "tool")
-        _require_count(self, "times")
+        require_text(self, "tool")
+        require_whole(self, "times")
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
-        count = sum(call.name == self.tool for call in calls)
-        return self.passed(count >= self.times, f"{_times(self.tool, count)}; expected at least {self.times}.")
+        number = sum(call.name == self.tool for call in calls)
+        reason = f"{self.tool!r} was called {count(number, 'time')}; expected at least {self.times}."
+        return self.passed(number >= self.times, reason)
 
 
 @dataclass(frozen=True)
@@ -234,6 +254,9 @@ class ToolNotCalled(ToolCheck):
     """Whether the agent did not call a tool.
 
     1 if the messages contain no call of `tool`, else 0.
+
+    Attributes:
+        tool: The name of the tool.
     """
 
     name = "tool_not_called"
@@ -242,11 +265,11 @@ class ToolNotCalled(ToolCheck):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require_text(self, "tool")
+        require_text(self, "tool")
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
-        count = sum(call.name == self.tool for call in calls)
-        return self.passed(count == 0, f"{_times(self.tool, count)}.")
+        number = sum(call.name == self.tool for call in calls)
+        return self.passed(number == 0, f"{self.tool!r} was called {count(number, 'time')}.")
 
 
 @dataclass(frozen=True)
@@ -255,6 +278,9 @@ class ToolOrder(ToolCheck):
 
     1 if `tools` were called in this order, else 0. Other calls may come before, between and after; a tool
     named twice must be called twice. An empty order always scores 1.
+
+    Attributes:
+        tools: The names of the tools, in order.
     """
 
     name = "tool_order"
@@ -263,11 +289,10 @@ class ToolOrder(ToolCheck):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        tools = cast(object, self.tools)
-        names = tuple(cast("Sequence[object]", tools)) if isinstance(tools, Sequence) else (None,)
-        if isinstance(tools, str) or not all(isinstance(name, str) for name in names):
+        tools: Any = self.tools
+        if isinstance(tools, str) or not isinstance(tools, Sequence) or not all(isinstance(t, str) for t in tools):  # pyright: ignore[reportUnknownVariableType]
             raise ConfigError(f"{self.name}: tools must be a list of names, not {tools!r}")
-        object.__setattr__(self, "tools", names)
+        object.__setattr__(self, "tools", tuple(self.tools))
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
         called = [call.name for call in calls]
@@ -280,6 +305,9 @@ class MaxToolCalls(ToolCheck):
     """Whether the agent made at most a number of tool calls.
 
     1 if the messages contain at most `limit` calls, else 0.
+
+    Attributes:
+        limit: The highest number of calls that passes.
     """
 
     name = "max_tool_calls"
@@ -288,12 +316,11 @@ class MaxToolCalls(ToolCheck):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require_count(self, "limit")
+        require_whole(self, "limit")
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
-        return self.passed(
-            len(calls) <= self.limit, f"{_count(len(calls), 'tool call')}; expected at most {self.limit}."
-        )
+        reason = f"{count(len(calls), 'tool call')}; expected at most {self.limit}."
+        return self.passed(len(calls) <= self.limit, reason)
 
 
 @dataclass(frozen=True)
@@ -322,7 +349,7 @@ class NoToolErrors(ToolCheck):
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
         failed = [call.name for call in calls if has_failed(call)]
-        return self.passed(not failed, f"{_count(len(calls), 'tool call')}; failed: {_names(failed)}.")
+        return self.passed(not failed, f"{count(len(calls), 'tool call')}; failed: {_names(failed)}.")
 
 
 contains, not_contains, exact_match, similarity, regex = Contains, NotContains, ExactMatch, Similarity, Regex
@@ -338,36 +365,20 @@ def is_subsequence(order: Sequence[str], called: Sequence[str]) -> bool:
 
 def has_failed(call: ToolCall) -> bool:
     """Whether a call failed, never returned (unless it is partial), or returned an object with an `error` in it."""
-    result = cast("Mapping[str, Any] | object", call.result)
-    return call.state not in ("result", "partial") or (
-        isinstance(result, Mapping) and bool(cast("Any", result).get("error"))
-    )
+    if call.state not in ("result", "partial"):
+        return True
+    result = cast(object, call.result)
+    return isinstance(result, Mapping) and bool(cast("Mapping[str, Any]", result).get("error"))
 
 
 def _folded(text: str, ignore_case: bool) -> str:
     return text.lower() if ignore_case else text
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _times(tool: str, count: int) -> str:
-    return f"{tool!r} was called {_count(count, 'time')}"
+def _containment(contained: bool, text: str) -> str:
+    return f"The answer {'contains' if contained else 'does not contain'} {listed([text])}."
 
 
 def _names(names: Sequence[str]) -> str:
     shown = ", ".join(names[:8]) or "none"
     return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
-
-
-def _require_text(check: Check, name: str) -> None:
-    value: object = getattr(check, name)
-    if not isinstance(value, str):
-        raise ConfigError(f"{check.name}: {name} must be text, not {value!r}")
-
-
-def _require_count(check: Check, name: str) -> None:
-    value: object = getattr(check, name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ConfigError(f"{check.name}: {name} must be a whole number of at least 0, not {value!r}")

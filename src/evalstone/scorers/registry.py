@@ -9,8 +9,9 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
+from evalstone._core.text import joined
 from evalstone.errors import ConfigError, unknown
-from evalstone.scorers.base import Scorer
+from evalstone.scorers.base import Scorer, require_known
 
 
 class Registry(Mapping[str, type[Scorer]]):
@@ -38,49 +39,49 @@ SCORERS = Registry(
         "answer_correctness": "rag.graded.AnswerCorrectness",
         "answer_faithfulness": "rag.graded.AnswerFaithfulness",
         "answer_relevance_grade": "rag.graded.AnswerRelevanceGrade",
-        "answer_relevancy": "rag.answer_relevancy.AnswerRelevancy",
-        "answer_similarity": "rag.answer_similarity.AnswerSimilarity",
+        "answer_relevancy": "rag.statements.AnswerRelevancy",
+        "answer_similarity": "rag.statements.AnswerSimilarity",
         "bias": "safety.Bias",
-        "completeness": "text.completeness.Completeness",
+        "completeness": "text.word_coverage.Completeness",
         "contains": "checks.Contains",
-        "content_similarity": "text.content_similarity.ContentSimilarity",
-        "context_position": "rag.context_position.ContextPosition",
-        "context_precision": "rag.context_precision.ContextPrecision",
-        "context_recall": "rag.context_recall.ContextRecall",
+        "content_similarity": "text.similarity.ContentSimilarity",
+        "context_position": "rag.context_ranking.ContextPosition",
+        "context_precision": "rag.context_ranking.ContextPrecision",
+        "context_recall": "rag.claims.ContextRecall",
         "context_relevance": "rag.context_relevance.ContextRelevance",
-        "context_statement_relevancy": "rag.context_statement_relevancy.ContextStatementRelevancy",
-        "context_usage": "rag.context_usage.ContextUsage",
+        "context_statement_relevancy": "rag.context_relevance.ContextStatementRelevancy",
+        "context_usage": "rag.context_relevance.ContextUsage",
         "exact_match": "checks.ExactMatch",
         "fact_check": "rag.graded.FactCheck",
-        "factual_correctness": "rag.factual_correctness.FactualCorrectness",
-        "faithfulness": "rag.faithfulness.Faithfulness",
-        "hallucination": "rag.hallucination.Hallucination",
-        "instruction_alignment": "text.instruction_alignment.InstructionAlignment",
-        "keyword_coverage": "text.keyword_coverage.KeywordCoverage",
+        "factual_correctness": "rag.claims.FactualCorrectness",
+        "faithfulness": "rag.claims.Faithfulness",
+        "hallucination": "rag.claims.Hallucination",
+        "instruction_alignment": "text.alignment.InstructionAlignment",
+        "keyword_coverage": "text.word_coverage.KeywordCoverage",
         "max_tool_calls": "checks.MaxToolCalls",
         "multi_turn_judge": "agents.multi_turn_judge.MultiTurnJudge",
         "no_tool_calls": "checks.NoToolCalls",
         "no_tool_errors": "checks.NoToolErrors",
         "noise_sensitivity": "rag.noise_sensitivity.NoiseSensitivity",
         "not_contains": "checks.NotContains",
-        "prompt_alignment": "text.prompt_alignment.PromptAlignment",
+        "prompt_alignment": "text.alignment.PromptAlignment",
         "regex": "checks.Regex",
         "relevancy_check": "rag.graded.RelevancyCheck",
-        "rouge_l": "text.rouge_l.RougeL",
+        "rouge_l": "text.similarity.RougeL",
         "rubric": "custom.rubric.Rubric",
         "similarity": "checks.Similarity",
         "summarization": "text.summarization.Summarization",
-        "textual_difference": "text.textual_difference.TextualDifference",
+        "textual_difference": "text.similarity.TextualDifference",
         "tone_consistency": "text.tone_consistency.ToneConsistency",
-        "tool_call_accuracy": "agents.tool_call_accuracy.ToolCallAccuracy",
-        "tool_call_appropriateness": "agents.tool_call_appropriateness.ToolCallAppropriateness",
+        "tool_call_accuracy": "agents.tool_calls.ToolCallAccuracy",
+        "tool_call_appropriateness": "agents.tool_calls.ToolCallAppropriateness",
         "tool_called": "checks.ToolCalled",
         "tool_not_called": "checks.ToolNotCalled",
         "tool_order": "checks.ToolOrder",
         "toxicity": "safety.Toxicity",
-        "trajectory_accuracy": "agents.trajectory_accuracy.TrajectoryAccuracy",
-        "trajectory_judge": "agents.trajectory_judge.TrajectoryJudge",
-        "trajectory_quality": "agents.trajectory_quality.TrajectoryQuality",
+        "trajectory_accuracy": "agents.trajectories.TrajectoryAccuracy",
+        "trajectory_judge": "agents.trajectories.TrajectoryJudge",
+        "trajectory_quality": "agents.trajectories.TrajectoryQuality",
     }
 )
 """The scorers that can be named. To add one: its file, its line here, its test."""
@@ -91,8 +92,9 @@ TEMPLATES = Registry({"llm_classifier": "custom.llm_classifier.LLMClassifier", "
 
 def parse_scorers(specs: object) -> tuple[Scorer, ...]:
     """Return scorers from one spec or an iterable of specs, as `parse_scorer` reads each."""
-    single = isinstance(specs, str | Mapping | Scorer | type) or not isinstance(specs, Iterable)
-    return tuple(parse_scorer(spec) for spec in ([cast(object, specs)] if single else cast("Iterable[object]", specs)))
+    if isinstance(specs, str | Mapping | Scorer | type) or not isinstance(specs, Iterable):
+        return (parse_scorer(cast(object, specs)),)
+    return tuple(map(parse_scorer, cast("Iterable[object]", specs)))
 
 
 def parse_scorer(spec: object) -> Scorer:
@@ -107,26 +109,25 @@ def parse_scorer(spec: object) -> Scorer:
     """
     if isinstance(spec, Scorer):
         return spec
-    if isinstance(spec, type) and issubclass(cast("type[Any]", spec), Scorer):
-        return cast("type[Scorer]", spec)()
+    if isinstance(spec, type) and issubclass(spec, Scorer):
+        return _instance(spec, spec.__name__)
     if callable(as_scorer := getattr(cast(object, spec), "as_scorer", None)):
         return parse_scorer(as_scorer())
     if isinstance(spec, str):
         if ":" in spec.partition("(")[0]:
             return _imported(spec.strip())
-        name, parameters = _parsed(spec)
-        return _build(name, parameters, {**TEMPLATES.paths, **SCORERS.paths})
+        return _build(*_parsed(spec))
     if not isinstance(spec, Mapping):
         raise ConfigError(
             f"a scorer is a name, a table, a Scorer or an evaluator, not {type(cast(object, spec)).__name__}"
         )
     table = dict(cast("Mapping[str, Any]", spec))
     if "kind" in table:
-        return _build(str(table.pop("kind")), table, TEMPLATES.paths, what="kind of scorer")
+        return _build(str(table.pop("kind")), table, templates_only=True)
     name = table.pop("name", None)
     if not isinstance(name, str):
         raise ConfigError(f'a scorer\'s table needs a name, such as name = "faithfulness"; it has {sorted(table)}')
-    return _build(name, table, {**TEMPLATES.paths, **SCORERS.paths})
+    return _build(name, table)
 
 
 def _imported(path: str) -> Scorer:
@@ -135,26 +136,37 @@ def _imported(path: str) -> Scorer:
         value = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"the scorer {path} cannot be imported: {error}") from None
-    scorer = value() if inspect.isclass(value) and issubclass(value, Scorer) else value
+    scorer = _instance(value, path) if inspect.isclass(value) and issubclass(value, Scorer) else value
     if not isinstance(scorer, Scorer):
         raise ConfigError(f"{path} is not a scorer, but {type(scorer).__name__}")
     return scorer
 
 
-def _build(name: str, parameters: Mapping[str, Any], known: Mapping[str, str], what: str = "scorer") -> Scorer:
-    name = name.strip().replace("-", "_")
-    if name not in known:
-        raise ConfigError(unknown(what, name, known))
-    kind = TEMPLATES[name] if name in TEMPLATES else SCORERS[name]
-    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
-    for parameter in parameters:
-        if parameter not in fields:
-            raise ConfigError(f"{name}: {unknown('parameter', parameter, fields)}")
-    required = [f.name for f in fields.values() if f.default is f.default_factory is dataclasses.MISSING]
-    if absent := [parameter for parameter in required if parameter not in parameters]:
-        raise ConfigError(f"{name} needs {' and '.join(absent)}: {name}({', '.join(f'{p}=…' for p in absent)})")
+def _instance(kind: type[Scorer], name: str) -> Scorer:
+    """A scorer with default parameters. Raises ConfigError for a class that has none."""
     try:
-        return kind(**{key: _nested(name, fields[key], value) for key, value in parameters.items()})
+        return kind()
+    except TypeError as error:
+        raise ConfigError(f"{name} can't be used without parameters: {error}; make a scorer of it first") from None
+
+
+def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = False) -> Scorer:
+    name = name.strip().replace("-", "_")
+    kind = TEMPLATES.get(name) or (None if templates_only else SCORERS.get(name))
+    if kind is None:
+        known = TEMPLATES if templates_only else [*TEMPLATES, *SCORERS]
+        raise ConfigError(unknown("kind of scorer" if templates_only else "scorer", name, known))
+    require_known(name, "parameter", parameters, kind)
+    values, absent = dict(parameters), list[str]()
+    for field in dataclasses.fields(kind):
+        if field.name in values:
+            values[field.name] = _nested(name, field, values[field.name])
+        elif field.init and field.default is field.default_factory is dataclasses.MISSING:
+            absent.append(field.name)
+    if absent:
+        raise ConfigError(f"{name} needs {joined(absent)}: {name}({', '.join(f'{p}=…' for p in absent)})")
+    try:
+        return kind(**values)
     except TypeError as error:
         raise ConfigError(f"{name}: {error}") from None
 
@@ -165,10 +177,7 @@ def _nested(scorer: str, field: dataclasses.Field[Any], value: Any) -> Any:
     if not isinstance(value, Mapping) or not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         return cast(object, value)
     table = cast("Mapping[str, Any]", value)
-    known = [inner.name for inner in dataclasses.fields(kind)]
-    for key in table:
-        if key not in known:
-            raise ConfigError(f"{scorer}: {field.name}: {unknown('parameter', str(key), known)}")
+    require_known(f"{scorer}: {field.name}", "parameter", table, kind)
     try:
         return kind(**table)
     except ConfigError as error:

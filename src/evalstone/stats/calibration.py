@@ -4,7 +4,7 @@
     Brier = mean of (probability - truth)²                                                    [0, 1], lower is better
 
 Two mappings from a score to the probability of a positive: Platt's logistic curve has two parameters and suits few
-cases; isotonic regression takes any shape that never falls and needs some hundreds. Both are plain data.
+cases; isotonic regression takes any shape that never falls and needs some hundreds. Both are plain values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from evalstone.errors import DataError
 from evalstone.stats.classification import MEASURES, Confusion
@@ -188,25 +188,36 @@ def cross_validated_threshold(
 
 @dataclass(frozen=True)
 class Platt:
-    """probability = 1 / (1 + exp(-(slope · score + intercept)))"""
+    """probability = 1 / (1 + exp(-(slope · score + intercept))). Raises DataError for numbers that are not finite."""
 
     slope: float
     intercept: float
+    kind: Literal["platt"] = "platt"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.slope) and math.isfinite(self.intercept)):
+            raise DataError(f"slope and intercept must be finite numbers, not {self.slope} and {self.intercept}")
 
     def __call__(self, score: float) -> float:
         x = self.slope * score + self.intercept
         return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The mapping as plain data."""
-        return {"kind": "platt", "slope": self.slope, "intercept": self.intercept}
-
 
 @dataclass(frozen=True)
 class Isotonic:
-    """Straight lines between corners (score, probability) that never fall; constant beyond the first and last."""
+    """Straight lines between corners (score, probability) that never fall; constant beyond the first and last.
+
+    Raises:
+        DataError: There is no corner, scores don't rise, probabilities fall, or a number is out of range.
+    """
 
     corners: tuple[tuple[float, float], ...]
+    kind: Literal["isotonic"] = "isotonic"
+
+    def __post_init__(self) -> None:
+        rising = all(x0 < x1 and y0 <= y1 for (x0, y0), (x1, y1) in pairwise(self.corners))
+        if not (self.corners and rising and all(math.isfinite(x) and 0 <= y <= 1 for x, y in self.corners)):
+            raise DataError(f"an isotonic mapping has rising corners of score and probability, not {self.corners}")
 
     def __call__(self, score: float) -> float:
         at = bisect_left(self.corners, score, key=lambda corner: corner[0])
@@ -215,33 +226,9 @@ class Isotonic:
         (x0, y0), (x1, y1) = self.corners[at - 1], self.corners[at]
         return min(max(y0 + (y1 - y0) * ((score - x0) / (x1 - x0)), y0), y1)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The mapping as plain data."""
-        return {"kind": "isotonic", "corners": [list(corner) for corner in self.corners]}
-
 
 Recalibration: TypeAlias = Platt | Isotonic
 Fit: TypeAlias = Callable[[Sequence[float], Sequence[bool]], Recalibration]
-
-
-def parse_recalibration(data: Any) -> Recalibration:
-    """A mapping from its plain data.
-
-    Raises:
-        DataError: The data is not a mapping.
-    """
-    match data:
-        case {"kind": "platt", "slope": float() | int() as slope, "intercept": float() | int() as intercept}:
-            if math.isfinite(slope) and math.isfinite(intercept):
-                return Platt(float(slope), float(intercept))
-        case {"kind": "isotonic", "corners": [_, *_] as corners}:
-            pairs = tuple((float(x), float(y)) for x, y in cast("list[tuple[float, float]]", corners))
-            rising = all(x0 < x1 and y0 <= y1 for (x0, y0), (x1, y1) in pairwise(pairs))
-            if rising and all(math.isfinite(x) and 0 <= y <= 1 for x, y in pairs):
-                return Isotonic(pairs)
-        case _:
-            pass
-    raise DataError(f"a mapping is platt with slope and intercept, or isotonic with rising corners, not {data!r}")
 
 
 def platt(scores: Sequence[float], truths: Sequence[bool]) -> Platt:
@@ -255,7 +242,7 @@ def platt(scores: Sequence[float], truths: Sequence[bool]) -> Platt:
         DataError: No case, or sequences of different lengths.
     """
     _check_cases(scores, truths)
-    import numpy as np  # noqa: PLC0415 - `compare` and `gate` import this module and don't need numpy
+    import numpy as np  # noqa: PLC0415 - reading a calibration needs no numpy
 
     x, yes = np.asarray(scores, dtype=np.float64), np.asarray(truths, dtype=np.bool_)
     positives, negatives = int(yes.sum()), int((~yes).sum())

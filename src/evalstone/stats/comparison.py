@@ -63,11 +63,6 @@ class Comparison:
     """What a reader must know before trusting the comparison, or ""."""
 
     @property
-    def improvement(self) -> float:
-        """The mean difference, signed so that above 0 b is better."""
-        return -self.difference.mean if self.lower_is_better else self.difference.mean
-
-    @property
     def p_value(self) -> float:
         """The p-value of `test`; adjust it (`multiple_testing`) where several comparisons are made."""
         return self.test.p_value
@@ -345,5 +340,6 @@ def _caution(d: Floats, units: Floats, clustered: bool) -> str:
     changed = int(np.sum(d != 0))
     cautions = [small(units.size, clustered)]
     if changed < 6 and d.size > 5:  # 2 / 2^5 > 0.05: five changes can never be significant at 0.05
-        cautions.append(f"only {changed} of {d.size} samples changed: too few for a significant difference")
+        some = f"only {changed}" if changed else "none"
+        cautions.append(f"{some} of {d.size} samples changed: too few for a significant difference")
     return "; ".join(filter(None, cautions))

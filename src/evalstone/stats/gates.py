@@ -3,48 +3,64 @@
 A criterion passes when a one-sided test rejects "not met", fails when one rejects "met", and is inconclusive otherwise.
 Two error rates are controlled by Holm's method, each over all criteria and whatever their dependence: the chance that
 any criterion that is not met passes, and the chance that any criterion that is met fails, are each at most alpha.
-The tests are exact for pass/fail values; docs/statistics.md has the simulated error rates for scores.
+
+Pass/fail values use the exact binomial test, scores the interval of `mean_interval`, differences that of
+`difference_interval`, both one-sided. Values that don't vary have no spread; they use bounds that are valid for any
+values. docs/statistics.md has the simulated error rates for scores.
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import column, same_length
-from evalstone.stats.comparison import differences
+from evalstone.stats.comparison import difference_spread, differences
+from evalstone.stats.intervals import (
+    ROUNDING,
+    Spread,
+    binomial_cdf,
+    cluster_spread,
+    exact_reach,
+    limits,
+    lower_limit,
+    mean_of,
+    plain_spread,
+    t_quantile,
+    upper_limit,
+)
 from evalstone.stats.multiple_testing import holm
 from evalstone.stats.power import passes_needed, samples_needed
-from evalstone.stats.thresholds import Evidence, Passes, of_differences, of_scores
 
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
 Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "pass_rate"]
+Side: TypeAlias = Literal[1, -1]
+"""1: is the true mean above a threshold? -1: is it below?"""
 POWER = 0.8
 APPROXIMATE_BELOW = 100
 
 
 @dataclass(frozen=True)
-class AtLeast:
+class _OfScores:
+    name: str
+    values: Sequence[float]
+    threshold: float
+    scale: float = 1.0
+    groups: Sequence[Hashable] | None = None
+
+
+class AtLeast(_OfScores):
     """The mean of values in [0, scale] is at least the threshold."""
 
-    name: str
-    values: Sequence[float]
-    threshold: float
-    scale: float = 1.0
-    groups: Sequence[Hashable] | None = None
 
-
-@dataclass(frozen=True)
-class AtMost:
+class AtMost(_OfScores):
     """The mean of values in [0, scale] is at most the threshold: for scores where lower is better."""
-
-    name: str
-    values: Sequence[float]
-    threshold: float
-    scale: float = 1.0
-    groups: Sequence[Hashable] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,16 +100,15 @@ class Decision:
     kind: Kind
     verdict: Verdict
     estimate: float | None
-    """The mean, the pass rate, or for max_regression the mean improvement over the baseline (below 0: worse); None
-    without values."""
+    """The mean, the pass rate, or for max_regression the mean difference from the baseline; None without values."""
     threshold: float
-    """What the estimate is compared with; -margin for max_regression."""
+    """What the estimate is compared with; for max_regression -margin, and margin where lower is better."""
     low: float | None
-    """The one-sided lower limit at the alpha that Holm leaves for this criterion. At_least passes if low >= threshold;
-    at_most fails if low > threshold."""
+    """The one-sided lower limit at the alpha that Holm leaves for this criterion. If the estimate must be at least the
+    threshold, the criterion passes if low >= threshold; otherwise it fails if low > threshold."""
     high: float | None
-    """The one-sided upper limit at the alpha that Holm leaves for this criterion. At_least fails if high < threshold;
-    at_most passes if high <= threshold."""
+    """The one-sided upper limit at the alpha that Holm leaves for this criterion. If the estimate must be at least the
+    threshold, the criterion fails if high < threshold; otherwise it passes if high <= threshold."""
     p_pass: float
     """The Holm-adjusted p-value of "not met"."""
     p_fail: float
@@ -105,6 +120,8 @@ class Decision:
     decided, or if no practical number would."""
     caution: str
     """Why to trust the decision less, or ""."""
+    lower_is_better: bool = False
+    """Whether the estimate must be at most the threshold; otherwise it must be at least the threshold."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +139,8 @@ class _Test:
         """The p-values of "not met" and of "met"."""
         if self.evidence is None:
             return 1.0, 1.0
-        above, below = self.evidence.p_above(self.threshold), self.evidence.p_below(self.threshold)
-        p_pass, p_fail = (above, below) if self.upward else (below, above)
+        side: Side = 1 if self.upward else -1
+        p_pass, p_fail = (self.evidence.p_value(self.threshold, one) for one in (side, -side))
         return 0.0 if self.certain else p_pass, p_fail
 
 
@@ -143,15 +160,13 @@ def decide(criteria: Sequence[Criterion], *, alpha: float = 0.05) -> tuple[Decis
     if not 0 < alpha < 0.5:
         raise ConfigError(f"alpha must be above 0 and below 0.5, such as 0.05, not {alpha}")
     tests = [_test(criterion) for criterion in criteria]
-    passing = [test.p_values()[0] for test in tests]
-    failing = [test.p_values()[1] for test in tests]
+    passing, failing = ([test.p_values()[at] for test in tests] for at in (0, 1))
     adjusted = list(zip(holm(passing), holm(failing), strict=True))
     alphas = list(zip(_alphas(passing, alpha), _alphas(failing, alpha), strict=True))
-    decisions: list[Decision] = []
-    for test, p, left in zip(tests, adjusted, alphas, strict=True):
-        verdict: Verdict = "pass" if p[0] <= alpha else "fail" if p[1] <= alpha else "inconclusive"
-        decisions.append(_decision(test, verdict, p, left))
-    return tuple(decisions)
+    verdicts: list[Verdict] = [
+        "pass" if p[0] <= alpha else "fail" if p[1] <= alpha else "inconclusive" for p in adjusted
+    ]
+    return tuple(map(_decision, tests, verdicts, adjusted, alphas))
 
 
 def overall(decisions: Sequence[Decision]) -> Verdict:
@@ -172,15 +187,16 @@ def _test(criterion: Criterion) -> _Test:
     scale = criterion.scale
     if isinstance(criterion, MaxRegression):
         if not 0 <= criterion.margin <= scale:
-            raise ConfigError(f"{name}: margin must be in [0, {scale:g}], not {criterion.margin}")
+            raise ConfigError(f"{name}: the largest regression must be in [0, {scale:g}], not {criterion.margin}")
         same_length(values=criterion.values, baseline=criterion.baseline, groups=criterion.groups)
         d = differences(
             column(f"{name}: baseline", criterion.baseline, 0.0, scale),
             column(f"{name}: values", criterion.values, 0.0, scale),
         )
-        improvements = (-d if criterion.lower_is_better else d).tolist()
-        evidence = of_differences(improvements, scale=scale, groups=criterion.groups)
-        return _Test(name, "max_regression", -criterion.margin, evidence, True, criterion.margin == scale)
+        evidence = of_differences(d.tolist(), scale=scale, groups=criterion.groups)
+        upward = not criterion.lower_is_better
+        threshold = -criterion.margin if upward else criterion.margin
+        return _Test(name, "max_regression", threshold, evidence, upward, criterion.margin == scale)
     _check_threshold(name, criterion.threshold, scale)
     evidence = of_scores(criterion.values, scale=scale, groups=criterion.groups)
     upward = isinstance(criterion, AtLeast)
@@ -204,7 +220,7 @@ def _decision(test: _Test, verdict: Verdict, p: tuple[float, float], alphas: tup
     caution = "no values"
     if evidence is not None:
         for_low, for_high = alphas if test.upward else alphas[::-1]
-        low, high = evidence.lower(for_low), evidence.upper(for_high)
+        low, high = evidence.limit(for_low, 1), evidence.limit(for_high, -1)
         more = _more_samples(test, evidence, alphas) if verdict == "inconclusive" else None
         approximate = not isinstance(evidence, Passes) and evidence.n < APPROXIMATE_BELOW
         caution = f"small sample (n = {evidence.n}): the error rate is approximate" if approximate else ""
@@ -221,6 +237,7 @@ def _decision(test: _Test, verdict: Verdict, p: tuple[float, float], alphas: tup
         n=0 if evidence is None else evidence.n,
         more_samples=more,
         caution=caution,
+        lower_is_better=not test.upward,
     )
 
 
@@ -242,3 +259,214 @@ def _more_samples(test: _Test, evidence: Evidence, alphas: tuple[float, float]) 
 def _check_threshold(name: str, threshold: float, scale: float) -> None:
     if not 0 <= threshold <= scale:
         raise ConfigError(f"{name}: the threshold must be in [0, {scale:g}], not {threshold}")
+
+
+# ---- What values say about their true mean ----
+
+
+@dataclass(frozen=True)
+class Evidence(ABC):
+    """The mean of n values, in the unit of the values, and what follows for the true mean.
+
+    A limit at error rate alpha is the threshold whose p-value is alpha.
+    """
+
+    mean: float
+    n: int
+
+    @property
+    @abstractmethod
+    def deviation(self) -> float:
+        """The standard deviation per sample, design effect included: √(n · variance of the mean)."""
+
+    @abstractmethod
+    def p_value(self, threshold: float, side: Side) -> float:
+        """The p-value of "the true mean is not beyond the threshold": small when the mean is on that side of it."""
+
+    @abstractmethod
+    def limit(self, alpha: float, side: Side) -> float:
+        """What the true mean is above (1) or below (-1) with confidence 1 - alpha."""
+
+
+@dataclass(frozen=True)
+class Passes(Evidence):
+    """Pass/fail values of independent samples, worth 0 or `scale` each: the exact binomial test."""
+
+    successes: int
+    scale: float = 1.0
+
+    @property
+    def deviation(self) -> float:
+        """√(p (1 - p)) · scale, p the rate after one more success and one more failure."""
+        rate = (self.successes + 1) / (self.n + 2)
+        return math.sqrt(rate * (1 - rate)) * self.scale
+
+    def p_value(self, threshold: float, side: Side) -> float:
+        """P(X >= successes), or P(X <= successes), at the threshold."""
+        rate = min(1.0, max(0.0, threshold / self.scale))
+        if side == 1:
+            return binomial_cdf(self.n - self.successes, self.n, 1 - rate)
+        return binomial_cdf(self.successes, self.n, rate)
+
+    def limit(self, alpha: float, side: Side) -> float:
+        """Clopper and Pearson's limit."""
+        of = lower_limit if side == 1 else upper_limit
+        return of(self.successes, self.n, 1 - alpha) * self.scale
+
+
+@dataclass(frozen=True)
+class _Varied(Evidence):
+    spread: Spread
+    scale: float
+
+    @property
+    def deviation(self) -> float:
+        """√(n · variance of the mean)."""
+        return math.sqrt(self.n * self.spread.variance)
+
+
+@dataclass(frozen=True)
+class Scores(_Varied):
+    """Values in [0, scale] that vary: Student's t, with the variance that the threshold would have."""
+
+    def p_value(self, threshold: float, side: Side) -> float:
+        """The variance is φ · m (1 - m) / n, as in `mean_interval`, at m = threshold."""
+        there = max(0.0, threshold * (self.scale - threshold)) / (self.mean * (self.scale - self.mean))
+        return _t_tail(side * (self.mean - threshold), self.spread.variance * there, self.spread.freedom)
+
+    def limit(self, alpha: float, side: Side) -> float:
+        """The limit of `mean_interval` at confidence 1 - 2 · alpha."""
+        quantile = t_quantile(1 - alpha, self.spread.freedom)
+        low, high = limits(self.mean, self.spread.variance, quantile, 0.0, self.scale)
+        return low if side == 1 else high
+
+
+@dataclass(frozen=True)
+class Differences(_Varied):
+    """Paired differences in [-scale, scale]: Student's t around `center`, as in `difference_interval`."""
+
+    center: float
+
+    def p_value(self, threshold: float, side: Side) -> float:
+        """Student's t."""
+        return _t_tail(side * (self.center - threshold), self.spread.variance, self.spread.freedom)
+
+    def limit(self, alpha: float, side: Side) -> float:
+        """Student's limit, cut to the range."""
+        half = t_quantile(1 - alpha, self.spread.freedom) * math.sqrt(self.spread.variance)
+        return min(self.scale, max(-self.scale, self.center - side * half))
+
+
+@dataclass(frozen=True)
+class Equal(Evidence):
+    """Values in [low, high] that are all equal, in so many independent units: Chernoff's bound.
+
+    p = exp(-units · KL(mean, threshold)), both as shares of the range. Valid for any values in the range; at an end of
+    it threshold^units, the exact chance.
+    """
+
+    units: int
+    low: float
+    high: float
+
+    @property
+    def deviation(self) -> float:
+        """That of pass/fail with one more success and one more failure, as the values have none."""
+        rate = ((self.mean - self.low) / (self.high - self.low) * self.units + 1) / (self.units + 2)
+        return math.sqrt(rate * (1 - rate)) * (self.high - self.low)
+
+    def p_value(self, threshold: float, side: Side) -> float:
+        """Chernoff's bound on a mean this far."""
+        if side * (self.mean - threshold) <= 0:
+            return 1.0
+        p, q = ((x - self.low) / (self.high - self.low) for x in (self.mean, threshold))
+        divergence = 0.0
+        for observed, true in ((p, q), (1 - p, 1 - q)):
+            if observed > 0:
+                if true <= 0:
+                    return 0.0
+                divergence += observed * math.log(observed / true)
+        return math.exp(-self.units * divergence)
+
+    def limit(self, alpha: float, side: Side) -> float:
+        """The threshold at which the bound is alpha, by bisection; else the end of the range."""
+        inside, outside = self.mean, self.low if side == 1 else self.high
+        for _ in range(60):
+            middle = (inside + outside) / 2
+            inside, outside = (inside, middle) if self.p_value(middle, side) < alpha else (middle, outside)
+        return outside
+
+
+@dataclass(frozen=True)
+class Unchanged(Evidence):
+    """Differences that are all 0: a mean of ± d needs a share d / scale of changed samples, and none has changed."""
+
+    units: int
+    scale: float
+
+    @property
+    def deviation(self) -> float:
+        """That of one change in units + 2 samples."""
+        return self.scale / math.sqrt(self.units + 2)
+
+    def p_value(self, threshold: float, side: Side) -> float:
+        """(1 - |threshold| / scale)^units where the mean is on that side of the threshold, else 1."""
+        return 1.0 if side * threshold >= 0 else (1 - min(1.0, abs(threshold) / self.scale)) ** self.units
+
+    def limit(self, alpha: float, side: Side) -> float:
+        """∓ scale · (1 - alpha^(1 / units))."""
+        return -side * exact_reach(self.units, alpha, self.scale)
+
+
+def of_scores(
+    values: Sequence[float], *, scale: float = 1.0, groups: Sequence[Hashable] | None = None
+) -> Evidence | None:
+    """The evidence of scores in [0, scale]; None for no values. Pass/fail values without clusters are exact.
+
+    Raises:
+        DataError: A value is not a finite number in [0, scale], or `groups` has another length.
+    """
+    same_length(values=values, groups=groups)
+    x = column("values", values, 0.0, scale)
+    n = x.size
+    if n == 0:
+        return None
+    if groups is None and bool(np.all((x == 0) | (x == scale))):
+        successes = int(np.sum(x == scale))
+        return Passes(successes / n * scale, n, successes, scale)
+    numbers, units = x.tolist(), n if groups is None else len(set(groups))
+    mean = mean_of(numbers)
+    if units == 1 or min(numbers) == max(numbers):
+        return Equal(mean, n, units, 0.0, scale)
+    spread = plain_spread(numbers, mean) if groups is None else cluster_spread(numbers, mean, groups)
+    # Clusters whose sums happen to be equal have no spread, and no test can divide by it.
+    if spread.variance <= ROUNDING * scale**2:
+        return Equal(mean, n, units, 0.0, scale)
+    return Scores(mean, n, spread, scale)
+
+
+def of_differences(
+    differences: Sequence[float], *, scale: float = 1.0, groups: Sequence[Hashable] | None = None
+) -> Evidence | None:
+    """The evidence of paired differences in [-scale, scale]; None for no values. Errors: `of_scores`."""
+    same_length(differences=differences, groups=groups)
+    d = column("differences", differences, -scale, scale)
+    n = d.size
+    if n == 0:
+        return None
+    units = n if groups is None else len(set(groups))
+    if not d.any():
+        return Unchanged(0.0, n, units, scale)
+    if units == 1:
+        return Equal(float(d.mean()), n, 1, -scale, scale)
+    center, spread = difference_spread(d, groups)
+    return Differences(float(d.mean()), n, spread, scale, center)
+
+
+def _t_tail(gap: float, variance: float, freedom: float) -> float:
+    """P(T >= gap in standard errors), T Student's t."""
+    if variance <= 0:
+        return 0.0 if gap > 0 else 1.0
+    from scipy.special import stdtr  # noqa: PLC0415 - 0.15 s of import
+
+    return float(stdtr(freedom, -gap / math.sqrt(variance)))

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import SupportsFloat, cast
 
 from evalstone.errors import ConfigError, DataError
 
@@ -38,7 +39,7 @@ class Interval:
     mean: float
     """The estimate: a mean, a proportion or another statistic."""
     low: float | None
-    """The lower limit; None where there is no interval, as for a single value or cluster."""
+    """The lower limit; None where there is no interval: a single value or cluster, equal values inside the range."""
     high: float | None
     """The upper limit; None where `low` is."""
     n: int
@@ -62,22 +63,6 @@ class Spread:
     units: int
 
 
-@dataclass(frozen=True)
-class MissingBounds:
-    """The mean over n scored values (None for none), and its range over all values the missing ones could have."""
-
-    mean: float | None
-    low: float
-    high: float
-    n: int
-    missing: int
-
-    @property
-    def width(self) -> float:
-        """How far the missing values could move the mean: high - low."""
-        return self.high - self.low
-
-
 def mean_interval(
     values: Sequence[float],
     *,
@@ -90,7 +75,7 @@ def mean_interval(
 
     If all n values (clusters) are at one end of a finite range, the interval is exact: with a = 1 - confidence and all
     values at the high end, low + (high - low) · (a/2)^(1/n) is its lower limit; likewise at the low end. If all values
-    are equal inside the range, the interval has no width: that they didn't vary doesn't make the mean certain.
+    are equal inside the range, there is no interval: their spread is unknown.
 
     Args:
         values: Numbers in [low, high].
@@ -100,7 +85,8 @@ def mean_interval(
         groups: One cluster label per value; values of one cluster may depend on each other. None: all independent.
 
     Returns:
-        The interval, inside [low, high]; without limits for a single value or cluster; None for no values.
+        The interval, inside [low, high]; without limits for a single value or cluster, and for values that are equal
+        inside the range; None for no values.
 
     Raises:
         DataError: A value is not a finite number in [low, high], values are too far apart to be squared, or `groups`
@@ -117,7 +103,11 @@ def mean_interval(
         return None
     mean = min(max(mean_of(values), low), high)
     smallest, largest = min(values), max(values)
-    _check_values(smallest, largest, low, high)
+    slack = RELATIVE_ROUNDING * max(abs(low), abs(high)) if math.isfinite(high - low) else 0.0
+    if smallest < low - slack or largest > high + slack:
+        raise DataError(f"values from {smallest} to {largest} are not all in [{low:g}, {high:g}]")
+    if largest - smallest > MAX_SPAN:
+        raise DataError(f"values from {smallest} to {largest} are too far apart for floating point")
     clusters = None if groups is None else len(set(groups))
     estimate = Interval(mean, None, None, n, confidence, clusters)
     if (n if clusters is None else clusters) == 1:
@@ -173,8 +163,7 @@ def _equal(estimate: Interval, low: float, high: float) -> Interval:
     slack = RELATIVE_ROUNDING * span
     end = low if mean - low <= slack else high if high - mean <= slack else mean
     if not math.isfinite(span) or end not in (low, high):
-        caution = f"all {n} values are equal: the spread is unknown"
-        return replace(estimate, low=mean, high=mean, caution=caution)
+        return replace(estimate, caution=f"all {n} values are equal, so there is no interval")
     units = n if estimate.groups is None else estimate.groups
     reach = exact_reach(units, (1 - estimate.confidence) / 2, span)
     bottom, top = max(low, end - reach), min(high, end + reach)
@@ -211,26 +200,12 @@ def mean_of(values: Sequence[float]) -> float:
         total = math.fsum(values)
     except (OverflowError, ValueError, TypeError):  # inf and -inf among them, a sum beyond all floats, None
         total = math.nan
-    if not math.isfinite(total):
-        wrong = next(((i, x) for i, x in enumerate(values) if not _is_finite(x)), None)
-        what = "their sum is beyond floating point" if wrong is None else f"value {wrong[0]} is {wrong[1]!r:.60}"
-        raise DataError(f"values must be finite numbers: {what}")
-    return min(max(total / len(values), min(values)), max(values))
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except TypeError:
-        return False
-
-
-def _check_values(smallest: float, largest: float, low: float, high: float) -> None:
-    slack = RELATIVE_ROUNDING * max(abs(low), abs(high)) if math.isfinite(high - low) else 0.0
-    if smallest < low - slack or largest > high + slack:
-        raise DataError(f"values from {smallest} to {largest} are not all in [{low:g}, {high:g}]")
-    if largest - smallest > MAX_SPAN:
-        raise DataError(f"values from {smallest} to {largest} are too far apart for floating point")
+    if math.isfinite(total):
+        return min(max(total / len(values), min(values)), max(values))
+    for place, value in enumerate(cast("Sequence[object]", values)):
+        if not (isinstance(value, SupportsFloat) and math.isfinite(value)):
+            raise DataError(f"values must be finite numbers: value {place} is {value!r:.60}")
+    raise DataError("values must be finite numbers: their sum is beyond floating point")
 
 
 def check_confidence(confidence: float) -> None:
@@ -281,23 +256,6 @@ def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Int
     return Interval(p, low, high, int(n), confidence, method="Wilson", caution=small(int(n), clustered=False))
 
 
-def rate_interval(
-    passed: Sequence[bool], *, confidence: float = 0.95, groups: Sequence[Hashable] | None = None
-) -> Interval | None:
-    """The pass rate, in [0, 1], with Wilson's interval; None for no samples.
-
-    For clustered samples it is `mean_interval` of zeros and ones: n is divided by the design effect, variance (CR2)
-    over p (1 - p) / n, and z is Student's quantile. A rate of 0 or 1 then counts each cluster as one sample.
-
-    Raises:
-        DataError: `groups` has another length.
-        ConfigError: confidence is outside (0, 1).
-    """
-    if groups is None:
-        return wilson_interval(sum(passed), len(passed), confidence)
-    return mean_interval([float(p) for p in passed], low=0.0, high=1.0, confidence=confidence, groups=groups)
-
-
 def lower_limit(successes: int, n: int, confidence: float = 0.95) -> float:
     """Clopper and Pearson's exact one-sided lower limit for a proportion, in [0, 1].
 
@@ -328,10 +286,12 @@ def _check_counts(successes: float, n: float) -> None:
         raise DataError(f"successes must be from 0 to n: {successes} of {n}")
 
 
-def missing_bounds(values: Sequence[float], missing: int, low: float = 0.0, high: float = 1.0) -> MissingBounds | None:
-    """What skipped and failed samples could change: the mean if all missing values were worst, or best.
+def missing_bounds(
+    values: Sequence[float], missing: int, low: float = 0.0, high: float = 1.0
+) -> tuple[float, float] | None:
+    """What skipped and failed samples could change: the mean if all missing values were worst, and best.
 
-        low = (Σ x + k · low end) / (n + k),   high = (Σ x + k · high end) / (n + k),   k missing, n scored
+        (Σ x + k · low) / (n + k),   (Σ x + k · high) / (n + k),   k missing, n scored
 
     This is no confidence interval: it holds for the samples at hand, whatever the missing values are.
     Source: Manski 1990, "Nonparametric bounds on treatment effects", American Economic Review 80(2).
@@ -352,18 +312,15 @@ def missing_bounds(values: Sequence[float], missing: int, low: float = 0.0, high
         raise DataError(f"missing must be 0 or more, not {missing}")
     if not low < high:
         raise DataError(f"the range must go up: low is {low}, high is {high}")
-    n = len(values)
-    if n + missing == 0:
-        return None
-    if not n:
-        return MissingBounds(None, low, high, 0, missing)
+    if not values:
+        return (low, high) if missing else None
     mean = mean_of(values)
     if min(values) < low or max(values) > high:
         raise DataError(f"values from {min(values)} to {max(values)} are not all in [{low}, {high}]")
     if not missing:
-        return MissingBounds(mean, mean, mean, n, 0)
-    share = missing / (n + missing)
-    return MissingBounds(mean, mean + share * (low - mean), mean + share * (high - mean), n, missing)
+        return mean, mean
+    share = missing / (len(values) + missing)
+    return mean + share * (low - mean), mean + share * (high - mean)
 
 
 def t_quantile(probability: float, freedom: float) -> float:

@@ -37,11 +37,12 @@ class SampleSizePlan:
     needed: int
     """The samples needed."""
     needed_low: int
-    """The same for the lower end of the 80 % interval (χ²) of the deviation, because a pilot is uncertain."""
+    """The same for the lower end of the 80% interval (χ²) of the deviation, because a pilot is uncertain."""
     needed_high: int
     """The same for the upper end."""
     detectable: float | None
-    """The minimum detectable difference: the smallest one that the pilot itself would have shown with this power."""
+    """The minimum detectable difference: the smallest one that the pilot itself would have shown with this power; None
+    where there is none."""
     power: float
     confidence: float
     caution: str

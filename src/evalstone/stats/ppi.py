@@ -6,41 +6,50 @@ The mean of the labels, moved by how the judge's scores of the other samples dif
 
 λ = 0 ignores the judge, λ = 1 trusts it but for its mean error; it is chosen in [0, 1] to minimize the variance. Strata
 are weighted by their share of all samples. The variance is that of the samples' influences on θ, summed over clusters;
-the interval is that of `mean_interval`, with one degree of freedom less for λ. Labeled samples must be a random choice,
-or a random choice within each stratum (`select_for_labeling` makes such a choice).
+the interval is that of `mean_interval`, with one degree of freedom less for λ.
+
+Labeled samples must be a random choice, or a random choice within each stratum, as `select_for_labeling` makes it: each
+stratum of the judge's scores gets labels in proportion to its size times the spread of the judge's error to be expected
+there (Neyman's allocation), and which of its samples is random. Labeling where the judge errs most then doesn't bias
+the mean. Earlier labels don't steer the choice: a stratum whose first labels happen to be all passes would get no more,
+and keep its lucky mean.
 Sources: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Science 382; Angelopoulos, Duchi and Zrnic 2023,
-arXiv:2311.01453; strata: Fisch and others 2024, arXiv:2406.04291.
+arXiv:2311.01453; strata: Fisch and others 2024, arXiv:2406.04291; Neyman 1934, JRSS 97(4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+import heapq
+import math
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
-from evalstone.stats.comparison import difference_interval, differences
 from evalstone.stats.intervals import Interval, Spread, bounded, check_confidence, mean_interval
 
 MIN_LABELS = 3
 FEW_LABELS = 30
+MIN_LABELS_OF_STRATUM = 2
+STRATA = 5
 
 
 @dataclass(frozen=True)
 class PPIEstimate:
-    """An estimate corrected by human labels, in the unit of the scores."""
+    """A mean corrected by human labels, in the unit of the scores."""
 
     estimate: Interval | None
-    """The corrected mean, or mean difference; None below three labels."""
+    """The corrected mean; None below three labels."""
     raw: Interval | None
     """That of all the judge's scores; its interval ignores the judge's errors."""
     human: Interval | None
     """That of the labels alone, strata weighted; None where `estimate` is."""
     weight: float | None
-    """λ, in [0, 1]: how much the judge's scores count (for a difference, those of b)."""
+    """λ, in [0, 1]: how much the judge's scores count."""
     bias: float | None
-    """The judge's mean error, mean of judged - human over the labeled samples; None for a difference."""
+    """The judge's mean error, mean of judged - human over the labeled samples."""
     labeled: int
     """How many samples are labeled."""
     n: int
@@ -50,40 +59,6 @@ class PPIEstimate:
     labels don't vary."""
     caution: str
     """Why there is no estimate, or why to trust it less, or ""."""
-
-
-@dataclass(frozen=True)
-class Labels:
-    """One run's scores: the judge's of every sample, and the human ones in the same order, None where not labeled."""
-
-    judged: Sequence[float]
-    human: Sequence[float | None]
-
-
-@dataclass(frozen=True)
-class _Design:
-    """What both runs share: the range of the estimate, its confidence, and how the samples depend on each other."""
-
-    low: float
-    high: float
-    confidence: float
-    n: int
-    strata: Sequence[Hashable] | None
-    groups: Sequence[Hashable] | None
-
-
-@dataclass(frozen=True)
-class _Side:
-    """One run: θ = start + λ · shift, with each cluster's influence on start and, sign turned, on shift."""
-
-    start: float
-    shift: float
-    on_start: Floats
-    on_shift: Floats
-    labeled: int
-    freedom: int
-    merged: int
-    varied: bool
 
 
 def ppi_mean(
@@ -117,168 +92,85 @@ def ppi_mean(
     n = same_length(judged=judged, human=human, strata=strata, groups=groups)
     if n == 0:
         return None
-    design = _Design(0.0, scale, confidence, n, strata, groups)
-    scores, (labels, is_labeled) = column("judged", judged, 0.0, scale), _labels("human", human, scale)
+    scores = column("judged", judged, 0.0, scale)
+    labels = column("human", [0.0 if label is None else label for label in human], 0.0, scale)
+    known = np.fromiter((label is not None for label in human), dtype=np.bool_, count=n)
     raw = mean_interval(scores.tolist(), low=0.0, high=scale, confidence=confidence, groups=groups)
-    result = _estimate([_side(scores, labels, is_labeled, design)], [1], raw, design)
-    result = replace(result, bias=float(np.mean((scores - labels)[is_labeled])) if is_labeled.any() else None)
-    if result.estimate is None or result.variance_reduction is not None:
-        return result
-    # All labels are equal, so their spread is unknown: at an end of the scale their own interval is exact.
-    clusters = _of_labeled(groups, is_labeled)
-    values: list[float] = labels[is_labeled].tolist()
-    alone = mean_interval(values, low=0.0, high=scale, confidence=confidence, groups=clusters)
-    return replace(result, estimate=alone, human=alone, weight=0.0)
+    labeled = int(known.sum())
+    bias = float(np.mean((scores - labels)[known])) if labeled else None
+    parts, merged = _merged(np.zeros(n, dtype=np.intp) if strata is None else codes(strata), known)
+    clusters = np.arange(n) if groups is None else codes(groups)
+    freedom = labeled - int(np.unique(parts).size) - 1
+    if groups is not None:
+        freedom = min(freedom, int(np.unique(clusters[known]).size) - 2)
+    if labeled < MIN_LABELS or freedom < 1:
+        caution = f"only {labeled} labels: too few for an estimate; label {FEW_LABELS} or more"
+        return PPIEstimate(None, raw, None, None, bias, labeled, n, None, caution)
+    start, on_start, varied = _influence(labels, known, None, parts, clusters)
+    shift, on_shift, _ = _influence(-scores, known, ~known, parts, clusters)
+    if groups is not None:
+        on_start, on_shift = group_sums(on_start, clusters), group_sums(on_shift, clusters)
+    # The λ of least variance. Fitted to the same labels, it costs one degree of freedom in variance and quantile.
+    square = float(on_shift @ on_shift)
+    weight = min(1.0, max(0.0, -float(on_start @ on_shift) / square)) if square > 0 else 0.0
+    alone = float(np.sum(on_start**2))
+    variance = float(np.sum((on_start + weight * on_shift) ** 2)) * (freedom + 1) / freedom
+    count = None if groups is None else on_start.size
+    mean = Interval(min(max(start + weight * shift, 0.0), scale), None, None, n, confidence, count)
+    estimate = bounded(mean, Spread(variance, freedom, labeled), 0.0, scale)
+    by_labels = Interval(start, None, None, labeled, confidence, count)
+    by_labels = bounded(by_labels, Spread(alone, freedom + 1, labeled), 0.0, scale)
+    reduction = max(0.0, 1 - variance / alone) if alone > 0 else None
+    if reduction is None:
+        # All labels are equal, so their spread is unknown: at an end of the scale their own interval is exact.
+        inside = None if groups is None else clusters[known].tolist()
+        estimate = mean_interval(labels[known].tolist(), low=0.0, high=scale, confidence=confidence, groups=inside)
+        by_labels, weight = estimate, 0.0
+    caution = _caution(labeled, merged, varied)
+    return PPIEstimate(estimate, raw, by_labels, weight, bias, labeled, n, reduction, caution)
 
 
-def ppi_difference(
-    a: Labels,
-    b: Labels,
-    *,
-    scale: float = 1.0,
-    confidence: float = 0.95,
-    strata: Sequence[Hashable] | None = None,
-    groups: Sequence[Hashable] | None = None,
-) -> PPIEstimate | None:
-    """The mean of b - a as people would score it, over the same samples in the same order; None for no samples.
+def _influence(
+    values: Floats, inside: Mask, outside: Mask | None, strata: Positions, clusters: Positions
+) -> tuple[float, Floats, bool]:
+    """The mean of the values inside, less that of those outside, by strata; each sample's influence on it.
 
-    Each run has its own λ, the two chosen together. The runs may be labeled on different samples; labels on the same
-    ones give narrower intervals. `labeled` is the smaller of the two counts.
-
-    Args:
-        a: The baseline.
-        b: The candidate.
-        scale, confidence, strata, groups: As for `ppi_mean`.
-
-    Raises:
-        DataError: Lengths differ, or a value is not a finite number in [0, scale].
-        ConfigError: confidence is outside (0, 1).
+    And whether the values inside vary within their strata.
     """
-    check_confidence(confidence)
-    n = same_length(a=a.judged, a_human=a.human, b=b.judged, b_human=b.human, strata=strata, groups=groups)
-    if n == 0:
-        return None
-    design = _Design(-scale, scale, confidence, n, strata, groups)
-    scores = [column(name, labels.judged, 0.0, scale) for name, labels in (("b", b), ("a", a))]
-    labels = [_labels(name, run.human, scale) for name, run in (("human of b", b), ("human of a", a))]
-    judged = differences(scores[1], scores[0]).tolist()
-    raw = difference_interval(judged, scale=scale, confidence=confidence, groups=groups)
-    sides = [_side(score, *human, design) for score, human in zip(scores, labels, strict=True)]
-    both = labels[0][1] & labels[1][1]
-    changes = differences(labels[1][0][both], labels[0][0][both])
-    nonzero = changes[changes != 0]
-    # As in difference_interval: two more labels, that cancel, of the size of a change.
-    fewest = min(int(is_labeled.sum()) for _, is_labeled in labels)
-    extra = 2 * float(np.mean(nonzero**2)) * changes.size / fewest / (fewest + 2) ** 2 if nonzero.size else 0.0
-    result = _estimate(sides, [1, -1], raw, design, extra)
-    if result.estimate is None or result.variance_reduction is not None:
-        return result
-    clusters, alone = _of_labeled(groups, both), None
-    if changes.size:
-        alone = difference_interval(changes.tolist(), scale=scale, confidence=confidence, groups=clusters)
-    return replace(result, estimate=alone, human=alone, weight=0.0)
-
-
-def _labels(name: str, human: Sequence[float | None], scale: float) -> tuple[Floats, Mask]:
-    """The labels (0 where there is none) and which samples have one."""
-    is_labeled = np.fromiter((label is not None for label in human), dtype=np.bool_, count=len(human))
-    return column(name, [0.0 if label is None else label for label in human], 0.0, scale), is_labeled
-
-
-def _of_labeled(groups: Sequence[Hashable] | None, is_labeled: Mask) -> list[Hashable] | None:
-    return None if groups is None else [group for group, chosen in zip(groups, is_labeled, strict=True) if chosen]
-
-
-def _side(scores: Floats, labels: Floats, is_labeled: Mask, design: _Design) -> _Side:
-    n = scores.size
-    strata = codes(design.strata) if design.strata is not None else np.zeros(n, dtype=np.intp)
-    strata, merged = _merged(strata, is_labeled)
-    groups = np.arange(n) if design.groups is None else codes(design.groups)
-    on_start, on_shift, starts, shifts = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
-    kinds = np.unique(strata)
-    for kind in kinds:
-        inside = strata == kind
-        yes, no, share = inside & is_labeled, inside & ~is_labeled, float(inside.mean())
+    n = values.size
+    means, influence = np.zeros(n), np.zeros(n)
+    for kind in np.unique(strata):
+        part = strata == kind
+        yes, no, share = part & inside, np.zeros_like(part) if outside is None else part & outside, float(part.mean())
         size, rest = int(yes.sum()), int(no.sum())
-        if not size:
+        if not size or (outside is not None and not rest):
             continue
-        units = int(np.unique(groups[yes]).size)
+        units = int(np.unique(clusters[yes]).size)
         factor = share * np.sqrt(units / max(1, units - 1))  # makes the sum of squares the unbiased variance
-        starts[inside] = mean = float(labels[yes].mean())
-        on_start[yes] = factor / size * (labels[yes] - mean)
+        mean = float(values[yes].mean())
+        influence[yes] = factor / size * (values[yes] - mean)
+        means[part] = mean
         if rest:
-            of_labeled, of_rest = float(scores[yes].mean()), float(scores[no].mean())
-            shifts[inside] = of_rest - of_labeled
-            on_shift[yes] = factor / size * (scores[yes] - of_labeled)
-            on_shift[no] = -share / rest * (scores[no] - of_rest)
-    varied = bool(on_start.any())
-    start, shift = float(starts.mean()), float(shifts.mean())
+            other = float(values[no].mean())
+            influence[no] = -share / rest * (values[no] - other)
+            means[part] = mean - other
+    varied = bool(influence.any())
     # How many samples fall into each stratum is chance too.
-    on_start, on_shift = on_start + (starts - start) / n, on_shift - (shifts - shift) / n
-    labeled = int(is_labeled.sum())
-    freedom = labeled - kinds.size - 1
-    if design.groups is not None:
-        on_start, on_shift = group_sums(on_start, groups), group_sums(on_shift, groups)
-        freedom = min(freedom, int(np.unique(groups[is_labeled]).size) - 2)
-    return _Side(start, shift, on_start, on_shift, labeled, freedom, merged, varied)
+    total = float(means.mean())
+    return total, influence + (means - total) / n, varied
 
 
 def _merged(strata: Positions, is_labeled: Mask) -> tuple[Positions, int]:
     """Strata with fewer than two labels put together, and with the smallest other one if they still have too few."""
     labels = np.bincount(strata, weights=is_labeled)
-    small = np.flatnonzero(labels < 2)
+    small = np.flatnonzero(labels < MIN_LABELS_OF_STRATUM)
     if not small.size:
         return strata, 0
-    if labels[small].sum() < 2 and small.size < labels.size:
-        enough = np.flatnonzero(labels >= 2)
+    merged = int(small.size)
+    if labels[small].sum() < MIN_LABELS_OF_STRATUM and small.size < labels.size:
+        enough = np.flatnonzero(labels >= MIN_LABELS_OF_STRATUM)
         small = np.append(small, enough[np.argmin(labels[enough])])
-    return np.where(np.isin(strata, small), small[0], strata), int(np.sum(labels < 2))
-
-
-def _estimate(
-    sides: Sequence[_Side], signs: Sequence[int], raw: Interval | None, design: _Design, extra: float = 0.0
-) -> PPIEstimate:
-    """θ and its interval; extra is added to the variance."""
-    labeled, merged = min(side.labeled for side in sides), max(side.merged for side in sides)
-    freedom = min(side.freedom for side in sides) - len(sides) + 1
-    if labeled < MIN_LABELS or freedom < 1:
-        caution = f"only {labeled} labels: too few for an estimate; label {FEW_LABELS} or more"
-        return PPIEstimate(None, raw, None, None, None, labeled, design.n, None, caution)
-    on_start = np.sum([sign * side.on_start for sign, side in zip(signs, sides, strict=True)], axis=0)
-    columns = np.stack([sign * side.on_shift for sign, side in zip(signs, sides, strict=True)], axis=1)
-    weights = _weights(on_start, columns)
-    start = float(sum(sign * side.start for sign, side in zip(signs, sides, strict=True)))
-    shift = float(sum(w * sign * side.shift for w, sign, side in zip(weights, signs, sides, strict=True)))
-    residuals = on_start - columns @ weights
-    # λ was fitted to the same labels: one degree of freedom each, in the variance as in the quantile.
-    alone = float(np.sum(on_start**2))
-    variance = float(np.sum(residuals**2)) * (freedom + len(sides)) / freedom
-    variance, alone = variance + extra * (variance / alone if alone > 0 else 1.0), alone + extra
-    clusters = None if design.groups is None else on_start.size
-    mean = Interval(min(max(start + shift, design.low), design.high), None, None, design.n, design.confidence, clusters)
-    human = Interval(start, None, None, labeled, design.confidence, clusters)
-    return PPIEstimate(
-        estimate=bounded(mean, Spread(variance, freedom, labeled), design.low, design.high),
-        raw=raw,
-        human=bounded(human, Spread(alone, freedom + len(sides), labeled), design.low, design.high),
-        weight=float(weights[0]),
-        bias=None,
-        labeled=labeled,
-        n=design.n,
-        variance_reduction=max(0.0, 1 - variance / alone) if alone > 0 else None,
-        caution=_caution(labeled, merged, all(side.varied for side in sides)),
-    )
-
-
-def _weights(target: Floats, columns: Floats) -> Floats:
-    """Each λ in [0, 1]: least squares; one that leaves the range is set to its end and the others are fitted again."""
-    weights = np.asarray(np.linalg.lstsq(columns, target, rcond=None)[0], dtype=np.float64)
-    inside = (weights >= 0) & (weights <= 1)
-    weights = np.clip(weights, 0.0, 1.0)
-    if inside.any() and not inside.all():
-        left = target - columns[:, ~inside] @ weights[~inside]
-        weights[inside] = np.clip(np.linalg.lstsq(columns[:, inside], left, rcond=None)[0], 0.0, 1.0)
-    return weights
+    return np.where(np.isin(strata, small), small[0], strata), merged
 
 
 def _caution(labeled: int, merged: int, varied: bool) -> str:
@@ -288,3 +180,81 @@ def _caution(labeled: int, merged: int, varied: bool) -> str:
     if not varied:
         cautions.append("labels don't vary within their strata: the interval is approximate")
     return "; ".join(cautions)
+
+
+def score_strata(scores: Sequence[float]) -> tuple[int, ...]:
+    """The stratum of every sample, by ascending score, from 0 to 4: about equal in size, equal scores in one.
+
+    Raises:
+        DataError: A score is not a finite number.
+    """
+    keys = column("scores", scores)
+    if not keys.size:
+        return ()
+    edges = np.unique(np.quantile(keys, np.linspace(0, 1, STRATA + 1)[1:-1], method="inverted_cdf"))
+    strata = np.unique(np.searchsorted(edges, keys, side="left"), return_inverse=True)[1]  # numbered without gaps
+    return tuple(int(stratum) for stratum in strata)
+
+
+def select_for_labeling(
+    scores: Sequence[float], *, labeled: Collection[int] = (), n: int = 20, scale: float = 1.0, seed: int = 0
+) -> tuple[int, ...]:
+    """The positions of n more samples to label, in random order; fewer if fewer are left.
+
+    Strata are those of `score_strata`; each gets two labels first. A judge's error is expected to be
+    √(score · (scale - score)), but at least a tenth of the scale.
+
+    Args:
+        scores: The judge's, in [0, scale].
+        labeled: The positions of the samples labeled in earlier rounds.
+        n: How many to select.
+        scale: The upper end of the range.
+        seed: The same arguments give the same selection.
+
+    Raises:
+        DataError: A score is outside [0, scale], or a position doesn't exist.
+        ConfigError: n is below 0.
+    """
+    if n < 0:
+        raise ConfigError(f"n must be 0 or more, not {n}")
+    judged = column("scores", scores, 0.0, scale)
+    known = set(labeled)
+    for place in labeled:
+        if place not in range(judged.size):
+            raise DataError(f"labeled: there is no sample {place}; positions go from 0 to {judged.size - 1}")
+    strata = np.array(score_strata(scores), dtype=np.intp)
+    expected = np.maximum(np.sqrt(judged * (scale - judged)), scale / 10)
+    sizes = np.bincount(strata)
+    have = np.bincount(strata[sorted(known)], minlength=sizes.size)
+    spreads: list[float] = np.sqrt(np.bincount(strata, weights=expected**2) / np.maximum(sizes, 1)).tolist()
+    source = np.random.default_rng([seed, len(known)])
+    selected: list[int] = []
+    for stratum, count in enumerate(_allocate(sizes, have, spreads, n)):
+        free = [int(place) for place in np.flatnonzero(strata == stratum) if int(place) not in known]
+        selected.extend(int(place) for place in source.permutation(free)[:count])
+    return tuple(int(place) for place in source.permutation(selected)) if selected else ()
+
+
+def _allocate(sizes: Positions, have: Positions, spreads: Sequence[float], n: int) -> list[int]:
+    """How many more each stratum gets: one by one where the next label lowers the variance of the mean most.
+
+    The variance is Σ (size · spread)² / labels, so the gain of the next label is (size · spread)² / (k (k + 1)).
+    """
+    more = [0] * len(spreads)
+
+    def gain(stratum: int) -> float:
+        k = int(have[stratum]) + more[stratum]
+        if k >= sizes[stratum]:
+            return -1.0
+        few = k < MIN_LABELS_OF_STRATUM
+        return math.inf if few else (float(sizes[stratum]) * spreads[stratum]) ** 2 / (k * (k + 1))
+
+    queue = [(-gain(stratum), stratum) for stratum in range(len(spreads))]
+    heapq.heapify(queue)
+    for _ in range(n):
+        if not queue or queue[0][0] > 0:
+            break
+        _, stratum = queue[0]
+        more[stratum] += 1
+        heapq.heapreplace(queue, (-gain(stratum), stratum))
+    return more

@@ -11,22 +11,14 @@ Medicine 113(1).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 from evalstone.errors import DataError
-from evalstone.stats.intervals import Interval, check_confidence, wilson_interval
+from evalstone.stats.classification import Confusion
+from evalstone.stats.intervals import Interval, wilson_interval
 
 FEW_LABELS = 20
-
-
-@dataclass(frozen=True)
-class LabeledCounts:
-    """On how many of n labeled samples the judge was correct: of those that people pass, or of those they fail."""
-
-    correct: int
-    n: int
 
 
 @dataclass(frozen=True)
@@ -45,9 +37,7 @@ class RoganGladenEstimate:
     """Why there is no corrected rate, or why to trust it less, or ""."""
 
 
-def rogan_gladen(
-    passed: int, n: int, *, sensitivity: LabeledCounts, specificity: LabeledCounts, confidence: float = 0.95
-) -> RoganGladenEstimate | None:
+def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 0.95) -> RoganGladenEstimate | None:
     """The true pass rate behind `passed` of n judged samples.
 
     The interval is centered on an estimate that is drawn a little toward the middle (z²/2 more of each verdict, and 1
@@ -56,29 +46,23 @@ def rogan_gladen(
     Args:
         passed: How many samples the judge passed.
         n: How many samples the judge judged.
-        sensitivity: Of the labeled samples that people pass, those that the judge passes.
-        specificity: Of the labeled samples that people fail, those that the judge fails.
+        labels: The judge's verdicts on the labeled samples by people's.
         confidence: The confidence level, in (0, 1).
 
     Returns:
         The estimate; None if n is 0.
 
     Raises:
-        DataError: A count is below 0 or above its total.
+        DataError: `passed` is not from 0 to n.
         ConfigError: confidence is outside (0, 1).
     """
-    check_confidence(confidence)
-    for name, part, total in (
-        ("passed", passed, n),
-        ("sensitivity", sensitivity.correct, sensitivity.n),
-        ("specificity", specificity.correct, specificity.n),
-    ):
-        if not 0 <= part <= total:
-            raise DataError(f"{name}: {part} of {total} is not a count from 0 to the total")
-    if n == 0:
-        return None
+    if not 0 <= passed <= n:
+        raise DataError(f"passed: {passed} of {n} is not a count from 0 to the total")
     raw = wilson_interval(passed, n, confidence)
-    tpr, tnr = (wilson_interval(of.correct, of.n, confidence) for of in (sensitivity, specificity))
+    if raw is None:
+        return None
+    tpr = wilson_interval(labels.tp, labels.positives, confidence)
+    tnr = wilson_interval(labels.tn, labels.negatives, confidence)
     if tpr is None or tnr is None:
         caution = "labeled samples of both kinds are needed, some that people pass and some that they fail"
         return RoganGladenEstimate(None, raw, tpr, tnr, caution)
@@ -86,39 +70,24 @@ def rogan_gladen(
     if youden <= 0:
         caution = "the judge is no better than chance on the labeled samples"
         return RoganGladenEstimate(None, raw, tpr, tnr, caution)
-    estimate = min(1.0, max(0.0, (passed / n - (1 - tnr.mean)) / youden))
-    center, half = _lang_reiczigel(passed, n, sensitivity, specificity, NormalDist().inv_cdf(0.5 + confidence / 2))
+    estimate = min(1.0, max(0.0, (raw.mean - (1 - tnr.mean)) / youden))
+    center, half = _lang_reiczigel(passed, n, labels, NormalDist().inv_cdf(0.5 + confidence / 2))
     low, high = max(0.0, min(center - half, estimate)), min(1.0, max(center + half, estimate))
-    fewest = min(sensitivity.n, specificity.n)
+    fewest = min(tpr.n, tnr.n)
     caution = f"only {fewest} labeled samples of one kind: the interval is approximate" if fewest < FEW_LABELS else ""
     rate = Interval(estimate, low, high, n, confidence, method="Lang-Reiczigel", caution=caution)
     return RoganGladenEstimate(rate, raw, tpr, tnr, caution)
 
 
-def _lang_reiczigel(
-    passed: int, n: int, sensitivity: LabeledCounts, specificity: LabeledCounts, z: float
-) -> tuple[float, float]:
+def _lang_reiczigel(passed: int, n: int, labels: Confusion, z: float) -> tuple[float, float]:
     """Center and half width of the interval, in the order of the paper."""
     size = n + z * z
     judged = (passed + z * z / 2) / size
-    tpr_n, tnr_n = sensitivity.n + 2, specificity.n + 2
-    tpr, tnr = (sensitivity.correct + 1) / tpr_n, (specificity.correct + 1) / tnr_n
+    tpr_n, tnr_n = labels.positives + 2, labels.negatives + 2
+    tpr, tnr = (labels.tp + 1) / tpr_n, (labels.tn + 1) / tnr_n
     youden = tpr + tnr - 1
     rate = (judged + tnr - 1) / youden
     tpr_variance, tnr_variance = tpr * (1 - tpr) / tpr_n, tnr * (1 - tnr) / tnr_n
     shift = 2 * z * z * (rate * tpr_variance - (1 - rate) * tnr_variance)
     variance = (judged * (1 - judged) / size + rate**2 * tpr_variance + (1 - rate) ** 2 * tnr_variance) / youden**2
     return rate + shift, z * math.sqrt(variance)
-
-
-def count_correct(judged: Sequence[bool], human: Sequence[bool]) -> tuple[LabeledCounts, LabeledCounts]:
-    """Sensitivity and specificity as counts, from the judge's and people's verdicts on the same samples.
-
-    Raises:
-        DataError: Sequences of different lengths.
-    """
-    if len(judged) != len(human):
-        raise DataError(f"one entry per sample is needed in each: judged has {len(judged)}, human has {len(human)}")
-    pairs = list(zip(judged, human, strict=True))
-    passes, fails = [bool(j) for j, h in pairs if h], [not j for j, h in pairs if not h]
-    return LabeledCounts(sum(passes), len(passes)), LabeledCounts(sum(fails), len(fails))

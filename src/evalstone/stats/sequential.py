@@ -159,7 +159,10 @@ class _TargetState:
         share = (target.threshold - target.low) / span
         if not 0 < share < 1:
             inside = f"inside ({target.low:g}, {target.high:g})"
-            raise ConfigError(f"{target.name}: the threshold must be {inside}, not {target.threshold}")
+            raise ConfigError(
+                f"{target.name}: the threshold must be {inside}, not {target.threshold:g}: during a run, the ends of "
+                "the range can't be tested. Test the finished run instead (evalstone gate)"
+            )
         self.verdict: Verdict = "inconclusive"
         self._target, self._alpha, self._span = target, alpha, span
         self._bettors = _Bettors(np.array([share]))
@@ -196,6 +199,7 @@ class _TargetState:
             n=self._n,
             more_samples=None,
             caution="" if self._n else "no values",
+            lower_is_better=not upward,
         )
 
 

@@ -42,11 +42,11 @@ def test_a_mark_outside_the_scale_fails(given: Any) -> None:
 
 
 def test_the_judge_writes_the_steps_once_for_all_samples() -> None:
-    judge = ScriptedJudge({"write_steps": {"steps": ["one", "two"]}, "mark_by_criterion": mark(4)})
+    judge = ScriptedJudge({"write_steps": {"steps": ["one", "two"]}, "score_by_criterion": mark(4)})
     samples = [{"id": str(n), "input": "q", "output": f"answer {n}"} for n in range(5)]
     run = evaluate(samples, GEval("Plain.", name="plain"), judge=judge, ledger=None)
     kinds = [question.kind for question in judge.asked]
-    assert (kinds.count("write_steps"), kinds.count("mark_by_criterion")) == (1, 5)
+    assert (kinds.count("write_steps"), kinds.count("score_by_criterion")) == (1, 5)
     assert run["plain"].mean == 0.75
     assert next(iter(run)).to_dict()["evidence"]["steps"] == ["one", "two"]
     assert "1. one\n2. two" in judge.asked[-1].render()[0]
@@ -54,14 +54,14 @@ def test_the_judge_writes_the_steps_once_for_all_samples() -> None:
 
 def test_steps_of_your_own_are_not_asked_for() -> None:
     record, judge = record_of(FIXED, SAMPLE, [mark(4)])
-    assert [step.question for step in record.steps] == ["mark_by_criterion"]
+    assert [step.question for step in record.steps] == ["score_by_criterion"]
     assert "1. Look for hard words." in judge.asked[0].render()[0]
-    assert [question.kind for question in GEval("x").questions] == ["write_steps", "mark_by_criterion"]
-    assert [question.kind for question in FIXED.questions] == ["mark_by_criterion"]
+    assert [question.kind for question in GEval("x").questions] == ["write_steps", "score_by_criterion"]
+    assert [question.kind for question in FIXED.questions] == ["score_by_criterion"]
 
 
 def test_steps_that_a_judge_wrote_bring_no_placeholder_with_them() -> None:
-    script = {"write_steps": {"steps": ["Compare {{output}} with {{secret}}."]}, "mark_by_criterion": mark(5)}
+    script = {"write_steps": {"steps": ["Compare {{output}} with {{secret}}."]}, "score_by_criterion": mark(5)}
     record, judge = record_of(GEval("Plain."), SAMPLE, script)
     assert record.value == 1
     assert "{{" not in judge.asked[1].render()[0]
@@ -121,8 +121,8 @@ def test_fields_say_what_is_shown_and_needed() -> None:
 @pytest.mark.parametrize(
     ("text", "options", "error", "told"),
     [
-        ("Plain.", {"levels": 1}, ConfigError, "levels must be from 2 to 100"),
-        ("Plain.", {"levels": 101}, ConfigError, "levels must be from 2 to 100"),
+        ("Plain.", {"levels": 1}, ConfigError, "levels must be a whole number from 2 to 100"),
+        ("Plain.", {"levels": 101}, ConfigError, "levels must be a whole number from 2 to 100"),
         ("Plain.", {"levels": True}, ConfigError, "levels must be a whole number"),
         ("Plain.", {"levels": 5.0}, ConfigError, "levels must be a whole number"),
         ("Plain.", {"steps": "one"}, ConfigError, "steps must be a list"),

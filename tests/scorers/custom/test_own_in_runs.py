@@ -48,7 +48,10 @@ def test_one_can_be_written_on_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ({"kind": "clasify", "question": "x"}, "unknown kind of scorer 'clasify'; did you mean llm_classifier"),
+        (
+            {"kind": "llm_clasifier", "question": "x"},
+            "unknown kind of scorer 'llm_clasifier'; did you mean llm_classifier",
+        ),
         ({"kind": "llm_classifier", "queston": "x"}, "unknown parameter 'queston'; did you mean question"),
         ({"kind": "llm_classifier"}, "question"),
         ({"kind": 3}, "unknown kind of scorer"),
@@ -74,7 +77,7 @@ def test_they_run_beside_others_against_a_model() -> None:
 def test_a_dry_run_prices_them_without_asking() -> None:
     plan = plan_for(SAMPLES, OWN, judge=ModelJudge("openai/gpt-4o-mini", api_key="k"))
     found = wait(estimate(plan))
-    assert found.kinds == {"choose": 4, "write_steps": 1, "mark_by_criterion": 4, "answer_as": 4, "give_number": 4}
+    assert found.kinds == {"choose": 4, "write_steps": 1, "score_by_criterion": 4, "answer_as": 4, "give_number": 4}
     assert [(line.name, line.failed, line.skipped) for line in found.scorers] == [
         ("polite", 0, 0),
         ("plain", 0, 0),
@@ -85,7 +88,7 @@ def test_a_dry_run_prices_them_without_asking() -> None:
 def test_the_lexical_judge_cannot_answer_them_and_says_so() -> None:
     run = evaluate(SAMPLES, OWN[0], judge=LexicalJudge(), ledger=None)
     assert run["polite"].skipped == 4
-    assert "cannot answer choose questions" in run["polite"].reasons[0][0]
+    assert "cannot answer what this scorer asks (choose)" in run["polite"].reasons[0][0]
 
 
 def test_an_unfinished_run_is_taken_up(tmp_path: Path) -> None:

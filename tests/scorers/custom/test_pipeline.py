@@ -277,4 +277,4 @@ def test_the_signature_names_functions_and_holds_the_prompts() -> None:
     ]
     assert len({scorer.signature for scorer in made}) == len(made)
     assert "score=" in FULL.signature
-    assert ".share;" in FULL.signature
+    assert ".share#" in FULL.signature

@@ -1,5 +1,63 @@
 """The lexical judge: offline, free and instant, and no more than word comparison."""
 
-from evalstone.judges.lexical.judge import LexicalJudge
+from __future__ import annotations
 
-__all__ = ["LexicalJudge"]
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from evalstone.judges.base import Judge
+from evalstone.questions.base import Answer, ContextLimits, Question
+
+A = TypeVar("A")
+
+# No text is too long, and a response is judged as a whole.
+_ROOM = ContextLimits(tokens=10**9, items=10**9, whole=True)
+
+
+@dataclass(frozen=True)
+class LexicalJudge(Judge):
+    """Answers from the texts alone, offline, the same each time: no model, no network, no cost.
+
+    It lists claims and verifies them against passages, says with what probability passages support a whole response,
+    rates passages, and sets statements beside questions and answers beside references; every other question raises
+    JudgeDeclined. confidence: for claims, the probability that the least certain verdict is right, were half of
+    all claims supported; for a yes or no, that of the verdict; None where there is none. `card` has its measured
+    accuracy, and docs/lexical-judge.md what it cannot see.
+    """
+
+    cacheable = False
+    note = (
+        "the lexical judge compares words and numbers, not meaning: it cannot see swapped relations, paraphrase in "
+        "other words, or small edits that keep the words"
+    )
+
+    @property
+    def identity(self) -> str:
+        return "lexical@4"
+
+    @property
+    def context_limits(self) -> ContextLimits:
+        return _ROOM
+
+    @property
+    def card(self) -> Mapping[str, Any]:
+        """The measured accuracy of this judge, by dataset; docs/lexical-judge.md explains the figures."""
+        from evalstone.judges.lexical.model import card  # noqa: PLC0415 - loaded on demand
+
+        return card()
+
+    async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+        from evalstone.judges.lexical.answers import answer_to  # noqa: PLC0415 - slow to import, for runs without it
+
+        started = time.perf_counter()
+        value, confidence, alternatives = answer_to(question)
+        weighed = question.with_probabilities(value, alternatives) if alternatives else value
+        return Answer(
+            value=weighed,
+            judge=self.identity,
+            seconds=time.perf_counter() - started,
+            confidence=confidence,
+            alternatives=alternatives,
+        )

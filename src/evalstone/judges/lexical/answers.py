@@ -1,22 +1,32 @@
-"""Answers against questions and reference answers, by shared words and by the kind of thing that is asked for."""
+"""The lexical judge's answers, by kind of question. Loaded at the first question, and its parts with it.
+
+Answers are set against questions and reference answers by shared words, and by the kind of thing that is asked for.
+"""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from evalstone._core.text import sentences, tokens, words
-from evalstone.judges.lexical.claim_splitter import is_refusal
+from evalstone.errors import JudgeDeclined
+from evalstone.judges.lexical.claim_splitter import is_refusal, list_claims
+from evalstone.judges.lexical.classifier import Finding, check_response, verify
 from evalstone.judges.lexical.features import read
-from evalstone.judges.lexical.model import Model
-from evalstone.judges.lexical.passages import prepared
+from evalstone.judges.lexical.model import Model, shipped
+from evalstone.judges.lexical.passages import Passages, prepared
+from evalstone.judges.lexical.relevance import find_useful, rate
 from evalstone.judges.lexical.tokens import Lexicon, content, denied, is_negated, stems_of
-from evalstone.questions.statements import Addressed, StatementVerdict
+from evalstone.questions.base import Question
+from evalstone.questions.claims import ListClaims, VerifyClaims
+from evalstone.questions.relevance import FindUsefulPassages, RatePassages
+from evalstone.questions.statements import Addressed, JudgeStatements, ListStatements, StatementVerdict
+from evalstone.questions.verdict import AgreesWithContext, Choice, ClaimSupported, CorrectAgainstReference
 
 ADDRESSES, PARTLY = 0.6, 0.35
-ENOUGH = 0.6
 BRIEF = 8
 MOST_STATEMENTS = 400
 
@@ -34,13 +44,57 @@ _KINDS = (
 _DECISION = re.compile(r"\W*(?:yes|no|both|neither|not)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """An answer compared with a reference."""
+def answer_to(question: Question[Any]) -> tuple[Any, float | None, Mapping[str, float] | None]:
+    """The answer's value, its confidence, and the probabilities of yes and no where it is one of these.
 
-    support: float
-    """How sure it is that the answer says what the reference says, in [0, 1]."""
-    reason: str
+    Raises JudgeDeclined for a question that words cannot answer.
+    """
+    match question:
+        case ListClaims(text=text):
+            return list_claims(text), None, None
+        case VerifyClaims(claims=claims, context=context):
+            verdicts = verify(claims, _passages(tuple(context)), shipped())
+            return verdicts, min((one.confidence for one in verdicts if one.confidence is not None), default=None), None
+        case ListStatements(answer=given):
+            return list_statements(given), None, None
+        case JudgeStatements(question=asked, statements=statements):
+            return judge_statements(asked, statements, shipped()), None, None
+        case RatePassages(question=asked, answer=given, context=context):
+            return rate(asked, given, _passages(tuple(context)), len(context), shipped()), None, None
+        case FindUsefulPassages(question=asked, answer=given, context=context):
+            return find_useful(asked, given, _passages(tuple(context)), len(context), shipped()), None, None
+        case ClaimSupported() | AgreesWithContext() | CorrectAgainstReference():
+            return _verdict(question)
+        case _:
+            raise JudgeDeclined(
+                f"the lexical judge cannot answer what this scorer asks ({question.kind}); "
+                "name a model with --judge, such as openai/gpt-5.1"
+            )
+
+
+@functools.lru_cache(maxsize=16)
+def _passages(context: tuple[str, ...]) -> Passages:
+    """The passages read; the last few contexts are kept, since every question on a sample meets the same one."""
+    return prepared(context, shipped().lexicon)
+
+
+def _verdict(
+    question: ClaimSupported | AgreesWithContext | CorrectAgainstReference,
+) -> tuple[Choice, float, Mapping[str, float]]:
+    """Yes or no, with the probabilities of both."""
+    model = shipped()
+    match question:
+        case ClaimSupported(claim=claim, context=context):
+            support, reason = check_response(claim, _passages(tuple(context)), model)
+        case AgreesWithContext(question=asked, answer=given, context=context):
+            support, reason = check_response(given, _passages(tuple(context)), model)
+            addressed = relevance(asked, given, model)
+            support = min(support, addressed)
+            reason = f"{reason}; {addressed:.0%} of its statements address the question"
+        case CorrectAgainstReference(question=asked, answer=given, reference=reference):
+            support, reason = compare(asked, given, reference, model)
+    choice = Choice("yes" if support >= 0.5 else "no", reason)
+    return choice, max(support, 1 - support), {"yes": support, "no": 1 - support}
 
 
 def list_statements(answer: str) -> tuple[str, ...]:
@@ -84,8 +138,8 @@ def relevance(question: str, answer: str, model: Model) -> float:
     return sum(worth[one.addresses] for one in verdicts) / len(verdicts) if verdicts else 0.0
 
 
-def compare(question: str, answer: str, reference: str, model: Model) -> Comparison:
-    """Whether an answer says what a reference says on the question. By judgement: no data at hand has such labels.
+def compare(question: str, answer: str, reference: str, model: Model) -> Finding:
+    """Whether an answer says what a reference says on the question. By judgment: no data at hand has such labels.
 
     The share of the reference's content words, by weight, that the answer has, those of the question left out where
     others remain. A figure of the reference that the answer lacks, or a negation more or less, makes it no.
@@ -98,14 +152,14 @@ def compare(question: str, answer: str, reference: str, model: Model) -> Compari
     lost = [figure for figure in expected.figures if not said.has_number(figure) and figure not in asked.figures]
     missing = sorted(item for item in stems if item not in have)
     if lost:
-        return Comparison(min(share, 0.1), f"the reference has {', '.join(lost[:6])}, the answer does not")
+        return Finding(min(share, 0.1), f"the reference has {', '.join(lost[:6])}, the answer does not")
     low = tuple(word.lower() for word in tokens(answer))
     if is_negated(low) != is_negated(expected.low) and _turned(low, expected.low, stems):
-        return Comparison(min(share, 0.2), "answer and reference differ in a negation")
+        return Finding(min(share, 0.2), "answer and reference differ in a negation")
     if not share and is_refusal(answer):
-        return Comparison(0.0, "the answer says that it cannot answer")
+        return Finding(0.0, "the answer says that it cannot answer")
     reason = f"the answer has {share:.0%} of what the reference says beyond the question"
-    return Comparison(share, reason + (f"; it lacks {', '.join(missing[:6])}" if missing else ""))
+    return Finding(share, reason + (f"; it lacks {', '.join(missing[:6])}" if missing else ""))
 
 
 def _turned(low: Sequence[str], other: Sequence[str], stems: frozenset[str]) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from evalstone._core.prompts import clean, one_line
 from evalstone._core.text import STOPWORDS, sentences, tokens
@@ -17,6 +18,7 @@ from evalstone.questions.claims import ClaimVerdict
 
 LONGEST_QUOTE = 160
 MOST_NAMED = 6
+_CUT_AT_THE_END, _CUT_AT_THE_START = re.compile(r"(?<=\s)\S{1,30}\Z"), re.compile(r"\A\S{1,30}(?=\s)")
 # In the training data at least four of five responses with another number or a negation more or less were not
 # supported, whatever their z.
 CONFLICTED = 0.2
@@ -24,59 +26,40 @@ _CONFLICTING = 0.1
 _SAME_SUBJECT, _SAME_SENTENCE, _SAME_WORDS = 0.5, 0.8, 0.95
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A verdict on one claim, with the probability that the claim is supported, were half of all claims supported."""
-
-    verdict: ClaimVerdict
-    support: float
-
-    @property
-    def confidence(self) -> float:
-        """The probability that "supported" or "not supported" is right, in [0.5, 1]."""
-        return max(self.support, 1 - self.support)
-
-
-@dataclass(frozen=True)
-class ResponseFinding:
-    """The probability that the passages support a whole response, in [0, 1], and why."""
+class Finding(NamedTuple):
+    """The probability that a text says what it should, in [0, 1], and why."""
 
     support: float
     reason: str
 
 
-def verify(claims: Sequence[str], passages: Passages, model: Model) -> tuple[Finding, ...]:
-    """Check each claim against prepared passages."""
+def verify(claims: Sequence[str], passages: Passages, model: Model) -> tuple[ClaimVerdict, ...]:
+    """Check each claim against prepared passages. Confidences are those were half of all claims supported."""
     outside = outside_training(" ".join(claims))
-    return tuple(_finding(claim, evidence(claim, passages), passages, model, outside) for claim in claims)
+    return tuple(_verdict(claim, evidence(claim, passages), passages, model, outside) for claim in claims)
 
 
-def _finding(claim: str, found: Evidence, passages: Passages, model: Model, outside: str) -> Finding:
+def _verdict(claim: str, found: Evidence, passages: Passages, model: Model, outside: str) -> ClaimVerdict:
     support = model.claim_support(model.z([found.values]), fields=passages.structured)
     verdict, cited = "not_mentioned", ()
-    if found.contradicting:
-        verdict, support = "contradicted", min(support, _CONFLICTING)
-        said = f'the source has "{quote(found.contradicting[0])}"'
-    elif found.best is None:
-        said = "no passage has any of its words" if passages.pieces else "there is no text to check it against"
+    if found.contradicting or found.best is None or conflict(found):
         support = min(support, _CONFLICTING)
-    else:
-        where, quoted = found.best.passage, f'"{quote(found.best.text)}"'
-        support = min(support, CONFLICTED) if other_numbers(found) else support
-        if against := conflict(found):
-            verdict, cited, support = "contradicted", (where,), min(support, _CONFLICTING)
-            said = f"passage {where} {against}: {quoted}"
-        elif support >= 0.5:
-            verdict, cited, said = "supported", found.passages, f"passage {where}: {quoted}"
-        else:
-            said = f"{_lacking(found)}; nearest is passage {where}: {quoted}"
+        if found.contradicting:
+            verdict = "contradicted"
+        elif found.best is not None:
+            verdict, cited = "contradicted", (found.best.passage,)
+    elif other_numbers(found):
+        support = min(support, CONFLICTED)
+    elif support >= 0.5:
+        verdict, cited = "supported", found.passages
+    said = _why(found, passages, complete=verdict == "supported")
     if outside:
         support = 0.5 + (support - 0.5) * KEPT_OUTSIDE
         said += f"; less sure than usual: {outside}"
-    return Finding(ClaimVerdict(claim, verdict, cited, said, max(support, 1 - support)), support)
+    return ClaimVerdict(claim, verdict, cited, said, max(support, 1 - support))
 
 
-def check_response(text: str, passages: Passages, model: Model) -> ResponseFinding:
+def check_response(text: str, passages: Passages, model: Model) -> Finding:
     """The probability that the passages support every claim of a response, and the claim they support least."""
     claims = list_claims(text)
     found = [evidence(claim, passages) for claim in claims]
@@ -85,17 +68,18 @@ def check_response(text: str, passages: Passages, model: Model) -> ResponseFindi
     support = logistic(logit * KEPT_OUTSIDE if outside else logit)
     if any(conflict(one) or other_numbers(one) for one in found):
         support = min(support, CONFLICTED)
-    reasons = [f"{support:.2f} that the passages support all of it"]
+    reasons = [f"probability {support:.2f} that the passages support the whole answer"]
     if not claims:
         reasons.append("it makes no claim to look for")
     elif not passages.pieces:
         reasons.append("there is no text to check it against")
     else:
-        least = min(range(len(found)), key=lambda place: model.z([found[place].values]))
-        reasons.append(f'supported least: "{quote(claims[least])}": {_why(found[least])}')
+        claim, least = min(zip(claims, found, strict=True), key=lambda pair: model.z([pair[1].values]))
+        why = _why(least, passages, complete=not (least.lost_words or least.lost_figures))
+        reasons.append(f'supported least: "{quote(claim)}": {why}')
     if outside:
         reasons.append(f"less sure than usual: {outside}")
-    return ResponseFinding(support, "; ".join(reasons))
+    return Finding(support, "; ".join(reasons))
 
 
 def response_logit(text: str, found: Sequence[Evidence], passages: Passages, model: Model) -> float:
@@ -107,23 +91,26 @@ def response_logit(text: str, found: Sequence[Evidence], passages: Passages, mod
     return model.response_logit(z, word_overlap(low, passages), fields=passages.structured, short=len(low) <= SHORT)
 
 
-def _why(found: Evidence) -> str:
+def _why(found: Evidence, passages: Passages, *, complete: bool) -> str:
+    """What a verdict rests on. complete: nothing of the claim is lacking."""
     if found.contradicting:
         return f'the source has "{quote(found.contradicting[0])}"'
     if found.best is None:
-        return "no passage has any of its words"
+        return "no passage has any of its words" if passages.pieces else "there is no text to check it against"
     where, quoted = found.best.passage, f'"{quote(found.best.text)}"'
     if against := conflict(found):
         return f"passage {where} {against}: {quoted}"
-    complete = not (found.lost_words or found.lost_figures)
     return f"passage {where}: {quoted}" if complete else f"{_lacking(found)}; nearest is passage {where}: {quoted}"
 
 
 def quote(text: str) -> str:
-    """A sentence as it is shown in a reason: one line, shortened in the middle."""
+    """A sentence as it is shown in a reason: one line, shortened in the middle, between words."""
     line = one_line(clean(text))
+    if len(line) <= LONGEST_QUOTE:
+        return line
     half = LONGEST_QUOTE // 2 - 2
-    return line if len(line) <= LONGEST_QUOTE else f"{line[:half].rstrip()} … {line[-half:].lstrip()}"
+    head, tail = _CUT_AT_THE_END.sub("", line[:half]), _CUT_AT_THE_START.sub("", line[-half:])
+    return f"{head.rstrip()} … {tail.lstrip()}"
 
 
 def conflict(found: Evidence) -> str:

@@ -115,8 +115,7 @@ class Evidence:
 def evidence(text: str, passages: Passages) -> Evidence:
     """Count what the passages have of a claim."""
     claim = read(text)
-    lacking = _lacking(claim, passages)
-    lost, lost_figures = lacking.words, lacking.figures
+    lost, lost_figures, contradicting = _lacking(claim, passages)
     found = windows(claim.content - lost, passages)
     best = found[0] if found else None
     lost_names = [item for _, item in claim.names if item in lost]
@@ -133,14 +132,14 @@ def evidence(text: str, passages: Passages) -> Evidence:
             *_lacks(claim, lost, passages),
             -float(denies),
             -min(len(quantified(claim.low) - (best.quantities if best else frozenset())), 3) / 3,
-            -min(len(lacking.contradicting), 3) / 3,
+            -min(len(contradicting), 3) / 3,
             *_company(claim, found, passages, whole=not lost_figures),
         ),
         figures=claim.figures,
         lost_words=tuple(dict.fromkeys(w for w, item in zip(claim.low, claim.stems, strict=True) if item in lost)),
         lost_figures=lost_figures,
         lost_names=tuple(dict.fromkeys(name for name, item in claim.names if item in lost)),
-        contradicting=lacking.contradicting,
+        contradicting=contradicting,
         denial=denies,
         best=best.piece if best else None,
         aside=aside,
@@ -156,22 +155,14 @@ def word_overlap(low: Sequence[str], passages: Passages) -> float:
     return len(own & passages.words) / len(own) if own else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Lacking:
+def _lacking(claim: Claim, passages: Passages) -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
     """The content stems and figures of a claim that no passage has, and the lines of false fields that it states."""
-
-    words: frozenset[str]
-    figures: tuple[str, ...]
-    contradicting: tuple[str, ...]
-
-
-def _lacking(claim: Claim, passages: Passages) -> _Lacking:
     lost = frozenset(item for item in claim.content if item not in passages.postings)
     # A claim with any negation is left alone: which of its words are denied takes more than word comparison.
     stated = [] if is_negated(claim.low) else [one for one in passages.false_fields if one.stems <= claim.content]
     lost = lost.union(*(one.stems for one in stated))
     absent = tuple(figure for figure in claim.figures if not passages.has_number(figure))
-    return _Lacking(lost, absent, tuple(one.line for one in stated))
+    return lost, absent, tuple(one.line for one in stated)
 
 
 def _overlap(claim: Claim, best: Window | None, passages: Passages) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -80,12 +79,6 @@ class Passages:
     def has_number(self, figure: str) -> bool:
         """Whether some passage has a number; "a" and "an" are one as well."""
         return figure in self.numbers or (figure == "1" and not _ARTICLES.isdisjoint(self.words))
-
-
-@functools.lru_cache(maxsize=16)
-def kept(context: tuple[str, ...], lexicon: Lexicon) -> Passages:
-    """The passages read; the last few contexts are kept, since every question on a sample meets the same one."""
-    return prepared(context, lexicon)
 
 
 def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:

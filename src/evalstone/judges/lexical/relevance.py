@@ -4,7 +4,7 @@
 
 from the curve `passage` over three shares: the question's content words in the passage (recall), BM25 over its highest
 possible value, and recall of the passage's best sentence. Levels are cut at stated probabilities;
-docs/lexical-judge.md says what they were fitted to. What counts as used is set by judgement: no data at hand have it.
+docs/lexical-judge.md says what they were fitted to. What counts as used is set by judgment: no data at hand have it.
 """
 
 from __future__ import annotations

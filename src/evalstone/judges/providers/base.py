@@ -1,20 +1,25 @@
-"""What a provider of models is: one way to get a completion, and a table of those that are known."""
+"""What a provider of models is: one way to get a completion, and a table of those that are known.
+
+What an answer costs and how much a model takes in is as the genai-prices package has it; nothing is downloaded.
+"""
 
 from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from evalstone.errors import ConfigError, unknown
+from evalstone.questions.base import Question
 from evalstone.types import NO_USAGE, Usage
 
-SETTINGS = ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs", "headers")
-"""The settings that not every provider takes."""
+BYTES_PER_TOKEN = 4
+SMALLEST_TIER = 16_000
+BATCH_PRICE = 0.5
+"""What a batch costs, as a share of the price of the same requests sent one by one; OpenAI and Anthropic say so."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +79,6 @@ class ChatMessage:
 
 
 @dataclass(frozen=True)
-class ReplySchema:
-    """The JSON schema that a reply must have. name: of the kind of question."""
-
-    name: str
-    schema: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class ModelSettings:
     """The settings of one request; None leaves a setting to the provider.
 
@@ -113,17 +110,33 @@ class Completion:
     tokens: Sequence[Mapping[str, Any]] = ()
 
 
+class Connection:
+    """What the models behind one endpoint share on one event loop. Enter it for as long as it is used."""
+
+    def __init__(self) -> None:
+        self.warnings: Counter[str] = Counter()
+        """The errors that were retried so far."""
+
+    async def __aenter__(self) -> Connection:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Close what nobody uses any more."""
+
+
 class Provider(ABC):
     """One model at one provider.
 
     What it can't take of the settings is in its `ProviderInfo`, and is refused before a run.
     """
 
+    connection: Connection
+
     @abstractmethod
     async def complete(
-        self, messages: Sequence[ChatMessage], json_schema: ReplySchema | None, settings: ModelSettings
+        self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
     ) -> Completion:
-        """Send one request.
+        """Send one request, which asks for a reply in the form that the question says.
 
         Raises:
             TransientError: another attempt may succeed.
@@ -132,74 +145,64 @@ class Provider(ABC):
             ConfigError: the key or the model's name is wrong.
         """
 
-    @property
-    def connection(self) -> object | None:
-        """What it shares with other models on the running loop, so that warnings are counted once."""
+
+_UNLISTED = frozenset(name for name, info in PROVIDERS.items() if info.base_url and not info.key)
+"""Servers of one's own: no list has them, and to look takes a third of a second."""
+
+
+def cost_of(usage: Usage, provider: str, model: str) -> float | None:
+    """US dollars for one reply; None when the price of the model is not known."""
+    if provider in _UNLISTED:
+        return None
+    if usage.input < SMALLEST_TIER:
+        rates = _rates(provider, model)
+        if rates is None:
+            return None
+        fresh, cached, output = rates
+        return (usage.input - usage.cached) * fresh + usage.cached * cached + usage.output * output
+    return _listed(provider, model)(usage)
+
+
+@functools.cache
+def context_window(provider: str, model: str) -> int | None:
+    """How many tokens a model takes in, question and reply together; None when it is not known."""
+    if provider in _UNLISTED:
+        return None
+    from genai_prices import data_snapshot  # noqa: PLC0415 - a third of a second, and only paid judges need it
+
+    try:
+        return data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)[1].context_window
+    except LookupError:
         return None
 
-    def warnings(self) -> Mapping[str, int]:
-        """Counts of the errors that were retried on the running loop so far."""
-        return {}
 
-    def opened(self) -> AbstractAsyncContextManager[object]:
-        """A context that holds its connections open."""
-        return nullcontext()
+def at_batch_price(cost: float | None) -> float | None:
+    """What requests of this price cost as a batch."""
+    return None if cost is None else cost * BATCH_PRICE
 
 
-FORM_WORDS = ("response_format", "json_schema")
-_OF_FORM = (*FORM_WORDS, "schema", "grammar")
+@functools.cache
+def _rates(provider: str, model: str) -> tuple[float, float, float] | None:
+    """Dollars a token for fresh input, cached input and output, below the smallest tier that prices change at."""
+    priced = _listed(provider, model)
+    costs = [priced(Usage(1000, 0)), priced(Usage(1000, 0, 1000)), priced(Usage(0, 1000))]
+    fresh, cached, output = (None if cost is None else cost / 1000 for cost in costs)
+    if fresh is None or cached is None or output is None:
+        return None
+    return fresh, cached, output
 
 
-class ModelCapabilities:
-    """What an endpoint turned out to refuse in requests to one model, and is not sent again.
+@functools.cache
+def _listed(provider: str, model: str) -> Callable[[Usage], float | None]:
+    import genai_prices  # noqa: PLC0415 - a third of a second, and only paid judges need it
 
-    Endpoints differ in how they can be made to answer in JSON. The forms are tried from the strictest on: a JSON
-    schema, JSON mode with the schema beside it (llama.cpp, Together, Fireworks), JSON mode, and the prompt alone, which
-    asks for the object in words in any case.
-    """
-
-    def __init__(self) -> None:
-        self.refused: set[str] = set()
-        # By kind of question: a schema that is too much for an endpoint must not take the schema from the others.
-        self._forms: Counter[str] = Counter()
-
-    def response_format(self, wanted: ReplySchema | None) -> Mapping[str, Any] | None:
-        """The strictest form that is left to ask for JSON; None for the prompt alone."""
-        if wanted is None:
+    def priced(usage: Usage) -> float | None:
+        tokens = genai_prices.Usage(
+            input_tokens=usage.input, output_tokens=usage.output, cache_read_tokens=usage.cached
+        )
+        try:
+            return float(genai_prices.calc_price(tokens, model_ref=model, provider_id=provider).total_price)
+        except LookupError:
             return None
-        match self._forms[wanted.name]:
-            case 0:
-                schema = {"name": wanted.name, "strict": True, "schema": wanted.schema}
-                return {"type": "json_schema", "json_schema": schema}
-            case 1:
-                return {"type": "json_object", "schema": wanted.schema}
-            case 2:
-                return {"type": "json_object"}
-            case _:
-                return None
 
-    def learn(self, kind: str, payload: Mapping[str, Any], status: int, message: str) -> bool:
-        """Leave out what a refusal of this payload names. Returns whether asking again makes sense."""
-        if status not in (400, 422) and status < 500:
-            return False
-        form = payload.get("response_format")
-        if form is not None and any(word in message for word in _OF_FORM):
-            # Of many requests in flight, the late ones are refused for what was given up already.
-            place = 0 if form["type"] == "json_schema" else 1 if "schema" in form else 2
-            self._forms[kind] = max(self._forms[kind], place + 1)
-            return True
-        for name in SETTINGS:
-            if name in payload and name in message:
-                self.refused |= {name, "top_logprobs"} if name == "logprobs" else {name}
-                return True
-        return False
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as data, for another process."""
-        return {"settings": sorted(self.refused), "forms": dict(self._forms)}
-
-    def update(self, data: Mapping[str, Any]) -> None:
-        """Add what another process learned."""
-        self.refused |= set(data.get("settings", ()))
-        for kind, form in data.get("forms", {}).items():
-            self._forms[kind] = max(self._forms[kind], form)
+    return priced

@@ -13,14 +13,16 @@ import random
 import time
 import weakref
 from collections import deque
-from collections.abc import AsyncGenerator, Hashable
+from collections.abc import AsyncGenerator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 from evalstone.errors import BudgetExceeded, ProviderError, ProviderTimeout
 from evalstone.judges.settings import Range, check_settings
+
+T = TypeVar("T")
 
 DECREASE = 0.7
 TOLERATED = 0.2
@@ -61,7 +63,7 @@ class Limits:
         Raises:
             BudgetExceeded: `max_requests` is reached.
         """
-        with shared_limiter(judge, self) as limiter:
+        async with shared_limiter(judge, self) as limiter:
             limiter.count(judge)
             await limiter.admit()
             try:
@@ -144,13 +146,11 @@ class Limiter:
         self._users = 0
         self._count = 0
 
-    def __enter__(self) -> Limiter:
+    async def __aenter__(self) -> Limiter:
         self._users += 1
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._users -= 1
         if not self._users:
             self._count = 0
@@ -249,12 +249,17 @@ class TokenBucket:
         self.level -= amount
 
 
-_limiters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Limiter]] = weakref.WeakKeyDictionary()
+_shared: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Any]] = weakref.WeakKeyDictionary()
+
+
+def shared(key: Hashable, make: Callable[[], T]) -> T:
+    """The value of this key on the running loop, the same for every caller there."""
+    values = _shared.setdefault(asyncio.get_running_loop(), {})
+    if key not in values:
+        values[key] = make()
+    return values[key]
 
 
 def shared_limiter(key: Hashable, limits: Limits) -> Limiter:
-    """The limiter of this key and these limits on the running loop, the same for every caller there."""
-    limiters = _limiters.setdefault(asyncio.get_running_loop(), {})
-    if (limiter := limiters.get((key, limits))) is None:
-        limiter = limiters[key, limits] = Limiter(limits)
-    return limiter
+    """The limiter of this key and these limits on the running loop."""
+    return shared((Limiter, key, limits), partial(Limiter, limits))

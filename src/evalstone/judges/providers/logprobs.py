@@ -11,6 +11,7 @@ of its tokens.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -35,8 +36,8 @@ def confidence_of(question: Question[Any], tokens: Sequence[Token]) -> float | N
         return None
     spelt = [_bytes(token) for token in tokens]
     places = verdict_places(b"".join(spelt), question.json_schema)
-    found = [_probability(tokens, spelt, start, end) for start, end in places]
-    return min(found, default=None) if found else geometric_mean(tokens)
+    logs = [sum(float(token["logprob"]) for token in _tokens_at(tokens, spelt, *place)) for place in places]
+    return math.exp(min(0.0, *logs)) if logs else geometric_mean(tokens)
 
 
 def verdict_places(reply: bytes, schema: Mapping[str, Any] | None) -> list[tuple[int, int]]:
@@ -80,15 +81,11 @@ def _deciding(
         yield from _deciding(one, defined, seen)
 
 
-def _probability(tokens: Sequence[Token], spelt: Sequence[bytes], start: int, end: int) -> float:
-    """The product over the tokens that have a part in this place."""
-    total, before = 0.0, 0
-    for token, text in zip(tokens, spelt, strict=True):
-        after = before + len(text)
-        if before < end and after > start:
-            total += float(token["logprob"])
-        before = after
-    return math.exp(min(0.0, total))
+def _tokens_at(tokens: Sequence[Token], spelt: Sequence[bytes], start: int, end: int) -> list[Token]:
+    """The tokens that have a part in a place of the reply."""
+    ends = itertools.accumulate(map(len, spelt))
+    spans = zip(tokens, spelt, ends, strict=True)
+    return [token for token, text, after in spans if after > start and after - len(text) < end]
 
 
 def alternatives_of(tokens: Sequence[Token], labels: LabelProbabilities) -> Mapping[str, float] | None:
@@ -102,15 +99,10 @@ def alternatives_of(tokens: Sequence[Token], labels: LabelProbabilities) -> Mapp
     place = _place(b"".join(spelt), labels)
     if place is None:
         return None
-    start, end = place
-    before = 0
-    for token, text in zip(tokens, spelt, strict=True):
-        after = before + len(text)
-        if before <= start < after:
-            whole = after >= end and _word(text) in labels.labels
-            return _probabilities(token, labels.labels) if whole else None
-        before = after
-    return None
+    spelling = _tokens_at(tokens, spelt, *place)
+    if len(spelling) != 1 or _word(_bytes(spelling[0])) not in labels.labels:
+        return None
+    return _probabilities(spelling[0], labels.labels)
 
 
 def _place(reply: bytes, labels: LabelProbabilities) -> tuple[int, int] | None:

@@ -7,15 +7,13 @@ some servers answer a refusal with HTTP 500.
 
 from __future__ import annotations
 
-import asyncio
 import email.utils
 import json
 import time
-import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, NamedTuple, NoReturn, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -23,19 +21,27 @@ import aiohttp
 
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges.providers.base import (
-    FORM_WORDS,
+    BYTES_PER_TOKEN,
     ChatMessage,
     Completion,
-    ModelCapabilities,
+    Connection,
     ModelSettings,
     Provider,
-    ReplySchema,
+    split_model,
 )
-from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError
+from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError, shared
 from evalstone.judges.settings import is_number
+from evalstone.questions.base import Question
 from evalstone.types import Usage
 
-BYTES_PER_TOKEN = 4
+if TYPE_CHECKING:
+    from evalstone.judges.model import ModelJudge
+
+SETTINGS = ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs")
+"""The settings that not every endpoint takes."""
+
+FORM_WORDS = ("response_format", "json_schema")
+_OF_FORM = (*FORM_WORDS, "schema", "grammar")
 RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _FINAL = ("insufficient_quota", "billing", "credit balance", *FORM_WORDS)
@@ -56,7 +62,7 @@ class Call(NamedTuple):
     """One HTTP request.
 
     headers: in addition to the endpoint's. timeout: seconds; None for the endpoint's. idempotent: may be sent again
-    although it may have been carried out.
+    although it may have been carried out. feature: what an endpoint lacks that does not know the path.
     """
 
     method: str
@@ -65,49 +71,49 @@ class Call(NamedTuple):
     headers: Mapping[str, str] | None = None
     timeout: float | None = None
     idempotent: bool = True
+    feature: str = ""
 
 
-class Endpoint:
-    """One base URL with its headers, as seen from one event loop. Enter it while it is used; it counts its users."""
+class Endpoint(Connection):
+    """One base URL with its headers, as seen from one event loop. It counts its users, and is connected for them."""
+
+    _session: aiohttp.ClientSession
 
     def __init__(
-        self, base_url: str, headers: Mapping[str, str], *, timeout: float, total_timeout: float, limiter: Limiter
+        self, base_url: str, headers: Mapping[str, str], timeout: float, total_timeout: float, limits: Limits
     ) -> None:
+        super().__init__()
         self.url = base_url.rstrip("/")
-        self.host = urlsplit(base_url).netloc.rpartition("@")[2]
+        parts = urlsplit(self.url)
+        self.host = parts.netloc.rpartition("@")[2]
+        self.shown = parts._replace(netloc=self.host, query="").geturl()
         self.headers = dict(headers)
         self.total_timeout = total_timeout
-        self.warnings: Counter[str] = Counter()
         self._timeout = aiohttp.ClientTimeout(total=timeout)
-        self._session: aiohttp.ClientSession | None = None
         self._users = 0
         self._reached = False
         self._last_refusal = ""
-        self._limiter = limiter
+        self._limiter = Limiter(limits)
         self.capabilities: defaultdict[str, ModelCapabilities] = defaultdict(ModelCapabilities)
         """By model, what the endpoint has refused so far."""
 
     async def __aenter__(self) -> Endpoint:
+        if not self._users:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
+                timeout=self._timeout,
+                headers={"Content-Type": "application/json", **self.headers},
+                cookie_jar=aiohttp.DummyCookieJar(),  # looking for cookies that no endpoint sets takes time
+                # Not trust_env: with it aiohttp reads .netrc and the environment in a thread at every request.
+                proxy=proxy_for(self.url),
+            )
         self._users += 1
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._users -= 1
-        if self._users == 0 and self._session is not None:
-            session, self._session = self._session, None
-            await session.close()
-
-    def _connect(self) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
-            timeout=self._timeout,
-            headers={"Content-Type": "application/json", **self.headers},
-            cookie_jar=aiohttp.DummyCookieJar(),  # looking for cookies that no endpoint sets takes time
-            # Not trust_env: with it aiohttp reads .netrc and the environment in a thread at every request.
-            proxy=proxy_for(self.url),
-        )
+        if not self._users:
+            await self._session.close()
 
     async def request(self, call: Call, tokens: int = 0) -> bytes:
         """One attempt at a request that counts as this many tokens; the content of the answer.
@@ -125,15 +131,13 @@ class Endpoint:
             message = f"{self.host} asks everyone to wait for longer than total_timeout={self.total_timeout:g} s"
             raise ProviderTimeout(f"{message} ({self._last_refusal})") from None
         try:
-            if self._session is None:
-                self._session = self._connect()
             async with self._session.request(
                 call.method, self.url + call.path, data=call.body, headers=call.headers, timeout=limit
             ) as response:
                 content = await response.read()
             self._reached = True
             if response.status != 200:
-                self._refused(response.status, content, response.headers, sent_at)
+                self._refused(call, response.status, content, response.headers, sent_at)
             self._limiter.answered()
             return content
         except TimeoutError:
@@ -142,7 +146,13 @@ class Endpoint:
         except aiohttp.ClientError as error:
             self.warnings["broken connections"] += 1
             not_sent = isinstance(error, aiohttp.ClientConnectorError)
-            raise self._transient(f"{type(error).__name__}: {error}", rejected=not_sent) from None
+            if isinstance(getattr(error, "os_error", None), ConnectionRefusedError):
+                told = f"could not connect to {self.shown}; is the server running?"
+            else:
+                told = (
+                    f"could not connect to {self.shown} ({error})" if not_sent else f"{type(error).__name__}: {error}"
+                )
+            raise self._transient(told, rejected=not_sent) from None
         finally:
             self._limiter.release()
 
@@ -165,8 +175,10 @@ class Endpoint:
             message, host=self.host, retry_after=retry_after, reached=self._reached, rejected=rejected
         )
 
-    def _refused(self, status: int, content: bytes, headers: Mapping[str, str], sent_at: float) -> NoReturn:
+    def _refused(self, call: Call, status: int, content: bytes, headers: Mapping[str, str], sent_at: float) -> NoReturn:
         message = f"HTTP {status}: {_message(content)}"
+        if call.feature and status in (404, 405, 501):
+            raise ConfigError(f"{self.host} has no {call.feature} ({message})")
         if status in (401, 403, 404):
             raise ConfigError(f"{self.host} refused the request ({message}); check the key and the model's name")
         if status not in RETRYABLE or any(word in message.lower() for word in _FINAL):
@@ -190,79 +202,101 @@ class Endpoint:
 
 
 class ChatCompletions(Provider):
-    """A model behind an OpenAI-compatible endpoint.
+    """A model behind an OpenAI-compatible endpoint."""
 
-    price: US dollars for a number of tokens; None when it is unknown.
-    """
-
-    def __init__(
-        self,
-        model: str,
-        base_url: str,
-        headers: Mapping[str, str],
-        *,
-        timeout: float,
-        total_timeout: float,
-        limits: Limits,
-        price: Callable[[Usage], float | None],
-    ) -> None:
-        self.model = model
-        self.price = price
-        self.endpoint = shared_endpoint(base_url, headers, timeout=timeout, total_timeout=total_timeout, limits=limits)
-
-    @property
-    def connection(self) -> object:
-        return self.endpoint
-
-    def warnings(self) -> Mapping[str, int]:
-        return dict(self.endpoint.warnings)
-
-    def opened(self) -> Endpoint:
-        return self.endpoint
+    def __init__(self, judge: ModelJudge) -> None:
+        self.judge, self.model = judge, split_model(judge.model)[1]
+        authorization = {"Authorization": f"Bearer {key}"} if (key := judge.key) else {}
+        self.connection = self.endpoint = shared_endpoint(judge, judge.url, {**authorization, **judge.headers})
 
     async def complete(
-        self, messages: Sequence[ChatMessage], json_schema: ReplySchema | None, settings: ModelSettings
+        self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
     ) -> Completion:
         capabilities = self.endpoint.capabilities[self.model]
-        payload = chat_payload(self.model, messages, json_schema, settings, capabilities)
+        payload = chat_payload(self.model, messages, question, settings, capabilities)
         body = _JSON.encode(payload).encode()
         try:
             content = await self.endpoint.request(
                 Call("POST", "/chat/completions", body), tokens=len(body) // BYTES_PER_TOKEN
             )
         except RequestRefused as error:
-            if capabilities.learn(json_schema.name if json_schema else "", payload, error.status, str(error)):
+            if capabilities.learn(question.kind, payload, error.status, str(error)):
                 raise TransientError(str(error), adapted=True) from None
             raise
-        return chat_completion(self.model, self.endpoint.parsed(content), self.price)
+        return chat_completion(self.model, self.endpoint.parsed(content), self.judge.price)
+
+
+class ModelCapabilities:
+    """What an endpoint turned out to refuse in requests to one model, and is not sent again.
+
+    Endpoints differ in how they can be made to answer in JSON. The forms are tried from the strictest on: a JSON
+    schema, JSON mode with the schema beside it (llama.cpp, Together, Fireworks), JSON mode, and the prompt alone, which
+    asks for the object in words in any case.
+    """
+
+    def __init__(self) -> None:
+        self.refused: set[str] = set()
+        # By kind of question: a schema that is too much for an endpoint must not take the schema from the others.
+        self._forms: Counter[str] = Counter()
+
+    def response_format(self, question: Question[Any]) -> Mapping[str, Any] | None:
+        """The strictest form that is left to ask for JSON; None for the prompt alone."""
+        schema = question.json_schema
+        if schema is None:
+            return None
+        match self._forms[question.kind]:
+            case 0:
+                named = {"name": question.kind, "strict": True, "schema": schema}
+                return {"type": "json_schema", "json_schema": named}
+            case 1:
+                return {"type": "json_object", "schema": schema}
+            case 2:
+                return {"type": "json_object"}
+            case _:
+                return None
+
+    def learn(self, kind: str, payload: Mapping[str, Any], status: int, message: str) -> bool:
+        """Leave out what a refusal of this payload names. Returns whether asking again makes sense."""
+        if status not in (400, 422) and status < 500:
+            return False
+        form = payload.get("response_format")
+        if form is not None and any(word in message for word in _OF_FORM):
+            # Of many requests in flight, the late ones are refused for what was given up already.
+            place = 0 if form["type"] == "json_schema" else 1 if "schema" in form else 2
+            self._forms[kind] = max(self._forms[kind], place + 1)
+            return True
+        for name in SETTINGS:
+            if name in payload and name in message:
+                self.refused |= {name, "top_logprobs"} if name == "logprobs" else {name}
+                return True
+        return False
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as data, for another process."""
+        return {"settings": sorted(self.refused), "forms": dict(self._forms)}
+
+    def update(self, data: Mapping[str, Any]) -> None:
+        """Add what another process learned."""
+        self.refused |= set(data.get("settings", ()))
+        for kind, form in data.get("forms", {}).items():
+            self._forms[kind] = max(self._forms[kind], form)
 
 
 def chat_payload(
     model: str,
     messages: Sequence[ChatMessage],
-    json_schema: ReplySchema | None,
+    question: Question[Any],
     settings: ModelSettings,
     capabilities: ModelCapabilities,
 ) -> dict[str, Any]:
     """The body of a chat completion request, without what the endpoint has refused."""
-    payload: dict[str, Any] = {
-        "model": model,
-        "messages": list(map(vars, messages)),
-    }
-    values = {
-        "temperature": settings.temperature,
-        "seed": settings.seed,
-        "max_tokens": settings.max_tokens,
-        "reasoning_effort": settings.reasoning_effort,
-        "logprobs": settings.logprobs or None,
-        "top_logprobs": settings.top_logprobs,
-    }
-    for name, value in values.items():
-        if value is not None and name not in capabilities.refused:
+    payload: dict[str, Any] = {"model": model, "messages": list(map(vars, messages))}
+    for name, value in vars(settings).items():
+        if value is not None and value is not False and name not in capabilities.refused:
             payload[name] = value
     if "max_tokens" in capabilities.refused and settings.max_tokens is not None:
         payload["max_completion_tokens"] = settings.max_tokens
-    if (form := capabilities.response_format(json_schema)) is not None:
+    if (form := capabilities.response_format(question)) is not None:
         payload["response_format"] = form
     return payload
 
@@ -353,17 +387,8 @@ def as_count(value: Any) -> int:
     return int(value) if is_number(value) and value > 0 else 0
 
 
-_endpoints: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Endpoint]] = weakref.WeakKeyDictionary()
-
-
-def shared_endpoint(
-    base_url: str, headers: Mapping[str, str], *, timeout: float, total_timeout: float, limits: Limits
-) -> Endpoint:
-    """The endpoint of this URL and these settings on the running loop, the same for every caller there."""
-    key = (base_url, tuple(sorted(headers.items())), timeout, total_timeout, limits)
-    endpoints = _endpoints.setdefault(asyncio.get_running_loop(), {})
-    if (endpoint := endpoints.get(key)) is None:
-        endpoint = endpoints[key] = Endpoint(
-            base_url, headers, timeout=timeout, total_timeout=total_timeout, limiter=Limiter(limits)
-        )
-    return endpoint
+def shared_endpoint(judge: ModelJudge, base_url: str, headers: Mapping[str, str]) -> Endpoint:
+    """The endpoint of this URL and a judge's settings on the running loop, the same for every caller there."""
+    settings = (judge.timeout, judge.total_timeout, judge.request_limits)
+    key = (Endpoint, base_url, tuple(sorted(headers.items())), *settings)
+    return shared(key, partial(Endpoint, base_url, headers, *settings))

@@ -5,17 +5,24 @@ Only this module imports that library, and only when such a provider is asked.
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import time
-import weakref
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evalstone.errors import ConfigError, JudgeDeclined, MissingDependency, ProviderError, ProviderTimeout
-from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings, Provider, ReplySchema, split_model
-from evalstone.judges.providers.limits import Limits, TransientError, shared_limiter
+from evalstone.judges.providers.base import (
+    BYTES_PER_TOKEN,
+    ChatMessage,
+    Completion,
+    Connection,
+    ModelSettings,
+    Provider,
+    split_model,
+)
+from evalstone.judges.providers.limits import TransientError, shared, shared_limiter
+from evalstone.questions.base import Question
 from evalstone.types import Usage
 
 if TYPE_CHECKING:
@@ -23,7 +30,8 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model, ModelRequestParameters
     from pydantic_ai.settings import ModelSettings as LibrarySettings
 
-BYTES_PER_TOKEN = 4
+    from evalstone.judges.model import ModelJudge
+
 RETRYABLE = frozenset({408, 409, 425, 429})
 
 
@@ -36,69 +44,50 @@ def require() -> None:
 class PydanticAI(Provider):
     """A model of Anthropic, Google, Bedrock or Cohere.
 
-    name: `provider/model`. price: US dollars for a number of tokens. model: a model of the library, in place of the one
-    that the name stands for.
+    model: a model of the library, in place of the one that the judge's name stands for.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        api_key: str | None,
-        headers: Mapping[str, str],
-        timeout: float,
-        total_timeout: float,
-        limits: Limits,
-        price: Callable[[Usage], float | None],
-        model: Model | None = None,
-    ) -> None:
+    def __init__(self, judge: ModelJudge, model: Model | None = None) -> None:
         require()
-        self.name, self.api_key, self.headers, self.price = name, api_key, headers, price
-        self.timeout, self.total_timeout, self.limits = timeout, total_timeout, limits
+        self.judge, self.connection = judge, shared((Connection, "pydantic-ai"), Connection)
         self._model = model
 
-    @property
-    def connection(self) -> object:
-        return _retried()
-
-    def warnings(self) -> Mapping[str, int]:
-        return dict(_retried())
-
     async def complete(
-        self, messages: Sequence[ChatMessage], json_schema: ReplySchema | None, settings: ModelSettings
+        self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
     ) -> Completion:
         from pydantic_ai import direct, exceptions  # noqa: PLC0415 - an extra
 
-        model = self._model or _shared_model(self.name, self.api_key)
+        judge, name, warnings = self.judge, self.judge.model, self.connection.warnings
+        model = self._model or shared((PydanticAI, name, judge.api_key), partial(_library_model, name, judge.api_key))
         if settings.reasoning_effort and not model.profile.get("supports_thinking"):
-            raise ConfigError(f"{self.name} can't take reasoning_effort: leave it out of the judge")
-        limiter = shared_limiter((split_model(self.name)[0], self.api_key), self.limits)
+            raise ConfigError(f"{name} can't take reasoning_effort: leave it out of the judge")
+        limiter = shared_limiter((split_model(name)[0], judge.api_key), judge.request_limits)
         tokens = sum(len(message.content.encode("utf-8", "replace")) for message in messages) // BYTES_PER_TOKEN
         try:
-            sent_at = await limiter.admit(tokens, until=time.monotonic() + self.total_timeout)
+            sent_at = await limiter.admit(tokens, until=time.monotonic() + judge.total_timeout)
         except TimeoutError:
-            raise ProviderTimeout(f"{self.name} asks everyone to wait for too long") from None
+            raise ProviderTimeout(f"{name} asks everyone to wait for too long") from None
         try:
             response = await direct.model_request(
                 model,
                 _messages(messages),
                 model_settings=self._settings(settings),
-                model_request_parameters=_parameters(json_schema, model),
+                model_request_parameters=_parameters(question, model),
             )
         except (exceptions.ModelAuthenticationError, exceptions.ModelNotFoundError, exceptions.UserError) as error:
-            raise ConfigError(f"{self.name}: {error}") from None
+            raise ConfigError(f"{name}: {error}") from None
         except exceptions.ModelHTTPError as error:
             if error.status_code not in RETRYABLE and error.status_code < 500:
-                raise ProviderError(f"{self.name}: {error}") from None
-            _retried()[f"HTTP {error.status_code}"] += 1
+                raise ProviderError(f"{name}: {error}") from None
+            warnings[f"HTTP {error.status_code}"] += 1
             if error.status_code == 429:
                 limiter.refused(sent_at, None)
-            raise TransientError(f"HTTP {error.status_code}: {error}", host=self.name) from None
+            raise TransientError(f"HTTP {error.status_code}: {error}", host=name) from None
         except exceptions.ModelAPIError as error:
-            _retried()["broken connections"] += 1
-            raise TransientError(str(error), host=self.name) from None
+            warnings["broken connections"] += 1
+            raise TransientError(str(error), host=name) from None
         except exceptions.UnexpectedModelBehavior as error:
-            raise ProviderError(f"{self.name}: {error}") from None
+            raise ProviderError(f"{name}: {error}") from None
         else:
             limiter.answered()
         finally:
@@ -113,8 +102,8 @@ class PydanticAI(Provider):
             "seed": settings.seed,
             "max_tokens": settings.max_tokens,
             "thinking": settings.reasoning_effort,
-            "extra_headers": dict(self.headers) or None,
-            "timeout": self.timeout,
+            "extra_headers": dict(self.judge.headers) or None,
+            "timeout": self.judge.timeout,
             "max_retries": 0,  # the conversation with the judge retries
         }
         return LibrarySettings(**{name: value for name, value in values.items() if value is not None})
@@ -126,7 +115,7 @@ class PydanticAI(Provider):
             cached=response.usage.cache_read_tokens or 0,
             requests=1,
         )
-        cost = self.price(usage)
+        cost = self.judge.price(usage)
         if response.finish_reason == "content_filter":
             message = "the model declined: a content filter stopped the reply"
             raise JudgeDeclined(message, reply=response.text, usage=usage, cost=cost)
@@ -151,28 +140,19 @@ def _messages(messages: Sequence[ChatMessage]) -> list[ModelMessage]:
     ]
 
 
-def _parameters(json_schema: ReplySchema | None, model: Model) -> ModelRequestParameters:
+def _parameters(question: Question[Any], model: Model) -> ModelRequestParameters:
     from pydantic_ai.models import ModelRequestParameters  # noqa: PLC0415
     from pydantic_ai.output import OutputObjectDefinition  # noqa: PLC0415
 
-    if json_schema is None or not model.profile.get("supports_json_schema_output"):
+    schema = question.json_schema
+    if schema is None or not model.profile.get("supports_json_schema_output"):
         return ModelRequestParameters()
-    output = OutputObjectDefinition(json_schema=dict(json_schema.schema), name=json_schema.name, strict=True)
+    output = OutputObjectDefinition(json_schema=dict(schema), name=question.kind, strict=True)
     return ModelRequestParameters(output_mode="native", output_object=output)
 
 
-_models: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str | None], Model]] = (
-    weakref.WeakKeyDictionary()
-)
-_warnings: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Counter[str]] = weakref.WeakKeyDictionary()
-
-
-def _retried() -> Counter[str]:
-    return _warnings.setdefault(asyncio.get_running_loop(), Counter())
-
-
-def _shared_model(judge: str, api_key: str | None) -> Model:
-    """The library's model of this name on the running loop, to which its client belongs."""
+def _library_model(judge: str, api_key: str | None) -> Model:
+    """The library's model of this name; its client belongs to the running loop."""
     from pydantic_ai.exceptions import UserError  # noqa: PLC0415
     from pydantic_ai.models import infer_model  # noqa: PLC0415
     from pydantic_ai.providers import Provider as LibraryProvider  # noqa: PLC0415
@@ -184,11 +164,8 @@ def _shared_model(judge: str, api_key: str | None) -> Model:
         kind: Any = infer_provider_class(name)
         return kind(api_key=api_key)
 
-    models = _models.setdefault(asyncio.get_running_loop(), {})
-    if (judge, api_key) not in models:
-        provider, name = split_model(judge)
-        try:
-            models[judge, api_key] = infer_model(f"{provider}:{name}", provider_of)
-        except (UserError, ImportError, ValueError) as error:
-            raise ConfigError(f"{judge}: {error}") from None
-    return models[judge, api_key]
+    provider, name = split_model(judge)
+    try:
+        return infer_model(f"{provider}:{name}", provider_of)
+    except (UserError, ImportError, ValueError) as error:
+        raise ConfigError(f"{judge}: {error}") from None

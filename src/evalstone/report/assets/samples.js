@@ -2,7 +2,7 @@
 
 const PAGE_SIZE = 50;
 const FILTERS = { all: "all samples", imperfect: "not perfect", skipped: "with a skip", failed: "with a failure" };
-const ORDERS = { goodness: "worst first", place: "order of the dataset", id: "id" };
+const ORDERS = { goodness: "worst first", place: "order of the dataset", id: "ID" };
 
 function readJson(id) {
   return JSON.parse(document.getElementById(id).textContent);
@@ -112,7 +112,8 @@ function sampleList(root) {
     const order = state.sort === "goodness" && !state.descending ? ", worst first" : "";
     status.textContent = `${state.order.length.toLocaleString("en")} of ${total.toLocaleString("en")} samples${order}`;
     more.hidden = left === 0;
-    more.textContent = `Show ${Math.min(left, PAGE_SIZE)} more of ${left.toLocaleString("en")}`;
+    const all = left > PAGE_SIZE ? ` of ${left.toLocaleString("en")}` : "";
+    more.textContent = `Show ${Math.min(left, PAGE_SIZE)} more${all}`;
   };
   const arrange = () => {
     state.order = index.filter(matches).sort(compare);
@@ -141,7 +142,7 @@ function sampleList(root) {
     return make("label", {}, label, select);
   };
   const searchBox = () => {
-    const input = make("input", { type: "search", placeholder: "id, question, answer, passage, reason …" });
+    const input = make("input", { type: "search", placeholder: "ID, question, answer, passage, reason …" });
     let timer = 0;
     input.addEventListener("input", () => {
       clearTimeout(timer);
@@ -190,7 +191,7 @@ function sampleList(root) {
       make(
         "p",
         { class: "note" },
-        "Underlined in an answer: where claims are that no passage supports. Found by common words: where to look, not what the judge read.",
+        "Underlined in an answer: unsupported claims, found by matching words. The lines show where to look, not what the judge read.",
       ),
     );
     more.addEventListener("click", () => {
@@ -212,7 +213,17 @@ function sampleList(root) {
     body.children[place].scrollIntoView();
   };
 
+  /* The worst samples, above the list, get the same marks and buttons as those in the list. */
+  const enliven = () => {
+    const known = new Map(index.map((sample) => [sample.id, sample]));
+    for (const example of document.querySelectorAll(".examples > .sample")) {
+      const sample = known.get(example.querySelector(".name").textContent);
+      if (sample) example.querySelector(".panel").replaceWith(panelOf(panelFor(sample)));
+    }
+  };
+
   build();
+  enliven();
   if (location.hash) openNamed(decodeURIComponent(location.hash.slice(1)));
 }
 

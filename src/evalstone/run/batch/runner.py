@@ -18,10 +18,10 @@ from evalstone.errors import BatchError, ConfigError, DeliveryUnknown, ProviderE
 from evalstone.judges.base import Judge
 from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
 from evalstone.ledger import AsyncLedger, batches
-from evalstone.ledger.rows import BatchRow
-from evalstone.run.batch.options import WAITING, BatchOptions
-from evalstone.run.batch.session import BatchSession, Collected
+from evalstone.ledger.base import BatchRow
+from evalstone.run.batch.session import BatchSession, Collected, EstimateSession
 from evalstone.run.budget import StopSignal
+from evalstone.run.plan import WAITING, BatchOptions
 from evalstone.scorers import Scorer
 from evalstone.types import Record, Sample, total_cost
 
@@ -74,20 +74,21 @@ class BatchRunner:
         records: those of the run that stand."""
         self._run = run
         self.session.count(records)
-        for row in await self.ledger.work(lambda ledger: batches.batches_of(ledger, self.session.identity)):
+        for row in await self.ledger.work(batches.batches_of, self.ledger.store, self.session.identity):
             self.api.capabilities.update(row.metadata)
         await self._look()
         await self._know()
 
     async def affordable(self, cells: Iterator[Cell]) -> Iterator[Cell]:
         """Of the open cells, which come sample by sample, those that the budget can pay for to the end."""
-        budget = self.session.batch_budget()
-        if budget is None:
+        if self.budget is None:
             return cells
+        estimate = EstimateSession(self.session)
         found: list[Cell] = []
         for sample, group in itertools.groupby(cells, key=lambda cell: cell[1]):
             some = list(group)
-            if not await self.session.affords([scorer for _, _, scorer in some], sample, budget):
+            if not await estimate.affords([scorer for _, _, scorer in some], sample):
+                self.session.spend()
                 break
             found += some
         return iter(found)
@@ -108,7 +109,7 @@ class BatchRunner:
     async def end(self, stop: StopSignal, *, complete: bool) -> None:
         """Let go of what the questions of a complete run came back with, or say what an incomplete one waits for."""
         if complete:
-            await self.ledger.work(lambda ledger: batches.forget(ledger, self._run))
+            await self.ledger.work(batches.forget, self.ledger.store, self._run)
         else:
             stop.request(self.waiting)
 
@@ -134,16 +135,16 @@ class BatchRunner:
         return f"{row.name} ({state.done} of {state.total or row.questions} done)"
 
     async def _open_batches(self) -> list[BatchRow]:
-        return await self.ledger.work(lambda ledger: batches.open_batches(ledger, self.session.identity))
+        return await self.ledger.work(batches.batches_of, self.ledger.store, self.session.identity, only_open=True)
 
     async def _know(self) -> None:
-        """Tell the asker what the ledger knows now."""
+        """Give the session the state of the batches in the ledger."""
         identity = self.session.identity
-        rows = await self.ledger.work(lambda ledger: batches.batches_of(ledger, identity))
+        rows = await self.ledger.work(batches.batches_of, self.ledger.store, identity)
         refused = [row.questions for row in rows if row.run == self._run and row.too_large]
         self._ceiling = min(refused) // 2 if refused else None
-        places = await self.ledger.work(lambda ledger: batches.question_batches(ledger, identity))
-        self._pending = {place.batch for place in places.values() if place.waiting}
+        places = await self.ledger.work(batches.question_batches, self.ledger.store, identity)
+        self._pending = {batch for batch, waiting in places.values() if waiting}
         self.session.update(places, rows, self._run)
 
     async def _look(self) -> bool:
@@ -168,14 +169,14 @@ class BatchRunner:
     async def _searched(self, row: BatchRow) -> bool:
         """Find out whether the provider has a batch whose submission was cut short. False when it has not: the batch is
         then open no more."""
-        if await self.ledger.work(lambda ledger: batches.is_worked_on(ledger, row.run)):
+        if await self.ledger.work(batches.is_worked_on, self.ledger.store, row.run):
             return True
         with _asked(row):
             found = await self._found(row)
         if (remote := found.remote) is not None:
-            await self.ledger.work(lambda ledger: batches.submitted(ledger, row.id, remote))
+            await self.ledger.work(batches.submitted, self.ledger.store, row.id, remote)
         elif not found.possible and datetime.now(UTC) - datetime.fromisoformat(row.created) > SETTLING:
-            await self.ledger.work(lambda ledger: batches.withdraw(ledger, row.id))
+            await self.ledger.work(batches.withdraw, self.ledger.store, row.id)
             return False
         return True
 
@@ -184,7 +185,7 @@ class BatchRunner:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         if state.refused:
             closed = replace(row, collected=now, ended=f"{state.ended}: {state.refused}", cost=0.0)
-            await self.ledger.work(lambda ledger: batches.collect(ledger, closed, {}, missing=None))
+            await self.ledger.work(batches.collect, self.ledger.store, closed, {}, missing=None)
             if closed.too_large and row.questions > 1:
                 return True
             raise BatchError(f"batch {row.name} was not worked on: {state.refused}")
@@ -196,7 +197,7 @@ class BatchRunner:
         closed = replace(row, collected=now, ended=state.ended, cost=row.cost if paid is None else paid)
         bodies = {question: json.dumps(body) for question, body in told.items()}
         missing = json.dumps({"status": 0, "error": state.ended})
-        return await self.ledger.work(lambda ledger: batches.collect(ledger, closed, bodies, missing=missing))
+        return await self.ledger.work(batches.collect, self.ledger.store, closed, bodies, missing=missing)
 
     async def _submit(self) -> None:
         collected, self.session.collected = list(self.session.collected.values()), {}
@@ -233,7 +234,7 @@ class BatchRunner:
             cost=total_cost(each.amount for each in chunk),
             created=datetime.now(UTC).isoformat(),
         )
-        got = await self.ledger.work(lambda ledger: batches.enter(ledger, row, [each.known for each in chunk]))
+        got = await self.ledger.work(batches.enter, self.ledger.store, row, [each.known for each in chunk])
         mine = [line for each, line in zip(chunk, lines, strict=True) if each.question.fingerprint in got]
         if not mine:
             self._pending.add(batch)  # others have all of it in theirs, which may be read before they are seen here
@@ -243,9 +244,9 @@ class BatchRunner:
                 remote = await self._given(replace(row, questions=len(mine)), mine)
         except (BatchError, ConfigError) as error:
             if not isinstance(error.__cause__, DeliveryUnknown):
-                await self.ledger.work(lambda ledger: batches.withdraw(ledger, row.id))
+                await self.ledger.work(batches.withdraw, self.ledger.store, row.id)
             raise
-        await self.ledger.work(lambda ledger: batches.submitted(ledger, row.id, remote))
+        await self.ledger.work(batches.submitted, self.ledger.store, row.id, remote)
 
     async def _given(self, row: BatchRow, lines: list[bytes]) -> str:
         """Submit a batch; the provider's id. When the provider does not answer it is asked once whether it has it."""
@@ -261,7 +262,7 @@ class BatchRunner:
             return found.remote
 
     async def _found(self, row: BatchRow) -> Finding:
-        known = await self.ledger.work(batches.known_remotes)
+        known = await self.ledger.work(batches.known_remotes, self.ledger.store)
         made = datetime.fromisoformat(row.created)
         return await self.api.find(row.id, since=made, requests=row.questions, known=known)
 

@@ -15,17 +15,17 @@ from typing import Any
 from evalstone.errors import AnswerPending, EvalstoneError, JudgeError
 from evalstone.judges.base import Judge
 from evalstone.judges.model import correction_messages, opening_messages, read_completion
-from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities
+from evalstone.judges.providers.base import ChatMessage, Completion, at_batch_price
 from evalstone.judges.providers.batch import BatchApi
-from evalstone.judges.providers.pricing import at_batch_price
-from evalstone.ledger import AsyncLedger
+from evalstone.judges.providers.openai_compatible import ModelCapabilities
+from evalstone.ledger import AsyncLedger, StoredAnswer
+from evalstone.ledger.base import BatchedQuestion, BatchRow
 from evalstone.ledger.batches import batched_questions
-from evalstone.ledger.rows import BatchedQuestion, BatchRow, QuestionBatch
 from evalstone.questions.base import Answer, Question
-from evalstone.run.budget import Budget, call_price
+from evalstone.run.budget import call_price
 from evalstone.run.dry_run import stand_in
 from evalstone.run.runner import score_sample
-from evalstone.run.session import Flight, Session, read_stored, stored
+from evalstone.run.session import InflightCall, Session, read_stored
 from evalstone.scorers import Scorer
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage, total_cost
 
@@ -51,20 +51,15 @@ class BatchSession(Session):
         api: The provider's batch API.
         ledger: Where batches and answers are kept.
         budget: US dollars for all batches of the run.
-
-    Raises:
-        ConfigError: For a budget below 0 and for a judge without a known price.
     """
 
     def __init__(self, api: BatchApi, ledger: AsyncLedger, *, budget: float | None = None) -> None:
         super().__init__(api.judge, ledger=ledger)
-        if budget is not None:
-            Budget(budget, api.judge)
         self.api, self.store, self.limit = api, ledger, budget
         self.collected: dict[str, Collected] = {}
         self.short = ""
         self._full = False
-        self._places: dict[str, QuestionBatch] = {}
+        self._places: dict[str, tuple[str, bool]] = {}
         self._sent: dict[str, ModelCapabilities] = {}
         self._promised = 0.0
         self._taken: dict[str, tuple[Usage, float | None]] = {}
@@ -73,31 +68,19 @@ class BatchSession(Session):
         self._wanted: set[str] = set()
         self._look_up: asyncio.Task[dict[str, BatchedQuestion]] | None = None
 
-    def update(self, places: dict[str, QuestionBatch], batches: Iterable[BatchRow], run: str) -> None:
+    def update(self, places: dict[str, tuple[str, bool]], batches: Iterable[BatchRow], run: str) -> None:
         """Take over where the questions are, and all batches of the judge, before the scorers ask again."""
         rows = list(batches)
         self._places, self.short, self._full = places, "", False
         self._sent = {row.id: _capabilities(row) for row in rows}
         self._promised = sum(row.cost or 0.0 for row in rows if row.run == run)
         own = {row.id for row in rows if row.run == run}
-        self._owed = {name for name, place in places.items() if place.batch in own} - self._charged
+        self._owed = {name for name, (batch, _) in places.items() if batch in own} - self._charged
 
-    async def affords(self, scorers: Iterable[Scorer], sample: Sample, budget: _BatchBudget) -> bool:
-        """Whether all questions of these scorers on a sample fit into what is left; their cost is then set aside."""
-        estimate = _EstimateSession(self, budget)
-        for scorer in scorers:
-            await score_sample(scorer, sample, estimate)
-        amount = sum(estimate.amounts.values())
-        if amount > budget.left:
-            self.spend()
-            return False
-        budget.left -= amount
-        budget.admitted.update(estimate.amounts)
-        return True
-
-    def batch_budget(self) -> _BatchBudget | None:
-        """What is left of the budget for samples that are begun; None without a budget."""
-        return None if self.limit is None else _BatchBudget(self.limit - self._promised)
+    @property
+    def left(self) -> float:
+        """US dollars of the budget that no batch was submitted for."""
+        return math.inf if self.limit is None else self.limit - self._promised
 
     async def lookup(self, question: Question[Any]) -> tuple[Any, float]:
         """The answer to a question, None if there is none yet, and what it would still cost."""
@@ -135,21 +118,21 @@ class BatchSession(Session):
             self._look_up.cancel()
         await super().close()
 
-    async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
+    async def _obtain(self, call: InflightCall, judge: Judge) -> Answer[Any]:
         # Of the questions that a scorer asks at once all are collected, though the first one pending ends its work.
-        flight.sent = True
-        question, key = flight.question, flight.key.question
+        call.sent = True
+        question, key = call.question, call.key.question
         found = await self.store.answer(key, self.identity)
         if found is not None and (answer := read_stored(question, found)) is not None:
             self._taken[key] = found.usage, found.cost
             return answer
-        place = self._places.get(key)
-        if place is not None and place.waiting:
-            raise AnswerPending(f"{question.kind} waits for batch {place.batch}")
-        known = place and await self._batched(key)
+        batch, waiting = self._places.get(key, ("", False))
+        if waiting:
+            raise AnswerPending(f"{question.kind} waits for batch {batch}")
+        known = await self._batched(key) if batch else None
         if known is None or known.body is None:
             raise self._collect(question, known or BatchedQuestion(question=key, judge=self.identity))
-        return await self._read(flight, known, json.loads(known.body))
+        return await self._read(call, known, json.loads(known.body))
 
     async def _batched(self, key: str) -> BatchedQuestion | None:
         """What is known of a batched question; those that are looked up at the same time share a query."""
@@ -161,11 +144,11 @@ class BatchSession(Session):
     async def _query(self) -> dict[str, BatchedQuestion]:
         await asyncio.sleep(0)  # others of this turn of the loop may want theirs as well
         wanted, self._wanted, self._look_up = self._wanted, set[str](), None
-        return await self.store.work(lambda ledger: batched_questions(ledger, wanted, self.identity))
+        return await self.store.work(batched_questions, self.store.store, wanted, self.identity)
 
-    async def _read(self, flight: Flight, known: BatchedQuestion, body: dict[str, Any]) -> Answer[Any]:
+    async def _read(self, call: InflightCall, known: BatchedQuestion, body: dict[str, Any]) -> Answer[Any]:
         """The answer that came in a batch. Raises AnswerPending when it is asked again, else what is wrong."""
-        question = flight.question
+        question = call.question
         reply: Completion | None = None
         try:
             reply = self.api.reply(question, body)
@@ -183,8 +166,8 @@ class BatchSession(Session):
             confidence=reply.confidence,
             alternatives=reply.alternatives,
         )
-        await self.store.keep_answer(stored(flight, answer))
-        self._taken[flight.key.question] = answer.usage, answer.cost
+        await self.store.keep_answer(StoredAnswer.of(call.key, question.kind, answer))
+        self._taken[call.key.question] = answer.usage, answer.cost
         return replace(answer, usage=NO_USAGE, cost=0.0, cached=True)
 
     def _retry(
@@ -235,35 +218,30 @@ class BatchSession(Session):
         )
 
 
-@dataclass
-class _BatchBudget:
-    """US dollars left for samples that are begun: those that can be paid for to the end.
+class EstimateSession(Session):
+    """What is left of the budget for samples that are begun: those that can be paid for to the end.
 
-    Rounds go breadth first. Without this the first questions of all samples would take the budget, and no sample would
-    be complete.
+    Answers that are there are used, the others are stood in for. Rounds go breadth first. Without this the first
+    questions of all samples would take the budget, and no sample would be complete.
     """
 
-    left: float
-
-    def __post_init__(self) -> None:
-        self.admitted: set[str] = set()
-
-
-class _EstimateSession(Session):
-    """What a sample would still cost: answers that are there are used, the others are stood in for."""
-
-    remembered = math.inf
-
-    def __init__(self, batches: BatchSession, budget: _BatchBudget) -> None:
+    def __init__(self, batches: BatchSession) -> None:
         super().__init__(batches.judge)
-        self.amounts: dict[str, float] = {}
-        self._batches, self._budget = batches, budget
+        self._batches, self._left = batches, batches.left
+        self._counted: set[str] = set()
 
-    async def _obtain(self, flight: Flight, judge: Judge) -> Answer[Any]:
-        answer, amount = await self._batches.lookup(flight.question)
-        if flight.key.question not in self._budget.admitted:
-            self.amounts[flight.key.question] = amount
-        value = await stand_in(flight.question) if answer is None else answer
+    async def affords(self, scorers: Iterable[Scorer], sample: Sample) -> bool:
+        """Whether all questions of these scorers on a sample fit into what is left; their cost is then set aside."""
+        for scorer in scorers:
+            await score_sample(scorer, sample, self)
+        return self._left >= 0
+
+    async def _obtain(self, call: InflightCall, judge: Judge) -> Answer[Any]:
+        answer, amount = await self._batches.lookup(call.question)
+        if call.key.question not in self._counted:
+            self._counted.add(call.key.question)
+            self._left -= amount
+        value = await stand_in(call.question) if answer is None else answer
         return Answer(value=value, judge=self.identity)
 
 

@@ -1,12 +1,3 @@
-"""Multi turn judge: does an assistant meet a criterion over a whole conversation?
-
-    multi turn judge = 1 if the criterion is met, else 0          range [0, scale], higher is better
-
-The judge sees only the assistant's turns, in order, without blank ones. In doubt the criterion is not met. It is
-the scorer's, or else `criterion` in the sample's metadata. Undefined for a sample without messages or without a
-criterion. One judge call. Source: @mastra/evals.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -14,21 +5,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalstone.agents.messages import texts
-from evalstone.errors import ConfigError, OutcomeError
-from evalstone.questions.alignment import CheckConversation, CriterionVerdict
+from evalstone.errors import OutcomeError
+from evalstone.questions.alignment import CheckConversation
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import Scorer
+from evalstone.scorers.base import Scorer, require_text
 from evalstone.types import Message, Score, Skipped
-
-
-def verdict_value(verdict: CriterionVerdict) -> float:
-    """1 when the criterion is met, else 0."""
-    return 1.0 if verdict.met else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class MultiTurnJudge(Scorer):
-    """Whether the assistant meets a criterion over the whole conversation."""
+    """Whether the assistant meets a criterion over the whole conversation.
+
+        multi turn judge = 1 if the criterion is met, else 0          range [0, scale], higher is better
+
+    The judge sees only the assistant's turns, in order, without blank ones. In doubt the criterion is not met.
+    Undefined for a sample without messages or without a criterion. One judge call. Source: @mastra/evals.
+
+    Attributes:
+        criterion: What to meet; by default `criterion` in the sample's metadata.
+    """
 
     name = "multi_turn_judge"
     interpretation = ((1.0, "the criterion is met"), (0.0, "the criterion is not met, or it is in doubt"))
@@ -40,8 +35,8 @@ class MultiTurnJudge(Scorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.criterion is not None and (not isinstance(self.criterion, str) or not self.criterion.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name}: criterion must be text that is not blank, not {self.criterion!r}")
+        if self.criterion is not None:
+            require_text(self, "criterion", blank=False)
 
     async def score(
         self, ask: Ask, *, messages: Sequence[Message], metadata: Mapping[str, Any] | None = None
@@ -56,4 +51,4 @@ class MultiTurnJudge(Scorer):
         result = "met" if verdict.met else "not met"
         reason = f"Over {len(turns)} turns it is {result}: {criterion}"
         reason += f" ({verdict.reason})" if verdict.reason else ""
-        return Score(verdict_value(verdict) * self.scale, self.scale, reason, verdict)
+        return Score(self.scale if verdict.met else 0.0, self.scale, reason, verdict)

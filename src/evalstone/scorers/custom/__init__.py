@@ -13,7 +13,7 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, PromptError, unknown
 from evalstone.scorers.base import ContextScorer
-from evalstone.types import Message, Sample
+from evalstone.types import Message
 
 PLACEHOLDERS = ("input", "output", "context", "reference", "messages", "instructions")
 DEFAULT_FIELDS = ("input", "output")
@@ -42,12 +42,6 @@ class CustomScorer(ContextScorer, ABC):
         elif not isinstance(cast(object, self.name), str) or not _NAME.fullmatch(self.name):
             raise ConfigError(f"a scorer's name has letters, digits and underscores only; it was {self.name!r}")
         super().__post_init__()
-
-    def values(self, sample: Sample) -> dict[str, Any]:
-        values = {name: getattr(sample, name) for name in self.required_fields}
-        if "context" in values:
-            values["context"] = self.passages_for(sample)
-        return values
 
 
 def name_from(text: str) -> str:

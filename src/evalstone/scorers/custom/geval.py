@@ -1,28 +1,17 @@
-"""GEval: how well a sample meets a criterion in words, on a scale of whole numbers, after G-Eval.
-
-    geval = (rating - 1) / (levels - 1)          rating from 1 to levels; range [0, scale]
-    weighted:  the rating is Σ p(i) · i / Σ p(i) over the ratings i whose probabilities the judge gave
-
-Higher is better, unless lower_is_better is set. The judge follows evaluation steps: yours, or steps that it writes once
-from the criterion, in a question that names no sample, so that all samples share it. Where a judge gives no
-probabilities, a weighted score is the plain one, and its evidence says so. One judge call, and one more per run for the
-steps. Source: Liu et al. 2023 (G-Eval).
-"""
-
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError, PromptError
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import filled
-from evalstone.questions.explanation import EXPLAIN
-from evalstone.questions.rating import WRITE_STEPS, RateByCriterion, WriteSteps, rating_prompt
+from evalstone.questions.rating import RateByCriterion, WriteSteps, rating_prompt
+from evalstone.scorers.base import require_whole
 from evalstone.scorers.custom import DEFAULT_FIELDS, CustomScorer, inputs, template_prompt, with_fields
 from evalstone.types import Score
 
@@ -57,6 +46,14 @@ class Rated:
 class GEval(CustomScorer):
     """How well a sample meets a criterion in words.
 
+        geval = (rating - 1) / (levels - 1)          rating from 1 to levels; range [0, scale]
+        weighted:  the rating is Σ p(i) · i / Σ p(i) over the ratings i whose probabilities the judge gave
+
+    Higher is better, unless lower_is_better is set. The judge follows evaluation steps: yours, or steps that it writes
+    once from the criterion, in a question that names no sample, so that all samples share it. Where a judge gives no
+    probabilities, a weighted score is the plain one, and its evidence says so. One judge call, and one more per run for
+    the steps. Source: Liu et al. 2023 (G-Eval).
+
     Attributes:
         text: The criterion.
         steps: How to judge by it. None lets the judge write them; an empty list does without.
@@ -65,12 +62,7 @@ class GEval(CustomScorer):
         fields: What the judge sees of a sample: input, output, context, reference, messages, instructions.
     """
 
-    excluded_from_signature: ClassVar[tuple[str, ...]] = (
-        *CustomScorer.excluded_from_signature,
-        "text",
-        "fields",
-        "steps",
-    )
+    excluded_from_signature = (*CustomScorer.excluded_from_signature, "text", "fields", "steps")
 
     text: str
     _: KW_ONLY
@@ -81,10 +73,7 @@ class GEval(CustomScorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.levels, bool) or not isinstance(cast(object, self.levels), int):
-            raise ConfigError(f"{self.name}: levels must be a whole number, not {self.levels!r}")
-        if not 2 <= self.levels <= MAX_LEVELS:
-            raise ConfigError(f"{self.name}: levels must be from 2 to {MAX_LEVELS}, not {self.levels}")
+        require_whole(self, "levels", 2, MAX_LEVELS)
         if not self.text.strip():
             raise ConfigError(f"{self.name}: the criterion is empty")
         if isinstance(self.steps, str):
@@ -116,9 +105,6 @@ class GEval(CustomScorer):
 
     def description(self) -> str:
         return self.text
-
-    def prompts(self) -> tuple[Prompt, ...]:
-        return (*((WRITE_STEPS,) * (self.steps is None)), self.prompt, *((EXPLAIN,) * self.explain))
 
     async def score(self, ask: Ask, **fields: Any) -> Score:
         steps = self.steps if self.steps is not None else await ask(WriteSteps(self.text.strip(), tuple(self.fields)))

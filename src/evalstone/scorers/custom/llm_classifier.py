@@ -1,23 +1,14 @@
-"""LLMClassifier: a judge as data: one question, the words to answer it with, and what each word is worth.
-
-    llm classifier = the value of the word that the judge chose          range [0, scale]
-
-Higher is better, unless lower_is_better is set. Undefined when the judge chooses a word that stands for abstaining. One
-judge call.
-"""
-
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import Choose, choice_form, distinct_words, filled
-from evalstone.questions.explanation import EXPLAIN
 from evalstone.scorers.custom import CustomScorer, inputs, template_prompt, with_fields
 from evalstone.types import Score, Skipped
 
@@ -28,6 +19,11 @@ ABSTAINING = "the material does not let you tell"
 @dataclass(frozen=True)
 class LLMClassifier(CustomScorer):
     """What a judge's choice among some words is worth.
+
+        llm classifier = the value of the word that the judge chose          range [0, scale]
+
+    Higher is better, unless lower_is_better is set. Undefined when the judge chooses a word that stands for abstaining.
+    One judge call.
 
     Attributes:
         question: What is asked. Its placeholders, such as {{output}}, are filled with the sample's fields: input,
@@ -43,13 +39,7 @@ class LLMClassifier(CustomScorer):
         PromptError: For an unknown placeholder.
     """
 
-    excluded_from_signature: ClassVar[tuple[str, ...]] = (
-        *CustomScorer.excluded_from_signature,
-        "question",
-        "fields",
-        "meanings",
-        "instructions",
-    )
+    excluded_from_signature = (*CustomScorer.excluded_from_signature, "question", "fields", "meanings", "instructions")
 
     question: str
     _: KW_ONLY
@@ -104,9 +94,6 @@ class LLMClassifier(CustomScorer):
 
     def description(self) -> str:
         return self.question
-
-    def prompts(self) -> tuple[Prompt, ...]:
-        return (self.prompt, *((EXPLAIN,) * self.explain))
 
     async def score(self, ask: Ask, **fields: Any) -> Score | Skipped:
         question = Choose(filled(self.prompt, inputs(fields)), self.prompt, tuple(self.choices))

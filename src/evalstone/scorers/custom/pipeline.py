@@ -1,24 +1,16 @@
-"""Pipeline: a score in up to four steps, each a function or a prompt: preprocess, analyze, score, reason.
-
-    pipeline = what the score step returns          range [0, scale]; a value outside is an error, never clipped
-
-Higher is better, unless lower_is_better is set. Undefined when a step says that the sample is not scorable. One judge
-call for each step that is a prompt. Source: @mastra/evals (createScorer); here the score must be in range, and the
-order of the steps is fixed.
-"""
-
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
+from evalstone._core import sync
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, unknown
 from evalstone.questions.base import Ask
-from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, Number, OwnQuestion, filled, number_form
+from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled, number_form
+from evalstone.questions.grade import Grade
 from evalstone.scorers.custom import PLACEHOLDERS, CustomScorer, as_material, inputs, template_prompt
 from evalstone.types import SAMPLE_FIELDS, Sample, Score, Skipped
 
@@ -83,6 +75,12 @@ Step: TypeAlias = Callable[[SoFar], Any] | PromptStep
 class Pipeline(CustomScorer):
     """A score in up to four steps, each of which sees the results of those before it.
 
+        pipeline = what the score step returns          range [0, scale]; a value outside is an error, never clipped
+
+    Higher is better, unless lower_is_better is set. Undefined when a step says that the sample is not scorable. One
+    judge call for each step that is a prompt. Source: @mastra/evals (createScorer); here the score must be in range,
+    and the order of the steps is fixed.
+
     Args:
         preprocess: A function of a `SoFar`, `def` or `async def`, or a `PromptStep`; likewise `analyze`, `score` and
             `reason`. The score step is required, and returns a number in [0, scale] or a Score. Any step may return or
@@ -113,23 +111,12 @@ class Pipeline(CustomScorer):
         context_from: Callable[[Sample], Sequence[str]] | None = None,
     ) -> None:
         steps = zip(STEPS, (preprocess, analyze, score, reason), strict=True)
-        values = {
-            "steps": tuple((step_name, step) for step_name, step in steps if step is not None),
-            "name": name,
-            "scale": scale,
-            "explain": False,
-            "lower_is_better": lower_is_better,
-            "version": version,
-            "context": context,
-            "context_from": context_from,
-        }
-        for field, value in values.items():
-            object.__setattr__(self, field, value)
+        vars(self).update(steps=tuple((step_name, step) for step_name, step in steps if step is not None))
+        vars(self).update(name=name, scale=scale, explain=False, lower_is_better=lower_is_better, version=version)
+        vars(self).update(context=context, context_from=context_from)
         _check_steps(self.steps)
         super().__post_init__()
-        placeholders = [
-            name for _, prompt in self.step_prompts.items() for name in prompt.placeholders if name in PLACEHOLDERS
-        ]
+        placeholders = [p for prompt in self.prompts() for p in prompt.placeholders if p in PLACEHOLDERS]
         named = [required_fields] if isinstance(required_fields, str) else required_fields
         for field in named:
             if field not in SAMPLE_FIELDS:
@@ -176,14 +163,9 @@ class Pipeline(CustomScorer):
         results: dict[str, StepResult] = {}
         for name, step in self.steps:
             try:
-                result = await self._result(ask, name, step, fields, so_far)
+                results[name] = result = await self._result(ask, name, step, fields, so_far)
             except NotScorable as error:
-                return _skipped(name, str(error))
-            if isinstance(result.answer, NotScorable):
-                return _skipped(name, str(result.answer))
-            if isinstance(result.answer, Skipped):
-                return _skipped(name, result.answer.reason)
-            results[name] = result
+                return Skipped(f"not scorable, says the step {name}{': ' * bool(str(error))}{error}")
             if name != "reason":
                 so_far = replace(so_far, **{name: self._number(result.answer) if name == "score" else result.answer})
         scored = results["score"].answer
@@ -194,25 +176,30 @@ class Pipeline(CustomScorer):
 
     async def _result(self, ask: Ask, name: str, step: Step, fields: Mapping[str, Any], so_far: SoFar) -> StepResult:
         if not isinstance(step, PromptStep):
-            result = step(so_far)
-            return StepResult(name, await result if inspect.isawaitable(result) else result)
+            result: Any = await sync.call(step, so_far)
+            if isinstance(result, NotScorable):
+                raise result
+            if isinstance(result, Skipped):
+                raise NotScorable(result.reason)
+            return StepResult(name, result)
         earlier = {before: as_material(getattr(so_far, before)) for before in STEPS[: STEPS.index(name)]}
         prompt = self.step_prompts[name]
         materials = filled(prompt, {**inputs(fields), **earlier})
-        question: OwnQuestion[Any] = AnswerAs(materials, prompt, AnswerForm(step.answer))
-        if name == "score":
-            question = GiveNumber(materials, prompt, self.scale)
+        question: OwnQuestion[Any] = (
+            GiveNumber(materials, prompt, self.scale)
+            if name == "score"
+            else AnswerAs(materials, prompt, AnswerForm(step.answer))
+        )
         answer: Any = await ask(question)
         return StepResult(name, answer, "\n\n".join(part for part in question.render() if part))
 
     def _number(self, answer: Any) -> float:
         """The number that a score step returned. Raises OutcomeError for anything but a number in [0, scale]."""
-        if isinstance(answer, Number):
+        if isinstance(answer, Grade):
             return answer.score
         if isinstance(answer, Score) and answer.scale != self.scale:
-            raise OutcomeError(
-                f"{self.name}: the score step's scale is {answer.scale:g}, the pipeline's {self.scale:g}"
-            )
+            scales = f"the score step's scale is {answer.scale:g}, the pipeline's {self.scale:g}"
+            raise OutcomeError(f"{self.name}: {scales}")
         return Score(cast(Any, answer.value if isinstance(answer, Score) else answer), self.scale).value
 
 
@@ -228,7 +215,3 @@ def _check_steps(steps: Sequence[tuple[str, object]]) -> None:
         if isinstance(step, PromptStep) and step.answer not in types:
             expected = "a number" if name == "score" else "text"
             raise ConfigError(f"the answer of the step {name} is {expected}; leave out answer={step.answer!r}")
-
-
-def _skipped(step: str, reason: str) -> Skipped:
-    return Skipped(f"not scorable, says the step {step}" + (f": {reason}" if reason else ""))

@@ -1,22 +1,13 @@
-"""Rubric: does an answer meet every required criterion of a checklist?
-
-    rubric = 1 if every required criterion is met, else 0          range [0, scale], higher is better
-
-Without a required criterion all of them count as required. The criteria are the scorer's, or else `rubric` in the
-sample's metadata. Undefined for a sample without a rubric. One judge call. Source: @mastra/evals, which uses the
-judge's copy of the required flags, and gives an empty rubric the full score.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, cast
 
-from evalstone.errors import ConfigError, OutcomeError, unknown
+from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import Scorer, lines_of, listed
+from evalstone.scorers.base import Scorer, lines_of, reason_with, require_known
 from evalstone.types import Score, Skipped
 
 
@@ -47,10 +38,7 @@ class Criterion:
         if not isinstance(value, Mapping):
             raise ConfigError(f"a criterion is a text, a Criterion or a table, not {type(value).__name__}")
         table = cast("Mapping[str, Any]", value)
-        known = [field.name for field in fields(cls)]
-        for key in table:
-            if key not in known:
-                raise ConfigError(f"criterion: {unknown('field', str(key), known)}")
+        require_known("criterion", "field", table, cls)
         if "description" not in table:
             raise ConfigError("a criterion's table needs a description")
         return cls(**table)
@@ -74,6 +62,12 @@ def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:
 @dataclass(frozen=True, kw_only=True)
 class Rubric(Scorer):
     """Whether the answer meets every required criterion.
+
+        rubric = 1 if every required criterion is met, else 0          range [0, scale], higher is better
+
+    Without a required criterion all of them count as required. The criteria are the scorer's, or else `rubric` in the
+    sample's metadata. Undefined for a sample without a rubric. One judge call. Source: @mastra/evals, which uses the
+    judge's copy of the required flags, and gives an empty rubric the full score.
 
     Attributes:
         criteria: A checklist with one criterion on each line, or a list of texts, Criterion values and tables.
@@ -111,8 +105,8 @@ class Rubric(Scorer):
 
 def _reason(criteria: Sequence[Criterion], verdicts: Sequence[CriterionVerdict]) -> str:
     pairs = list(zip(criteria, verdicts, strict=True))
-    reason = f"{sum(v.met for v in verdicts)} of {len(verdicts)} criteria are met"
-    for required in (True, False):
-        if unmet := [v.criterion for c, v in pairs if c.required == required and not v.met]:
-            reason += f"; {'required' if required else 'optional'} and not met: {listed(unmet)}"
-    return reason + "."
+    return reason_with(
+        f"{sum(v.met for v in verdicts)} of {len(verdicts)} criteria are met",
+        ("required and not met", [v.criterion for c, v in pairs if c.required and not v.met]),
+        ("optional and not met", [v.criterion for c, v in pairs if not c.required and not v.met]),
+    )

@@ -9,8 +9,7 @@ from typing import Any
 
 from evalstone.errors import ConfigError, unknown
 from evalstone.questions.claims import ClaimVerdict
-from evalstone.questions.relevance import PassageVerdict
-from evalstone.scorers.base import ContextScorer, Scorer, listed
+from evalstone.scorers.base import ContextScorer, Scorer, listed, share
 
 OURS = "evalstone"
 
@@ -22,6 +21,9 @@ class Defined(Scorer, ABC):
     A definition differs in arithmetic only, so comparing several asks no more than one does. What another system asks
     differently is not offered under its name: see docs/definitions.md. Where a formula is undefined the sample is
     Skipped.
+
+    Attributes:
+        definition: The formula: ours ("evalstone"), or that of another system in `definitions`.
     """
 
     definition: str = OURS
@@ -52,12 +54,16 @@ def require_passages(scorer: ContextScorer) -> None:
         raise ConfigError(f"{scorer.name}: context is an empty list; leave it out to use the sample's passages")
 
 
-def useful_passages(verdicts: Sequence[PassageVerdict]) -> str:
-    """Which passages were useful and which were not, for a reason."""
-    useful = [str(v.passage) for v in verdicts if v.useful]
-    rest = [str(v.passage) for v in verdicts if not v.useful]
-    reason = f"useful: passage {', '.join(useful)}" if useful else "no passage was useful"
-    return reason + (f"; not useful: {', '.join(rest)}." if useful and rest else ".")
+def passage_numbers(label: str, passages: Sequence[tuple[int, bool]]) -> str:
+    """The numbers of the passages that the label ("useful", "used") is true of, and of the others, for a reason."""
+    those, others = ([str(number) for number, value in passages if value is flag] for flag in (True, False))
+    reason = f"{label}: passage {', '.join(those)}" if those else f"no passage was {label}"
+    return reason + (f"; not {label}: {', '.join(others)}." if those and others else ".")
+
+
+def supported_share(verdicts: Sequence[ClaimVerdict]) -> float:
+    """supported / all, for at least one verdict."""
+    return share([v.verdict == "supported" for v in verdicts])
 
 
 def unsupported_claims(verdicts: Sequence[ClaimVerdict]) -> str:

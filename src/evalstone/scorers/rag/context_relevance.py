@@ -1,14 +1,4 @@
-"""Context relevance: how relevant the passages are to the question, minus penalties for unused and missing information.
-
-    base    = mean over passages of: high 1, medium 0.7, low 0.3, none 0
-    unused  = 0.1 for each passage of level high that the answer did not use
-    missing = 0.15 for each piece of information that no passage has, at most 0.5
-    context relevance = max(0, base - unused - missing)          range [0, scale], higher is better
-
-All weights and penalties are parameters. With an empty list of passages nothing irrelevant was retrieved: the score
-is the full scale, and the reason says so. Undefined when the judge rates no passage. One judge call. Source:
-@mastra/evals.
-"""
+"""Context relevance, usage and statement relevancy: what the passages have to do with the question and the answer."""
 
 from __future__ import annotations
 
@@ -17,9 +7,9 @@ from dataclasses import dataclass, field
 
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
-from evalstone.questions.relevance import LEVELS, Level, PassageRatings, RatePassages
-from evalstone.scorers.base import ContextScorer, listed, require_number
-from evalstone.scorers.rag import require_passages
+from evalstone.questions.relevance import LEVELS, JudgePassageStatements, Level, PassageRatings, RatePassages
+from evalstone.scorers.base import ContextScorer, listed, reason_with, require_number, share
+from evalstone.scorers.rag import passage_numbers, require_passages
 from evalstone.types import Score, Skipped
 
 WEIGHTS: Mapping[Level, float] = {"high": 1.0, "medium": 0.7, "low": 0.3, "none": 0.0}
@@ -36,18 +26,38 @@ class Penalties:
     def __post_init__(self) -> None:
         require_number(self, "unused", "missing", "missing_limit")
 
+    def of(self, ratings: PassageRatings) -> tuple[float, float]:
+        """The penalty for unused passages, and that for missing information."""
+        unused = sum(r.level == "high" and not r.used for r in ratings.passages) * self.unused
+        return unused, min(len(ratings.missing) * self.missing, self.missing_limit)
+
 
 def relevance(ratings: PassageRatings, weights: Mapping[Level, float], penalties: Penalties) -> float:
     """Mean weight of the levels, less both penalties, not below 0; for at least one rating."""
     base = sum(weights[r.level] for r in ratings.passages) / len(ratings.passages)
-    unused = sum(r.level == "high" and not r.used for r in ratings.passages) * penalties.unused
-    missing = min(len(ratings.missing) * penalties.missing, penalties.missing_limit)
+    unused, missing = penalties.of(ratings)
     return max(0.0, base - unused - missing)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRelevance(ContextScorer):
-    """How relevant the passages are to the question, minus penalties for unused and missing information."""
+    """How relevant the passages are to the question, minus penalties for unused and missing information.
+
+        base    = mean over passages of: high 1, medium 0.7, low 0.3, none 0
+        unused  = 0.1 for each passage of level high that the answer did not use
+        missing = 0.15 for each piece of information that no passage has, at most 0.5
+        context relevance = max(0, base - unused - missing)          range [0, scale], higher is better
+
+    With an empty list of passages nothing irrelevant was retrieved: the score is the full scale, and the reason says
+    so. Undefined when the judge rates no passage. One judge call. Source: @mastra/evals.
+
+    Attributes:
+        penalties: What each unused passage and each missing piece of information costs, and the latter's limit.
+        high: The weight of a passage of this level.
+        medium: The weight of a passage of this level.
+        low: The weight of a passage of this level.
+        none: The weight of a passage that does not help.
+    """
 
     name = "context_relevance"
     interpretation = (
@@ -80,19 +90,80 @@ class ContextRelevance(ContextScorer):
         ratings = await ask(RatePassages(question=input, answer=output, context=tuple(context)))
         weights: Mapping[Level, float] = {level: getattr(self, level) for level in LEVELS}
         value = relevance(ratings, weights, self.penalties) * self.scale
-        return Score(value, self.scale, self._reason(ratings), ratings)
+        return Score(value, self.scale, _reason(ratings, self.penalties), ratings)
 
-    def _reason(self, ratings: PassageRatings) -> str:
-        parts = [
-            f"{level}: passage {', '.join(str(r.passage) for r in ratings.passages if r.level == level)}"
-            for level in LEVELS
-            if any(r.level == level for r in ratings.passages)
-        ]
-        used = [str(r.passage) for r in ratings.passages if r.used]
-        parts.append(f"used: {', '.join(used)}" if used else "none was used")
-        if unused := [str(r.passage) for r in ratings.passages if r.level == "high" and not r.used]:
-            parts.append(f"-{len(unused) * self.penalties.unused:.2g} for high but unused: {', '.join(unused)}")
-        if ratings.missing:
-            cost = min(len(ratings.missing) * self.penalties.missing, self.penalties.missing_limit)
-            parts.append(f"-{cost:.2g} for missing: {listed(ratings.missing)}")
-        return "; ".join(parts) + "."
+
+def _reason(ratings: PassageRatings, penalties: Penalties) -> str:
+    parts: list[str] = []
+    for level in LEVELS:
+        if numbers := [str(r.passage) for r in ratings.passages if r.level == level]:
+            parts.append(f"{level}: passage {', '.join(numbers)}")
+    used = [str(r.passage) for r in ratings.passages if r.used]
+    parts.append(f"used: {', '.join(used)}" if used else "none was used")
+    for_unused, for_missing = penalties.of(ratings)
+    if unused := [str(r.passage) for r in ratings.passages if r.level == "high" and not r.used]:
+        parts.append(f"-{for_unused:.2g} for high but unused: {', '.join(unused)}")
+    if ratings.missing:
+        parts.append(f"-{for_missing:.2g} for missing: {listed(ratings.missing)}")
+    return "; ".join(parts) + "."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextUsage(ContextScorer):
+    """How many of the passages the answer made use of.
+
+        context usage = passages used / passages          range [0, scale], higher is better
+
+    Used: the answer repeats, rewords or draws on something that the passage says. Undefined without passages. One judge
+    call, shared with context_relevance. Source: @mastra/evals 0.13, where it is called contextual recall; today's
+    context_recall looks at the reference answer instead.
+    """
+
+    name = "context_usage"
+    interpretation = (
+        (0.8, "nearly every passage was used"),
+        (0.4, "some passages were not used"),
+        (0.0, "most passages were not used"),
+    )
+    advice = (
+        "Unused passages that are relevant were overlooked: put them first or pass fewer. Unused ones that are not "
+        "relevant cost tokens: retrieve fewer or re-rank; context_relevance tells which kind they are."
+    )
+
+    async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
+        if not context:
+            return Skipped("there are no passages")
+        ratings = (await ask(RatePassages(question=input, answer=output, context=tuple(context)))).passages
+        reason = passage_numbers("used", [(r.passage, r.used) for r in ratings])
+        return Score(share([r.used for r in ratings]) * self.scale, self.scale, reason, ratings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextStatementRelevancy(ContextScorer):
+    """How much of what the passages say bears on the question.
+
+        context statement relevancy = statements that bear on it / statements          range [0, scale]
+
+    Higher is better. context_relevance rates whole passages; this also sees how much of a good passage is off topic.
+    Undefined without passages, or when the judge finds no statement in them. One judge call.
+    Source: @mastra/evals 0.13 (ContextRelevancy), after deepeval's contextual relevancy.
+    """
+
+    name = "context_statement_relevancy"
+    interpretation = (
+        (0.7, "the passages stay on the question"),
+        (0.4, "about half is off topic"),
+        (0.0, "mostly off topic"),
+    )
+    advice = "Cut documents into smaller pieces, so that each passage contains less that is off topic; then re-rank."
+
+    async def score(self, ask: Ask, *, input: str, context: Sequence[str]) -> Score | Skipped:
+        if not context:
+            return Skipped("there are no passages")
+        statements = await ask(JudgePassageStatements(question=input, context=tuple(context)))
+        if not statements:
+            return Skipped("the judge found no statement in the passages")
+        off_topic = [s.statement for s in statements if not s.relevant]
+        reason = f"{len(statements) - len(off_topic)} of {len(statements)} statements bear on the question"
+        reason = reason_with(reason, ("off topic", off_topic))
+        return Score(share([s.relevant for s in statements]) * self.scale, self.scale, reason, statements)

@@ -10,11 +10,11 @@ import asyncio
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 from evalstone._core.prompts import Prompt
-from evalstone._core.text import sentences
-from evalstone.errors import ConfigError, JudgeDeclined, PromptError, ReplyError
+from evalstone._core.text import joined, sentences
+from evalstone.errors import JudgeDeclined, PromptError, ReplyError
 from evalstone.questions.base import Ask, Question, context_limits_of
 from evalstone.questions.claims import chunked
 from evalstone.questions.explanation import EXPLAIN
@@ -28,7 +28,7 @@ from evalstone.questions.verdict import (
     MiniCheck,
     Verdict,
 )
-from evalstone.scorers.base import ContextScorer, Scorer, listed, require_choice, require_number
+from evalstone.scorers.base import ContextScorer, Scorer, reason_with, require_choice, require_number, require_whole
 from evalstone.types import Score, Skipped
 
 Q = TypeVar("Q", bound=Question[Any])
@@ -40,13 +40,6 @@ Layout: TypeAlias = Literal["instructed", "minicheck"]
 NOTHING_ASKED = "nothing was asked"
 _FIELDS = {"input": "a user text", "context": "documents", "reference": "a reference"}
 _RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
-
-
-def graded_value(answer: Choice | Grade) -> float | None:
-    """The grade; for a verdict 1 for yes, 0 for no and None for undecided."""
-    if isinstance(answer, Grade):
-        return answer.score
-    return {"yes": 1.0, "no": 0.0, "undecided": None}[answer.verdict]
 
 
 @dataclass(frozen=True)
@@ -106,7 +99,7 @@ class GradedScorer(Scorer, ABC):
         absent = [_FIELDS[name] for name, text in texts.items() if not "".join(text).strip()]
         if not absent or self.when_empty == "ask":
             return None
-        reason = f"{self.name} needs {' and '.join(absent)}; {NOTHING_ASKED}"
+        reason = f"{self.name} needs {joined(absent)}; {NOTHING_ASKED}"
         return Score(0.0, self.scale, reason, Undecided()) if self.when_empty == "fail" else Skipped(reason)
 
     def undecided(self, reason: str, answer: Any = None, *, reply: str | None = None) -> Score | Skipped:
@@ -123,10 +116,12 @@ class GradedScorer(Scorer, ABC):
             answer: Choice | Grade = await ask(self.with_prompt(question))
         except JudgeDeclined as error:
             return self.undecided(str(error), reply=error.reply)
-        value = graded_value(answer)
-        if value is None:
+        if isinstance(answer, Grade):
+            value, result = answer.score, f"{answer.score:g}"
+        else:
+            value, result = float(answer.verdict == "yes"), answer.verdict
+        if result == "undecided":
             return self.undecided(answer.reason or "the judge is undecided and gave no reason", answer)
-        result = f"{value:g}" if isinstance(answer, Grade) else answer.verdict
         reason = answer.reason or f"the judge answered {result} and gave no reason"
         return Score(value * self.scale, self.scale, reason, answer)
 
@@ -146,14 +141,11 @@ def own_prompt(
     errors: list[PromptError] = []
     for kind in kinds:
         default = default_prompt(kind)
-        instructions = form if default.fenced else ""
+        instructions, names = form if default.fenced else "", default.placeholders
         try:
             if isinstance(prompt, str):
-                parsed = Prompt.parse(
-                    prompt, placeholders=default.placeholders, instructions=instructions, fenced=default.fenced
-                )
-                return kind, parsed
-            prompt.check(default.placeholders)
+                return kind, Prompt.parse(prompt, placeholders=names, instructions=instructions, fenced=default.fenced)
+            prompt.check(names)
             return kind, prompt
         except PromptError as error:
             errors.append(error)
@@ -334,9 +326,7 @@ class FactCheck(GradedScorer, ContextScorer):
 
     def __post_init__(self) -> None:
         require_choice(self, "layout", get_args(Layout))
-        longest = cast(object, self.longest)
-        if not isinstance(longest, int) or isinstance(longest, bool) or longest < 1:
-            raise ConfigError(f"{self.name}: longest must be at least 1 character, not {longest!r}")
+        require_whole(self, "longest", 1)
         object.__setattr__(self, "questions", (MiniCheck if self.layout == "minicheck" else ClaimSupported,))
         super().__post_init__()
 
@@ -346,9 +336,9 @@ class FactCheck(GradedScorer, ContextScorer):
         whole = output.strip()
         apart = tuple(dict.fromkeys(sentences(whole)))
         at_once = self.layout == "instructed" and context_limits_of(ask).whole
-        claims = (
-            apart if self.by_sentence and not at_once else (whole,) * bool(apart or (whole and not self.by_sentence))
-        )
+        claims = apart
+        if at_once or not self.by_sentence:
+            claims = (whole,) if apart or (whole and not self.by_sentence) else ()
         if not claims:
             return self.undecided("the response makes no claim")
         chunks = (tuple(context),) if at_once else tuple(chunk.texts for chunk in chunked(context, self.longest))
@@ -362,22 +352,18 @@ class FactCheck(GradedScorer, ContextScorer):
         return Score(value * self.scale, self.scale, _reason(checks), checks)
 
     async def _check(self, ask: Ask, claim: str, chunks: Sequence[tuple[str, ...]]) -> ClaimCheck:
-        choice = best(await asyncio.gather(*(self._ask(ask, claim, chunk) for chunk in chunks)))
+        bare = self.layout == "minicheck"
+        questions = [MiniCheck("\n".join(chunk), claim) if bare else ClaimSupported(claim, chunk) for chunk in chunks]
+        choice = best(await asyncio.gather(*(ask(self.with_prompt(question)) for question in questions)))
         return ClaimCheck(claim, choice.verdict, choice.reason, choice.probability)
-
-    async def _ask(self, ask: Ask, claim: str, chunk: tuple[str, ...]) -> Choice:
-        if self.layout == "minicheck":
-            return await ask(self.with_prompt(MiniCheck("\n".join(chunk), claim)))
-        return await ask(self.with_prompt(ClaimSupported(claim, chunk)))
 
 
 def _reason(checks: Sequence[ClaimCheck]) -> str:
     """What the judge said of a single claim; of several, which ones fail."""
     if len(checks) == 1 and checks[0].reason:
         return checks[0].reason
-    supported = sum(check.verdict == "yes" for check in checks)
-    reason = f"{supported} of {len(checks)} claims are supported"
-    for verdict, words in (("no", "not supported"), ("undecided", "undecided")):
-        claims = [check.claim for check in checks if check.verdict == verdict]
-        reason += f"; {words}: {listed(claims)}" if claims else ""
-    return reason + "."
+    return reason_with(
+        f"{sum(check.verdict == 'yes' for check in checks)} of {len(checks)} claims are supported",
+        ("not supported", [check.claim for check in checks if check.verdict == "no"]),
+        ("undecided", [check.claim for check in checks if check.verdict == "undecided"]),
+    )

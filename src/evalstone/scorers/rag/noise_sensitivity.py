@@ -1,55 +1,42 @@
-"""Noise sensitivity: how well an answer withstands noise in its question.
-
-    claimed  = the judge's own number, clipped to [0, 1]
-    measured = mean over dimensions of: none 1, minimal 0.85, moderate 0.6, significant 0.3, severe 0.1
-    agreed   = claimed, or the lower of both when they differ by more than 0.2
-    noise sensitivity = max(0, agreed - min(0.1 · grave issues, 0.3))          range [0, scale], higher is better
-
-1 means that the noise did nothing: despite its name, it measures robustness. All figures are parameters. The output
-is the answer to the noisy question, the input is the clean question. Undefined for a sample that lacks the noisy
-question or the baseline; an empty question or answer is an error. One judge call. Source: @mastra/evals; its
-documentation always takes the lower of both numbers, its code only beyond the difference, as here.
-"""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evalstone._core.text import joined
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.robustness import IMPACTS, JudgeRobustness, Robustness
-from evalstone.scorers.base import Scorer, listed, require_number
+from evalstone.scorers.base import Scorer, reason_with, require_number
 from evalstone.types import Score, Skipped
 
 NOISY_QUERY = "noisy_query"
-
-
-def robustness(
-    judged: Robustness, weights: Mapping[str, float], *, discrepancy: float, issue: float, issue_limit: float
-) -> float:
-    """The formula above; without dimensions the judge's own number, minus the penalty for grave issues."""
-    agreed = max(0.0, min(1.0, judged.robustness))
-    if judged.dimensions:
-        total = 0.0
-        for dimension in judged.dimensions:
-            total += weights[dimension.impact]
-        measured = total / len(judged.dimensions)
-        if abs(agreed - measured) > discrepancy:
-            agreed = min(agreed, measured)
-    return max(0.0, agreed - min(len(judged.issues) * issue, issue_limit))
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseSensitivity(Scorer):
     """How well the answer withstands noise in the question.
 
+        claimed  = the judge's own number, clipped to [0, 1]
+        measured = mean over dimensions of: none 1, minimal 0.85, moderate 0.6, significant 0.3, severe 0.1
+        agreed   = claimed, or the lower of both when they differ by more than 0.2
+        noise sensitivity = max(0, agreed - min(0.1 · grave issues, 0.3))          range [0, scale], higher is better
+
+    1 means that the noise did nothing: despite its name, it measures robustness. All figures are parameters. The output
+    is the answer to the noisy question, the input is the clean question. Undefined for a sample that lacks the noisy
+    question or the baseline; an empty question or answer is an error. One judge call. Source: @mastra/evals; its
+    documentation always takes the lower of both numbers, its code only beyond the difference, as here.
+
     Attributes:
         baseline: The answer to the clean question; by default the sample's reference.
         noisy_query: The question with noise; by default `noisy_query` in the sample's metadata.
         noise: The kind of noise, in a word, for the judge.
-        none: The weight of a dimension that the noise did not affect; `minimal` to `severe` likewise.
+        none: The value of a dimension that the noise did not affect.
+        minimal: The value of a dimension with a minimal impact.
+        moderate: The value of a dimension with a moderate impact.
+        significant: The value of a dimension with a significant impact.
+        severe: The value of a dimension with a severe impact.
         discrepancy: How far the judge's number and the measured one may differ.
         issue: What each grave issue costs.
         issue_limit: What all grave issues together cost at most.
@@ -90,6 +77,18 @@ class NoiseSensitivity(Scorer):
         require_number(self, *IMPACTS, high=1)
         require_number(self, "discrepancy", "issue", "issue_limit")
 
+    def robustness(self, judged: Robustness) -> float:
+        """The formula; without dimensions the judge's own number, minus the penalty for grave issues."""
+        agreed = max(0.0, min(1.0, judged.robustness))
+        if judged.dimensions:
+            total = 0.0
+            for dimension in judged.dimensions:
+                total += getattr(self, dimension.impact)
+            measured = total / len(judged.dimensions)
+            if abs(agreed - measured) > self.discrepancy:
+                agreed = min(agreed, measured)
+        return max(0.0, agreed - min(len(judged.issues) * self.issue, self.issue_limit))
+
     async def score(
         self,
         ask: Ask,
@@ -103,31 +102,21 @@ class NoiseSensitivity(Scorer):
         noisy = (metadata or {}).get(NOISY_QUERY) if self.noisy_query is None else self.noisy_query
         if baseline is None or noisy is None:
             absent = ["a baseline (or reference)"] * (baseline is None) + ["noisy_query in metadata"] * (noisy is None)
-            return Skipped(f"{self.name} needs {' and '.join(absent)}")
+            return Skipped(f"{self.name} needs {joined(absent)}")
         texts = {"the question": input, "the answer": output, "the baseline": baseline, "the noisy question": noisy}
         for label, text in texts.items():
             if not isinstance(text, str) or not text:
                 raise OutcomeError(f"{self.name}: {label} is empty or not text")
-        judged = await ask(
-            JudgeRobustness(
-                question=input, baseline=baseline, noisy_question=noisy, answer=output, noise=self.noise or "not named"
-            )
+        question = JudgeRobustness(
+            question=input, baseline=baseline, noisy_question=noisy, answer=output, noise=self.noise or "not named"
         )
-        value = robustness(
-            judged,
-            {impact: getattr(self, impact) for impact in IMPACTS},
-            discrepancy=self.discrepancy,
-            issue=self.issue,
-            issue_limit=self.issue_limit,
-        )
-        return Score(value * self.scale, self.scale, _reason(judged), judged)
+        judged = await ask(question)
+        return Score(self.robustness(judged) * self.scale, self.scale, _reason(judged), judged)
 
 
 def _reason(judged: Robustness) -> str:
-    parts = [f"the judge's number is {judged.robustness:g}"]
+    summary = f"the judge's number is {judged.robustness:g}"
     for impact in reversed(IMPACTS):
-        if hit := [d.dimension for d in judged.dimensions if d.impact == impact]:
-            parts.append(f"{impact}: {', '.join(hit)}")
-    if judged.issues:
-        parts.append(f"grave issues: {listed(judged.issues)}")
-    return "; ".join(parts) + "."
+        if dimensions := [d.dimension for d in judged.dimensions if d.impact == impact]:
+            summary += f"; {impact}: {', '.join(dimensions)}"
+    return reason_with(summary, ("grave issues", judged.issues))

@@ -6,19 +6,18 @@ characters than in Python. Scorers whose numbers must equal those of JavaScript 
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from operator import add
 from typing import Any, Literal, TypeAlias, cast
 
+from evalstone._core.text import joined
 from evalstone.errors import ConfigError
-from evalstone.scorers.base import Derived, Scorer, require_choice
+from evalstone.scorers.base import Scorer, require_choice
 from evalstone.types import Sample, Score, Skipped
 
 CompareTo: TypeAlias = Literal["input", "reference"]
@@ -41,9 +40,6 @@ _ABSENT = ("NAType", "NaTType")  # by name: pandas need not be installed
 class CodeScorer(Scorer, ABC):
     """A scorer in plain code: its `score` asks no judge."""
 
-    def values(self, sample: Sample) -> dict[str, Any]:
-        return {name: getattr(sample, name) for name in self.required_fields}
-
     def score_columns(self, **columns: Iterable[Any]) -> list[Score | Skipped]:
         """Score many samples at once, each field a column: `scorer.score_columns(input=[…], output=[…])`.
 
@@ -53,9 +49,8 @@ class CodeScorer(Scorer, ABC):
         Raises:
             ConfigError: For an unknown or a missing column, different lengths, and a cell of the wrong type.
         """
-        known = [name for name in inspect.signature(type(self).score).parameters if name != "self"]
-        if foreign := [name for name in columns if name not in known]:
-            raise ConfigError(f"{self.name} takes the columns {', '.join(known)}, not {', '.join(foreign)}")
+        if foreign := [name for name in columns if name not in self._fields]:
+            raise ConfigError(f"{self.name} takes the columns {', '.join(self._fields)}, not {', '.join(foreign)}")
         if absent := [name for name in self.required_fields if name not in columns]:
             raise ConfigError(f"{self.name} needs the column {' and the column '.join(absent)}")
         try:
@@ -71,7 +66,7 @@ class CodeScorer(Scorer, ABC):
     def _row(self, fields: dict[str, Any]) -> Score | Skipped:
         if None in fields.values():
             if absent := [name for name in self.required_fields if fields[name] is None]:
-                return Skipped(f"{self.name} needs {' and '.join(absent)}")
+                return Skipped(f"{self.name} needs {joined(absent)}")
             fields = {name: value for name, value in fields.items() if value is not None}
         return cast("Score | Skipped", self.score(**fields))
 
@@ -108,13 +103,14 @@ class PairScorer(CodeScorer, ABC):
         compare_to: The other text: "input" or "reference".
     """
 
-    required_fields = Derived[tuple[str, ...]](lambda scorer: (scorer.compare_to, "output"))
+    required_fields = ("input", "output")
 
     compare_to: CompareTo = "input"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_choice(self, "compare_to", COMPARE_TO)
+        object.__setattr__(self, "required_fields", (self.compare_to, "output"))
 
     @abstractmethod
     def compare(self, text: str, output: str) -> Score | Skipped:
@@ -180,19 +176,3 @@ def dice(left: str, right: str) -> float:
         return 0.0
     ours, theirs = Counter(map(add, left, left[1:])), Counter(map(add, right, right[1:]))
     return 2.0 * (ours & theirs).total() / (len(left) + len(right) - 2)
-
-
-@functools.cache
-def common_length() -> Callable[[Sequence[Hashable], Sequence[Hashable]], int]:
-    """The function for the length of the longest common subsequence of two sequences."""
-    from rapidfuzz.distance import LCSseq  # noqa: PLC0415 - slow to import
-
-    return LCSseq.similarity
-
-
-@functools.cache
-def edit_distance() -> Callable[[Sequence[Hashable], Sequence[Hashable]], int]:
-    """The function for the Levenshtein distance of two sequences."""
-    from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - slow to import
-
-    return Levenshtein.distance

@@ -1,26 +1,15 @@
-"""Summarization: a summary is as good as the worse of two shares, what is right in it and what it covers.
-
-    alignment = claims of the summary that the source supports / claims of the summary
-    coverage  = questions on the source that the summary answers / questions, of which the first 10 count
-    summarization = min(alignment, coverage)          range [0, scale], higher is better
-
-The source is the sample's input unless the scorer has another. Undefined when the summary makes no claim or the
-source gives rise to no question. Four judge calls; the claims of the summary are shared with faithfulness, and their
-verification too where the source is the only passage. Source: @mastra/evals, after deepeval; there the judge lists and
-verifies the claims at once.
-"""
-
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, verified
 from evalstone.questions.coverage import FindAnswers, ListQuestions, QuestionVerdict
-from evalstone.scorers.base import Scorer, listed, require_number
+from evalstone.scorers.base import Scorer, reason_with, require_number, require_text
+from evalstone.scorers.rag import supported_share
 from evalstone.types import Sample, Score, Skipped
 
 
@@ -30,11 +19,6 @@ class SummaryFindings:
 
     claims: tuple[ClaimVerdict, ...]
     questions: tuple[QuestionVerdict, ...]
-
-
-def alignment(claims: Sequence[ClaimVerdict]) -> float:
-    """supported / all, for at least one claim."""
-    return sum(claim.verdict == "supported" for claim in claims) / len(claims)
 
 
 def coverage(questions: Sequence[QuestionVerdict], limit: float) -> float:
@@ -49,9 +33,18 @@ def coverage(questions: Sequence[QuestionVerdict], limit: float) -> float:
 class Summarization(Scorer):
     """How right and how complete a summary is.
 
+        alignment = claims of the summary that the source supports / claims of the summary
+        coverage  = questions on the source that the summary answers / questions, of which the first 10 count
+        summarization = min(alignment, coverage)          range [0, scale], higher is better
+
+    The source is the sample's input unless the scorer has another. Undefined when the summary makes no claim or the
+    source gives rise to no question. Four judge calls; the claims of the summary are shared with faithfulness, and
+    their verification too where the source is the only passage. Source: @mastra/evals, after deepeval; there the judge
+    lists and verifies the claims at once.
+
     Attributes:
         source: The text that was summarized; by default the sample's input.
-        source_from: A function of the sample that returns the source; wins over `source`.
+        source_from: A function of the sample, `def` or `async def`, that returns the source; wins over `source`.
         max_questions: How many questions count at most.
     """
 
@@ -68,22 +61,21 @@ class Summarization(Scorer):
     )
 
     source: str | None = None
-    source_from: Callable[[Sample], str] | None = None
+    extractors: ClassVar[Mapping[str, str]] = {"input": "source_from"}
+    source_from: Callable[[Sample], str | Awaitable[str]] | None = None
     max_questions: float = 10
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.source is not None and not isinstance(self.source, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name}: source must be text, not {type(self.source).__name__}")
+        if self.source is not None:
+            require_text(self, "source")
         if self.source_from is not None and not callable(self.source_from):  # pyright: ignore[reportUnnecessaryComparison]
             raise ConfigError(f"{self.name}: source_from must be a function of a sample, not {self.source_from!r}")
         require_number(self, "max_questions", low=1)
 
     def values(self, sample: Sample) -> dict[str, Any]:
         values = super().values(sample)
-        if self.source_from is not None:
-            return {**values, "input": self.source_from(sample)}
-        return values if self.source is None else {**values, "input": self.source}
+        return values if self.source is None or self.extracts else {**values, "input": self.source}
 
     async def score(self, ask: Ask, *, input: str, output: str) -> Score | Skipped:
         # Both shares are computed even where one is undefined: otherwise a Skipped could hide a broken reply.
@@ -95,16 +87,15 @@ class Summarization(Scorer):
             return Skipped("the summary makes no claim")
         if not questions:
             return Skipped("the source gives rise to no question")
-        shares = alignment(claims), coverage(questions, self.max_questions)
+        shares = supported_share(claims), coverage(questions, self.max_questions)
         findings = SummaryFindings(claims, questions)
         reason = _reason(*shares, findings, int(self.max_questions))
         return Score(min(shares) * self.scale, self.scale, reason, findings)
 
 
 def _reason(aligned: float, covered: float, findings: SummaryFindings, limit: int) -> str:
-    reason = f"alignment {aligned:.2g}, coverage {covered:.2g}"
-    if wrong := [claim.claim for claim in findings.claims if claim.verdict != "supported"]:
-        reason += f"; not in the source: {listed(wrong)}"
-    if unanswered := [question.question for question in findings.questions[:limit] if not question.answered]:
-        reason += f"; not answered: {listed(unanswered)}"
-    return reason + "."
+    return reason_with(
+        f"alignment {aligned:.2g}, coverage {covered:.2g}",
+        ("not in the source", [claim.claim for claim in findings.claims if claim.verdict != "supported"]),
+        ("not answered", [question.question for question in findings.questions[:limit] if not question.answered]),
+    )

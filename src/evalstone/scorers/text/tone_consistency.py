@@ -1,17 +1,3 @@
-"""Tone consistency: how even the answer's tone is, or how close it is to that of another text, in code.
-
-    tone             = sum of the weights of a text's words / its words          (weights from -5 to 5)
-    tone consistency = max(0, 1 - variance of the tones of the answer's sentences)
-                  or = max(0, 1 - |tone of the answer - tone of a reference|)
-    range [0, scale], higher is better
-
-Weights are those of AFINN-165 and of emojis; a word after `not`, `don't` and the like counts with the other sign, and
-one that is in no list counts 0. A text without such words, or an empty one, is neutral. A sentence ends with
-. ! or ?, and what follows the last of them is left out, unless there is none. The second form is that of a given
-`reference_tone`, or with `compare_to` of the sample's input or reference. The words are English. It is never undefined.
-No judge call. Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the same way.
-"""
-
 from __future__ import annotations
 
 import functools
@@ -22,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from evalstone.errors import ConfigError
-from evalstone.scorers.base import Derived, require_choice
+from evalstone.scorers.base import require_choice, require_text
 from evalstone.scorers.text import COMPARE_TO, WHITE, CodeScorer, CompareTo
 from evalstone.types import Score, Skipped
 
@@ -63,11 +49,6 @@ def sentence_tones(text: str) -> list[float]:
     return [tone(sentence) for sentence in _SENTENCE.findall(text[:end]) or [text]]
 
 
-def closeness(left: float, right: float) -> float:
-    """max(0, 1 - distance of two tones)."""
-    return max(0.0, 1.0 - abs(left - right))
-
-
 def evenness(tones: Sequence[float]) -> float:
     """max(0, 1 - variance of the tones), for at least one."""
     mean = sum(tones) / len(tones)
@@ -76,12 +57,25 @@ def evenness(tones: Sequence[float]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class ToneConsistency(CodeScorer):
-    """How even the answer's tone is, or how close to the tone of another text."""
+    """How even the answer's tone is, or how close to the tone of another text.
+
+        tone             = sum of the weights of a text's words / its words          (weights from -5 to 5)
+        tone consistency = max(0, 1 - variance of the tones of the answer's sentences)
+                      or = max(0, 1 - |tone of the answer - tone of a reference|)
+        range [0, scale], higher is better
+
+    Weights are those of AFINN-165 and of emojis; a word after `not`, `don't` and the like counts with the other sign,
+    and one that is in no list counts 0. A text without such words, or an empty one, is neutral. A sentence ends with .
+    ! or ?, and what follows the last of them is left out, unless there is none. The words are English. It is never
+    undefined. No judge call. Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the
+    same way.
+
+    Attributes:
+        reference_tone: A text whose tone the answer's is compared with.
+        compare_to: Compare with the tone of the sample's "input" or "reference" instead.
+    """
 
     name = "tone_consistency"
-    required_fields = Derived[tuple[str, ...]](
-        lambda scorer: (scorer.compare_to, "output") if scorer.compare_to else ("output",)
-    )
     interpretation = (
         (0.9, "the tone is even"),
         (0.7, "the tone shifts here and there"),
@@ -96,10 +90,11 @@ class ToneConsistency(CodeScorer):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_choice(self, "compare_to", (None, *COMPARE_TO))
-        if not isinstance(self.reference_tone, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name}: reference_tone must be text, not {self.reference_tone!r}")
+        require_text(self, "reference_tone")
         if self.reference_tone and self.compare_to:
             raise ConfigError(f"{self.name}: give reference_tone or compare_to, not both")
+        if self.compare_to:
+            object.__setattr__(self, "required_fields", (self.compare_to, "output"))
 
     def score(self, *, output: str, input: str | None = None, reference: str | None = None) -> Score | Skipped:
         other = self.reference_tone or None
@@ -111,6 +106,6 @@ class ToneConsistency(CodeScorer):
             tones = sentence_tones(output)
             reason = f"{len(tones)} sentences with tones from {min(tones):.3g} to {max(tones):.3g}."
             return Score(evenness(tones) * self.scale, self.scale, reason, tuple(tones))
-        own, wanted = tone(output), tone(other)
-        reason = f"The answer's tone is {own:.3g}, the reference's {wanted:.3g}."
-        return Score(closeness(own, wanted) * self.scale, self.scale, reason, (own, wanted))
+        own, expected = tone(output), tone(other)
+        reason = f"The answer's tone is {own:.3g}, the reference's {expected:.3g}."
+        return Score(max(0.0, 1.0 - abs(own - expected)) * self.scale, self.scale, reason, (own, expected))

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
-from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities
-from evalstone.judges.providers.batch.base import (
+from evalstone.judges.providers.base import ChatMessage, Completion
+from evalstone.judges.providers.batch import (
+    BATCH_API,
+    CLOCKS,
     UPLOAD,
     BatchApi,
     BatchState,
@@ -24,16 +26,20 @@ from evalstone.judges.providers.batch.base import (
     objects,
     segment,
 )
-from evalstone.judges.providers.openai_compatible import Call, Endpoint, as_count, as_object, shared_endpoint
+from evalstone.judges.providers.openai_compatible import (
+    Call,
+    Endpoint,
+    ModelCapabilities,
+    as_count,
+    as_object,
+    shared_endpoint,
+)
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
 VERSION = "2023-06-01"
 LONGEST_REPLY, SHORTER_REPLY = 16_384, 4_096
 PAGE = 1000
-CLOCKS = timedelta(hours=1)
-"""How far apart our clock and the provider's may be."""
-
 _BOUNDS = frozenset({"minimum", "maximum", "maxItems", "minItems", "maxLength", "minLength", "pattern"})
 _STATUS = {"invalid_request_error": 400, "authentication_error": 401, "permission_error": 403, "not_found_error": 404}
 
@@ -55,13 +61,7 @@ class AnthropicBatches(BatchApi):
         judge = self.judge
         url = os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
         headers = {"x-api-key": judge.key, "anthropic-version": VERSION, **judge.headers}
-        return shared_endpoint(
-            f"{url.rstrip('/')}/v1",
-            headers,
-            timeout=judge.timeout,
-            total_timeout=judge.total_timeout,
-            limits=judge.limits,
-        )
+        return shared_endpoint(judge, f"{url.rstrip('/')}/v1", headers)
 
     def payload(
         self, question: Question[Any], messages: list[ChatMessage], capabilities: ModelCapabilities
@@ -71,7 +71,7 @@ class AnthropicBatches(BatchApi):
         payload: dict[str, Any] = {
             "model": self.model,
             "max_tokens": judge.max_tokens or longest,
-            "messages": [{"role": each.role, "content": each.content} for each in messages if each.role != "system"],
+            "messages": [vars(each) for each in messages if each.role != "system"],
         }
         if system := "\n\n".join(each.content for each in messages if each.role == "system"):
             payload["system"] = system
@@ -101,7 +101,14 @@ class AnthropicBatches(BatchApi):
 
     async def submit(self, batch: str, lines: Sequence[bytes]) -> str:
         body = b'{"requests":[' + b",".join(lines) + b"]}"
-        call = Call("POST", "/messages/batches", body, timeout=max(UPLOAD, self.judge.timeout), idempotent=False)
+        call = Call(
+            "POST",
+            "/messages/batches",
+            body,
+            timeout=max(UPLOAD, self.judge.timeout),
+            idempotent=False,
+            feature=BATCH_API,
+        )
         return self.created_id(await self.endpoint().request_with_retries(call))
 
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, cast
 
-from evalstone.judges.model import reply_schema
-from evalstone.judges.providers.base import ChatMessage, Completion, ModelCapabilities
-from evalstone.judges.providers.batch.base import (
+from evalstone.judges.providers.base import ChatMessage, Completion
+from evalstone.judges.providers.batch import (
+    BATCH_API,
+    CLOCKS,
     UPLOAD,
     BatchApi,
     BatchState,
@@ -29,6 +30,7 @@ from evalstone.judges.providers.openai_compatible import (
     Call,
     ChatCompletions,
     Endpoint,
+    ModelCapabilities,
     as_count,
     as_object,
     chat_completion,
@@ -40,9 +42,6 @@ from evalstone.types import Usage
 
 MARK = "evalstone_batch"
 PAGE = 100
-CLOCKS = timedelta(hours=1)
-"""How far apart our clock and the provider's may be."""
-
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 
 
@@ -62,7 +61,7 @@ class OpenAIBatches(BatchApi):
         self, question: Question[Any], messages: list[ChatMessage], capabilities: ModelCapabilities
     ) -> dict[str, Any]:
         settings = self.judge.settings_for(question)
-        return chat_payload(self.model, messages, reply_schema(question), settings, capabilities)
+        return chat_payload(self.model, messages, question, settings, capabilities)
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         return {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": payload}
@@ -74,13 +73,15 @@ class OpenAIBatches(BatchApi):
             "completion_window": "24h",
             "metadata": {MARK: batch},
         }
-        call = Call("POST", "/batches", json.dumps(request).encode(), idempotent=False)
+        call = Call("POST", "/batches", json.dumps(request).encode(), idempotent=False, feature=BATCH_API)
         return self.created_id(await self.endpoint().request_with_retries(call))
 
     async def _upload(self, name: str, lines: Sequence[bytes]) -> str:
         body, kind = _form(name, lines)
         # A file that is uploaded twice costs nothing; only the one that a batch is made of counts.
-        call = Call("POST", "/files", body, {"Content-Type": kind}, timeout=max(UPLOAD, self.judge.timeout))
+        call = Call(
+            "POST", "/files", body, {"Content-Type": kind}, timeout=max(UPLOAD, self.judge.timeout), feature=BATCH_API
+        )
         return id_of(self.endpoint().parsed(await self.endpoint().request_with_retries(call)))
 
     async def find(self, batch: str, *, since: datetime, requests: int, known: Iterable[str]) -> Finding:

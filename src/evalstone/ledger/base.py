@@ -1,18 +1,62 @@
-"""Values stored in the ledger, and how they become table rows and back. Imports no SQLAlchemy."""
+"""What all of the ledger shares: locations, the values it stores, and how they become rows. Imports no SQLAlchemy."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from evalstone.types import NO_USAGE, Record, Usage
+from evalstone.errors import ConfigError
+from evalstone.types import NO_USAGE, JudgeCall, Record, Usage
 
+if TYPE_CHECKING:
+    from evalstone.questions.base import Answer
+
+DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
+SCHEMES = ("sqlite", "postgresql", "postgres", "postgresql+psycopg")
+WAIT = 30.0
+"""Seconds to wait for another process to end a transaction."""
+EXPECTED = "expected a path, sqlite:///path/to/file.db or postgresql://user@host/database"
 USAGE_COLUMNS = ("input_tokens", "output_tokens", "cached_tokens", "requests")
 _NESTED = frozenset({"alternatives", "metadata"})
 _FREE_TEXT = frozenset({"reply", "error"})
+_PASSWORD = re.compile(r"(?<=://)([^:/?@]*):.*@", re.DOTALL)
+_PASSWORD_OPTION = re.compile(r"(?<=password=)[^&]*", re.IGNORECASE)
+
+
+def shown(url: str | Path) -> str:
+    """A ledger's location for display: the path of a file, or the URL with its password hidden."""
+    text = str(url)
+    if text.startswith("sqlite:///"):
+        return text.removeprefix("sqlite:///")
+    return _PASSWORD_OPTION.sub("***", _PASSWORD.sub(r"\1:***@", text))
+
+
+def file_of(url: str | Path) -> Path | None:
+    """The file of a SQLite ledger; None for one on a server.
+
+    Raises:
+        ConfigError: The URL is empty, has another scheme or names no database. The message hides the password.
+    """
+    if url == "":
+        raise ConfigError(f"the ledger's name is empty; {EXPECTED}")
+    scheme, separator, rest = str(url).partition("://")
+    if not separator:
+        return Path(url)
+    if scheme not in SCHEMES or (scheme == "sqlite" and not rest.startswith("/")) or rest in ("", "/"):
+        raise ConfigError(f"{shown(url)} is not a ledger; {EXPECTED}")
+    return Path(rest[1:]) if scheme == "sqlite" else None
+
+
+def is_there(url: str | Path) -> bool:
+    """Whether the ledger's file exists. Always true for a server, which is not contacted."""
+    file = file_of(url)
+    return file is None or file.exists()
 
 
 class Key(NamedTuple):
@@ -43,8 +87,24 @@ class StoredAnswer:
     """Probabilities of the labels, if the judge reports them."""
     repeat_index: int = 0
     """Index among several answers to the same question."""
-    written: float = field(default=0.0, compare=False)
-    """When the answer was stored, in seconds since 1970; 0 before that."""
+    written: float = field(default_factory=time.time, compare=False)
+    """When the answer was given, in seconds since 1970."""
+
+    @classmethod
+    def of(cls, key: Key, kind: str, answer: Answer[Any] | JudgeCall) -> StoredAnswer:
+        """A judge's answer to a question of this key and kind, or a call of a record, which has the same fields."""
+        return cls(
+            question=key.question,
+            judge=key.judge,
+            repeat_index=key.repeat_index,
+            kind=kind,
+            reply=answer.reply or "",
+            usage=answer.usage,
+            cost=answer.cost,
+            seconds=answer.seconds,
+            confidence=answer.confidence,
+            alternatives=answer.alternatives,
+        )
 
     @property
     def key(self) -> Key:
@@ -68,16 +128,6 @@ class RunRow:
     started: str
     finished: str | None
     metadata: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class DatasetRow:
-    """A dataset version (the hash of its samples' ids and contents), and when and by what name it was first seen."""
-
-    version: str
-    name: str
-    samples: int
-    first_seen: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,14 +184,6 @@ class BatchedQuestion:
     """The provider's last response as JSON, not parsed yet."""
 
 
-@dataclass(frozen=True)
-class QuestionBatch:
-    """The last batch a question was put into, and whether that batch is still open."""
-
-    batch: str
-    waiting: bool
-
-
 @dataclass
 class Operations:
     """Reads and writes for one transaction."""
@@ -154,6 +196,8 @@ class Operations:
     lookups: set[Key] = field(default_factory=set[Key])
     claims: set[Key] = field(default_factory=set[Key])
     """Answers to look up and, where there is none, leases to acquire."""
+    renew: bool = False
+    """Whether to extend all leases of this ledger."""
     drop_expired: bool = False
     """Whether to delete expired leases first."""
 
@@ -166,7 +210,7 @@ class Applied:
     leased: set[Key] = field(default_factory=set[Key])
 
 
-R = TypeVar("R", StoredAnswer, RunRow, DatasetRow, BatchRow, BatchedQuestion)
+R = TypeVar("R", StoredAnswer, RunRow, BatchRow, BatchedQuestion)
 
 
 def storable(text: str) -> str:
@@ -181,7 +225,7 @@ def cell_hash(sample: str, scorer: str) -> str:
     return hashlib.blake2b(f"{sample}\x00{scorer}".encode(), digest_size=16).hexdigest()
 
 
-def to_row(value: StoredAnswer | RunRow | DatasetRow | BatchRow | BatchedQuestion) -> dict[str, Any]:
+def to_row(value: StoredAnswer | RunRow | BatchRow | BatchedQuestion) -> dict[str, Any]:
     """A value as a row of its table: tokens in columns of their own, nested values as JSON."""
     row = dict(vars(value))
     if usage := row.pop("usage", None):
@@ -190,9 +234,6 @@ def to_row(value: StoredAnswer | RunRow | DatasetRow | BatchRow | BatchedQuestio
         row[name] = json.dumps(dict(row[name])) if row[name] is not None else None
     for name in _FREE_TEXT & row.keys():
         row[name] = None if row[name] is None else storable(row[name])
-    if isinstance(value, RunRow):
-        dataset = dataset_of(value)
-        row["dataset"] = dataset and dataset.version
     return row
 
 
@@ -213,10 +254,10 @@ def record_row(run: str, record: Record) -> dict[str, Any]:
     return {"run": run, "cell": cell_hash(sample, scorer), "sample": sample, "scorer": scorer, "body": body}
 
 
-def dataset_of(run: RunRow) -> DatasetRow | None:
-    """The dataset version in a run's metadata."""
+def dataset_row(run: RunRow) -> dict[str, Any] | None:
+    """The dataset in a run's metadata as a row. `version` is the hash of its samples' ids and contents."""
     match run.metadata.get("dataset"):
         case {"version": str(version), "name": str(name), "samples": int(samples)}:
-            return DatasetRow(version, storable(name), samples, run.started)
+            return {"version": version, "name": storable(name), "samples": samples, "first_seen": run.started}
         case _:
             return None

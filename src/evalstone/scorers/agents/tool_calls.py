@@ -1,0 +1,182 @@
+"""Tool call accuracy and appropriateness: whether the agent called the right tools."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from evalstone.agents.messages import called_tools, last_assistant_text, last_user_text, tool_calls
+from evalstone.errors import ConfigError, OutcomeError
+from evalstone.questions.base import Ask
+from evalstone.questions.tool_use import JudgeToolCalls, ToolCallVerdicts
+from evalstone.scorers.base import Scorer, as_text, reason_with, share, shortened
+from evalstone.types import TOOL_STEPS, Message, Score, Skipped, ToolCall, TrajectoryExpectation
+
+
+def require_both_sides(scorer: Scorer, messages: Sequence[Message], input: str | None) -> None:
+    """Raise OutcomeError for a conversation without a user's or an assistant's message: it is incomplete."""
+    if input is None and not any(message.role == "user" for message in messages):
+        raise OutcomeError(f"{scorer.name}: the conversation has no user message, and the sample no input")
+    if not any(message.role == "assistant" for message in messages):
+        raise OutcomeError(f"{scorer.name}: the conversation has no assistant message")
+
+
+def call_line(call: ToolCall) -> str:
+    """A tool call on one line: `search({"q": "Ada"}) returned {…}`."""
+    arguments, result, error = (shortened(as_text(value), 300) for value in (call.arguments, call.result, call.error))
+    outcomes = {"result": f"returned {result}", "error": f"failed: {error}"}
+    return f"{call.name}({arguments}) {outcomes.get(call.state, 'did not return')}"
+
+
+def right_calls(called: Sequence[str], order: Sequence[str], *, strict: bool) -> bool:
+    """Whether the calls are those expected (strict), or their first calls come in the expected order."""
+    if strict:
+        return list(called) == list(order)
+    firsts = [called.index(name) for name in order if name in called]
+    return len(firsts) == len(order) and all(one < after for one, after in itertools.pairwise(firsts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCallAccuracy(Scorer):
+    """Whether the agent called the tools that it should have called.
+
+        tool call accuracy = 1 if the calls are those expected, else 0          range [0, scale], higher is better
+
+    What is expected is `order`, else `tool`, else the tools named in the sample's expected trajectory. Calls are taken
+    from all messages; one whose arguments were still being written is none. Expected in order: every tool was called,
+    and their first calls are in that order, possibly with others between them; so a name that is expected twice is
+    never met. An agent that called nothing gets 0. An empty `order` counts as none given, and where `tool` is not given
+    either nothing is right.
+
+    Undefined when nothing is expected. A conversation without a user's or an assistant's message is an error. No judge
+    call. Source: @mastra/evals, which knows `order` and `tool` only.
+
+    Attributes:
+        tool: The name of the tool to be called.
+        order: The names of the tools to be called, in their order.
+        strict: Allow no other calls: exactly those in `order`, or one call of `tool`.
+    """
+
+    name = "tool_call_accuracy"
+    interpretation = (
+        (1.0, "the expected tools were called"),
+        (0.0, "the expected tools were not called, or not in their order"),
+    )
+    advice = (
+        "Read which tool is missing. Say in the tool's description when it is to be used, remove tools that overlap, "
+        "or name the order in the agent's instructions."
+    )
+
+    tool: str | None = None
+    order: Sequence[str] | None = None
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tool is not None and (not isinstance(self.tool, str) or not self.tool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"{self.name}: tool must be the name of a tool, not {self.tool!r}")
+        if isinstance(self.order, str):
+            raise ConfigError(f"{self.name}: order must be a list of tool names, not {self.order!r}")
+        if self.order is not None:
+            object.__setattr__(self, "order", tuple(self.order))
+
+    def score(
+        self,
+        *,
+        messages: Sequence[Message],
+        input: str | None = None,
+        expected_trajectory: TrajectoryExpectation | None = None,
+    ) -> Score | Skipped:
+        order = self.order
+        if order is None and self.tool is None:
+            order = _tools_in(expected_trajectory)
+            if not order:
+                return Skipped("no tool is expected: give tool, order, or an expected trajectory that names tools")
+        require_both_sides(self, messages, input)
+        called = called_tools(messages)
+        expected = tuple(order or filter(None, [self.tool]))
+        right = bool(called and expected) and right_calls(called, expected, strict=self.strict)
+        exactly = "exactly " if self.strict else ""
+        reason = f"Expected {exactly}{' → '.join(expected) or 'no tool'}; called: {' → '.join(called) or 'nothing'}."
+        return Score(self.scale if right else 0.0, self.scale, reason, called)
+
+
+def _tools_in(expected: TrajectoryExpectation | None) -> tuple[str, ...]:
+    steps = (expected.steps if expected is not None else None) or ()
+    return tuple(step.name for step in steps if step.step_type in (None, *TOOL_STEPS))
+
+
+def appropriate_share(verdicts: ToolCallVerdicts) -> float:
+    """appropriate / all; without calls 1 when no tool is missing, else 0."""
+    if not verdicts.calls:
+        return 0.0 if verdicts.missing else 1.0
+    return share([v.appropriate for v in verdicts.calls])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCallAppropriateness(Scorer):
+    """How many of the agent's tool calls the request called for.
+
+        tool call appropriateness = appropriate calls / calls          range [0, scale], higher is better
+
+    An agent that called nothing gets the full scale when the judge misses no tool, else 0; beside calls that were made,
+    tools that are missing do not count, the reason names them. A call whose arguments were still being written is none.
+    Undefined when the judge gives no verdict on the calls. A conversation without a user's or an assistant's message is
+    an error. One judge call. Source: @mastra/evals (its tool call accuracy by a judge), which takes as many verdicts as
+    come.
+
+    Attributes:
+        tools: The tools that were available: names, `name: description`, or objects with a `name` (or `id`) and a
+            `description`.
+    """
+
+    name = "tool_call_appropriateness"
+    interpretation = (
+        (0.9, "the calls are those that the request needs"),
+        (0.6, "some calls were not needed"),
+        (0.3, "most calls were not needed"),
+        (0.0, "the calls do not serve the request, or none was made where one was needed"),
+    )
+    advice = (
+        "Read the calls that were not needed, and the missing tools. Say in each tool's description when it is to be "
+        "used and when not; offer fewer tools; have the agent ask back when it lacks something."
+    )
+
+    tools: Sequence[str | Mapping[str, Any]] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.tools, str) or not isinstance(self.tools, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"{self.name}: tools must be a list of tools, not {self.tools!r}")
+        object.__setattr__(self, "tools", tuple(self._described(tool) for tool in self.tools))
+
+    def _described(self, tool: str | Mapping[str, Any]) -> str:
+        if isinstance(tool, str) and tool:
+            return tool
+        if isinstance(tool, Mapping):
+            name = tool.get("name") or tool.get("id")
+            if isinstance(name, str):
+                return f"{name}: {tool['description']}" if tool.get("description") else name
+        raise ConfigError(f"{self.name}: a tool must be a name, or an object with a name, not {tool!r}")
+
+    async def score(
+        self, ask: Ask, *, messages: Sequence[Message], input: str | None = None, output: str | None = None
+    ) -> Score:
+        require_both_sides(self, messages, input)
+        question = JudgeToolCalls(
+            request=input if input is not None else last_user_text(messages) or "",
+            answer=output if output is not None else last_assistant_text(messages) or "",
+            calls=tuple(call_line(placed.call) for placed in tool_calls(messages)),
+            tools=cast("tuple[str, ...]", self.tools),
+        )
+        verdicts = await ask(question)
+        return Score(appropriate_share(verdicts) * self.scale, self.scale, _reason(verdicts), verdicts)
+
+
+def _reason(verdicts: ToolCallVerdicts) -> str:
+    needless = [v.call for v in verdicts.calls if not v.appropriate]
+    reason = f"{len(verdicts.calls) - len(needless)} of {len(verdicts.calls)} calls are appropriate"
+    reason = reason if verdicts.calls else "No tool was called"
+    return reason_with(reason, ("not", needless), ("missing", verdicts.missing))

@@ -1,0 +1,432 @@
+"""Trajectory accuracy, quality and judge: whether the agent took the right steps."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast, get_args
+
+from evalstone.agents.from_traces import extract_trajectory
+from evalstone.agents.trajectory_comparison import (
+    TrajectoryComparison,
+    blacklisted,
+    check_efficiency,
+    compare_trajectories,
+    tool_failures,
+)
+from evalstone.errors import ConfigError
+from evalstone.questions.base import Ask
+from evalstone.questions.tool_use import JudgeSteps, StepVerdicts
+from evalstone.scorers.base import Scorer, as_text, listed, reason_with, require_choice, require_number, shortened
+from evalstone.types import (
+    ExpectedStep,
+    Ordering,
+    Sample,
+    Score,
+    Skipped,
+    Trajectory,
+    TrajectoryExpectation,
+    TrajectoryStep,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectorySource(Scorer):
+    """A scorer of a sample's steps: its trajectory, else the tool calls in its messages."""
+
+    def values(self, sample: Sample) -> dict[str, Any]:
+        values = super().values(sample)
+        if values["trajectory"] is None and sample.messages:
+            values["trajectory"] = extract_trajectory(sample.messages)
+        return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryScorer(TrajectorySource):
+    """A scorer that compares the steps of a sample with the expected ones.
+
+    Attributes:
+        without_expectation: The share of the scale for a sample without an expectation; None skips such a sample.
+    """
+
+    without_expectation: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.without_expectation is not None:
+            require_number(self, "without_expectation", high=1)
+
+
+def expectation_of(scorer: Scorer, field: str) -> TrajectoryExpectation | None:
+    """A scorer's parameter that holds an expectation, read from plain data if it is not one yet."""
+    value = getattr(scorer, field)
+    try:
+        return None if value is None else TrajectoryExpectation.read(value)
+    except ConfigError as error:
+        raise ConfigError(f"{scorer.name}: {field}: {error}") from None
+
+
+def step_line(step: TrajectoryStep | ExpectedStep) -> str:
+    """A step, or an expected one, on one line, with those inside it in brackets."""
+    data = [f"{key}={shortened(as_text(value), 300)}" for key, value in step.data.items()]
+    line = " ".join([*filter(None, [step.step_type]), step.name, *data])
+    inner = step.children.steps if isinstance(step.children, TrajectoryExpectation) else step.children
+    return f"{line} [{'; '.join(map(step_line, inner))}]" if inner else line
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryAccuracy(TrajectoryScorer):
+    """How many of the expected steps were taken, in the expected order.
+
+        trajectory accuracy = expected steps found / expected steps - deductions      range [0, scale], higher is better
+
+    The trajectory is the sample's, else the tool calls of its messages. A step is the expected one when its name is,
+    and where the expectation gives a type also that and the data it gives; steps inside steps are not looked at. The
+    value is kept in [0, 1]. With an empty list of expected steps it is 1 for an empty trajectory, else 0.
+
+    Undefined when no steps are expected; @mastra/evals makes that 0, as `without_expectation=0` does. No judge call.
+    Source: @mastra/evals. Data are compared as JSON whatever the order of their keys, there with it.
+
+    Attributes:
+        expected: The expected steps; they win over the sample's expected trajectory.
+        ordering: "relaxed": in the expected order, others between them cost nothing; "unordered": anywhere; "strict":
+            each in its place, less 0.5 / expected steps for each step too many. The sample's own wins.
+        allow_repeated_steps: False takes off 0.1 for each name that came twice or more. The sample's own wins.
+    """
+
+    name = "trajectory_accuracy"
+    interpretation = (
+        (1.0, "the expected steps were taken"),
+        (0.7, "most expected steps were taken"),
+        (0.3, "many expected steps are missing or out of order"),
+        (0.0, "the agent went another way"),
+    )
+    advice = (
+        "Read which steps are missing or out of order. If other ways are as good, relax the expectation: "
+        "ordering relaxed or unordered, names without data."
+    )
+
+    expected: TrajectoryExpectation | Trajectory | Mapping[str, Any] | Sequence[Any] | None = None
+    ordering: Ordering = "relaxed"
+    allow_repeated_steps: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "expected", expectation_of(self, "expected"))
+        require_choice(self, "ordering", get_args(Ordering))
+
+    def score(
+        self, *, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None
+    ) -> Score | Skipped:
+        own = cast("TrajectoryExpectation | None", self.expected) or TrajectoryExpectation()
+        defaults = TrajectoryExpectation(ordering=self.ordering, allow_repeated_steps=self.allow_repeated_steps)
+        expectation = (expected_trajectory or TrajectoryExpectation()).over(own.over(defaults))
+        steps = own.steps if own.steps is not None else expectation.steps
+        if steps is None:
+            if self.without_expectation is None:
+                return Skipped("no steps are expected")
+            return Score(self.without_expectation * self.scale, self.scale, "No steps are expected.")
+        compared = compare_trajectories(
+            trajectory,
+            steps,
+            ordering=expectation.ordering or self.ordering,
+            allow_repeated_steps=expectation.allow_repeated_steps is not False,
+        )
+        return Score(compared.value * self.scale, self.scale, _accuracy_reason(compared), compared)
+
+
+def _accuracy_reason(compared: TrajectoryComparison) -> str:
+    return reason_with(
+        f"{compared.matched} of {compared.expected} expected steps were taken",
+        ("missing", compared.missing),
+        ("in another place", compared.out_of_order),
+        ("not expected", compared.extra),
+        ("repeated", compared.repeated),
+    )
+
+
+def judged_value(verdicts: StepVerdicts, *, necessary: float, in_order: float, missing: float) -> float:
+    """The weighted shares, kept in [0, 1]; the weights are those of needed, well-placed and missing steps."""
+    n, m = len(verdicts.steps), len(verdicts.missing)
+    if not n:
+        return 0.0 if m else 0.5 if verdicts.extra else 1.0
+    needed = sum(v.necessary for v in verdicts.steps)
+    placed = sum(v.in_order for v in verdicts.steps)
+    value = necessary * needed / n + in_order * placed / n - missing * m / (n + m)
+    return min(1.0, max(0.0, value))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryJudge(TrajectorySource):
+    """Whether the steps taken were needed and in order, as a judge sees it.
+
+        trajectory judge = 0.6 x necessary / n + 0.3 x in order / n - 0.1 x m / (n + m)
+        range [0, scale], higher is better; n steps taken, m steps missing
+
+    So a flawless trajectory gets 0.9 of the scale; with `necessary=2/3, in_order=1/3` it gets all of it. The value is
+    kept in [0, 1]. A trajectory without steps gets 0 when the judge misses a step, else 0.5 when it names steps that
+    should not have been taken, else 1. The steps are the sample's trajectory, else the tool calls of its messages.
+    Undefined when the judge gives no verdict on the steps. One judge call. Source: @mastra/evals, which takes however
+    many verdicts come.
+
+    Attributes:
+        expected: The expected steps, shown to the judge; by default the sample's, if it has any.
+        necessary: The weight of steps that were needed, in [0, 1].
+        in_order: The weight of steps in their order, in [0, 1].
+        missing: The weight of missing steps, in [0, 1].
+    """
+
+    name = "trajectory_judge"
+    interpretation = (
+        (0.85, "the steps are those that the task needs"),
+        (0.6, "some steps were not needed, or come at the wrong time"),
+        (0.3, "many steps were not needed"),
+        (0.0, "the agent went astray"),
+    )
+    advice = (
+        "Read the steps that were not needed, and those that are missing. Plan before acting, limit the steps, or say "
+        "in the instructions in which order things are done."
+    )
+
+    expected: TrajectoryExpectation | Trajectory | Mapping[str, Any] | Sequence[Any] | None = None
+    necessary: float = 0.6
+    in_order: float = 0.3
+    missing: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "expected", expectation_of(self, "expected"))
+        require_number(self, "necessary", "in_order", "missing", high=1)
+
+    async def score(
+        self, ask: Ask, *, input: str, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None
+    ) -> Score:
+        expectation = cast("TrajectoryExpectation | None", self.expected) or expected_trajectory
+        expected = (expectation.steps if expectation is not None else None) or ()
+        question = JudgeSteps(
+            task=input, steps=tuple(map(step_line, trajectory.steps)), expected=tuple(map(step_line, expected))
+        )
+        verdicts = await ask(question)
+        value = judged_value(verdicts, necessary=self.necessary, in_order=self.in_order, missing=self.missing)
+        return Score(value * self.scale, self.scale, _judge_reason(verdicts), verdicts)
+
+
+def _judge_reason(verdicts: StepVerdicts) -> str:
+    n = len(verdicts.steps)
+    needless = [v.step for v in verdicts.steps if not v.necessary]
+    late = [v.step for v in verdicts.steps if not v.in_order]
+    return reason_with(
+        f"{n - len(needless)} of {n} steps were needed, {n - len(late)} in order" if n else "No step was taken",
+        ("not needed", needless),
+        ("out of order", late),
+        ("missing", verdicts.missing),
+        ("too many", verdicts.extra),
+    )
+
+
+INSIDE = 0.3
+RETRIES = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryWeights:
+    """How much each part of a level counts; a negative weight counts as 0."""
+
+    accuracy: float = 0.4
+    efficiency: float = 0.3
+    tool_failures: float = 0.2
+    blacklist: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_number(self, "accuracy", "efficiency", "tool_failures", "blacklist", low=-sys.float_info.max)
+
+
+@dataclass(frozen=True)
+class Level:
+    """The result at one level.
+
+    Attributes:
+        path: The steps that lead to it.
+        value: With the levels inside it included.
+        parts: Those that counted.
+        missing: Expected steps that were not taken.
+        hits: What was blacklisted and done.
+    """
+
+    path: tuple[str, ...]
+    value: float
+    parts: Mapping[str, float]
+    missing: tuple[str, ...] = ()
+    hits: tuple[str, ...] = ()
+    inside: tuple[Level, ...] = ()
+
+    def walk(self) -> Iterator[Level]:
+        """This level and all inside it."""
+        yield self
+        for level in self.inside:
+            yield from level.walk()
+
+
+def parts_of(actual: Trajectory, expected: TrajectoryExpectation) -> dict[str, float]:
+    """The parts that count at one level, by name, each rounded; the blacklist is checked separately."""
+    parts: dict[str, float] = {}
+    if expected.steps is not None:
+        compared = compare_trajectories(
+            actual,
+            expected.steps,
+            ordering=expected.ordering or "relaxed",
+            allow_repeated_steps=expected.allow_repeated_steps is not False,
+        )
+        parts["accuracy"] = _rounded(compared.value)
+    budgets = (expected.max_steps, expected.max_total_tokens, expected.max_total_duration_ms)
+    if any(entry is not None for entry in (*budgets, expected.no_redundant_calls)):
+        efficiency = check_efficiency(
+            actual,
+            max_steps=expected.max_steps,
+            max_total_tokens=expected.max_total_tokens,
+            max_total_duration_ms=expected.max_total_duration_ms,
+            no_redundant_calls=expected.no_redundant_calls is not False,
+        )
+        parts["efficiency"] = _rounded(efficiency.value)
+    retries = RETRIES if expected.max_retries_per_tool is None else expected.max_retries_per_tool
+    failures = tool_failures(actual, max_retries_per_tool=retries)
+    if failures.patterns:
+        parts["tool_failures"] = _rounded(failures.value)
+    return parts
+
+
+def weighted_mean(parts: Mapping[str, float], weights: TrajectoryWeights) -> float:
+    """The weighted mean of the parts; 1 when there is none, or none has a weight."""
+    shares = {name: max(0.0, getattr(weights, name)) for name in parts}
+    total = sum(shares.values())
+    return sum(shares[name] * value for name, value in parts.items()) / total if total else 1.0
+
+
+def review(
+    actual: Trajectory, expected: TrajectoryExpectation, weights: TrajectoryWeights, path: tuple[str, ...] = ()
+) -> Level:
+    """One level and those inside it."""
+    parts = parts_of(actual, expected)
+    tools, sequences = expected.blacklisted_tools or (), expected.blacklisted_sequences or ()
+    hits = blacklisted(actual, tools=tools, sequences=sequences)
+    if tools or sequences:
+        parts["blacklist"] = 0.0 if hits else 1.0
+    missing: list[str] = []
+    inside: list[Level] = []
+    for step, children, taken in inner_pairs(actual.steps, expected.steps or ()):
+        below = (*path, step.name)
+        if taken is None:
+            missing.append(step.name)
+            inside.append(Level(below, 0.0, {}))
+        else:
+            inner = Trajectory(steps=taken.children, total_duration_ms=taken.duration_ms)
+            inside.append(review(inner, children, weights, below))
+    value = 0.0 if hits else weighted_mean(parts, weights)
+    if inside:
+        value = (1 - INSIDE) * value + INSIDE * (sum(level.value for level in inside) / len(inside))
+    if hits or any(below.hits for level in inside for below in level.walk()):
+        value = 0.0
+    return Level(path, math.floor(value * 100 + 0.5) / 100, parts, tuple(missing), hits, tuple(inside))
+
+
+def inner_pairs(
+    steps: Sequence[TrajectoryStep], expected: Sequence[ExpectedStep]
+) -> Iterator[tuple[ExpectedStep, TrajectoryExpectation, TrajectoryStep | None]]:
+    """Each expected step that is looked at inside, with the first step of its name (and type) that is still free."""
+    free = list(steps)
+    for step in expected:
+        if step.children is not None:
+            taken = next((s for s in free if s.name == step.name and step.step_type in (None, s.step_type)), None)
+            free = [s for s in free if s is not taken]
+            yield step, step.children, taken
+
+
+def _rounded(value: float) -> float:
+    """Two decimals, half up, as the source rounds a part; a level it rounds without the smallest addition."""
+    return math.floor((value + sys.float_info.epsilon) * 100 + 0.5) / 100
+
+
+def expects_something(expected: TrajectoryExpectation) -> bool:
+    """Whether there is anything by which a trajectory could fail."""
+    limits = (expected.max_steps, expected.max_total_tokens, expected.max_total_duration_ms)
+    entries = (expected.steps, expected.no_redundant_calls, expected.max_retries_per_tool, *limits)
+    return any(entry is not None for entry in entries) or bool(
+        expected.blacklisted_tools or expected.blacklisted_sequences
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryQuality(TrajectoryScorer):
+    """The steps taken against everything that is expected of them, also inside steps.
+
+        level              = Σ weight x part / Σ weight, over the parts that count; 0 after something blacklisted
+        trajectory quality = level, or 0.7 x level + 0.3 x mean of the levels inside steps
+        range [0, scale], higher is better
+
+    The parts: accuracy (where steps are expected: how many were taken, as trajectory accuracy has it), efficiency
+    (where a budget or `no_redundant_calls` is given: the mean over these, each 1 if it is kept, else less), tool
+    failures (where a failed call was tried again: 1, less 0.2 for each try beyond `max_retries_per_tool`, which is 2
+    unless given), blacklist (where there is one: 1 or 0). Weights are 0.4, 0.3, 0.2 and 0.1; a negative one counts as
+    0, and where all that count are 0 the level is 1. An expected step that has `children` is looked at inside as well,
+    in the same way; where it was not taken, that level is 0. Something blacklisted at any level makes the whole 0.
+
+    The trajectory is the sample's, else the tool calls of its messages. Undefined when nothing is expected;
+    @mastra/evals makes that 1, less retries, as `without_expectation=1` does. A budget that cannot be measured is an
+    error. Parts and levels are rounded to two decimals before they are weighed, as in the source: unrounded, values
+    would differ from it. No judge call. Source: @mastra/evals.
+
+    Attributes:
+        defaults: What is expected of every sample; what a sample expects itself wins, entry by entry.
+        weights: How much each part of a level counts.
+    """
+
+    name = "trajectory_quality"
+    interpretation = (
+        (0.95, "as expected"),
+        (0.7, "mostly as expected: read which part fell short"),
+        (0.3, "much is missing, or far beyond its budget"),
+        (0.0, "the agent went another way, or did something forbidden"),
+    )
+    advice = (
+        "Read the parts. Accuracy: see which steps are missing. Efficiency: limit steps, shorten prompts, keep results "
+        "instead of asking again. Tool failures: fix the tool, or tell the agent what its error means."
+    )
+
+    defaults: TrajectoryExpectation | Mapping[str, Any] | Sequence[Any] | None = None
+    weights: TrajectoryWeights = field(default_factory=TrajectoryWeights)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "defaults", expectation_of(self, "defaults"))
+        if not isinstance(self.weights, TrajectoryWeights):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                f"{self.name}: weights must be TrajectoryWeights or a table of them, not {self.weights!r}"
+            )
+
+    def score(
+        self, *, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None
+    ) -> Score | Skipped:
+        defaults = cast("TrajectoryExpectation | None", self.defaults) or TrajectoryExpectation()
+        expected = (expected_trajectory or TrajectoryExpectation()).over(defaults)
+        level = review(trajectory, expected, self.weights)
+        if not expects_something(expected):
+            if self.without_expectation is None:
+                return Skipped("nothing is expected of the trajectory")
+            if not level.parts:
+                return Score(self.without_expectation * self.scale, self.scale, "Nothing is expected.")
+        return Score(level.value * self.scale, self.scale, _quality_reason(level), level)
+
+
+def _quality_reason(level: Level) -> str:
+    lines: list[str] = []
+    for below in level.walk():
+        parts = [f"{name.replace('_', ' ')} {value:.2f}" for name, value in below.parts.items()]
+        if below.missing:
+            parts.append(f"not taken: {listed(below.missing)}")
+        if below.hits:
+            parts.append(f"blacklisted: {listed(below.hits)}")
+        if parts:
+            lines.append(f"{' > '.join(below.path)}: {', '.join(parts)}" if below.path else ", ".join(parts))
+    return "; ".join(lines) + "." if lines else "Nothing that is expected could be checked, and nothing went wrong."

@@ -1,0 +1,220 @@
+"""Faithfulness, hallucination, context recall and factual correctness: shares of claims that another text supports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from evalstone.questions.base import Ask
+from evalstone.questions.claims import ClaimVerdict, ListClaims, verified
+from evalstone.scorers.base import ContextScorer, Definition, Scorer, reason_with, require_number, share
+from evalstone.scorers.rag import Defined, require_passages, supported_share, unsupported_claims
+from evalstone.types import Score, Skipped
+
+
+def uncontradicted_share(verdicts: Sequence[ClaimVerdict]) -> float:
+    """(supported + not mentioned) / all, for at least one verdict."""
+    return share([v.verdict != "contradicted" for v in verdicts])
+
+
+def unsupported_share(verdicts: Sequence[ClaimVerdict], passages: int = 0) -> float:
+    """(contradicted + not mentioned) / all, for at least one verdict."""
+    return share([v.verdict != "supported" for v in verdicts])
+
+
+def contradicting_share(verdicts: Sequence[ClaimVerdict], passages: int) -> float:
+    """Passages cited against a claim / passages, for at least one passage."""
+    against = {number for v in verdicts if v.verdict == "contradicted" for number in v.passages}
+    return len(against) / passages
+
+
+@dataclass(frozen=True, kw_only=True)
+class Faithfulness(Defined, ContextScorer):
+    """How much of the answer the passages support.
+
+        faithfulness = supported claims / claims          range [0, scale], higher is better
+
+    A contradicted claim and one that no passage mentions count alike: neither is supported. `definition` applies
+    another system's formula to the same answers. Undefined when the answer makes no claim. Two judge calls; the first
+    is shared with every scorer that needs the answer's claims, the second with hallucination.
+    Source: Es et al. 2023 (RAGAS); @mastra/evals counts the same way.
+    """
+
+    name = "faithfulness"
+    interpretation = (
+        (0.9, "nearly everything is backed by the passages"),
+        (0.7, "some claims go beyond the passages: read them"),
+        (0.4, "much of the answer is not in the passages"),
+        (0.0, "the answer was mostly not written from the passages"),
+    )
+    advice = (
+        "Read the unsupported claims. If they are true but in no passage, retrieve more or instruct the model to stay "
+        "with the passages; if they are wrong, lower the temperature, ask for citations, or try a stronger model."
+    )
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("supported / claims", supported_share),
+        "ragas": Definition("supported / claims", supported_share, "NaN"),
+        "deepeval": Definition("(supported + not mentioned) / claims", uncontradicted_share, "1"),
+        "deepeval_strict": Definition("supported / claims, as with penalize_ambiguous_claims", supported_share, "1"),
+        "mastra": Definition("supported / claims", supported_share, "0"),
+        "ragchecker": Definition("supported / claims", supported_share, "0"),
+    }
+
+    async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
+        claims = await ask(ListClaims(text=output))
+        if not claims:
+            return Skipped(self.undefined("the answer makes no claim"))
+        verdicts = await verified(ask, claims, context)
+        supported = [v for v in verdicts if v.verdict == "supported"]
+        reason = f"{len(supported)} of {len(verdicts)} claims are supported{unsupported_claims(verdicts)}."
+        return Score(self.compute(verdicts) * self.scale, self.scale, reason, verdicts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hallucination(Defined, ContextScorer):
+    """How much of the answer the passages do not support.
+
+        hallucination = (contradicted + not mentioned) / claims          range [0, scale], lower is better
+
+    With no passages nothing can support a claim. `definition` applies another system's formula to the same answers;
+    deepeval counts passages, not claims. Undefined when the answer makes no claim. Two judge calls, both shared with
+    faithfulness. Source: @mastra/evals.
+    """
+
+    name = "hallucination"
+    lower_is_better = True
+    interpretation = (
+        (0.6, "the passages do not support most of the answer"),
+        (0.3, "a good part of the answer is in no passage"),
+        (0.1, "some claims go beyond the passages: read them"),
+        (0.0, "almost everything is supported"),
+    )
+    advice = (
+        "Contradicted claims are the worse kind: read them first, with the passage that contradicts them. Claims in no "
+        "passage call for better retrieval, or for an instruction to say what is unknown."
+    )
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("(contradicted + not mentioned) / claims", unsupported_share),
+        "ragas": Definition("1 - faithfulness = (contradicted + not mentioned) / claims", unsupported_share, "NaN"),
+        "mastra": Definition("(contradicted + not mentioned) / claims", unsupported_share, "0"),
+        "deepeval": Definition(
+            "passages that contradict a claim / passages; 1 minus it since 4.0", contradicting_share
+        ),
+    }
+
+    async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
+        claims = await ask(ListClaims(text=output))
+        if not claims:
+            return Skipped(self.undefined("the answer makes no claim"))
+        verdicts = await verified(ask, claims, context)
+        if self.definition == "deepeval":
+            if not context:
+                return Skipped("there are no passages")
+            if any(v.verdict == "contradicted" and not v.passages for v in verdicts):
+                return Skipped("the judge does not say which passage contradicts a claim")
+        unsupported = [v for v in verdicts if v.verdict != "supported"]
+        reason = f"{len(unsupported)} of {len(verdicts)} claims are not supported{unsupported_claims(verdicts)}."
+        return Score(self.compute(verdicts, len(context)) * self.scale, self.scale, reason, verdicts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextRecall(Defined, ContextScorer):
+    """How much of the reference answer the passages support.
+
+        context recall = supported reference claims / reference claims          range [0, scale], higher is better
+
+    It measures the retriever: could the right answer have been written from what was retrieved? `definition` names
+    another system's formula, which gives the same number here: they differ in what is counted (sentences, claims) and
+    where the score is undefined. Undefined when the reference makes no claim. Two judge calls. Source: Es et al. 2023
+    (RAGAS), over sentences; @mastra/evals counts claims, as here.
+    """
+
+    name = "context_recall"
+    interpretation = (
+        (0.9, "the passages hold what the right answer needs"),
+        (0.6, "a part of the right answer was not retrieved"),
+        (0.0, "most of the right answer was not retrieved"),
+    )
+    advice = (
+        "Look at the claims that no passage supports: is the document in the index at all? If it is, retrieve more "
+        "passages, rewrite the query, or cut documents into larger pieces."
+    )
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("supported / reference claims", supported_share),
+        "ragas": Definition("supported / reference claims; ragas takes sentences", supported_share, "NaN"),
+        "deepeval": Definition("supported / reference claims; deepeval takes sentences", supported_share, "0"),
+        "mastra": Definition("min(1, supported / reference claims)", supported_share, "0"),
+        "ragchecker": Definition("supported / reference claims (claim recall)", supported_share),
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_passages(self)
+
+    async def score(self, ask: Ask, *, reference: str, context: Sequence[str]) -> Score | Skipped:
+        claims = await ask(ListClaims(text=reference))
+        if not claims:
+            return Skipped(self.undefined("the reference makes no claim"))
+        verdicts = await verified(ask, claims, context)
+        absent = [v.claim for v in verdicts if v.verdict != "supported"]
+        reason = f"the passages support {len(verdicts) - len(absent)} of {len(verdicts)} claims of the reference"
+        reason = reason_with(reason, ("not retrieved", absent))
+        return Score(self.compute(verdicts) * self.scale, self.scale, reason, verdicts)
+
+
+def f_measure(precision: float, recall: float, beta: float) -> float:
+    """The weighted harmonic mean of precision and recall; 0 when both are 0."""
+    weight = beta * beta
+    total = weight * precision + recall
+    return (1 + weight) * precision * recall / total if total else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactualCorrectness(Scorer):
+    """How far the answer claims what the reference claims, no more and no less.
+
+        precision = answer claims that the reference supports / answer claims
+        recall    = reference claims that the answer supports / reference claims
+        factual correctness = (1 + b²) · precision · recall / (b² · precision + recall)          range [0, scale]
+
+    Higher is better; b = 1 weighs both alike, a larger b weighs recall more. 0 when nothing agrees. Undefined when the
+    answer or the reference makes no claim. Four judge calls; the answer's claims are shared with faithfulness,
+    hallucination and summarization, the reference's with context recall. Source: Ru et al. 2024 (RAGChecker: claim
+    precision, recall, F1); ragas' FactualCorrectness counts the same way, its AnswerCorrectness adds an embedding's
+    cosine.
+
+    Attributes:
+        beta: The weight b of recall against precision.
+    """
+
+    name = "factual_correctness"
+    interpretation = (
+        (0.8, "the answer says what the reference says"),
+        (0.5, "it says a part of it, or more than that"),
+        (0.0, "it says other things"),
+    )
+    advice = (
+        "Low precision: the answer says things that the reference does not; are they wrong, or is the reference short? "
+        "Low recall: the answer leaves things out; check context recall first, for they may not have been retrieved."
+    )
+
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_number(self, "beta", exclude_low=True)
+
+    async def score(self, ask: Ask, *, output: str, reference: str) -> Score | Skipped:
+        answer, expected = await asyncio.gather(ask(ListClaims(text=output)), ask(ListClaims(text=reference)))
+        if not answer or not expected:
+            return Skipped(f"the {'reference' if answer else 'answer'} makes no claim")
+        right, covered = await asyncio.gather(verified(ask, answer, (reference,)), verified(ask, expected, (output,)))
+        extra = [v.claim for v in right if v.verdict != "supported"]
+        missing = [v.claim for v in covered if v.verdict != "supported"]
+        precision, recall = 1 - len(extra) / len(right), 1 - len(missing) / len(covered)
+        reason = f"precision {precision:.2f}, recall {recall:.2f}"
+        reason = reason_with(reason, ("not in the reference", extra), ("left out", missing))
+        evidence = {"answer": right, "reference": covered}
+        return Score(f_measure(precision, recall, self.beta) * self.scale, self.scale, reason, evidence)

@@ -1,0 +1,110 @@
+"""Context precision and context position: do the useful passages come first?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from evalstone.errors import OutcomeError
+from evalstone.questions.base import Ask
+from evalstone.questions.relevance import FindUsefulPassages
+from evalstone.scorers.base import ContextScorer, Definition, share
+from evalstone.scorers.rag import Defined, passage_numbers, require_passages
+from evalstone.types import Sample, Score, Skipped
+
+
+def average_precision(useful: Sequence[bool]) -> float:
+    """The mean, over the ranks of useful passages, of the share of useful passages up to that rank; 0 if none is."""
+    count, total = 0, 0.0
+    for rank, is_useful in enumerate(useful, start=1):
+        if is_useful:
+            count += 1
+            total += count / rank
+    return total / count if count else 0.0
+
+
+def padded_average_precision(useful: Sequence[bool]) -> float:
+    """Average precision with 1e-10 added to the divisor, which stands for a division by zero."""
+    count = sum(useful)
+    return average_precision(useful) * count / (count + 1e-10)
+
+
+def position_weighted_share(useful: Sequence[bool]) -> float:
+    """Σ of 1/rank over useful ranks / Σ of 1/rank over all ranks, for at least one passage."""
+    weights = [1 / rank for rank in range(1, len(useful) + 1)]
+    return sum(w for w, is_useful in zip(weights, useful, strict=True) if is_useful) / sum(weights)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextPrecision(Defined, ContextScorer):
+    """How well the useful passages are ranked before the useless ones.
+
+        context precision = Σ over useful ranks k of (useful among the first k / k)  /  useful passages
+
+    Average precision over the passages in retrieval order; range [0, scale], higher is better; 0 when no passage is
+    useful. The divisor is the useful passages retrieved, not those that exist: it says nothing on what was missed (see
+    context_recall). `definition` applies another system's formula to the same answers. Undefined without passages. One
+    judge call, shared with context_position. Source: Es et al. 2023 (RAGAS); deepeval and @mastra/evals count alike.
+    """
+
+    name = "context_precision"
+    interpretation = (
+        (0.9, "the useful passages come first"),
+        (0.6, "some of the first passages are useless"),
+        (0.3, "the useful passages come late"),
+        (0.0, "hardly any passage is useful"),
+    )
+    advice = "Re-rank the passages, filter by metadata, or retrieve fewer; check the embedding model on your subject."
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("average precision", average_precision),
+        "ragas": Definition("average precision, with 1e-10 added to the divisor", padded_average_precision, "0"),
+        "deepeval": Definition("average precision", average_precision, "0"),
+        "mastra": Definition("average precision", average_precision, "an error"),
+        "ragchecker": Definition("useful / passages, whatever their ranks", share),
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_passages(self)
+
+    def passages_for(self, sample: Sample) -> tuple[str, ...] | None:
+        passages = super().passages_for(sample)
+        if self.context_from is not None and not passages:
+            raise OutcomeError(f"{self.name}: context_from returned no passages for sample {sample.id!r}")
+        return passages
+
+    async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
+        if not context:
+            return Skipped(self.undefined("there are no passages"))
+        verdicts = await ask(FindUsefulPassages(question=input, answer=output, context=tuple(context)))
+        value = self.compute([v.useful for v in verdicts]) * self.scale
+        reason = passage_numbers("useful", [(v.passage, v.useful) for v in verdicts])
+        return Score(value, self.scale, reason, verdicts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextPosition(ContextScorer):
+    """How much of the weight of early ranks the useful passages hold.
+
+        context position = Σ over useful passages of 1 / rank  /  Σ over all passages of 1 / rank
+
+    Range [0, scale], higher is better; 0 when no passage is useful. Undefined without passages. One judge call, shared
+    with context_precision. Source: @mastra/evals 0.13 (ContextPosition).
+    """
+
+    name = "context_position"
+    interpretation = (
+        (0.8, "the useful passages stand at the front"),
+        (0.5, "useful and useless passages are mixed"),
+        (0.0, "the front ranks are wasted"),
+    )
+    advice = "Re-rank so that useful passages come first; models read the front of a long context best."
+
+    async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
+        if not context:
+            return Skipped("there are no passages")
+        verdicts = await ask(FindUsefulPassages(question=input, answer=output, context=tuple(context)))
+        value = position_weighted_share([v.useful for v in verdicts]) * self.scale
+        reason = passage_numbers("useful", [(v.passage, v.useful) for v in verdicts])
+        return Score(value, self.scale, reason, verdicts)

@@ -1,0 +1,175 @@
+"""Answer relevancy and answer similarity: what the statements of the answer say to the question or the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from evalstone.errors import ConfigError, OutcomeError
+from evalstone.questions.base import Ask
+from evalstone.questions.statements import (
+    MATCHES,
+    CompareStatements,
+    Comparison,
+    JudgeStatements,
+    ListStatements,
+    StatementVerdict,
+)
+from evalstone.scorers.base import Definition, Scorer, reason_with, require_number
+from evalstone.scorers.rag import Defined
+from evalstone.types import Score, Skipped
+
+DEFAULT_WEIGHT = 0.3
+
+
+def addressing_share(verdicts: Sequence[StatementVerdict], weight: float) -> float:
+    """(yes + weight · partly) / all, for at least one verdict."""
+    full = sum(v.addresses == "yes" for v in verdicts)
+    partly = sum(v.addresses == "partly" for v in verdicts)
+    return (full + weight * partly) / len(verdicts)
+
+
+def not_off_topic_share(verdicts: Sequence[StatementVerdict], _: float) -> float:
+    """(yes + partly) / all, for at least one verdict."""
+    return addressing_share(verdicts, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerRelevancy(Defined):
+    """How much of the answer addresses the question.
+
+        answer relevancy = (addressing + w · partly addressing) / statements,   w = 0.3          range [0, scale]
+
+    Higher is better. Relevancy is not correctness: a wrong answer to the question addresses it. `definition` applies
+    another system's formula to the same answers. Undefined for an answer without statements. Two judge calls. Source:
+    @mastra/evals. ragas has another measure of this name, by embeddings.
+
+    Attributes:
+        uncertainty_weight: The weight w of a statement that partly addresses the question, in [0, 1].
+    """
+
+    name = "answer_relevancy"
+    interpretation = (
+        (0.9, "the answer stays on the question"),
+        (0.6, "some of it is off topic"),
+        (0.3, "much of it is off topic"),
+        (0.0, "the answer does not address the question"),
+    )
+    advice = "Ask the model to answer first and keep background short; check that the question reaches it unchanged."
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("(addressing + w · partly) / statements, w = 0.3", addressing_share),
+        "deepeval": Definition("(addressing + partly) / statements", not_off_topic_share, "1"),
+        "mastra": Definition("(addressing + w · partly) / statements, w = 0.3", addressing_share, "0"),
+    }
+
+    uncertainty_weight: float = DEFAULT_WEIGHT
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_number(self, "uncertainty_weight", high=1)
+        if self.definition == "deepeval" and self.uncertainty_weight != DEFAULT_WEIGHT:
+            raise ConfigError(f"{self.name}: the deepeval definition has no uncertainty_weight; leave it out")
+
+    async def score(self, ask: Ask, *, input: str, output: str) -> Score | Skipped:
+        statements = await ask(ListStatements(answer=output))
+        if not statements:
+            return Skipped(self.undefined("the answer makes no statement"))
+        verdicts = await ask(JudgeStatements(question=input, statements=statements))
+        value = self.compute(verdicts, self.uncertainty_weight) * self.scale
+        return Score(value, self.scale, _relevancy_reason(verdicts), verdicts)
+
+
+def _relevancy_reason(verdicts: Sequence[StatementVerdict]) -> str:
+    off_topic = [v.statement for v in verdicts if v.addresses == "no"]
+    partly = sum(v.addresses == "partly" for v in verdicts)
+    full = len(verdicts) - len(off_topic) - partly
+    reason = f"{full} of {len(verdicts)} statements address the question, {partly} partly"
+    return reason_with(reason, ("off topic", off_topic))
+
+
+EXTRA_LIMIT = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerSimilarity(Scorer):
+    """How far the answer says what the reference says.
+
+        credit  = exact 1 + b, semantic t, partial t / 2, missing -m       b = 0.2, t = 0.8, m = 0.15
+        base    = Σ over statements of the reference of credit  /  (statements · (1 + b))
+        penalty = contradictions · 1  +  min(extra statements · 0.05, 0.2)
+        answer similarity = base - penalty, clipped to [0, 1]          range [0, scale]
+
+    Higher is better. All figures but the 0.2 are parameters. The bonus makes exact wording the standard: an answer that
+    says everything in other words gets 0.8 / 1.2 = 0.67. Undefined when the reference makes no statement; a blank
+    reference is an error, or 0 with require_reference=False. Three judge calls, of which the first is shared with
+    answer relevancy. Source: @mastra/evals; its documentation leaves the cost of missing statements out of the
+    division, its code does not.
+
+    Attributes:
+        semantic: Credit for a statement in other words; half of it for a part of the statement.
+        exact_bonus: Credit beyond 1 for the same words.
+        missing: What each statement that is missing costs.
+        contradiction: What each contradicted statement costs.
+        extra: What each statement beyond the reference costs.
+        require_reference: Whether a blank reference is an error; otherwise the score is 0.
+    """
+
+    name = "answer_similarity"
+    interpretation = (
+        (0.9, "the same, almost word for word"),
+        (0.6, "the same in other words"),
+        (0.3, "a part of it is missing or wrong"),
+        (0.0, "it says something else, or contradicts the reference"),
+    )
+    advice = (
+        "Look at the contradictions first, each costs the whole score by default; then at what is missing. If other "
+        "words are as good to you, set exact_bonus to 0 and semantic to 1."
+    )
+
+    semantic: float = 0.8
+    exact_bonus: float = 0.2
+    missing: float = 0.15
+    contradiction: float = 1.0
+    extra: float = 0.05
+    require_reference: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_number(self, "exact_bonus", "missing", "contradiction", "extra")
+        require_number(self, "semantic", high=1)
+
+    def similarity(self, comparison: Comparison) -> float:
+        """The formula, for at least one statement of the reference."""
+        best = 1 + self.exact_bonus
+        credit = {"exact": best, "semantic": self.semantic, "partial": self.semantic * 0.5, "missing": -self.missing}
+        total = 0.0
+        for match in comparison.matches:
+            total += credit[match.match]
+        value = total / (len(comparison.matches) * best)
+        value -= len(comparison.contradictions) * self.contradiction
+        value -= min(len(comparison.extra) * self.extra, EXTRA_LIMIT)
+        return max(0.0, min(1.0, value))
+
+    async def score(self, ask: Ask, *, output: str, reference: str) -> Score | Skipped:
+        if not reference.strip():
+            if self.require_reference:
+                raise OutcomeError(f"{self.name} needs a reference; the sample's is blank")
+            return Score(0.0, self.scale, "The reference is blank: there is nothing to be similar to.")
+        answer_statements = await ask(ListStatements(answer=output))
+        reference_statements = await ask(ListStatements(answer=reference))
+        if not reference_statements:
+            return Skipped("the reference makes no statement")
+        comparison = await ask(CompareStatements(reference=reference_statements, answer=answer_statements))
+        return Score(self.similarity(comparison) * self.scale, self.scale, _similarity_reason(comparison), comparison)
+
+
+def _similarity_reason(comparison: Comparison) -> str:
+    counts = ((kind, sum(m.match == kind for m in comparison.matches)) for kind in MATCHES)
+    return reason_with(
+        f"of {len(comparison.matches)} statements of the reference "
+        + ", ".join(f"{n} {kind}" for kind, n in counts if n),
+        ("missing", [m.statement for m in comparison.matches if m.match == "missing"]),
+        ("contradicted", [c.reference for c in comparison.contradictions]),
+        ("beyond the reference", comparison.extra),
+    )

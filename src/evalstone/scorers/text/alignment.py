@@ -1,0 +1,183 @@
+"""Prompt alignment and instruction alignment: how well the answer does what it was told to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast, get_args
+
+from evalstone.agents.messages import conversation_history
+from evalstone.errors import ConfigError, OutcomeError, unknown
+from evalstone.questions.alignment import PARTS, Alignment, InstructionVerdict, JudgeAlignment, JudgeInstructions
+from evalstone.questions.base import Ask
+from evalstone.scorers.base import Scorer, lines_of, listed, reason_with, require_number, require_whole
+from evalstone.types import Message, Score, Skipped
+
+Mode: TypeAlias = Literal["both", "user", "system"]
+
+USER: Mapping[str, float] = {"intent": 0.4, "requirements": 0.3, "completeness": 0.2, "appropriateness": 0.1}
+SYSTEM: Mapping[str, float] = {"intent": 0.35, "requirements": 0.35, "completeness": 0.15, "appropriateness": 0.15}
+
+
+def weighted_sum(judged: Alignment, weights: Mapping[str, float]) -> float:
+    """Σ of weight · number over the four parts, added up in their order."""
+    total = 0.0
+    for part in PARTS:
+        total += getattr(judged, part).score * weights[part]
+    return total
+
+
+def alignment(judged: Alignment, mode: Mode) -> float:
+    """PromptAlignment's formula. "both" adds up two equal halves, as the source does, for the last binary digit.
+
+    Weights that are not binary fractions add up to a little less than 1; where nothing is missing the result is 1.
+    """
+    if all(getattr(judged, part).score == 1 for part in PARTS):
+        return 1.0
+    if mode == "system":
+        return weighted_sum(judged, SYSTEM)
+    user = weighted_sum(judged, USER)
+    return user if mode == "user" else user * 0.7 + user * 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptAlignment(Scorer):
+    """How well the answer does what it was asked to do.
+
+        user      = 0.4 intent + 0.3 requirements + 0.2 completeness + 0.1 appropriateness
+        system    = 0.35 intent + 0.35 requirements + 0.15 completeness + 0.15 appropriateness
+        both      = 0.7 user + 0.3 user
+        prompt alignment = user, system or both, by the mode          range [0, scale], higher is better
+
+    The four parts are numbers from 0 to 1 that the judge gives. Mode "both" weighs as "user" does: in the source, whose
+    documentation has 0.7 user + 0.3 system, the code never computes the second; the numbers here are those of its code.
+    Undefined for a sample that lacks a prompt that the mode needs ("both" needs either); an empty one, or an empty
+    answer, is an error. One judge call. Source: @mastra/evals.
+
+    Attributes:
+        mode: Judge by the user's request ("user"), the sample's instructions ("system"), or "both".
+        history: How many earlier turns of the sample's messages the judge sees.
+        bounded: Refuse a part outside 0 to 1 and ask the judge again. Otherwise such a number counts as it is, and only
+            a score outside [0, scale] is an error.
+    """
+
+    name = "prompt_alignment"
+    interpretation = (
+        (0.9, "it does what was asked"),
+        (0.7, "small gaps"),
+        (0.5, "something that was asked for is not done"),
+        (0.0, "it does something else"),
+    )
+    advice = (
+        "See which part is low. Intent: the request is misread; requirements: number them in the prompt; completeness: "
+        "ask for less at a time; appropriateness: show an example of form and tone."
+    )
+
+    mode: Mode = "both"
+    history: int = 0
+    bounded: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mode not in get_args(Mode):
+            raise ConfigError(f"{self.name}: {unknown('mode', str(self.mode), get_args(Mode))}")
+        require_whole(self, "history")
+
+    async def score(
+        self,
+        ask: Ask,
+        *,
+        output: str,
+        input: str | None = None,
+        instructions: str | None = None,
+        messages: Sequence[Message] = (),
+    ) -> Score | Skipped:
+        request = input if self.mode != "system" else None
+        system = instructions if self.mode != "user" else None
+        if request is None and system is None:
+            needed = {"user": "input", "system": "instructions", "both": "input or instructions"}
+            return Skipped(f"{self.name} needs {needed[self.mode]}")
+        if not request and not system:
+            raise OutcomeError(f"{self.name}: the prompt to judge by is empty")
+        if not output:
+            raise OutcomeError(f"{self.name}: the answer is empty")
+        question = JudgeAlignment(
+            system_prompt=system or "",
+            request=request or "",
+            answer=output,
+            earlier_turns=conversation_history(messages, limit=self.history) or "",
+            bounded=self.bounded,
+        )
+        judged = await ask(question)
+        return Score(alignment(judged, self.mode) * self.scale, self.scale, _parts_reason(judged), judged)
+
+
+def _parts_reason(judged: Alignment) -> str:
+    parts = [(name, getattr(judged, name)) for name in PARTS]
+    texts = [f"{name} {p.score:g}" + (f" (lacking: {listed(p.lacking)})" if p.lacking else "") for name, p in parts]
+    return "; ".join(texts) + "."
+
+
+def followed_share(verdicts: Sequence[InstructionVerdict]) -> float | None:
+    """followed / (followed + not followed); None when no instruction applies."""
+    applicable = [v.followed == "yes" for v in verdicts if v.followed != "not_applicable"]
+    return sum(applicable) / len(applicable) if applicable else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstructionAlignment(Scorer):
+    """How many of the instructions that apply the answer follows.
+
+        instruction alignment = followed / (followed + not followed)          range [0, scale], higher is better
+
+    Instructions that do not apply to the case are left out. They are the scorer's, or else the lines of the sample's
+    instructions. Undefined without instructions, and when none of them applies unless `none_applicable` gives that case
+    a share. One judge call. Source: @mastra/evals 0.13 (PromptAlignment), which makes 0 of no applicable instruction.
+
+    Attributes:
+        instructions: A list of texts, or a text with one on each line; by default the sample's instructions.
+        none_applicable: The share of the scale where no instruction applies; None skips such a sample.
+    """
+
+    name = "instruction_alignment"
+    interpretation = (
+        (0.9, "the instructions are followed"),
+        (0.6, "some instructions are not followed"),
+        (0.0, "most instructions are not followed"),
+    )
+    advice = "Put the instructions that are not followed last in the prompt, one a line, and see whether two conflict."
+
+    instructions: Sequence[str] | str = ()
+    none_applicable: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        texts = lines_of(self.instructions) if isinstance(self.instructions, str) else tuple(self.instructions)
+        for text in cast("tuple[object, ...]", texts):
+            if not isinstance(text, str) or not text.strip():
+                raise ConfigError(f"{self.name}: an instruction must be text that is not blank, not {text!r}")
+        object.__setattr__(self, "instructions", texts)
+        if self.none_applicable is not None:
+            require_number(self, "none_applicable", high=1)
+
+    async def score(
+        self, ask: Ask, *, output: str, input: str | None = None, instructions: str | None = None
+    ) -> Score | Skipped:
+        expected = tuple(self.instructions) or lines_of(instructions or "")
+        if not expected:
+            return Skipped(f"{self.name} needs instructions")
+        verdicts = await ask(JudgeInstructions(instructions=expected, request=input or "", answer=output))
+        share = followed_share(verdicts)
+        if share is None and self.none_applicable is None:
+            return Skipped("no instruction applies")
+        value = self.none_applicable if share is None else share
+        return Score((value or 0.0) * self.scale, self.scale, _instructions_reason(verdicts), verdicts)
+
+
+def _instructions_reason(verdicts: Sequence[InstructionVerdict]) -> str:
+    counts = Counter(v.followed for v in verdicts)
+    reason = f"{counts['yes']} of {counts['yes'] + counts['no']} applicable instructions are followed"
+    if counts["not_applicable"]:
+        reason += f", {counts['not_applicable']} do not apply"
+    return reason_with(reason, ("not followed", [v.instruction for v in verdicts if v.followed == "no"]))

@@ -1,0 +1,168 @@
+"""Content similarity, textual difference and ROUGE L: how alike two texts are in wording, in code."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any, Literal
+
+from evalstone._core.text import words
+from evalstone.scorers.base import require_choice
+from evalstone.scorers.text import CompareTo, PairScorer, collapsed, dice, units
+from evalstone.types import Score, Skipped
+
+
+@functools.cache
+def _distances() -> Any:
+    """The module of rapidfuzz's distances; an import statement for each pair of texts would take as long as they do."""
+    from rapidfuzz import distance  # noqa: PLC0415 - slow to import
+
+    return distance
+
+
+def edit_similarity(left: str, right: str) -> float:
+    """1 - edit distance / length of the longer text; two empty texts are equal."""
+    left, right = units(left), units(right)
+    longer = max(len(left), len(right))
+    return 1.0 - _distances().Levenshtein.distance(left, right) / longer if longer else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContentSimilarity(PairScorer):
+    """How much of its wording the answer shares with the input or the reference.
+
+        content similarity = 2 · bigrams in both texts / bigrams of the one and the other
+            with method="edits": 1 - insertions, deletions and replacements / characters of the longer text
+        range [0, scale], higher is better
+
+    A bigram is a pair of adjacent characters; each counts as often as it occurs, and white space is left out. Equal
+    texts have 1; otherwise a text of one character has 0. Edits depend on the order of words, as bigrams hardly do, and
+    are much faster. Characters are UTF-16 code units. Undefined when either text is blank. No judge call.
+    Source: Dice 1945, Levenshtein 1966; @mastra/evals counts bigrams the same way.
+
+    Attributes:
+        method: Compare "bigrams" or "edits".
+        ignore_case: Compare in lower case.
+        ignore_whitespace: For edits, take each run of white space as one space.
+    """
+
+    name = "content_similarity"
+    interpretation = (
+        (0.9, "nearly the same wording"),
+        (0.6, "much the same wording"),
+        (0.3, "some wording in common"),
+        (0.0, "different wording, whatever the meaning"),
+    )
+    advice = "It looks at letters, not at meaning: a good paraphrase is low. For meaning, use a scorer with a judge."
+
+    method: Literal["bigrams", "edits"] = "bigrams"
+    ignore_case: bool = True
+    ignore_whitespace: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice(self, "method", ("bigrams", "edits"))
+
+    def compare(self, text: str, output: str) -> Score:
+        if self.ignore_case:
+            text, output = text.lower(), output.lower()
+        if self.method == "bigrams":
+            return Score(dice(text, output) * self.scale, self.scale, "Bigrams in common.")
+        if self.ignore_whitespace:
+            text, output = collapsed(text), collapsed(output)
+        return Score(edit_similarity(text, output) * self.scale, self.scale, "Edits from one text to the other.")
+
+
+def agreement(left: str, right: str) -> float:
+    """Twice the longest common subsequence of two texts, by the length of both; two empty texts agree."""
+    both = len(left) + len(right)
+    return 2 * _distances().LCSseq.similarity(left, right) / both if both else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextualDifference(PairScorer):
+    """How similar the answer and the input, or the reference, are as sequences of characters.
+
+        textual difference = 2 · longest common subsequence / characters of both texts
+        range [0, scale], higher is better: despite the name, which is the original's, it measures similarity
+
+    Blocks are those of Ratcliff and Obershelp as `difflib` finds them, with its rule that in a text of 200 characters
+    or more, a character that makes up over 1% of it starts no block. Their value depends on which text comes first and
+    is very slow on long texts; a subsequence takes time in proportion to the product of both lengths, divided by 64.
+    Case and white space count. Characters are UTF-16 code units. Undefined when either text is blank. No judge call.
+    Source: @mastra/evals (subsequence) and its version 0.13 (blocks).
+
+    Attributes:
+        method: Count the longest common "subsequence", or instead the characters in matching "blocks".
+    """
+
+    name = "textual_difference"
+    interpretation = (
+        (0.95, "the same except for details"),
+        (0.7, "one was made from the other"),
+        (0.4, "what unrelated texts of one language often have"),
+        (0.0, "different texts"),
+    )
+    advice = "Single letters in common add up: unrelated texts of one language reach 0.4 to 0.5."
+
+    method: Literal["subsequence", "blocks"] = "subsequence"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice(self, "method", ("subsequence", "blocks"))
+
+    def compare(self, text: str, output: str) -> Score:
+        left, right = units(text), units(output)
+        blocks = self.method == "blocks"
+        value = SequenceMatcher(None, left, right).ratio() if blocks else agreement(left, right)
+        reason = f"{len(right)} characters against {len(left)} of the {self.compare_to}."
+        return Score(value * self.scale, self.scale, reason)
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The words of both texts, and those of their longest common subsequence."""
+
+    common: int
+    output_words: int
+    other_words: int
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall."""
+        return 2 * self.common / (self.output_words + self.other_words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RougeL(PairScorer):
+    """How much of the reference, or the input, the answer repeats word for word and in the same order.
+
+        precision = longest common subsequence / words of the answer
+        recall    = longest common subsequence / words of the reference
+        rouge l   = 2 · precision · recall / (precision + recall)          range [0, scale], higher is better
+
+    A subsequence may have gaps. Words are compared in lower case, without punctuation and without stemming; a script
+    written without spaces counts pairs of characters. Undefined when either text has no word. No judge call.
+    Source: Lin 2004.
+    """
+
+    name = "rouge_l"
+    required_fields = ("reference", "output")
+    interpretation = (
+        (0.7, "close to the reference in wording"),
+        (0.4, "much of the reference, in other words or order"),
+        (0.2, "some phrases in common"),
+        (0.0, "other words; the meaning may be the same"),
+    )
+    advice = "Low precision: the answer says more than the reference. Low recall: it leaves out part of it."
+
+    compare_to: CompareTo = "reference"
+
+    def compare(self, text: str, output: str) -> Score | Skipped:
+        other, own = words(text), words(output)
+        if not other or not own:
+            return Skipped(f"the {'answer' if other else self.compare_to} has no words")
+        result = Overlap(_distances().LCSseq.similarity(other, own), len(own), len(other))
+        reason = f"{result.common} words in common, in order, of {result.output_words} and {result.other_words}."
+        return Score(result.f1 * self.scale, self.scale, reason, result)

@@ -1,0 +1,229 @@
+"""Completeness and keyword coverage: how many words of another text the answer has, in code."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Literal
+
+from evalstone._core.text import STOPWORDS, words
+from evalstone.errors import ConfigError
+from evalstone.scorers.base import reason_with, require_choice
+from evalstone.scorers.text import PairScorer, pieces, spaced
+from evalstone.types import Score, Skipped
+
+_LATIN_ACCENTS = dict.fromkeys(range(0x300, 0x370))
+_EXACT = 3
+_SHARE = 0.6
+_LONG = 64
+
+
+def content_words(text: str) -> tuple[str, ...]:
+    """The distinct words of a text in lower case, without accents and English stop words, in order."""
+    distinct = dict.fromkeys(word for word in words(text) if word not in STOPWORDS)
+    return tuple(dict.fromkeys(_unaccented(word) for word in distinct))
+
+
+def _unaccented(word: str) -> str:
+    return word if word.isascii() else unicodedata.normalize("NFD", word).translate(_LATIN_ACCENTS)
+
+
+def covers(element: str, expected: str) -> bool:
+    """Whether an element of the answer covers one of the input."""
+    if element == expected or len(expected) <= _EXACT:
+        return element == expected
+    longer, shorter = (expected, element) if len(expected) > len(element) else (element, expected)
+    return len(shorter) / len(longer) > _SHARE and shorter in longer
+
+
+def uncovered(expected: Sequence[str], present: Sequence[str]) -> tuple[str, ...]:
+    """The elements of the input that no element of the answer `covers`, in order.
+
+    Long enough parts are looked up, as trying every pair would take quadratic time; only very long elements are tried.
+    """
+    whole = set(present)
+    parts = {part for element in whole if len(element) <= _LONG for part in _parts(element)}
+    long = [element for element in whole if len(element) > _LONG * _SHARE]
+
+    def covered(element: str) -> bool:
+        if element in whole or len(element) <= _EXACT:
+            return element in whole
+        if element in parts or (len(element) <= _LONG and not whole.isdisjoint(_parts(element))):
+            return True
+        return len(element) > _LONG * _SHARE and any(covers(other, element) for other in long)
+
+    return tuple(element for element in expected if not covered(element))
+
+
+def _parts(element: str) -> Iterator[str]:
+    """The parts of an element that have over 60% of its length, itself included."""
+    size = len(element)
+    for length in range(size, 0, -1):
+        if length / size <= _SHARE:
+            return
+        for start in range(size - length + 1):
+            yield element[start : start + length]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The elements of the input, and those that the answer does not cover."""
+
+    elements: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completeness(PairScorer):
+    """The share of the elements of the input, or the reference, that the answer covers.
+
+        completeness = elements of the input that an element of the answer covers / elements of the input
+        range [0, scale], higher is better
+
+    An element of at most three characters is covered by an equal one; a longer one also by one that contains it or is
+    contained in it, if the shorter has over 60% of the length of the longer: `report` covers `reports`.
+
+    By default the elements of a text are its distinct words in lower case, without accents and without English stop
+    words: our own rule. The original takes nouns, verbs, names and terms from a part-of-speech tagger, in effect nearly
+    all words; pass its lists through `elements`. Undefined when either text is blank, and when the input has no element
+    (see `without_elements`). No judge call. Source: @mastra/evals.
+
+    Attributes:
+        elements: A function that returns the elements of a text.
+        without_elements: For an input without elements: "skip" it, or "compare": 1 if the answer has none, else 0.
+    """
+
+    name = "completeness"
+    interpretation = (
+        (0.9, "nearly everything is covered"),
+        (0.6, "most of it is covered"),
+        (0.3, "much is left out"),
+        (0.0, "hardly anything is covered"),
+    )
+    advice = "Read the missing elements: what is said in other words counts as missing."
+
+    elements: Callable[[str], Sequence[str]] | None = None
+    without_elements: Literal["skip", "compare"] = "skip"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice(self, "without_elements", ("skip", "compare"))
+        if self.elements is not None and not callable(self.elements):  # pyright: ignore[reportUnnecessaryComparison]
+            raise ConfigError(f"{self.name}: elements must be a function of a text, not {self.elements!r}")
+
+    def compare(self, text: str, output: str) -> Score | Skipped:
+        elements = self.elements or content_words
+        expected, present = tuple(elements(text)), tuple(elements(output))
+        if not expected and self.without_elements == "skip":
+            return Skipped(f"the {self.compare_to} has no elements")
+        if not expected:
+            value = 0.0 if present else self.scale
+            return Score(value, self.scale, f"The {self.compare_to} has no elements; the answer has {len(present)}.")
+        missing = uncovered(expected, present)
+        covered = len(expected) - len(missing)
+        reason = reason_with(f"{covered} of {len(expected)} elements are covered", ("missing", missing))
+        return Score(covered / len(expected) * self.scale, self.scale, reason, Coverage(expected, missing))
+
+
+_TAG = re.compile(r"<[^>]+>")
+_SIGNS = '.,;!?():"“”‘’'
+_ADDRESS = re.compile(r"https?://")
+
+
+@functools.cache
+def _stopwords() -> frozenset[str]:
+    stopwords = files("evalstone.scorers.text").joinpath("data/keyword_stopwords.json").read_text("utf-8")
+    return frozenset([*json.loads(stopwords), "_", "@", "&", "#", ""])
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text in order, keywords or not; empty ones where several spaces stand in a row.
+
+    The whole text is processed at once: word by word takes several times as long.
+    """
+    if "<" in text:
+        # Beyond the last bracket every "<" would be tried to the end in vain: quadratic time on a text made for it.
+        end = text.rfind(">") + 1
+        text = _TAG.sub("", text[:end]) + text[end:]
+    if "http" not in text:
+        return _plain(text)
+    words: list[str] = []
+    for piece in pieces(text):
+        words.extend([piece] if _ADDRESS.search(piece) else _plain(piece))
+    return words
+
+
+def _plain(text: str) -> list[str]:
+    """The words of a text without web addresses. Signs go before capitals do: how a Σ is lowered depends on both."""
+    flat = spaced(text)
+    if "'" in flat:
+        flat = f" {flat} ".replace(" '", " ").replace("' ", " ")
+    for sign in _SIGNS:
+        if sign in flat:
+            flat = flat.replace(sign, "")
+    return flat.lower().split(" ")
+
+
+def keywords(text: str) -> tuple[str, ...]:
+    """The distinct keywords of a text, in order."""
+    stopwords = _stopwords()
+    distinct = dict.fromkeys(_words(text))
+    return tuple([word for word in distinct if word not in stopwords and not (word.isdigit() and word.isascii())])
+
+
+@dataclass(frozen=True)
+class Keywords:
+    """The keywords of the other text, and those of them that the answer lacks."""
+
+    keywords: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeywordCoverage(PairScorer):
+    """The share of the keywords of the input, or the reference, that are in the answer.
+
+        keyword coverage = keywords of the input that are in the answer / keywords of the input
+        range [0, scale], higher is better
+
+    Keywords are the distinct words between white space, after HTML tags are taken out: in lower case, without the signs
+    . , ; ! ? ( ) : and quotation marks, neither numbers nor one of 571 English stop words; a web address stays as it
+    is. Forms of a word are different keywords. Undefined when either text is blank, and when the input has no keyword
+    (see `without_keywords`). No judge call. Source: @mastra/evals, with the rules of keyword-extractor.
+
+    Attributes:
+        without_keywords: For an input without keywords: "skip" it, or count it as "covered" (1) or "missed" (0).
+    """
+
+    name = "keyword_coverage"
+    interpretation = (
+        (0.9, "nearly every keyword is in the answer"),
+        (0.5, "about half are in the answer"),
+        (0.2, "a few keywords are in the answer"),
+        (0.0, "hardly any keyword is in the answer"),
+    )
+    advice = "Read the missing keywords: synonyms and other forms of a word count as missing."
+
+    without_keywords: Literal["skip", "covered", "missed"] = "skip"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice(self, "without_keywords", ("skip", "covered", "missed"))
+
+    def compare(self, text: str, output: str) -> Score | Skipped:
+        expected = keywords(text)
+        if not expected and self.without_keywords == "skip":
+            return Skipped(f"the {self.compare_to} has no keyword")
+        if not expected:
+            value = self.scale if self.without_keywords == "covered" else 0.0
+            return Score(value, self.scale, f"No keyword in the {self.compare_to}; counted as {self.without_keywords}.")
+        present = set(_words(output))  # words that are not keywords do no harm here
+        missing = tuple([word for word in expected if word not in present])
+        covered = len(expected) - len(missing)
+        reason = reason_with(f"{covered} of {len(expected)} keywords are in the answer", ("missing", missing))
+        return Score(covered / len(expected) * self.scale, self.scale, reason, Keywords(expected, missing))

@@ -1,0 +1,146 @@
+"""What a newcomer meets: narrow terminals, commands to paste, and messages that say what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from evalstone import write_run
+from tests.cli.conftest import Evalstone
+from tests.runs import Given, Harm, run_of
+from tests.serving import serving
+
+ROWS = [{"id": str(n), "input": "Where?", "output": f"Rome is in Italy, {n}.", "context": ["Rome."]} for n in range(4)]
+BATCHED = {"OPENAI_API_KEY": "sk-test"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, evalstone: Evalstone) -> Path:
+    """Two saved runs, and data."""
+    answers = ["1.0", "0.8", "0.4", "skip"] * 10
+    kinds = [{"kind": "x" if number % 4 < 2 else "y"} for number in range(40)]
+    write_run(run_of(answers, [Given(), Harm()], metadata=kinds), tmp_path / "runs" / "a")
+    write_run(run_of([*answers[1:], "1.0"], [Given(), Harm()], metadata=kinds), tmp_path / "runs" / "b")
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "report runs/a --slice-by kind",
+        "compare runs/a runs/b --slice-by kind",
+        "gate runs/a --min given=0.7 --max harm=0.2",
+        "power runs/a",
+        "runs runs",
+        "judges",
+        "scorers",
+        *(f"scorers --from {tool}" for tool in ("mastra", "spring", "ragas", "deepeval")),
+    ],
+)
+def test_what_is_printed_loses_no_word_however_narrow(folder: Path, evalstone: Evalstone, command: str) -> None:
+    whole = evalstone(*command.split()).stdout
+    assert "…" not in whole or "scorers" in command
+    wanted = Counter(whole.replace(":", " ").split())
+    for width in ("60", "80", "120", "200"):
+        shown = evalstone(*command.split(), env={"COLUMNS": width}).stdout
+        assert not wanted - Counter(shown.replace(":", " ").split()), width
+        assert max(map(len, shown.splitlines())) <= int(width)
+
+
+def test_commands_to_paste_name_the_ledger_and_a_file(folder: Path, evalstone: Evalstone) -> None:
+    run = ("run", "d.jsonl", "-s", "contains(expected=Rome)", "-q")
+    for ledger in ("other ledger.db", "sqlite:///third.db"):
+        done = evalstone(*run, "--ledger", ledger)
+        (line,) = re.findall("(evalstone report .*?) #", done.stdout)
+        assert line.endswith(" --html report.html")
+        assert "--ledger 'other ledger.db' --html" in line or "--ledger third.db --html" in line
+    assert "--ledger" not in evalstone(*run).stdout
+    (folder / "t.toml").write_text('data = "d.jsonl"\nledger = "toml.db"\nscorers = ["contains(expected=Rome)"]\n')
+    assert "--ledger toml.db --html report.html" in evalstone("run", "t.toml", "-q").stdout
+    assert "evalstone report out --html report.html" in evalstone("run", "t.toml", "-q", "--out", "out").stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("report", "no saved runs in the ledger .evalstone/ledger.db; run `evalstone run` first, or name a results"),
+        ("gate --min given=1 --ledger x.db", "there are no saved runs in the ledger x.db"),
+        ("power runs", "runs holds several runs; name one: runs/a, runs/b"),
+        ("compare runs runs/a", "runs holds several runs; name one: runs/a, runs/b"),
+        ("gate runs --min given=1", "runs holds several runs; name one: runs/a, runs/b"),
+        (
+            "run d.jsonl -s createFaithfulnessScorer",
+            "createFaithfulnessScorer is faithfulness here; see evalstone scorers --from mastra\n",
+        ),
+        ("score -s GEval --output x", "GEval is geval(text='…') here; see evalstone scorers --from deepeval"),
+        ("audit d.jsonl -s RougeScore", "RougeScore is rouge_l here; see evalstone scorers --from ragas"),
+        (
+            "scorers FaithfulnessMetric",
+            "FaithfulnessMetric is faithfulness or faithfulness(definition='deepeval') or "
+            "faithfulness(definition='deepeval_strict') here; see evalstone scorers --from mastra or "
+            "evalstone scorers --from deepeval\n",
+        ),
+        ("calibrate --labels l.csv", "if it holds only ids and labels, name the samples with --data FILE\n"),
+        (
+            "run c.csv -s faithfulness",
+            "no sample of c.csv can be scored: faithfulness needs output and context; context",
+        ),
+        ("run c.csv -s faithfulness -s fact_check", "context is absent. fact_check needs"),
+        ("run i.csv -s answer_faithfulness", "output and context are absent\n"),
+        ("run i.csv -s answer_correctness", "answer_correctness needs input, output and reference; output and"),
+    ],
+)
+def test_a_wrong_start_is_told_what_to_do(folder: Path, evalstone: Evalstone, command: str, told: str) -> None:
+    (folder / "l.csv").write_text("id,label\n0,yes\n")
+    (folder / "c.csv").write_text("input,answer,response\nWhere?,Rome,Milan\n")
+    (folder / "i.csv").write_text("input\nWhere?\n")
+    done = evalstone(*command.split())
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+    assert "not understood" not in done.stderr
+
+
+@pytest.mark.parametrize(("name", "field"), [("llm_classifier", "question"), ("geval", "text")])
+def test_scorers_that_a_table_fills_in_are_described(evalstone: Evalstone, name: str, field: str) -> None:
+    done = evalstone("scorers", name)
+    assert done.returncode == 0, done.stderr
+    assert f"  {field} " in done.stdout
+
+
+def test_a_run_that_only_skips_ends_with_exit_code_3(folder: Path, evalstone: Evalstone) -> None:
+    done = evalstone("run", "d.jsonl", "-s", "bias", "-q")
+    assert done.returncode == 3
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("no sample was scored: ")
+    assert evalstone("run", "d.jsonl", "-s", "bias", "-s", "faithfulness", "-q").returncode == 0
+
+
+def test_a_gate_says_when_it_was_decided_and_the_ledger_keeps_why_the_run_ended(
+    tmp_path: Path, evalstone: Evalstone
+) -> None:
+    rows = [{"id": str(n), "output": "one", "reference": "one"} for n in range(400)]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = evalstone("run", "d.jsonl", "-s", "rouge_l", "--fail-under", "rouge_l=0.5", "--gate", "-q")
+    assert done.returncode == 0, done.stderr
+    decided, scored = re.findall(r"Decided after n = (\d+)\. The table above counts all (\d+) that were", done.stdout)[
+        0
+    ]
+    assert int(decided) < int(scored) < 400
+    assert "The run ended early: the gate is decided." in evalstone("report").stdout
+
+
+def test_a_dry_run_takes_as_long_as_its_rounds(folder: Path, evalstone: Evalstone) -> None:
+    done = evalstone("run", "d.jsonl", "-s", "faithfulness", "--judge", "openai/gpt-5.1", "--dry-run")
+    assert "About 4 s at 2 s per call and a concurrency of 32." in done.stdout
+
+
+def test_a_server_without_a_batch_api_is_said_to_have_none(folder: Path, evalstone: Evalstone) -> None:
+    with serving() as server:
+        options = ("--judge", "openai/x", "--base-url", server.url, "--batch", "-q")
+        done = evalstone("run", "d.jsonl", "-s", "faithfulness", *options, env=BATCHED)
+    assert done.returncode == 2
+    assert "has no batch API (HTTP 404" in done.stderr

@@ -1,0 +1,118 @@
+"""A scorer may have a judge of its own; results, costs and comparisons name the judges that were asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import evalstone.questions
+from evalstone import compare, evaluate, read_run, score, write_run
+from evalstone.compat.spring import RelevancyEvaluator
+from evalstone.errors import ConfigError
+from evalstone.judges import Judge, ModelJudge, ScriptedJudge
+from evalstone.questions import ListClaims
+from evalstone.questions.base import Answer, Ask, Question
+from evalstone.scorers import Faithfulness, Hallucination, Scorer
+from evalstone.types import Score
+
+ROWS = [{"input": "When?", "output": "Ada was born in 1815.", "context": ["Ada lived 1815-1852."]}]
+
+
+@dataclass(frozen=True)
+class Named(Judge):
+    """The lexical judge under another name."""
+
+    name: str
+    cacheable = False
+
+    @property
+    def identity(self) -> str:
+        return self.name
+
+    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+        value: Any = ("a claim",) if isinstance(question, ListClaims) else ()
+        return Answer(value=value, judge=self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted(Scorer):
+    """How many claims there are; what it asks stands in no code that could be read."""
+
+    name = "counted"
+
+    async def score(self, ask: Ask, *, output: str) -> Score:
+        kind: Any = getattr(evalstone.questions, "List" + "Claims")
+        return Score(1 / len(await ask(kind(text=output))))
+
+
+def test_a_scorer_s_judge_answers_in_place_of_the_run_s() -> None:
+    run = evaluate(ROWS, [Faithfulness(judge="lexical"), Counted()], judge=Named("b"), ledger=None)
+    assert [{call.judge for call in record.steps} for record in run] == [{"lexical@4"}, {"b"}]
+    assert run["faithfulness"].judges == ("lexical@4",)
+    assert run["counted"].judges == ("b",)
+    assert run.judge == "lexical@4, b"
+    assert "judges lexical@4, b" in str(run)
+
+
+@pytest.mark.parametrize(
+    "spec", ["faithfulness(judge=lexical)", {"name": "faithfulness", "judge": "lexical"}, Faithfulness(judge="lexical")]
+)
+def test_a_judge_is_named_in_every_spelling_of_a_scorer(spec: Any) -> None:
+    record = score(spec, ROWS[0], judge=ScriptedJudge([]))
+    assert {call.judge for call in record.steps} == {"lexical@4"}
+
+
+def test_an_evaluator_s_own_judge_is_asked_in_a_run() -> None:
+    judge = ScriptedJudge([{"reason": "yes", "verdict": "yes"}])
+    run = evaluate(ROWS, RelevancyEvaluator(judge), judge="lexical", ledger=None)
+    assert len(judge.asked) == 1
+    assert run.judge == judge.identity
+
+
+def test_a_scorer_s_judge_is_checked_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        evaluate(ROWS, [Faithfulness(judge="openai/gpt-5.1"), "hallucination"], judge="lexical", ledger=None)
+
+
+def test_the_run_s_judge_is_not_checked_where_every_scorer_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    run = evaluate(ROWS, Faithfulness(judge="lexical"), judge="openai/gpt-5.1", ledger=None)
+    assert run.judge == "lexical@4"
+
+
+def test_a_budget_needs_the_price_of_every_judge_that_is_asked() -> None:
+    judge = ModelJudge("vllm/none", base_url="http://127.0.0.1:1/v1")
+    with pytest.raises(ConfigError, match="a budget needs a price"):
+        evaluate(ROWS, [Faithfulness(judge=judge)], judge="lexical", ledger=None, budget=1.0)
+
+
+def test_a_scorer_whose_questions_are_not_in_its_code_names_the_judge_that_it_asked() -> None:
+    assert Counted().questions == ()
+    assert evaluate(ROWS, Counted(), judge=Named("a"), ledger=None).judge == "a"
+
+
+def test_runs_whose_scorers_asked_different_judges_are_not_compared_silently(tmp_path: Any) -> None:
+    one, other = (evaluate(ROWS * 2, Counted(), judge=Named(name), ledger=None) for name in "ab")
+    with pytest.raises(ConfigError, match=r"the judges differ \(a, b\)"):
+        compare(one, other)
+    write_run(one, tmp_path)
+    assert read_run(tmp_path)["counted"].judges == ("a",)
+    both = evaluate(ROWS * 2, [Counted(), Faithfulness(judge="lexical")], judge=Named("a"), ledger=None)
+    assert compare(one, both)["counted"] is not None
+
+
+def test_the_plan_of_another_judge_is_another_run(tmp_path: Any) -> None:
+    ledger = str(tmp_path / "l.db")
+    ids = {
+        evaluate(ROWS, Hallucination(judge=judge), judge="lexical", ledger=ledger).id
+        for judge in (None, Named("a"), Named("b"))
+    }
+    assert len(ids) == 3
+
+
+def test_a_batch_asks_one_judge() -> None:
+    with pytest.raises(ConfigError, match="batch asks the run's judge; faithfulness has a judge of its own"):
+        evaluate(ROWS, Faithfulness(judge="lexical"), judge="openai/gpt-5.1", ledger="x.db", batch=True)

@@ -1,0 +1,53 @@
+"""Saved runs: found by folder, id, name, or as the last one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalstone import ConfigError, audit, calibrate, evaluate, gate, read_run
+from evalstone.ledger.store import Ledger
+from evalstone.results.gate import GateCriteria
+from tests.runs import Given, samples_of
+
+SAMPLES = [
+    {"id": str(number), "input": "Where is Paris?", "output": "Paris is in France.", "context": ["Paris is in France."]}
+    for number in range(4)
+]
+
+
+def test_a_run_is_found_by_id_and_by_name_the_latest_first(tmp_path: Path) -> None:
+    ledger = tmp_path / "l.db"
+    first = evaluate(samples_of(["0.5"]), [Given()], ledger=ledger, name="nightly")
+    second = evaluate(samples_of(["0.25"]), [Given()], ledger=ledger, name="nightly")
+    third = evaluate(samples_of(["0.75"]), [Given()], ledger=ledger)
+    assert read_run(first.id, ledger=ledger).id == first.id
+    assert read_run("nightly", ledger=ledger).id == second.id
+    assert read_run("last", ledger=ledger).id == third.id
+    with pytest.raises(ConfigError, match='no results folder "weekly", and no run of that id or name in the ledger'):
+        read_run("weekly", ledger=ledger)
+
+
+def test_runs_of_audits_and_calibrations_are_no_evaluations(tmp_path: Path) -> None:
+    ledger = tmp_path / "l.db"
+    run = evaluate(SAMPLES, "faithfulness", ledger=ledger)
+    calibrate([{**sample, "label": number % 2} for number, sample in enumerate(SAMPLES)], ledger=ledger)
+    audit(SAMPLES, ledger=ledger)
+    with Ledger(ledger) as opened:
+        kinds = {row.id: row.metadata["kind"] for row in opened.runs()}
+    assert sorted(set(kinds.values())) == ["audit", "calibration", "evaluation"]
+    assert read_run("last", ledger=ledger).id == run.id
+    audited = next(id for id, kind in kinds.items() if kind == "audit")
+    with pytest.raises(ConfigError, match="is part of a judge's audit"):
+        gate(read_run(audited, ledger=ledger), GateCriteria(minimum={"faithfulness": 0.5}))
+
+
+def test_the_same_samples_are_never_resumed_as_another_kind_of_run(tmp_path: Path) -> None:
+    ledger = tmp_path / "l.db"
+    labeled = [{**sample, "label": 1} for sample in SAMPLES]
+    calibrate(labeled, ledger=ledger)
+    evaluate(labeled, "faithfulness", ledger=ledger)
+    with Ledger(ledger) as opened:
+        plans = [row.plan for row in opened.runs()]
+    assert len(set(plans)) == 2
