@@ -13,17 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalstone._core.text import tokens
-from evalstone.judges.lexical.claim_splitter import list_claims
-from evalstone.judges.lexical.classifier import conflict
-from evalstone.judges.lexical.features import evidence
+from evalstone._core.text import sentences, words
+from evalstone.judges.lexical.claim_splitter import is_refusal, list_claims
+from evalstone.judges.lexical.classifier import conflict, other_numbers
+from evalstone.judges.lexical.features import evidence, word_overlap
+from evalstone.judges.lexical.features import read as read_claim
 from evalstone.judges.lexical.model import SHORT, lexicon, pooled
-from evalstone.judges.lexical.normalization import evened, parts
+from evalstone.judges.lexical.normalization import comparable_low, parts
 from evalstone.judges.lexical.passages import Passages, prepared
 from evalstone.judges.lexical.tokens import Lexicon, stems_of
 
 RAGTRUTH = ("ragtruth_qa", "ragtruth_summary", "ragtruth_data2txt")
 DATA_SETS = (*RAGTRUTH, "mtrag_human", "factcheckgpt", "faithdial_audit", "summedits", "storysumm")
+DIALOGUE = "faithdial_audit"
+CORPORA = {"wow": "Wizard of Wikipedia", "cmu": "CMU-DoG", "topical": "TopicalChat"}
 FEWEST_DOCUMENTS = 2
 
 Numbers = NDArray[np.float64]
@@ -34,8 +37,10 @@ class Row:
     """One response, measured.
 
     supported: the label. pooled: the measures over its claims. claims: those of each claim. claim_labels: for each
-    claim, whether it is supported; empty where that is not known. fields: whether the context is fields and values.
-    short: whether the response is. conflict: whether some claim has another figure or negation than its sentence.
+    claim, whether it is supported; empty where that is not known. overlap: the word overlap of the whole response.
+    plain_overlaps: the same from the words as they are written, all of them and each once; what the judge is compared
+    with. fields: whether the context is fields and values. short: whether the response is. refusal: whether it only
+    says that the answer is unknown. conflict: whether some claim has another figure or negation than its sentence.
     states_false: whether some claim states a field that is false in a structured context.
     """
 
@@ -45,8 +50,11 @@ class Row:
     pooled: Sequence[float]
     claims: Sequence[Sequence[float]]
     claim_labels: Sequence[bool]
+    overlap: float
+    plain_overlaps: tuple[float, float]
     fields: bool
     short: bool
+    refusal: bool
     conflict: bool
     states_false: bool
 
@@ -62,7 +70,7 @@ def counted(rows: Sequence[Mapping[str, Any]]) -> tuple[int, dict[str, int]]:
     texts = dict.fromkeys(part for row in rows for part in (*parts(row["context"]), row["response"]))
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(set(stems_of(token.lower() for token in tokens(evened(text)))))
+        counts.update(set(stems_of(comparable_low(text))))
     return len(texts), {stem: count for stem, count in sorted(counts.items()) if count >= FEWEST_DOCUMENTS}
 
 
@@ -85,7 +93,7 @@ def measured(
 
 def _row(name: str, row: Mapping[str, Any], passages: Passages) -> Row:
     response = str(row["response"])
-    claims = list_claims(response)
+    claims, low = list_claims(response), comparable_low(response)
     evidences = [evidence(claim, passages) for claim in claims]
     found = [one.values for one in evidences]
     supported = row["label"] == 0
@@ -93,14 +101,51 @@ def _row(name: str, row: Mapping[str, Any], passages: Passages) -> Row:
         data_set=name,
         group=str(row["group"]),
         supported=supported,
-        pooled=pooled(found),
+        pooled=pooled(found, [one.size for one in evidences]),
         claims=found,
         claim_labels=_claim_labels(row, claims, supported),
+        overlap=word_overlap(low, passages),
+        plain_overlaps=_plain_overlaps(response, str(row["context"])),
         fields=passages.structured,
-        short=len(tokens(response)) <= SHORT,
-        conflict=any(conflict(one) for one in evidences),
+        short=len(low) <= SHORT,
+        refusal=not claims and all(map(is_refusal, sentences(response))),
+        conflict=any(conflict(one) or other_numbers(one) for one in evidences),
         states_false=any(one.contradicting for one in evidences),
     )
+
+
+def _plain_overlaps(response: str, context: str) -> tuple[float, float]:
+    own, have = words(response), set(words(context))
+    different = set(own)
+    if not own:
+        return 1.0, 1.0
+    return sum(word in have for word in own) / len(own), len(different & have) / len(different)
+
+
+def dialogues(rows: Sequence[Mapping[str, Any]], lexicon: Lexicon) -> dict[str, list[Mapping[str, Any]]]:
+    """Statements beside a right and a wrong source, from each corpus of FaithDial's audit.
+
+    Each supported response stands beside its own source, and, as not supported, beside the other source of its corpus
+    that shares most words with it. The audit's unsupported responses are in it as they are. Responses without a claim
+    are in it only beside the wrong source: the audit calls them supported, other data not attributable.
+    """
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for corpus in CORPORA:
+        own = [row for row in rows if row["id"].startswith(f"gold-{corpus}-")]
+        sources = {row["context"]: read_claim(row["context"]).content for row in own}
+        right = [row for row in own if list_claims(row["response"])]
+        wrong = [
+            {**row, "context": _nearest_other(row, sources, lexicon), "label": 1} for row in own if row["label"] == 0
+        ]
+        found[f"dialogue_{corpus}"] = [*right, *wrong]
+    return found
+
+
+def _nearest_other(row: Mapping[str, Any], sources: Mapping[str, frozenset[str]], lexicon: Lexicon) -> str:
+    have = read_claim(row["response"]).content
+    # Sources of one conversation often start alike.
+    others = [source for source in sources if source[:60] != row["context"][:60]]
+    return max(others, key=lambda source: (lexicon.weight(have & sources[source]), source))
 
 
 def _claim_labels(row: Mapping[str, Any], claims: Sequence[str], supported: bool) -> Sequence[bool]:

@@ -5,6 +5,7 @@ Everything here gives the same numbers each time: no random number is drawn, and
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import fmin_l_bfgs_b
 
 from evalstone.judges.lexical.classifier import CONFLICTED
+from evalstone.judges.lexical.model import KEPT_OUTSIDE, OVERLAP_SHARE
 
 FOLDS = 5
 RIDGE = 0.2
@@ -32,15 +34,24 @@ class Table:
 
     measures: Numbers
     supported: Flags
+    overlap: Numbers
+    plain_overlaps: Numbers
     fields: Flags
     short: Flags
+    silent: Flags
+    refusal: Flags
     conflict: Flags
     sets: NDArray[np.str_]
     folds: NDArray[np.int64]
+    groups: NDArray[np.str_]
 
     def of(self, *names: str) -> Flags:
         """Which rows are of some data sets."""
         return np.isin(self.sets, names)
+
+    def where(self, rows: Flags) -> Table:
+        """Some of the rows."""
+        return Table(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
 
 @dataclass(frozen=True)
@@ -60,11 +71,16 @@ def table(rows: Sequence[Row]) -> Table:
     return Table(
         np.array([row.pooled for row in rows], dtype=float),
         np.array([row.supported for row in rows]),
+        np.array([row.overlap for row in rows]),
+        np.array([row.plain_overlaps for row in rows]),
         np.array([row.fields for row in rows]),
         np.array([row.short for row in rows]),
+        np.array([not row.claims for row in rows]),
+        np.array([row.refusal for row in rows]),
         np.array([row.conflict for row in rows]),
         np.array([row.data_set for row in rows]),
         np.array([fold_of(row.group) for row in rows]),
+        np.array([row.group for row in rows]),
     )
 
 
@@ -139,18 +155,35 @@ def out_of_fold(rows: Table, within: Flags) -> Numbers:
 
 
 def response_curve(rows: Table, within: Flags, z: Numbers) -> tuple[Numbers, float]:
-    """From z to the probability of support, on out-of-fold z."""
+    """From z to the probability of support, on out-of-fold z of the responses that make a claim."""
     columns = curve_columns(z, rows.fields, rows.short)
-    signs = [True, False, False, False]
-    return logistic_fit(columns, rows.supported, natural(rows.sets, within), ridge=CURVE_RIDGE, signs=signs)
+    weights = natural(rows.sets, within & ~rows.silent)
+    return logistic_fit(columns, rows.supported, weights, ridge=CURVE_RIDGE, signs=[True, False, False, False])
 
 
-def predicted(rows: Table, train: Flags, test: Flags) -> Numbers:
-    """P(supported) of the test rows, by weights and a curve that have seen the train rows alone."""
+def overlap_curve(rows: Table, within: Flags) -> tuple[Numbers, float]:
+    """The same from word overlap."""
+    weights = natural(rows.sets, within & ~rows.silent)
+    signs = [True, False, False]
+    return logistic_fit(overlap_columns(rows), rows.supported, weights, ridge=CURVE_RIDGE, signs=signs)
+
+
+def overlap_columns(rows: Table) -> Numbers:
+    """What the curve of word overlap is over."""
+    return np.column_stack([rows.overlap, rows.fields, rows.short]).astype(float)
+
+
+def predicted(rows: Table, train: Flags, test: Table) -> Numbers:
+    """P(supported) of the test rows, by weights and curves that have seen the train rows alone."""
     slopes, offset = response_curve(rows, train, out_of_fold(rows, train))
-    z = fit(rows, train).z(rows.measures[test])
-    found = 1 / (1 + np.exp(-(curve_columns(z, rows.fields[test], rows.short[test]) @ slopes + offset)))
-    return np.where(rows.conflict[test], np.minimum(found, CONFLICTED), found)
+    overlap_slopes, overlap_offset = overlap_curve(rows, train)
+    z = fit(rows, train).z(test.measures)
+    by_claims = curve_columns(z, test.fields, test.short) @ slopes + offset
+    by_overlap = overlap_columns(test) @ overlap_slopes + overlap_offset
+    logit = (1 - OVERLAP_SHARE) * by_claims + OVERLAP_SHARE * by_overlap
+    logit = np.where(test.silent, np.where(test.refusal, 0, KEPT_OUTSIDE * by_overlap), logit)
+    found = 1 / (1 + np.exp(-logit))
+    return np.where(test.conflict, np.minimum(found, CONFLICTED), found)
 
 
 def by_source(rows: Table) -> Numbers:
@@ -158,7 +191,7 @@ def by_source(rows: Table) -> Numbers:
     found = np.zeros(len(rows.sets))
     for fold in range(FOLDS):
         test = rows.folds == fold
-        found[test] = predicted(rows, ~test, test)
+        found[test] = predicted(rows, ~test, rows.where(test))
     return found
 
 
@@ -167,5 +200,5 @@ def left_out(rows: Table) -> Numbers:
     found = np.zeros(len(rows.sets))
     for names in (RAGTRUTH, *((name,) for name in DATA_SETS if name not in RAGTRUTH)):
         test = rows.of(*names)
-        found[test] = predicted(rows, ~test, test)
+        found[test] = predicted(rows, ~test, rows.where(test))
     return found

@@ -21,8 +21,10 @@ def auroc(probability: Numbers, supported: Flags) -> float:
     return float(wins.sum() / (len(of) * len(order)))
 
 
-def auroc_interval(probability: Numbers, supported: Flags, groups: NDArray[np.str_]) -> tuple[float, float]:
-    """Its 95% interval: sources drawn again with replacement, seed 0."""
+def auroc_interval(
+    probability: Numbers, supported: Flags, groups: NDArray[np.str_], other: Numbers | None = None
+) -> tuple[float, float]:
+    """Its 95% interval, or that of its difference from another score's: sources drawn with replacement, seed 0."""
     names, inverse = np.unique(groups, return_inverse=True)
     members: list[NDArray[np.int64]] = [np.nonzero(inverse == number)[0] for number in range(len(names))]
     draw, found = np.random.default_rng(0), list[float]()
@@ -30,7 +32,10 @@ def auroc_interval(probability: Numbers, supported: Flags, groups: NDArray[np.st
         drawn: list[int] = draw.integers(0, len(names), len(names)).tolist()
         rows: NDArray[np.int64] = np.concatenate([members[number] for number in drawn])
         if 0 < supported[rows].sum() < len(rows):
-            found.append(auroc(probability[rows], supported[rows]))
+            found.append(
+                auroc(probability[rows], supported[rows])
+                - (0 if other is None else auroc(other[rows], supported[rows]))
+            )
     low, high = np.quantile(found, [0.025, 0.975])
     return float(low), float(high)
 

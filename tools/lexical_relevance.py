@@ -11,6 +11,7 @@ from lexical_fit import Flags, balanced, fold_of, logistic_fit
 
 from evalstone._core.text import words
 from evalstone.judges.lexical import answers, relevance
+from evalstone.judges.lexical.features import read
 from evalstone.judges.lexical.normalization import parts
 from evalstone.judges.lexical.passages import prepared
 from evalstone.judges.lexical.tokens import Lexicon, content, stems_of
@@ -30,7 +31,7 @@ class Pair(NamedTuple):
 
 
 def stems(text: str) -> frozenset[str]:
-    """The content stems of a text."""
+    """The content stems of a text, as statements are read: numbers as they are written."""
     return content(stems_of(words(text)))
 
 
@@ -63,10 +64,12 @@ def _pairs(
     lexicon: Lexicon,
     measure: Callable[[frozenset[str], str], tuple[float, ...]],
 ) -> Iterator[Pair]:
-    questions = [(group, stems(query)) for group, query in dict.fromkeys((group, query) for group, query, _ in texts)]
+    questions = [
+        (group, read(query).content) for group, query in dict.fromkeys((group, query) for group, query, _ in texts)
+    ]
     for group, query, text in texts:
-        other = _nearest(group, stems(text), questions, lexicon)
-        yield Pair(name, str(group), True, measure(stems(query), text))
+        other = _nearest(group, read(text).content, questions, lexicon)
+        yield Pair(name, str(group), True, measure(read(query).content, text))
         yield Pair(name, str(group), False, measure(other, text))
 
 

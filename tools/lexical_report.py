@@ -2,45 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from lexical_data import DATA_SETS, RAGTRUTH, Numbers, Row
-from lexical_fit import Table, by_source, left_out
+from lexical_data import DATA_SETS, DIALOGUE, RAGTRUTH, Numbers, Row
+from lexical_fit import Table, by_source, left_out, predicted
 from lexical_metrics import auroc, auroc_interval, balanced_accuracy, calibration_error, f1
 
 from evalstone.judges.lexical import LexicalJudge
-from evalstone.judges.lexical.features import NAMES
 
 DIGITS = 4
 SEEN = tuple(name for name in DATA_SETS if name not in ("summedits", "storysumm"))
 
 
-def report(rows: Sequence[Row], columns: Table) -> dict[str, Any]:
+def report(columns: Table, dialogues: Mapping[str, Table]) -> dict[str, Any]:
     """Figures by data set, in grouped cross-validation by source and with the data set left out, and pooled ones."""
-    groups = np.array([row.group for row in rows])
     source, other = by_source(columns), left_out(columns)
-    overlap = columns.measures[:, NAMES.index("anywhere_plain")]
     found: dict[str, Any] = {}
     for name in DATA_SETS:
         there = columns.of(name)
-        low, high = auroc_interval(source[there], columns.supported[there], groups[there])
+        low, high = auroc_interval(source[there], columns.supported[there], columns.groups[there])
         found[name] = {
-            "rows": int(there.sum()),
-            "positive": int((~columns.supported[there]).sum()),
-            "sources": len(set(groups[there].tolist())),
+            **_left_out(other[there], columns.where(there)),
             **_figures(source, columns, name),
             "auroc_interval": [round(low, DIGITS), round(high, DIGITS)],
-            "left_out": _figures(other, columns, name),
-            "word_overlap_auroc": round(auroc(overlap[there], columns.supported[there]), DIGITS),
         }
+    without = ~columns.of(DIALOGUE)
+    talks = {name: _left_out(predicted(columns, without, one), one) for name, one in dialogues.items()}
     pooled = {
         "ragtruth": _figures(source, columns, *RAGTRUTH),
         "seen": _figures(source, columns, *SEEN),
         "all": _figures(source, columns, *DATA_SETS),
     }
-    return {"judge": LexicalJudge().identity, "data_sets": found, "pooled": pooled}
+    return {"judge": LexicalJudge().identity, "data_sets": found, "dialogue": talks, "pooled": pooled}
+
+
+def _left_out(probability: Numbers, rows: Table) -> dict[str, Any]:
+    """Figures on a data set that was not trained on, and how its AUROC differs from that of word overlap."""
+    every = [rows.plain_overlaps[:, 0], rows.plain_overlaps[:, 1]]
+    overlap = max(every, key=lambda one: auroc(one, rows.supported))
+    low, high = auroc_interval(probability, rows.supported, rows.groups, overlap)
+    return {
+        "rows": len(rows.sets),
+        "positive": int((~rows.supported).sum()),
+        "sources": len(set(rows.groups.tolist())),
+        "left_out": _figures(probability, rows, *set(rows.sets.tolist())),
+        "word_overlap_auroc": round(auroc(overlap, rows.supported), DIGITS),
+        "difference_interval": [round(low, DIGITS), round(high, DIGITS)],
+    }
 
 
 def ablation(rows: Sequence[Row], whole: dict[str, Any], without: Table) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from lexical_card import card
-from lexical_data import DATA_SETS, Numbers, Row, counted, measured, read, words_of
+from lexical_data import DATA_SETS, DIALOGUE, Numbers, Row, counted, dialogues, measured, read, words_of
 from lexical_fit import (
     FOLDS,
     Fit,
@@ -31,6 +31,7 @@ from lexical_fit import (
     fold_of,
     logistic_fit,
     out_of_fold,
+    overlap_curve,
     response_curve,
     table,
 )
@@ -121,6 +122,7 @@ def train(folder: Path) -> None:
     passage, statement = curve(passages), curve(statements)
     curves = {
         "response": curve_data(*response_curve(columns, every, out_of_fold(columns, every))),
+        "overlap": curve_data(*overlap_curve(columns, every)),
         "claim": curve_data(*prose[:2]),
         "field_claim": curve_data(*fields[:2]),
         "passage": curve_data(*passage[:2]),
@@ -138,7 +140,8 @@ def train(folder: Path) -> None:
         "counts": counts,
     }
     written(PACKAGE / "model.json.gz", model)
-    found = report(rows, columns)
+    talks = dialogues(data[DIALOGUE], words)
+    found = report(columns, {name: table(list(measured(name, one, words))) for name, one in talks.items()})
     without = [row for name in DATA_SETS for row in measured(name, data[name], words, false_fields=False)]
     found["ablation"] = ablation(rows, found, table(without))
     found["claims"] = claim_report(claims, np.where(claims.fields, fields[2], prose[2]))

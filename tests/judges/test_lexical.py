@@ -47,7 +47,7 @@ def test_the_judge_is_a_value_that_says_what_it_cannot_see():
     judge = LexicalJudge()
     assert judge == pickle.loads(pickle.dumps(judge)) == LexicalJudge()
     assert hash(judge) == hash(LexicalJudge())
-    assert judge.identity == "lexical@3"
+    assert judge.identity == "lexical@4"
     assert not judge.cacheable
     assert "not meaning" in judge.note
 
@@ -120,6 +120,16 @@ def test_a_lead_in_that_names_the_source_is_no_part_of_a_claim():
 )
 def test_what_asserts_nothing_makes_no_claim(text: str):
     assert claims(text) == ()
+
+
+def test_a_question_that_tells_something_is_a_claim():
+    assert claims("Yeah, did you know that Paris is large?") == ("Paris is large",)
+    assert claims("Have you heard that Paris is large ? Do you know how large? Did you know?") == ("Paris is large",)
+
+
+def test_what_is_said_beside_the_unknown_is_a_claim():
+    assert claims("I don't know by whom, but it was built in 1889.") == ("it was built in 1889.",)
+    assert claims("I'm sorry, but I cannot answer this question.") == ()
 
 
 def test_one_word_is_a_claim_and_a_repeated_sentence_is_one_claim():

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import math
+from dataclasses import replace
 from importlib import resources
 from typing import Any
 
@@ -16,8 +17,9 @@ from evalstone import evaluate
 from evalstone.compat.spring import EvaluationRequest, FactCheckingEvaluator
 from evalstone.errors import DataError
 from evalstone.judges.lexical import LexicalJudge
-from evalstone.judges.lexical.features import IDEAL, NAMES, evidence
+from evalstone.judges.lexical.features import IDEAL, NAMES, evidence, word_overlap
 from evalstone.judges.lexical.model import Curve, from_data, lexicon, logistic, pooled, shipped
+from evalstone.judges.lexical.normalization import comparable_low
 from evalstone.judges.lexical.passages import prepared
 from evalstone.questions.verdict import Choice, ClaimSupported
 
@@ -75,8 +77,19 @@ def test_the_card_has_every_data_set_and_never_halueval():
     for one in card["data_sets"].values():
         assert one["auroc_interval"][0] <= one["auroc"] <= one["auroc_interval"][1]
         assert 0 < one["positive"] < one["rows"]
+    assert list(card["dialogue"]) == ["dialogue_wow", "dialogue_cmu", "dialogue_topical"]
     assert card["pooled"]["ragtruth"]["calibration_error"] <= 0.05
     assert card["pooled"]["all"]["calibration_error"] <= 0.05
+
+
+def test_on_no_left_out_data_is_the_judge_worse_than_word_overlap_beyond_doubt():
+    card = LexicalJudge().card
+    for one in (*card["data_sets"].values(), *card["dialogue"].values()):
+        low, high = one["difference_interval"]
+        assert high > 0
+        assert low <= one["left_out"]["auroc"] - one["word_overlap_auroc"] <= high
+    aurocs = [one["left_out"]["auroc"] for one in card["data_sets"].values()]
+    assert sum(aurocs) / len(aurocs) >= 0.716
 
 
 @pytest.mark.parametrize(("member", "value"), [("format", 1), ("measures", ["words"]), ("stemmer", "none")])
@@ -93,9 +106,30 @@ def test_rarer_stems_count_more_and_unseen_ones_most():
 
 
 def test_over_claims_the_mean_less_the_standard_deviation_counts():
-    assert pooled([(1.0, 0.5), (0.0, 0.5)]) == [0.0, 0.5]
-    assert pooled([(0.25, -1.0)]) == [0.25, -1.0]
-    assert pooled([]) == list(IDEAL)
+    assert pooled([(1.0, 0.5), (0.0, 0.5)], [1, 1]) == [0.0, 0.5]
+    assert pooled([(0.25, -1.0)], [5]) == [0.25, -1.0]
+    assert pooled([], []) == list(IDEAL)
+
+
+def test_a_claim_of_few_words_counts_less():
+    assert pooled([(1.0,), (0.0,)], [4, 1]) == [pytest.approx(0.8 - 0.4)]
+    passages = prepared(TOWER, shipped().lexicon)
+    assert [evidence(claim, passages).size for claim in ("It is.", "That is cool.", TOWER[0])] == [1, 1, 5]
+    told = "Paris is the capital of France."
+    assert support(f"{told} That is cool.") > support(f"{told} Whales sing under water in Honolulu.")
+
+
+def test_word_overlap_is_the_share_of_the_different_words_of_the_whole_response():
+    passages = prepared(TOWER, shipped().lexicon)
+    assert word_overlap(comparable_low("Paris, Paris is three hundred metres tall? Sure!"), passages) == 5 / 6
+    assert word_overlap((), passages) == 1
+
+
+def test_word_overlap_has_a_fifth_of_the_say_and_all_of_it_where_nothing_is_claimed():
+    model = replace(shipped(), response=Curve((1.0, 0.0, 0.0, 0.0), 0.0), overlap=Curve((2.0, 0.0, 0.0), -1.0))
+    assert model.response_logit(3.0, 1.0, fields=False, short=True) == pytest.approx(0.8 * 3 + 0.2 * 1)
+    assert model.response_logit(None, 1.0, fields=False, short=True) == 0.5
+    assert support("Is Paris the capital of France?") > 0.5 > support("Do whales sing in Honolulu?")
 
 
 def test_a_curve_is_logistic_and_does_not_overflow():
@@ -137,6 +171,7 @@ def test_another_figure_in_the_same_sentence_is_a_no():
 def test_without_passages_nothing_is_supported_and_without_claims_nothing_is_lacking():
     assert choice("Paris is large.", ()).verdict == "no"
     assert "no text" in choice("Paris is large.", ()).reason
+    assert support("I cannot answer this question.") == 0.5
     assert choice("I cannot answer this question.").verdict == "yes"
 
 

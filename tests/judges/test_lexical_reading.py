@@ -15,7 +15,6 @@ from evalstone.judges.lexical.classifier import LONGEST_QUOTE, outside_training,
 from evalstone.judges.lexical.model import shipped
 from evalstone.judges.lexical.normalization import evened, false_key, fields, is_structured
 from evalstone.judges.lexical.passages import prepared
-from evalstone.judges.lexical.tokens import numerals, stems_of
 from evalstone.questions import ClaimVerdict, VerifyClaims
 from evalstone.questions.verdict import ClaimSupported
 
@@ -146,14 +145,6 @@ def test_a_false_field_is_recognized_by_the_words_that_no_other_line_has():
 
 def test_prose_has_no_false_fields():
     assert prepared(("Is there parking: no",), shipped().lexicon).false_fields == ()
-
-
-def test_a_number_in_words_lacks_nothing_where_its_figure_stands():
-    million = ("two", "million", "people")
-    assert numerals(stems_of(million), million) == set(stems_of(million[:2]))
-    assert numerals(("two", "peopl"), ("two", "people")) == frozenset()
-    found = verdict("About 2,000,000 people live here.", "About two million people live here.")
-    assert found.verdict == "supported"
 
 
 def test_a_claim_in_chinese_is_compared_by_pairs_of_characters_and_said_to_be_outside():

@@ -143,7 +143,7 @@ def test_calibrations_are_kept_beside_the_ledger_and_found_by_judge_and_scorer(t
     file = save_calibration(fit(SEPARATED), ledger)
     assert file.parent == tmp_path / "runs" / "calibrations" == calibrations_folder(f"sqlite:///{ledger}")
     assert calibration_for("lexical@1", "faithfulness@1", ledger) == fit(SEPARATED)
-    assert calibration_for("lexical@3", "faithfulness@1", ledger) is None
+    assert calibration_for("lexical@4", "faithfulness@1", ledger) is None
     assert list_calibrations(file.parent) == (fit(SEPARATED),)
     save_calibration(SEPARATED, ledger)
     assert list_calibrations(ledger) == (SEPARATED,)

@@ -62,8 +62,8 @@ def test_printing_shows_the_judge_and_the_summary() -> None:
     assert title == f"{run.dataset_name}: 2 samples · no judge needed"
     assert header.split("  ")[0] == "scorer"
     assert row.split()[:2] == ["given", "0.750"]
-    judged = replace(run, judge="lexical@3", samples=1)
-    assert str(judged).startswith(f"{run.dataset_name}: 1 sample · judge lexical@3\n")
+    judged = replace(run, judge="lexical@4", samples=1)
+    assert str(judged).startswith(f"{run.dataset_name}: 1 sample · judge lexical@4\n")
 
 
 def test_a_notebook_shows_an_escaped_table() -> None:

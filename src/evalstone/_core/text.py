@@ -1,4 +1,4 @@
-"""Words, sentences, stems and numbers of a text: rules of thumb in pure code, no model and no word lists to load.
+"""Words, sentences and stems of a text: rules of thumb in pure code, no model and no word lists to load.
 
 Everything here takes time in proportion to the text, whatever the text is, for judged text may be made to be slow.
 The sentence rules know English and the full stops of Chinese and Japanese; the stemmer knows English suffixes.
@@ -10,7 +10,6 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 
 
 def _set(spaced: str) -> frozenset[str]:
@@ -231,78 +230,3 @@ def _stem(word: str) -> str:
     if len(word) > 3 and word[-1] == "e":
         word = word[:-1]
     return word[:-1] + "i" if len(word) > 2 and word[-1] == "y" else word
-
-
-_ONES = """
-zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-eighteen nineteen twenty zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth
-thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
-"""
-_TENS = "thirty forty fifty sixty seventy eighty ninety"
-_NAMED = {
-    **{name: place % 21 for place, name in enumerate(_ONES.split())},
-    **{name: 30 + 10 * place for place, name in enumerate(_TENS.split())},
-}
-_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "bn": 10**9, "trillion": 10**12}
-_FIGURE = re.compile(r"\d++(?:[.,]\d++)*+")
-_LONGEST_FIGURE = 15
-
-
-def numbers(text: str) -> tuple[str, ...]:
-    """The numbers of a text in order, as plain figures: `1,250.50`, `3rd`, `forty-two` and `1.5 million` give `1250.5`,
-    `3`, `42` and `1500000`.
-
-    Signs, units and percent signs are dropped; ordinals count as their number. A word that begins with a letter, such
-    as `B12`, holds none. Figures of more than 15 digits stay as they are written.
-    """
-    found: list[str] = []
-    total, current, is_open, spelled = Decimal(0), Decimal(0), False, False
-    for word in (*words(text), ""):
-        value = _NAMED.get(word)
-        if value is not None and spelled and _continues(current, value):
-            current += value
-        elif word == "hundred" and current < 100:
-            current, is_open = (current or 1) * Decimal(100), True
-        elif word in _SCALES:
-            total, current, is_open = total + (current or 1) * _SCALES[word], Decimal(0), True
-        elif word != "and" or not is_open:
-            if is_open:
-                found.append(f"{(total + current).normalize():f}")
-            is_open = spelled = value is not None
-            total, current = Decimal(0), Decimal(value or 0)
-            figures = _figures(word) if value is None else ()
-            if len(figures) == 1 and len(figures[0]) <= _LONGEST_FIGURE:
-                current, is_open = Decimal(figures[0]), True
-            else:
-                found.extend(figures)
-    return tuple(found)
-
-
-def _continues(current: Decimal, value: int) -> bool:
-    """Whether a number word goes on from the ones before it: `twenty five`, `hundred five`, `thousand five`."""
-    if current % 100 == 0 and value < 100:
-        return True
-    return current % 10 == 0 and current % 100 >= 20 and 0 < value < 10
-
-
-def _figures(word: str) -> tuple[str, ...]:
-    match = _FIGURE.match(word)
-    if match is None:
-        return ()
-    figure = match.group()
-    parts = re.split("[.,]", figure)
-    groups = all(len(part) == 3 for part in parts[1:]) and len(parts[0]) <= 3
-    if "." not in figure and groups:
-        parts = ["".join(parts)]
-    elif len(parts) == 2:
-        parts = [".".join(parts)]
-    elif figure.count(".") == 1 and figure[-len(parts[-1]) - 1] == ".":
-        parts = ["".join(parts[:-1]) + "." + parts[-1]]
-    return tuple(_trimmed(part) for part in parts)
-
-
-def _trimmed(figure: str) -> str:
-    figure = figure.lstrip("0") if figure.isascii() else "".join(str(unicodedata.decimal(c, c)) for c in figure)
-    whole, dot, rest = figure.partition(".")
-    rest = rest.rstrip("0")
-    return (whole or "0") + (dot + rest if rest else "")

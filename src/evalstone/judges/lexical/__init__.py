@@ -35,7 +35,7 @@ class LexicalJudge(Judge):
 
     @property
     def identity(self) -> str:
-        return "lexical@3"
+        return "lexical@4"
 
     @property
     def context_limits(self) -> ContextLimits:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalstone._core.text import numbers, sentences, tokens, words
+from evalstone._core.text import sentences, tokens, words
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.lexical.claim_splitter import is_refusal, list_claims
 from evalstone.judges.lexical.classifier import Finding, check_response, verify
@@ -145,11 +145,11 @@ def compare(question: str, answer: str, reference: str, model: Model) -> Finding
     others remain. A figure of the reference that the answer lacks, or a negation more or less, makes it no.
     """
     expected, said = read(reference), prepared((answer,), model.lexicon)
-    asked = content(stems_of(words(question)))
-    stems = expected.content - asked or expected.content or frozenset(expected.stems)
+    asked = read(question)
+    stems = expected.content - asked.content or expected.content or frozenset(expected.stems)
     have = frozenset(item for piece in said.pieces for item in piece.stems)
     share = _share(stems, have, model.lexicon)
-    lost = [figure for figure in expected.figures if figure not in said.numbers and figure not in numbers(question)]
+    lost = [figure for figure in expected.figures if not said.has_number(figure) and figure not in asked.figures]
     missing = sorted(item for item in stems if item not in have)
     if lost:
         return Finding(min(share, 0.1), f"the reference has {', '.join(lost[:6])}, the answer does not")
@@ -179,7 +179,7 @@ def _gives(question: str, statement: str) -> str:
         return ""
     kind = next((kind for pattern, kind in _KINDS if pattern.search(question)), "")
     has = {
-        "figure": bool(numbers(statement)),
+        "figure": bool(read(statement).figures),
         "name": any(word[0].isupper() for word in written),
         "decision": _DECISION.match(statement) is not None,
     }

@@ -1,6 +1,6 @@
 """The claims of a text, taken sentence by sentence: each sentence that asserts something is one claim.
 
-Nothing is divided or reworded, pronouns stay pronouns. Instructions count as claims ("press the button" in an answer to
+Sentences are not reworded, pronouns stay pronouns. Instructions count as claims ("press the button" in an answer to
 "how do I …" says that this is how), for no rule here could tell them from assertions.
 """
 
@@ -47,6 +47,13 @@ _OFFER = re.compile(
 _HEADING = re.compile(
     r"^(?:[^\S\n]*+\#{1,6} .*|[^\S\n]*+\*\*[^*\n]*+\*\*:?[^\S\n]*+|[^\S\n]*+[`~=_*-]{3,}+.*)$", re.MULTILINE
 )
+# "Did you know that X?" asserts X.
+_TELLS = re.compile(
+    r"(?:.{0,20}?\b)?(?:(?:did|do) you know (?:that )?(?!(?:what|who|whom|whose|which|when|where|why|how|if|whether|any"
+    r"|much|of|about|it|this)\b)|have you heard that |did you hear that )",
+    re.IGNORECASE,
+)
+_TURN = re.compile(r"[,;] ?but (?:rather )?|; ?however,? ", re.IGNORECASE)
 _EDGES = " \t\r\n*_`\u200b\ufeff"
 _LONGEST_HEAD = 300
 
@@ -63,14 +70,21 @@ def list_claims(text: str) -> tuple[str, ...]:
 def _claims(text: str) -> Iterator[str]:
     for sentence in sentences(_HEADING.sub("\n", text)):
         claim = sentence.strip(_EDGES)
-        if _asserts(claim):
-            yield _without_lead_in(claim)
+        if claim.endswith(("?", "？")) and (told := _TELLS.match(claim)):
+            claim = claim[told.end() :].rstrip("?？ ")
+        parts = [claim]
+        if is_refusal(claim):
+            # "They do not say when, but it was sunny": what stands beside the unknown may be a claim.
+            parts = [part for part in _TURN.split(claim) if not is_refusal(part)]
+        for part in parts:
+            if _asserts(part):
+                yield _without_lead_in(part)
 
 
 def _asserts(claim: str) -> bool:
     if claim.endswith((":", "：")) or claim.rstrip("\"'”’)]*").endswith(("?", "？")):
         return False
-    return not is_refusal(claim) and bool(content(stems_of(words(claim))))
+    return bool(content(stems_of(words(claim))))
 
 
 def is_refusal(sentence: str) -> bool:

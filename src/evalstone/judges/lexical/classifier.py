@@ -7,19 +7,20 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from evalstone._core.prompts import clean, one_line
-from evalstone._core.text import STOPWORDS, tokens
-from evalstone.judges.lexical.claim_splitter import list_claims
-from evalstone.judges.lexical.features import Evidence, evidence
-from evalstone.judges.lexical.model import SHORT, Model, logistic
+from evalstone._core.text import STOPWORDS, sentences, tokens
+from evalstone.judges.lexical.claim_splitter import is_refusal, list_claims
+from evalstone.judges.lexical.features import Evidence, evidence, word_overlap
+from evalstone.judges.lexical.model import KEPT_OUTSIDE, SHORT, Model, logistic
+from evalstone.judges.lexical.normalization import comparable_low
+from evalstone.judges.lexical.numbers import shown
 from evalstone.judges.lexical.passages import Passages
 from evalstone.questions.claims import ClaimVerdict
 
 LONGEST_QUOTE = 160
 MOST_NAMED = 6
 _CUT_AT_THE_END, _CUT_AT_THE_START = re.compile(r"(?<=\s)\S{1,30}\Z"), re.compile(r"\A\S{1,30}(?=\s)")
-# The log odds are halved outside the training data. Not fitted: nothing was measured there.
-KEPT_OUTSIDE = 0.5
-# Four of five responses with another figure or a negation more or less were not supported, whatever their z.
+# In the training data at least four of five responses with another number or a negation more or less were not
+# supported, whatever their z.
 CONFLICTED = 0.2
 _CONFLICTING = 0.1
 _SAME_SUBJECT, _SAME_SENTENCE, _SAME_WORDS = 0.5, 0.8, 0.95
@@ -47,6 +48,8 @@ def _verdict(claim: str, found: Evidence, passages: Passages, model: Model, outs
             verdict = "contradicted"
         elif found.best is not None:
             verdict, cited = "contradicted", (found.best.passage,)
+    elif other_numbers(found):
+        support = min(support, CONFLICTED)
     elif support >= 0.5:
         verdict, cited = "supported", found.passages
     said = _why(found, passages, complete=verdict == "supported")
@@ -60,11 +63,10 @@ def check_response(text: str, passages: Passages, model: Model) -> Finding:
     """The probability that the passages support every claim of a response, and the claim they support least."""
     claims = list_claims(text)
     found = [evidence(claim, passages) for claim in claims]
-    z = model.z([one.values for one in found])
-    logit = model.response_logit(z, fields=passages.structured, short=len(tokens(text)) <= SHORT)
+    logit = response_logit(text, found, passages, model)
     outside = outside_training(text)
     support = logistic(logit * KEPT_OUTSIDE if outside else logit)
-    if any(conflict(one) for one in found):
+    if any(conflict(one) or other_numbers(one) for one in found):
         support = min(support, CONFLICTED)
     reasons = [f"probability {support:.2f} that the passages support the whole answer"]
     if not claims:
@@ -78,6 +80,15 @@ def check_response(text: str, passages: Passages, model: Model) -> Finding:
     if outside:
         reasons.append(f"less sure than usual: {outside}")
     return Finding(support, "; ".join(reasons))
+
+
+def response_logit(text: str, found: Sequence[Evidence], passages: Passages, model: Model) -> float:
+    """The log odds that the passages support a response with this evidence of its claims."""
+    if not found and all(map(is_refusal, sentences(text))):
+        return 0.0
+    z = model.z([one.values for one in found], [one.size for one in found]) if found else None
+    low = comparable_low(text)
+    return model.response_logit(z, word_overlap(low, passages), fields=passages.structured, short=len(low) <= SHORT)
 
 
 def _why(found: Evidence, passages: Passages, *, complete: bool) -> str:
@@ -106,12 +117,18 @@ def conflict(found: Evidence) -> str:
     """What the passages say against the claim; empty when they do not, or are not about the same."""
     if found.best is None or found.aside < _SAME_SENTENCE or found.cover < _SAME_SUBJECT:
         return ""
-    others = sorted(found.best.numbers - set(found.figures))
-    only_figures = all(word[0].isdigit() for word in found.lost_words)
-    if found.lost_figures and others and only_figures:
+    if others := other_numbers(found):
         return f"has {_listed(others)} where the claim has {_listed(found.lost_figures)}"
     same = found.aside >= _SAME_WORDS and found.cover >= _SAME_WORDS
     return "and the claim differ in a negation" if found.denial and same else ""
+
+
+def other_numbers(found: Evidence) -> tuple[str, ...]:
+    """The other numbers of the sentence that has the claim's words but not its numbers; empty when that isn't so."""
+    if found.best is None or found.aside < _SAME_SENTENCE or not found.lost_figures:
+        return ()
+    only_figures = all(word[0].isdigit() for word in found.lost_words)
+    return tuple(sorted(found.best.numbers - set(found.figures))) if only_figures else ()
 
 
 def _lacking(found: Evidence) -> str:
@@ -126,7 +143,7 @@ def _lacking(found: Evidence) -> str:
 
 def _listed(items: Iterable[str]) -> str:
     every = list(items)
-    named = ", ".join(clean(item)[:40] for item in every[:MOST_NAMED])
+    named = ", ".join(clean(shown(item))[:40] for item in every[:MOST_NAMED])
     return f"{named} and {len(every) - MOST_NAMED} more" if len(every) > MOST_NAMED else named
 
 

@@ -11,12 +11,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from evalstone._core.text import STOPWORDS, tokens
-from evalstone.judges.lexical.normalization import evened
+from evalstone._core.text import STOPWORDS
+from evalstone.judges.lexical.normalization import comparable
+from evalstone.judges.lexical.numbers import figures
 from evalstone.judges.lexical.passages import Passages, Piece, Window, grams_of, meet, met_pairs, windows
-from evalstone.judges.lexical.tokens import content, denied, figures, is_negated, numerals, quantified, stems_of
+from evalstone.judges.lexical.tokens import content, denied, is_negated, quantified, stems_of
 
 LONGEST_COMPARED = 1000
+# A claim with fewer content words than these weighs less: "That is cool" says little.
+WHOLE_CLAIM = 5
 
 NAMES = (
     # shares of the claim's content words: in any passage, in the best one to three adjacent sentences; and the share of
@@ -69,8 +72,7 @@ class Claim:
 
 def read(text: str) -> Claim:
     """Read a claim; the numbers of passages in it ("passage 2") are left out."""
-    even = evened(_REFERENCE.sub(" ", text))
-    written = tokens(even)
+    written = comparable(_REFERENCE.sub(" ", text))
     low = tuple(token.lower() for token in written)
     stems = stems_of(low)
     carrying = content(stems)
@@ -79,7 +81,7 @@ def read(text: str) -> Claim:
         for token, word, item in zip(written[1:], low[1:], stems[1:], strict=True)
         if token[0].isupper() and word not in STOPWORDS and item in carrying
     )
-    return Claim(low, stems, carrying, figures(even, low), names, " ".join(low))
+    return Claim(low, stems, carrying, figures(low), names, " ".join(low))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,8 @@ class Evidence:
     """The share of that sentence's content words in the claim."""
     passages: tuple[int, ...]
     """The numbers of the passages with about as large a share as the best."""
+    size: int
+    """How much the claim counts in a response: its content words, from 1 to WHOLE_CLAIM."""
 
 
 def evidence(text: str, passages: Passages) -> Evidence:
@@ -141,7 +145,14 @@ def evidence(text: str, passages: Passages) -> Evidence:
         aside=aside,
         cover=cover,
         passages=tuple(sorted({one.piece.passage for one in found if one.one >= 0.95 * found[0].one})),
+        size=max(1, min(len(claim.content), WHOLE_CLAIM)),
     )
+
+
+def word_overlap(low: Sequence[str], passages: Passages) -> float:
+    """The share of the different words of a text that stand in the passages, in [0, 1]; 1 for a text without words."""
+    own = frozenset(low)
+    return len(own & passages.words) / len(own) if own else 1.0
 
 
 def _lacking(claim: Claim, passages: Passages) -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
@@ -150,11 +161,8 @@ def _lacking(claim: Claim, passages: Passages) -> tuple[frozenset[str], tuple[st
     # A claim with any negation is left alone: which of its words are denied takes more than word comparison.
     stated = [] if is_negated(claim.low) else [one for one in passages.false_fields if one.stems <= claim.content]
     lost = lost.union(*(one.stems for one in stated))
-    figures = tuple(figure for figure in claim.figures if figure not in passages.numbers)
-    if not figures:
-        # "Two million" stands where the passage has 2,000,000.
-        lost -= numerals(lost, claim.low)
-    return lost, figures, tuple(one.line for one in stated)
+    absent = tuple(figure for figure in claim.figures if not passages.has_number(figure))
+    return lost, absent, tuple(one.line for one in stated)
 
 
 def _overlap(claim: Claim, best: Window | None, passages: Passages) -> tuple[float, float]:
@@ -196,7 +204,7 @@ def _sequences(claim: Claim, lost: frozenset[str], best: Window | None, passages
     carried = [item for item in stems if item in claim.content][:60]
     pairs = [meet(one, other, passages) for one, other in itertools.pairwise(carried)]
     plain = claim.plain[:LONGEST_COMPARED]
-    grams = frozenset(grams_of(plain))
+    grams = grams_of(plain)
     unlike = [item for item in lost if len(item) < 5 or item[:5] not in passages.prefixes]
     return (
         _part(sum(quads), len(quads)),

@@ -1,10 +1,14 @@
 """The trained part of the judge: weights of stems and measures, curves to probabilities, and the measured accuracy.
 
     z = intercept + Σ weight · (mean - standard deviation of the measure over the claims of a response)
-    P(the passages support the whole response) = 1 / (1 + exp(-(slope · z + offset for the form of the texts)))
+    log odds that the passages support the whole response
+        = (1 - s) · (slope · z + offset for the form of the texts)
+        + s · (slope · word overlap of the whole response + offset for the form of the texts)         s = OVERLAP_SHARE
 
-No weight is below zero, so that no response gains by having less support. `model.json.gz` is written by
-`make train-lexical`; docs/lexical-judge.md has what was measured.
+Claims of few words count less in mean and standard deviation. No weight is below zero, so that no response gains by
+having less support. Word overlap is worse than z on most data but far worse on none: it corrects z where texts are
+unlike the training data. `model.json.gz` is written by `make train-lexical`; docs/lexical-judge.md has what was
+measured.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import functools
 import gzip
 import json
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -24,8 +29,11 @@ from evalstone.judges.lexical.tokens import STEMMER, Lexicon
 
 FILE = "model.json.gz"
 CARD_FILE = "measured.json"
-FORMAT = 2
+FORMAT = 3
 SHORT = 30
+OVERLAP_SHARE = 0.2
+# The log odds are halved outside the training data. Not fitted: nothing was measured there.
+KEPT_OUTSIDE = 0.5
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,8 @@ class Model:
     response: Curve
     """P(a whole response is supported), over z, z where the passages are fields, whether they are, and whether the
     response is short."""
+    overlap: Curve
+    """The same over the word overlap of the response, whether the passages are fields, and whether it is short."""
     claim: Curve
     """P(one claim is supported), over its z, if half of all claims are."""
     field_claim: Curve
@@ -64,29 +74,34 @@ class Model:
     statement: Curve
     """P(a statement is relevant), over the shares of the question in the statement and in the whole answer."""
 
-    def z(self, claims: Sequence[Sequence[float]]) -> float:
-        """The weighted sum for a response with these claims, each as its measures."""
-        return self.intercept + math.fsum(w * v for w, v in zip(self.weights, pooled(claims), strict=True) if w)
+    def z(self, claims: Sequence[Sequence[float]], sizes: Sequence[int] = (1,)) -> float:
+        """The weighted sum for a response with these claims, each as its measures, and how much each counts."""
+        return self.intercept + math.fsum(w * v for w, v in zip(self.weights, pooled(claims, sizes), strict=True) if w)
 
-    def response_logit(self, z: float, *, fields: bool, short: bool) -> float:
-        """The log odds that the passages support a whole response."""
-        return self.response.logit(z, z * fields, float(fields), float(short))
+    def response_logit(self, z: float | None, overlap: float, *, fields: bool, short: bool) -> float:
+        """The log odds that the passages support a whole response; z is None where it makes no claim."""
+        by_overlap = self.overlap.logit(overlap, float(fields), float(short))
+        if z is None:
+            return KEPT_OUTSIDE * by_overlap
+        by_claims = self.response.logit(z, z * fields, float(fields), float(short))
+        return (1 - OVERLAP_SHARE) * by_claims + OVERLAP_SHARE * by_overlap
 
     def claim_support(self, z: float, *, fields: bool) -> float:
         """The probability that the passages support one claim, were half of all claims supported."""
         return (self.field_claim if fields else self.claim).at(z)
 
 
-def pooled(claims: Sequence[Sequence[float]]) -> list[float]:
-    """For each measure, its mean over the claims minus its standard deviation. One unsupported claim then counts more
-    than in the mean alone. A response without claims lacks nothing."""
+def pooled(claims: Sequence[Sequence[float]], sizes: Sequence[int]) -> list[float]:
+    """For each measure, its mean over the claims minus its standard deviation, each claim weighted by its size. One
+    unsupported claim then counts more than in the mean alone. A response without claims lacks nothing."""
     if len(claims) < 2:
         return list(claims[0] if claims else IDEAL)
-    count = len(claims)
+    whole = sum(sizes)
     found: list[float] = []
     for column in zip(*claims, strict=True):
-        mean = sum(column) / count
-        found.append(mean - math.sqrt(sum((value - mean) ** 2 for value in column) / count))
+        mean = sum(map(operator.mul, column, sizes)) / whole
+        squares = sum([size * (value - mean) ** 2 for value, size in zip(column, sizes, strict=True)])
+        found.append(mean - math.sqrt(squares / whole))
     return found
 
 
@@ -119,7 +134,7 @@ def from_data(data: Mapping[str, Any]) -> Model:
         lexicon(data["documents"], data["counts"]),
         tuple(data["weights"]),
         data["intercept"],
-        **{name: curves[name] for name in ("response", "claim", "field_claim", "passage", "statement")},
+        **{name: curves[name] for name in ("response", "overlap", "claim", "field_claim", "passage", "statement")},
     )
 
 

@@ -6,9 +6,10 @@ Everything here takes time in proportion to the text, whatever the text is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from evalstone._core.text import sentences
+from evalstone._core.text import sentences, tokens
+from evalstone.judges.lexical.numbers import evened_dates, evened_numbers, is_even, numbered
 
 LONGEST_PIECE = 600
 STRUCTURED = 0.5
@@ -17,7 +18,7 @@ _FEWEST_LINES = 3
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-z])_(?=[a-z])")
 _HINTS_AT_JOINED = re.compile(r"[a-z][A-Z_]")
-_HINTS_AT_TIME = re.compile(r"\d ?[:aApP]")
+_HINTS_AT_TIME_OR_DATE = re.compile(r"\d(?: ?[:aApP]|[-/.]\d)")
 _TIME = re.compile(r"(?<![\d:.,])(\d{1,2})(?::(\d{1,2})(?::\d{2})?)?(?: ?([ap])\.?m\b\.?)?(?![\d:])", re.IGNORECASE)
 _SPAN = re.compile(
     r"(?<![\d:.,])(\d{1,2}(?::\d{2})?)(?= ?(?:-|–|to|until|till) ?\d{1,2}(?::\d{2})? ?([ap])\.?m\b)", re.IGNORECASE
@@ -29,14 +30,29 @@ _NOISE = re.compile(r"[\"'“”]")
 _FALSE = frozenset({"no", "false", "none", "null", "n/a", "nan", ""})
 
 
+def comparable(text: str) -> Sequence[str]:
+    """The tokens of a text with clock times, numbers and dates in one form and joined words apart, capitals kept."""
+    return numbered(tokens(evened(text)))
+
+
+def comparable_low(text: str) -> Sequence[str]:
+    """The same in lower case."""
+    even = evened(text)
+    if even.isascii():
+        low = tokens(even.lower())
+        if is_even(low):
+            return low
+    return [token.lower() for token in numbered(tokens(even))]
+
+
 def evened(text: str) -> str:
-    """The text with clock times in one form (`5:30 PM`, `17:30` and `17:30:00` become `17h30`) and joined words
-    apart (`WiFi` and `wi_fi` become `Wi Fi` and `wi fi`)."""
+    """The text with clock times in one form (`5:30 PM`, `17:30` and `17:30:00` become `17h30`), joined words apart
+    (`WiFi` and `wi_fi` become `Wi Fi` and `wi fi`), and dates and Chinese numerals in figures."""
     if _HINTS_AT_JOINED.search(text):
         text = _CAMEL.sub(" ", text)
-    if _HINTS_AT_TIME.search(text):
-        text = _TIME.sub(_clock, _SPAN.sub(r"\1 \2m", text))
-    return text
+    if _HINTS_AT_TIME_OR_DATE.search(text):
+        text = evened_dates(_TIME.sub(_clock, _SPAN.sub(r"\1 \2m", text)))
+    return evened_numbers(text)
 
 
 def _clock(found: re.Match[str]) -> str:

@@ -7,15 +7,16 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evalstone._core.text import tokens
-from evalstone.judges.lexical.normalization import evened, false_key, is_structured, parts, pieces
-from evalstone.judges.lexical.tokens import Lexicon, content, denied, figures, is_negated, quantified, stems_of
+from evalstone.judges.lexical.normalization import comparable_low, false_key, is_structured, parts, pieces
+from evalstone.judges.lexical.numbers import figures
+from evalstone.judges.lexical.tokens import Lexicon, content, denied, is_negated, quantified, stems_of
 
 GRAM = 4
 CANDIDATES = 6
 MOST_LOOKUPS = 1000
 MOST_PLACES = 50
 MOST_FALSE_FIELDS = 400
+_ARTICLES = frozenset({"a", "an"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,10 @@ class Passages:
     """Every four adjacent stems of a piece."""
     prefixes: frozenset[str]
     """The first five letters of the content stems."""
-    grams: frozenset[str]
-    """The sequences of four characters."""
+    grams: frozenset[int]
+    """The sequences of four characters, as `grams_of` gives them."""
+    words: frozenset[str]
+    """Every word, in lower case."""
     numbers: frozenset[str]
     false_fields: tuple[FalseField, ...]
     structured: bool
@@ -72,6 +75,10 @@ class Passages:
     def weight(self, found: Iterable[str]) -> float:
         """What some stems count together."""
         return self.lexicon.weight(found)
+
+    def has_number(self, figure: str) -> bool:
+        """Whether some passage has a number; "a" and "an" are one as well."""
+        return figure in self.numbers or (figure == "1" and not _ARTICLES.isdisjoint(self.words))
 
 
 def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:
@@ -89,7 +96,7 @@ def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:
                     structured_lines.add(text)
             section += 1
     # One text for all: a sequence across two pieces is one that a claim can hardly have.
-    grams = frozenset(grams_of("\n".join([piece.plain for piece in found])))
+    plain = "\n".join([piece.plain for piece in found])
     postings: dict[str, list[int]] = {}
     for place, piece in enumerate(found):
         for item in piece.content:
@@ -101,7 +108,8 @@ def prepared(context: Sequence[str], lexicon: Lexicon) -> Passages:
         postings,
         frozenset(itertools.chain.from_iterable(zip(s, s[1:], s[2:], s[3:], strict=False) for s in sequences)),
         frozenset(item[:5] for item in postings),
-        grams,
+        grams_of(plain),
+        frozenset(plain.split()),
         frozenset(itertools.chain.from_iterable(piece.numbers for piece in found)),
         _false_fields(found, structured_lines),
         2 * tables > len(context),
@@ -117,13 +125,12 @@ def _false_fields(found: Sequence[Piece], lines: Collection[str]) -> tuple[False
         if key is None:
             stated |= piece.content
         elif len(fields) < MOST_FALSE_FIELDS:
-            fields.append((piece.text, content(stems_of(token.lower() for token in tokens(evened(key))))))
+            fields.append((piece.text, content(stems_of(comparable_low(key)))))
     return tuple(FalseField(line, stems - stated) for line, stems in fields if stems - stated)
 
 
 def _piece(number: int, section: int, text: str) -> Piece:
-    even = evened(text)
-    low = [token.lower() for token in tokens(even)]
+    low = comparable_low(text)
     stems = stems_of(low)
     return Piece(
         number,
@@ -132,16 +139,22 @@ def _piece(number: int, section: int, text: str) -> Piece:
         " ".join(low),
         stems,
         content(stems),
-        frozenset(figures(even, low)),
+        frozenset(figures(low)),
         is_negated(low),
         denied(low, stems),
         quantified(low),
     )
 
 
-def grams_of(text: str) -> list[str]:
-    """The sequences of four characters of a text."""
-    return [text[at : at + GRAM] for at in range(len(text) - GRAM + 1)]
+def grams_of(text: str) -> frozenset[int]:
+    """The sequences of four bytes of a text in UTF-8, each as a number: letters, where they are English."""
+    data = text.encode("utf-8", "surrogatepass")
+    starts = range(GRAM)
+    return frozenset(
+        itertools.chain.from_iterable(
+            memoryview(data[start : len(data) - (len(data) - start) % GRAM]).cast("I") for start in starts
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evalstone._core.text import words
 from evalstone.judges.lexical.claim_splitter import list_claims
 from evalstone.judges.lexical.classifier import quote
+from evalstone.judges.lexical.features import read as read_claim
 from evalstone.judges.lexical.model import Model
 from evalstone.judges.lexical.passages import Passages, Piece
-from evalstone.judges.lexical.tokens import Lexicon, content, stems_of
+from evalstone.judges.lexical.tokens import Lexicon
 from evalstone.questions.relevance import Level, PassageRating, PassageRatings, PassageVerdict
 
 LEVELS: tuple[tuple[float, Level], ...] = ((0.8, "high"), (0.5, "medium"), (0.2, "low"), (0.0, "none"))
@@ -80,8 +80,8 @@ def find_useful(question: str, answer: str, passages: Passages, count: int, mode
 
 def read(question: str, answer: str, passages: Passages, count: int, model: Model) -> tuple[Reading, ...]:
     """Each passage in order, beside the question and the answer."""
-    asked = content(stems_of(words(question)))
-    told = [content(stems_of(words(claim))) for claim in list_claims(answer)[:MOST_SENTENCES]]
+    asked = read_claim(question).content
+    told = [read_claim(claim).content for claim in list_claims(answer)[:MOST_SENTENCES]]
     pieces: list[list[Piece]] = [[] for _ in range(count)]
     for piece in passages.pieces:
         pieces[piece.passage - 1].append(piece)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evalstone._core.text import STOPWORDS, numbers, stem
+from evalstone._core.text import STOPWORDS, stem
 
 NEGATIONS = frozenset({"not", "no", "never", "none", "nobody", "nothing", "neither", "nor", "without", "cannot"})
 _NEARLY_NEGATIONS = frozenset({"rather", "instead", "unable", "fail", "fails", "failed", "lack", "lacks", "hardly"})
@@ -48,23 +47,6 @@ used using usually variety various vary way well whether within yes
 _STOP_STEMS = frozenset(map(stem, (*STOPWORDS, *GLUE.split()))) | STOPWORDS
 
 
-def _words(spaced: str) -> frozenset[str]:
-    return frozenset(spaced.split())
-
-
-# Those above twelve: smaller ones count only where they are part of a larger number.
-_NUMBER_WORDS = _words("""
-thirteen fourteen fifteen sixteen seventeen eighteen nineteen thirteenth fourteenth fifteenth sixteenth seventeenth
-eighteenth nineteenth twenty thirty forty fifty sixty seventy eighty ninety twentieth hundred thousand million billion
-trillion bn
-""")
-_LARGE = frozenset(map(stem, _NUMBER_WORDS))
-_LITTLE = frozenset(map(stem, _words("one two three four five six seven eight nine ten eleven twelve")))
-_DIGIT = re.compile(r"\d")
-# Small numbers in words ("two of them", "one reason") are seldom a statement of number.
-_SMALL = frozenset(map(str, range(13)))
-
-
 @dataclass(frozen=True, eq=False)
 class Lexicon:
     """How much each stem counts: the rarer in the training texts, the more. unseen: what one in none of them counts."""
@@ -92,26 +74,6 @@ def _stem(word: str) -> str:
 def content(stems: Iterable[str]) -> frozenset[str]:
     """The stems that carry content: stop words and glue dropped."""
     return frozenset(stems) - _STOP_STEMS
-
-
-def figures(text: str, low: Sequence[str]) -> tuple[str, ...]:
-    """The numbers of a text, each once; small ones that are spelt out are left out."""
-    if _NUMBER_WORDS.isdisjoint(low):
-        if _DIGIT.search(text) is None:
-            return ()
-        text = " ".join([word for word in low if word[0].isdigit()])
-    return tuple(figure for figure in dict.fromkeys(numbers(text)) if figure not in _SMALL or figure in low)
-
-
-def numerals(stems: Iterable[str], low: Sequence[str]) -> frozenset[str]:
-    """Which of some stems are numbers by themselves, in figures or spelt out.
-
-    low: the words they are from. Small numbers count only beside a larger one, as in "two million"; clock times never.
-    """
-    beside = not _NUMBER_WORDS.isdisjoint(low)
-    found = [item for item in stems if item in _LARGE or (item[0].isdigit() and item[-1].isdigit() and "h" not in item)]
-    small = [item for item in stems if item in _LITTLE] if beside else []
-    return frozenset([item for item in found if beside or item not in _SMALL] + small)
 
 
 def is_negated(low: Sequence[str]) -> bool:

@@ -1,0 +1,364 @@
+"""Numbers in one form: number words, ordinals, fractions, separators and dates become the same tokens as digits.
+
+    forty-two, 42, 42nd -> 42      1.5 million -> 1500000      two thirds, 2/3 -> 0.667      三百, 第十二 -> 300, 12
+    March 3, 2021 = 3rd of March 2021 = 2021-03-03 = 2021年3月3日 -> 3 3mo 2021
+
+Ordinals count as their number, months are tokens of their own. Signs and units are left as they are. Number words are
+English and Chinese. Everything here takes time in proportion to the text, whatever the text is.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from decimal import Decimal
+
+from evalstone._core.text import STOPWORDS
+from evalstone.judges.lexical.tokens import GLUE
+
+
+def _words(spaced: str) -> tuple[str, ...]:
+    return tuple(spaced.split())
+
+
+_CARDINALS = _words(
+    """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen twenty
+    """
+)
+_ORDINALS = _words(
+    """
+    zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
+    fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
+    """
+)
+_TENS = _words("thirty forty fifty sixty seventy eighty ninety")
+_RANKS = {
+    **{name: value for value, name in enumerate(_ORDINALS)},
+    **{f"{name[:-1]}ieth": 30 + 10 * place for place, name in enumerate(_TENS)},
+}
+_NAMED = {
+    **{name: value for value, name in enumerate(_CARDINALS)},
+    **{name: 30 + 10 * place for place, name in enumerate(_TENS)},
+    **_RANKS,
+}
+_UNITS = {"hundred": 100, "dozen": 12}
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "bn": 10**9, "trillion": 10**12}
+_PART = {"quarter": 4, **{name: value for name, value in _RANKS.items() if 3 <= value <= 10}}
+_PARTS = {**_PART, **{f"{name}s": value for name, value in _PART.items()}}
+
+MONTHS = _words("January February March April May June July August September October November December")
+_MONTHS = {
+    **{name.lower(): number for number, name in enumerate(MONTHS, start=1)},
+    **{name[:3].lower(): number for number, name in enumerate(MONTHS, start=1)},
+    "sept": 9,
+}
+# These are other words as well: they are months only beside a day or a year, or in "in May".
+_OTHER_WORDS = frozenset({"march", "august", *(name for name in _MONTHS if len(name) <= 4)} - {"june", "july"})
+_BEFORE_MONTH = frozenset(
+    _words("in since until till by during from to through of early late mid last next this every before after")
+)
+# "No one", "the one" are pronouns; "a second", "per second" are a unit of time.
+_BEFORE_PRONOUN = frozenset(_words("no any every each some the this that which another other"))
+_BEFORE_LABEL = frozenset(_words("number chapter part phase type level stage season volume page round day week grade"))
+_NO_NOUNS = STOPWORDS | {*GLUE.split(), "another"}
+_BEFORE_UNIT = frozenset(_words("per split each every one half"))
+
+_NUMBER_WORDS = frozenset({**_NAMED, **_UNITS, **_SCALES, **_PARTS, **_MONTHS})
+_FIGURE = re.compile(r"\d++(?:[.,]\d++)*+")
+_BILLIONS = re.compile(r"(\d{1,4}(?:[.,]\d{1,3})?)bn")
+_ORDINAL = re.compile(r"(\d++(?:,\d{3})*+)(?:st|nd|rd|th)", re.IGNORECASE)
+_CLOCK_OR_MONTH = re.compile(r"\d{1,2}(?:h\d\d|mo)")
+_LONGEST_FIGURE = 15
+_LAST_DAY, _LAST_MONTH = 31, 12
+
+
+def numbered(written: Sequence[str]) -> Sequence[str]:
+    """Tokens with the numbers among them in one form; the others as they are written."""
+    low = [token.lower() for token in written]
+    if is_even(low):
+        return written
+    found: list[str] = []
+    at = 0
+    while at < len(low):
+        word = low[at]
+        if word in _NUMBER_WORDS or word[0].isdigit():
+            values, end = _at(written, low, at)
+            found.extend(values or [written[at]])
+            at = end
+        else:
+            found.append(written[at])
+            at += 1
+    return _day_first(found)
+
+
+def is_even(low: Sequence[str]) -> bool:
+    """Whether the numbers among tokens in lower case, if any, are in their one form as they are."""
+    if not _NUMBER_WORDS.isdisjoint(low):
+        return False
+    return all([word.isdigit() and word[0] in "123456789" for word in low if word[0].isdigit()])  # noqa: C419 - faster
+
+
+def figures(low: Sequence[str]) -> tuple[str, ...]:
+    """The numbers among tokens that `numbered` gave, each once; months and clock times are whole."""
+    found: dict[str, None] = {}
+    for word in low:
+        if word[0].isdigit():
+            if word.isdigit() or _CLOCK_OR_MONTH.fullmatch(word):
+                found[word] = None
+            else:
+                found.update(dict.fromkeys(_figures(word)))
+    return tuple(found)
+
+
+def shown(figure: str) -> str:
+    """A number as a reason names it: a month by its name."""
+    return MONTHS[int(figure[:-2]) - 1] if figure.endswith("mo") and figure[:-2].isdigit() else figure
+
+
+def _at(written: Sequence[str], low: Sequence[str], at: int) -> tuple[Sequence[str], int]:
+    """The number tokens that start at a place, none if it starts no number, and the place after them."""
+    word = low[at]
+    if word[0].isdigit():
+        return _digits(low, at)
+    if word in _MONTHS:
+        return ([f"{_MONTHS[word]}mo"] if _is_month(written, low, at) else ()), at + 1
+    if word in _PARTS and low[at - 1 : at] == ["a"] and not _is_noun(low[at + 1 : at + 2]):
+        return [_decimal(Decimal(1) / _PARTS[word])], at + 1
+    value, end = _spelled(low, at)
+    if value is None or (end == at + 1 and _is_other(low, at)):
+        return (), at + 1
+    return _with_part(low, value, end)
+
+
+def _digits(low: Sequence[str], at: int) -> tuple[Sequence[str], int]:
+    word = low[at]
+    if _CLOCK_OR_MONTH.fullmatch(word):
+        return [word], at + 1
+    if ordinal := _ORDINAL.fullmatch(word):
+        word = ordinal[1]
+    elif (billions := _BILLIONS.fullmatch(word)) and len(parts := _figures(billions[1])) == 1:
+        return [_decimal(Decimal(parts[0]) * 10**9)], at + 1
+    elif not _FIGURE.fullmatch(word):
+        return [word], at + 1
+    parts = _figures(word)
+    if len(parts) != 1 or len(parts[0]) > _LONGEST_FIGURE:
+        return parts, at + 1
+    value, end = Decimal(parts[0]), at + 1
+    if end < len(low) and (scale := _SCALES.get(low[end]) or _UNITS.get(low[end])):
+        return [_decimal(value * scale)], end + 1
+    return _with_part(low, value, end)
+
+
+def _with_part(low: Sequence[str], value: Decimal, end: int) -> tuple[Sequence[str], int]:
+    """A number, or the fraction that it makes with the next word: `two thirds`, `one fifth`."""
+    part = low[end] if end < len(low) else ""
+    if part in _PARTS and 0 < value < _PARTS[part] and (value == 1) != part.endswith("s"):
+        return [_decimal(value / _PARTS[part])], end + 1
+    return [_decimal(value)], end
+
+
+def _spelled(low: Sequence[str], start: int) -> tuple[Decimal | None, int]:
+    """The value of the number words from a place on, and the place after them."""
+    total, current, at = Decimal(0), Decimal(-1), start
+    while at < len(low):
+        word = low[at]
+        value = _NAMED.get(word)
+        if value is not None and (current < 0 or _continues(low, current, value, at)):
+            current = max(current, Decimal(0)) + value
+            if word in _RANKS:
+                return total + current, at + 1
+        elif word == "hundred" and current < 100:
+            current = Decimal(100) * (current if current > 0 else 1)
+        elif word == "dozen" and current < 100:
+            return total + 12 * (current if current > 0 else 1), at + 1
+        elif word in _SCALES and (current >= 0 or at == start):
+            total, current = total + (current if current > 0 else 1) * _SCALES[word], Decimal(-1)
+        elif word != "and" or not _goes_on(low, at):
+            break
+        at += 1
+    return (total + max(current, Decimal(0)) if at > start else None), at
+
+
+def _continues(low: Sequence[str], current: Decimal, value: int, at: int) -> bool:
+    """Whether a number word goes on from the ones before it: `twenty five`, `hundred five`."""
+    if current and current % 100 == 0 and value < 100:
+        return low[at + 1 : at + 2] != ["hundred"]
+    return current % 10 == 0 and current % 100 >= 20 and 0 < value < 10
+
+
+def _goes_on(low: Sequence[str], at: int) -> bool:
+    """Whether an "and" is inside a number, as in `two hundred and fifty`."""
+    before, after = low[at - 1], low[at + 1] if at + 1 < len(low) else ""
+    return (before == "hundred" or before in _SCALES) and after in _NAMED and low[at + 2 : at + 3] != ["hundred"]
+
+
+def _is_other(low: Sequence[str], at: int) -> bool:
+    """Whether a number word is another word here: a pronoun, a unit of time, "at first"."""
+    word, before, after = low[at], low[at - 1] if at else "", low[at + 1] if at + 1 < len(low) else ""
+    noun = _is_noun([after])
+    if word == "one":
+        return before not in _BEFORE_LABEL and (not noun or before in _BEFORE_PRONOUN)
+    if word == "first":
+        return before == "at" or (after == "of" and low[at + 2 : at + 3] == ["all"])
+    if word == "second":
+        return before in _BEFORE_UNIT or before[:1].isdigit() or (before == "a" and not noun)
+    return word not in _NAMED and word not in _UNITS and word not in _SCALES
+
+
+def _is_noun(following: Sequence[str]) -> bool:
+    """Whether a number may count what follows it."""
+    return any(word.isalpha() and word not in _NO_NOUNS for word in following)
+
+
+def _is_month(written: Sequence[str], low: Sequence[str], at: int) -> bool:
+    word, before, after = low[at], low[at - 1] if at else "", low[at + 1] if at + 1 < len(low) else ""
+    if word not in _OTHER_WORDS:
+        return True
+    if before == "of" and at > 1:
+        before = low[at - 2] if _is_day(low[at - 2]) else before
+    if not written[at][0].isupper():
+        years = (after, *low[at + 2 : at + 3])
+        return (_is_day(before) or _is_day(after)) and any(map(_is_year, years))
+    if _is_day(before) or _is_day(after) or _is_year(after):
+        return True
+    return before in _BEFORE_MONTH and (len(word) > 4 or word == "may")
+
+
+def _is_day(word: str) -> bool:
+    digits = word[:-2] if word[-2:] in ("st", "nd", "rd", "th") else word
+    return digits.isdecimal() and len(digits) <= 2 and 1 <= int(digits) <= _LAST_DAY
+
+
+def _is_year(word: str) -> bool:
+    return len(word) == 4 and word.isdecimal()
+
+
+def _day_first(found: list[str]) -> list[str]:
+    """Dates in the order of `3 March 2021`: `March 3` and `3 of March` turned round."""
+    for at in range(len(found) - 1):
+        month = found[at].endswith("mo") and found[at][0].isdigit()
+        if month and _is_day(found[at + 1]) and not (at and _is_day(found[at - 1])):
+            found[at], found[at + 1] = found[at + 1], found[at]
+    return found
+
+
+def _decimal(value: Decimal) -> str:
+    return f"{round(value, 3).normalize():f}" if value % 1 else f"{value:.0f}"
+
+
+def _figures(word: str) -> tuple[str, ...]:
+    """The number that a word starts with, without separators; each part of what is several, such as `12.05.2020`."""
+    match = _FIGURE.match(word)
+    if match is None:
+        return ()
+    figure = match.group()
+    parts = re.split("[.,]", figure)
+    groups = all(len(part) == 3 for part in parts[1:]) and len(parts[0]) <= 3
+    if "." not in figure and groups:
+        parts = ["".join(parts)]
+    elif len(parts) == 2:
+        parts = [".".join(parts)]
+    elif figure.count(".") == 1 and figure[-len(parts[-1]) - 1] == ".":
+        parts = ["".join(parts[:-1]) + "." + parts[-1]]
+    return tuple(_trimmed(part) for part in parts)
+
+
+def _trimmed(figure: str) -> str:
+    figure = figure.lstrip("0") if figure.isascii() else "".join(str(unicodedata.decimal(c, c)) for c in figure)
+    whole, dot, rest = figure.partition(".")
+    rest = rest.rstrip("0")
+    return (whole or "0") + (dot + rest if rest else "")
+
+
+_HAN_DIGITS = {
+    **{name: value for value, name in enumerate("零一二三四五六七八九")},
+    "〇": 0, "两": 2, "兩": 2,
+}  # fmt: skip
+_HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
+_HAN_SCALES = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
+_HAN = "".join((*_HAN_DIGITS, *_HAN_UNITS, *_HAN_SCALES))
+# What a number counts: a numeral before another character may be part of a word or a name.
+_COUNTED = (
+    "个個颗顆只隻条條张張位名人天日月年岁歲次种種件米里斤吨元块塊周週层層座辆輛台臺本家项項场場届屆期章节節号號楼樓点點"
+    "度倍对對双雙艘架枚份组組门門间間所支句篇首幅顿頓秒分刻時时小公毫厘平立世季半代级級等"
+)
+# 一 before others is an article or part of a word.
+_COUNTED_ONE = "颗顆年月周週岁歲米里公斤吨元层層楼樓倍艘架届屆"
+_HAN_NUMBER = re.compile(f"(百分之|第)?(?!十分(?![钟鐘])|万一|千[万萬]不)([{_HAN}]++)(?=([^\\W\\d_])?)")
+_HAN_DATE = re.compile(r"(?:(\d{4}) ?年 ?)?(\d{1,2}) ?月(?: ?(\d{1,2}) ?[日号號])?")
+# "First, mix the flour": a number of the argument, not of what is said.
+_OPENING = re.compile(r"\A\W{0,5}(?:first|second|third|fourth|fifth), ", re.IGNORECASE)
+_LONGEST_OPENING = 15
+_ISO_DATE = re.compile(r"(?<![\d.-])(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d-])")
+_DAY_DATE = re.compile(r"(?<![\d./-])(\d{1,2})([./])(\d{1,2})\2(\d{4})(?![\d/-])")
+_FRACTION = re.compile(r"(?<![\d/.,])([1-9])/([2-9]|10)(?![\d/])")
+
+
+def evened_dates(text: str) -> str:
+    """The text with dates and fractions in figures in one form."""
+    text = _FRACTION.sub(lambda found: _decimal(Decimal(found[1]) / Decimal(found[2])), text)
+    return _DAY_DATE.sub(_day_date, _ISO_DATE.sub(lambda found: _date(found, found[4], found[3], found[1]), text))
+
+
+def evened_numbers(text: str) -> str:
+    """The text with percentages and Chinese numerals in one form."""
+    if "," in text[:_LONGEST_OPENING]:
+        text = _OPENING.sub("", text)
+    if "%" in text or "％" in text:
+        text = text.replace("%", " percent ").replace("％", " percent ")
+    if "per cent" in text:
+        text = text.replace("per cent", "percent")
+    if not text.isascii():
+        text = _HAN_DATE.sub(
+            lambda found: _date(found, found[3] or "", found[2], found[1] or ""), _HAN_NUMBER.sub(_han, text)
+        )
+    return text
+
+
+def _date(found: re.Match[str], day: str, month: str, year: str) -> str:
+    if not 1 <= int(month) <= _LAST_MONTH or (day and not 1 <= int(day) <= _LAST_DAY):
+        return found[0]
+    return f" {day} {int(month)}mo {year} "
+
+
+def _day_date(found: re.Match[str]) -> str:
+    """`31.12.2020`, `12/31/2020`; a date with slashes whose day could be the month stays as it is."""
+    first, second = int(found[1]), int(found[3])
+    if found[2] == "." or (first > _LAST_MONTH) or first == second:
+        return _date(found, found[1], found[3], found[4])
+    return _date(found, found[3], found[1], found[4]) if second > _LAST_MONTH else found[0]
+
+
+def _han(found: re.Match[str]) -> str:
+    head, numeral, following = found[1] or "", found[2], found[3] or ""
+    if len(numeral) == 1 and not head and (following or "。") not in (_COUNTED_ONE if numeral == "一" else _COUNTED):
+        return found[0]
+    if (value := _han_value(numeral)) is None:
+        return found[0]
+    return f"{' ' if head == '百分之' else head} {value} {'percent ' if head == '百分之' else ''}"
+
+
+def _han_value(numeral: str) -> int | None:
+    """The value of a Chinese numeral; None if it is none, such as 七八."""
+    if len(numeral) > _LONGEST_FIGURE:
+        return None
+    digits = [_HAN_DIGITS.get(char) for char in numeral]
+    if len(numeral) > 1 and None not in digits:
+        return int("".join(map(str, digits))) if len(numeral) == 4 or set("〇零") & set(numeral) else None
+    total = section = 0
+    digit: int | None = None
+    for char, value in zip(numeral, digits, strict=True):
+        if value is not None:
+            if digit:
+                return None
+            digit = value
+        elif char in _HAN_UNITS:
+            section += (1 if digit is None else digit) * _HAN_UNITS[char]
+            digit = None
+        else:
+            section += digit or 0
+            total, section, digit = (total + (section or 1)) * _HAN_SCALES[char], 0, None
+    return total + section + (digit or 0)
