@@ -33,8 +33,8 @@ def test_a_run_ends_once_its_gate_is_clear_and_is_a_random_part_of_the_samples()
     run = sync.run(aevaluate(plan.dataset, plan.scorers, ledger=None, concurrency=1, stop=stop, on_record=watch.add))
     assert (watch.verdict, run.stop_reason) == ("pass", DECIDED)
     judged = {record.sample for record in run}
-    assert len(judged) < 200
-    assert judged <= {f"s{place + 1}" for place in plan.random_order()[:220]}
+    assert len(judged) < 400
+    assert judged <= {f"s{place + 1}" for place in plan.random_order()[: len(judged) + 20]}
 
 
 def test_samples_count_in_their_random_order_whichever_is_done_first() -> None:
