@@ -106,3 +106,18 @@ def test_a_class_is_its_methods_constants_and_bases_but_not_what_dataclasses_wri
 def test_functions_that_call_each_other_end() -> None:
     even: Callable[[int], bool] = defined("def g(x): return not f(x - 1)\ndef f(x): return x == 0 or not g(x - 1)")
     assert code_hash(even) == code_hash(even)
+
+
+def test_a_class_whose_methods_hold_one_of_its_own_instances_has_a_hash() -> None:
+    def made(value: int) -> type[Any]:
+        class Kind:
+            def one(self) -> Any:
+                return instance
+
+            def two(self) -> int:
+                return value
+
+        instance = Kind()
+        return Kind
+
+    assert class_hash(made(1)) == class_hash(made(1)) != class_hash(made(2))

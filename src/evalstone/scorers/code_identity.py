@@ -28,19 +28,22 @@ def is_own_code(value: Any) -> bool:
 
 def class_hash(kind: type[Any]) -> str:
     """The hash of the functions and constants of a class and its bases outside evalstone; empty if there are none."""
-    seen: set[int] = set()
-    parts = [
-        [base.__qualname__, name, _described(function, seen)]
-        for base in kind.__mro__
-        if base is not object and is_own_code(base)
-        for name, function in _members(base)
-    ]
+    parts = _class(kind, set())
     return content_hash(parts) if parts else ""
 
 
 def code_hash(function: Any) -> str:
     """The hash of a function, a partial, a method or another callable."""
     return content_hash(_described(function, set()))
+
+
+def _class(kind: type[Any], seen: set[int]) -> list[Any]:
+    return [
+        [base.__qualname__, name, _described(member, seen)]
+        for base in kind.__mro__
+        if base is not object and is_own_code(base)
+        for name, member in _members(base)
+    ]
 
 
 def _members(kind: type[Any]) -> Iterator[tuple[str, Any]]:
@@ -83,7 +86,7 @@ def _state(value: Any, seen: set[int]) -> Any:
     if id(value) in seen or not is_own_code(kind) or kind.__module__ == "builtins":
         return _name(kind)
     seen.add(id(value))
-    return [_name(kind), class_hash(kind), _described(getattr(value, "__dict__", {}), seen)]
+    return [_name(kind), _class(kind, seen), _described(getattr(value, "__dict__", {}), seen)]
 
 
 def _function(function: FunctionType, seen: set[int]) -> Any:
