@@ -162,7 +162,7 @@ async def ascore(
     plan = plan_for([sample], [scorer], judge=judge)
     for each in plan.asked_judges:
         each.check()
-    async with open_session(plan.judge, ledger=ledger) as session:
+    async with open_session(plan.judge, *plan.scorers[0].judges, ledger=ledger) as session:
         return await score_sample(plan.scorers[0], next(iter(plan.dataset)), session)
 
 
@@ -193,13 +193,18 @@ async def afit_cascade(
 
 @asynccontextmanager
 async def open_session(
-    judge: Judge, *, ledger: str | Path | None = None, concurrency: int = 32, budget: float | None = None
+    judge: Judge,
+    *others: Judge,
+    ledger: str | Path | None = None,
+    concurrency: int = 32,
+    budget: float | None = None,
 ) -> AsyncGenerator[Session]:
-    """A session with a judge, its ledger opened and closed."""
+    """A session with a judge, its ledger opened and closed. others: further judges whose connections stay open."""
     limit = None if budget is None else Budget(budget, judge)
     async with contextlib.AsyncExitStack() as stack:
         store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
-        await stack.enter_async_context(judge.opened())
+        for each in (judge, *others):
+            await stack.enter_async_context(each.opened())
         session = Session(judge, ledger=store, concurrency=concurrency, budget=limit)
         stack.push_async_callback(session.close)
         yield session

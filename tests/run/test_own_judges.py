@@ -16,6 +16,7 @@ from evalstone.questions import ListClaims
 from evalstone.questions.base import Answer, Ask, Question
 from evalstone.scorers import Faithfulness, Hallucination, Scorer
 from evalstone.types import Score
+from tests.serving import Response, completion, serving
 
 ROWS = [{"input": "When?", "output": "Ada was born in 1815.", "context": ["Ada lived 1815-1852."]}]
 
@@ -116,3 +117,13 @@ def test_the_plan_of_another_judge_is_another_run(tmp_path: Any) -> None:
 def test_a_batch_asks_one_judge() -> None:
     with pytest.raises(ConfigError, match="batch asks the run's judge; faithfulness has a judge of its own"):
         evaluate(ROWS, Faithfulness(judge="lexical"), judge="openai/gpt-5.1", ledger="x.db", batch=True)
+
+
+def test_errors_of_an_endpoint_that_two_judges_share_are_counted_once() -> None:
+    def reply(body: Any, number: int) -> Any:
+        return Response(500, "busy") if number == 1 else completion('{"claims": []}')
+
+    with serving(reply) as server:
+        plain, own = (ModelJudge("vllm/x", base_url=server.url, seed=seed) for seed in (None, 1))
+        run = evaluate(ROWS, Faithfulness(judge=own), judge=plain, ledger=None)
+    assert run.warnings == {"HTTP 500": 1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
@@ -139,9 +140,13 @@ async def answer_directly(judge: Judge, question: Question[A], repeat: int = 0) 
     return await judge.answer(question, repeat)
 
 
-def leaves(judge: Judge) -> tuple[Judge, ...]:
-    """The judges at the bottom of a judge, which answer by themselves, each once."""
-    if not judge.members:
-        return (judge,)
-    found = {leaf.identity: leaf for member in judge.members for leaf in leaves(member)}
-    return tuple(found.values())
+def leaves(*judges: Judge) -> tuple[Judge, ...]:
+    """The judges at the bottom of judges, which answer by themselves, each once."""
+    single = (leaf for judge in judges for leaf in (leaves(*judge.members) if judge.members else (judge,)))
+    return tuple({leaf.identity: leaf for leaf in single}.values())
+
+
+def retry_warnings(*judges: Judge) -> Counter[str]:
+    """The warnings of several judges. Two models behind one endpoint share its errors, which are counted once."""
+    connections = {id(leaf.connection or leaf): leaf for leaf in leaves(*judges)}
+    return sum((Counter(leaf.warnings()) for leaf in connections.values()), Counter[str]())

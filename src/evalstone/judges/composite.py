@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -22,7 +21,7 @@ from evalstone.errors import (
     ReplyError,
     RunAborted,
 )
-from evalstone.judges.base import AskJudge, Judge, leaves
+from evalstone.judges.base import AskJudge, Judge, leaves, retry_warnings
 from evalstone.judges.logging import LoggingJudge
 from evalstone.judges.model import ModelJudge
 from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
@@ -82,9 +81,7 @@ class Composite(Judge):
             yield
 
     def warnings(self) -> Mapping[str, int]:
-        # Two models behind one endpoint share its errors, which are counted once.
-        connections = {id(leaf.connection or leaf): leaf for leaf in leaves(self)}
-        return dict(sum((Counter(leaf.warnings()) for leaf in connections.values()), Counter[str]()))
+        return dict(retry_warnings(self))
 
     @property
     def context_limits(self) -> ContextLimits:

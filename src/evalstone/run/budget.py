@@ -59,7 +59,7 @@ class Budget:
     def __init__(self, limit: float, *judges: Judge) -> None:
         if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"the budget must be 0 or more US dollars, not {limit!r}")
-        for leaf in (leaf for judge in judges for leaf in leaves(judge)):
+        for leaf in leaves(*judges):
             if leaf.price(Usage(1, 1)) is None:
                 raise ConfigError(
                     f"a budget needs a price, and the price of {leaf.identity} is unknown; "

@@ -102,8 +102,8 @@ class Plan:
             lacking.update(absent)
         nowhere = [name for name in scorer.required_fields if lacking[name] == len(self.dataset)]
         verb = "is" if len(nowhere) == 1 else "are"
-        told = f"{joined(nowhere)} {verb} absent" if nowhere else "no sample has all of it"
-        return f"{scorer.name} needs {joined(scorer.required_fields)}; {told}"
+        problem = f"{joined(nowhere)} {verb} absent" if nowhere else "no sample has all of it"
+        return f"{scorer.name} needs {joined(scorer.required_fields)}; {problem}"
 
     def _columns(self) -> str:
         # A column that another one outranked was understood.

@@ -7,7 +7,6 @@ import contextlib
 import itertools
 import secrets
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from evalstone.errors import (
     LedgerError,
     RunAborted,
 )
+from evalstone.judges.base import retry_warnings
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.run import Run, SpillingRecords
 from evalstone.results.summary import JudgeStats, SummaryBuilder
@@ -148,7 +148,7 @@ class _Runner:
         another's answer leaves no slot empty."""
         began = time.perf_counter()
         resumed = await self._resume() if resume else await self._start()
-        warnings = _warnings(self.plan)
+        warnings = retry_warnings(*self.plan.judges)
         count = min(workers, self.plan.size)
         if self.batches is not None:
             await self.batches.begin(self.id, self.records)
@@ -163,7 +163,7 @@ class _Runner:
             await self.batches.end(self.stop, complete=self.records.complete)
         for index, record in self.failed.items():
             self._add(index, record)
-        run = self._result(time.perf_counter() - began, resumed, _warnings(self.plan) - warnings)
+        run = self._result(time.perf_counter() - began, resumed, retry_warnings(*self.plan.judges) - warnings)
         if self.ledger is not None:
             finished = datetime.now(UTC).isoformat(timespec="seconds") if run.complete else None
             await self.ledger.work(self.ledger.store.finish_run, self.id, finished, run.to_dict())
@@ -273,10 +273,6 @@ class _Runner:
             name=self.name,
             tags=self.tags,
         )
-
-
-def _warnings(plan: Plan) -> Counter[str]:
-    return sum((Counter(judge.warnings()) for judge in plan.judges), Counter[str]())
 
 
 async def _all(workers: list[asyncio.Future[None]]) -> None:
