@@ -14,6 +14,8 @@ from evalstone.errors import ConfigError, OutcomeError, unknown
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
+FIELD_ROLES: Mapping[str, Role] = {"input": "user", "output": "assistant", "instructions": "system"}
+"""Whose messages have the text of a sample field."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -113,7 +113,8 @@ async def call(function: Callable[..., T | Awaitable[T]], *args: Any, **kwargs: 
     The context variables follow. Raises what the function raises; StopIteration, which no future can carry, as
     RuntimeError.
     """
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None)):  # noqa: B004 - the method of the class
+    method: Any = getattr(type(function), "__call__", None)  # noqa: B004 - of an object that is called like a function
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method):
         return await cast("Awaitable[T]", function(*args, **kwargs))
     with _lock:
         if not _threads:

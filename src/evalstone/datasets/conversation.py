@@ -50,10 +50,8 @@ _ATTACHMENT_PARTS: Mapping[str, str] = {
 }
 _IGNORED_PARTS = frozenset(("stepstart", "stepfinish", "source", "sourceurl", "sourcedocument", "redactedthinking"))
 # Gemini's parts have no type; their one entry names it.
-_UNTYPED_PARTS = (
-    *("functioncall", "functionresponse", "inlinedata", "filedata"),
-    "executablecode",
-    "codeexecutionresult",
+_UNTYPED_PARTS = frozenset(
+    ("functioncall", "functionresponse", "inlinedata", "filedata", "executablecode", "codeexecutionresult")
 )
 
 _CALL_LISTS = ("toolcalls", "toolinvocations", "toolscalled")

@@ -20,12 +20,11 @@ from evalstone.datasets.columns import Cell, ColumnMapping, Columns, alpaca, inn
 from evalstone.datasets.conversation import is_calls, is_conversation, is_parts, read_call, read_messages, read_parts
 from evalstone.datasets.wording import excerpt, listed, named
 from evalstone.errors import ConfigError, DataError
-from evalstone.types import Message, Role, Sample, Trajectory, TrajectoryExpectation
+from evalstone.types import FIELD_ROLES, Message, Role, Sample, Trajectory, TrajectoryExpectation
 
 T = TypeVar("T")
 _CONVERSATION_FIELDS = ("messages", "input", "output")
 _TEXT_FIELDS = ("input", "output", "reference", "instructions")
-_SPEAKERS: Mapping[str, Role] = {"input": "user", "instructions": "system"}
 _PASSAGE_NAMES = ("text", "pagecontent", "content", "chunk", "passage", "passagetext", "contexts")
 _CONVERSATION_PARTS = ("systemmessages", "rememberedmessages", "inputmessages", "messages")
 _MISSING_TYPES = ("NAType", "NaTType")
@@ -395,7 +394,7 @@ def read_text(value: Any, field: str, column: str) -> ReadText:
 
 
 def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:
-    speaker = _SPEAKERS.get(field, "assistant")
+    speaker = FIELD_ROLES.get(field, "assistant")
     if not items:
         return ReadText(None)
     if is_conversation(items):
@@ -419,7 +418,7 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
         items = _conversation_in(value, keys)
         if items:
             messages = read_messages(items)
-            text = last_text(messages, _SPEAKERS.get(field, "assistant"))
+            text = last_text(messages, FIELD_ROLES.get(field, "assistant"))
             return ReadText(text, messages, whole=keys.keys() <= {*_CONVERSATION_PARTS, "taggedsystemmessages"})
     for name in inner_names(field):
         if name in keys:

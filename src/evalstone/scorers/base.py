@@ -25,7 +25,7 @@ from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
 from evalstone.scorers.code_identity import class_hash, code_hash, is_own_code
-from evalstone.types import SAMPLE_FIELDS, Outcome, Sample, Score, Skipped, passages
+from evalstone.types import FIELD_ROLES, SAMPLE_FIELDS, Outcome, Sample, Score, Skipped, passages
 
 if TYPE_CHECKING:
     from evalstone.judges.base import Judge
@@ -196,7 +196,7 @@ class Scorer(ABC):
             return Skipped(unseen)
         present = {name: value for name, value in values.items() if value is not None}
         arguments = (ask,) if self._takes_ask else ()
-        if self._in_thread:
+        if self._runs_user_code:
             outcome = await sync.call(self.score, *arguments, **present)
         else:
             outcome = self.score(*arguments, **present)
@@ -229,9 +229,7 @@ class Scorer(ABC):
         return sample
 
     @functools.cached_property
-    def _in_thread(self) -> bool:
-        if inspect.iscoroutinefunction(self.score):
-            return False
+    def _runs_user_code(self) -> bool:
         own_functions = (callable(getattr(self, field.name)) for field in fields(self))
         return is_own_code(type(self)) or any(own_functions)
 
@@ -266,9 +264,6 @@ def described_parameters(kind: type[Scorer]) -> dict[str, str]:
     return described
 
 
-_SPEAKERS: Mapping[str, str] = {"input": "user", "output": "assistant", "instructions": "system"}
-
-
 def _unseen(sample: Sample, values: Mapping[str, Any]) -> str:
     """Which of the fields holds something that is not text, and what; empty if none does.
 
@@ -277,8 +272,8 @@ def _unseen(sample: Sample, values: Mapping[str, Any]) -> str:
     for field in values:
         if field == "messages":
             turns = sample.messages
-        elif field in _SPEAKERS:
-            turns = [message for message in sample.messages if message.role == _SPEAKERS[field]][-1:]
+        elif field in FIELD_ROLES:
+            turns = [message for message in sample.messages if message.role == FIELD_ROLES[field]][-1:]
         else:
             continue
         if attachments := [kind for message in turns for kind in message.attachments]:

@@ -70,8 +70,8 @@ def list_claims(text: str) -> tuple[str, ...]:
 def _claims(text: str) -> Iterator[str]:
     for sentence in sentences(_HEADING.sub("\n", text)):
         claim = sentence.strip(_EDGES)
-        if claim.endswith(("?", "？")) and (told := _TELLS.match(claim)):
-            claim = claim[told.end() :].rstrip("?？ ")
+        if claim.endswith(("?", "？")) and (match := _TELLS.match(claim)):
+            claim = claim[match.end() :].rstrip("?？ ")
         parts = [claim]
         if is_refusal(claim):
             # "They do not say when, but it was sunny": what stands beside the unknown may be a claim.

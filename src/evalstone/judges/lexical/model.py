@@ -125,8 +125,8 @@ def shipped() -> Model:
 
 def from_data(data: Mapping[str, Any]) -> Model:
     """A model from its file's content. Raises DataError for another format, other measures or another stemmer."""
-    wanted = {"format": FORMAT, "measures": list(NAMES), "stemmer": STEMMER}
-    for name, value in wanted.items():
+    expected = {"format": FORMAT, "measures": list(NAMES), "stemmer": STEMMER}
+    for name, value in expected.items():
         if data.get(name) != value:
             raise DataError(f"{FILE}: {name} should be {value}, not {data.get(name)}; run `make train-lexical`")
     curves = {name: Curve(tuple(given["weights"]), given["offset"]) for name, given in data["curves"].items()}

@@ -147,12 +147,12 @@ class Endpoint(Connection):
             self.warnings["broken connections"] += 1
             not_sent = isinstance(error, aiohttp.ClientConnectorError)
             if isinstance(getattr(error, "os_error", None), ConnectionRefusedError):
-                told = f"could not connect to {self.shown}; is the server running?"
+                message = f"could not connect to {self.shown}; is the server running?"
             else:
-                told = (
+                message = (
                     f"could not connect to {self.shown} ({error})" if not_sent else f"{type(error).__name__}: {error}"
                 )
-            raise self._transient(told, rejected=not_sent) from None
+            raise self._transient(message, rejected=not_sent) from None
         finally:
             self._limiter.release()
 

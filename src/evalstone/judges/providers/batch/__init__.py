@@ -208,11 +208,11 @@ def as_list(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-def id_of(told: Mapping[str, Any]) -> str:
+def id_of(reply: Mapping[str, Any]) -> str:
     """What a provider calls a batch or a file. Raises ProviderError where it does not say."""
-    value = told.get("id")
+    value = reply.get("id")
     if not isinstance(value, str) or not value.strip("."):
-        raise ProviderError(f"a batch or a file without an id came: {str(told)[:200]}")
+        raise ProviderError(f"a batch or a file without an id came: {str(reply)[:200]}")
     return value
 
 
