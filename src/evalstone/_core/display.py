@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 LINE_WIDTH = 240
 # Control, format and direction characters, lone surrogates, private use, noncharacters, and letters without a shape.
@@ -18,8 +18,9 @@ _SELECTORS = "(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]"
 _STRAY_JOINERS = (
     "(?<![\u0590-\u1fff\u2600-\u27bf\ua000-\ud7ff\ufb1d-\ufdff\ufe0f-\ufefc\U0001f000-\U0001ffff])[\u200c\u200d]"
 )
-_FOR_FILES = re.compile(f"[{_INVISIBLE}]|{_SELECTORS}|{_STRAY_JOINERS}")
-_FOR_TERMINALS = re.compile(f"[{_INVISIBLE}\u200c\u200d]|{_SELECTORS}")
+# Compiled when used, which takes longer than all other imports of this module.
+_FOR_FILES = f"[{_INVISIBLE}]|{_SELECTORS}|{_STRAY_JOINERS}"
+_FOR_TERMINALS = f"[{_INVISIBLE}\u200c\u200d]|{_SELECTORS}"
 
 
 def visible(text: str, *, joiners: bool = True) -> str:
@@ -30,7 +31,7 @@ def visible(text: str, *, joiners: bool = True) -> str:
         joiners: Keep the zero-width joiners that languages and emoji are written with. Terminals garble them.
     """
     pattern = _FOR_FILES if joiners else _FOR_TERMINALS
-    return pattern.sub(lambda match: f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
+    return re.sub(pattern, lambda match: f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
 
 
 def safe(text: str, width: int = LINE_WIDTH, *, joiners: bool = False) -> str:
@@ -40,9 +41,14 @@ def safe(text: str, width: int = LINE_WIDTH, *, joiners: bool = False) -> str:
     return visible(line if whole else line[: width - 1] + "…", joiners=joiners)
 
 
-def percent(share: float) -> str:
-    """A share in percent, with at most one decimal."""
-    return f"{round(100 * share, 1):g}%"
+def count(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: 1 sample, 2,000 samples."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names in a row: input, output and context."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def money(cost: float | None) -> str:
@@ -50,6 +56,11 @@ def money(cost: float | None) -> str:
     if cost is None:
         return "unknown"
     return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, with at most one decimal."""
+    return f"{round(100 * share, 1):g}%"
 
 
 def number(value: float | None, digits: int = 3) -> str:
