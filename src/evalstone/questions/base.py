@@ -88,9 +88,10 @@ class Question(_Prompted, Generic[A]):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """The question's identity: 32 hexadecimal digits over kind, prompt, inputs and settings."""
+        """The question's identity: 32 hexadecimal digits over kind, prompt, form of the reply, inputs and settings."""
         content = [getattr(self, name) for name in (*_input_names(type(self)), *self.settings)]
-        return content_hash([self.kind, self.prompt.fingerprint, content])
+        form = _derived_form(type(self)) or content_hash(self.json_schema)
+        return content_hash([self.kind, self.prompt.digest, form, content])
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any] | None:
@@ -224,6 +225,32 @@ def is_votable(question: Question[Any]) -> bool:
     Plain text counts as a label: the only question with such a reply asks for yes or no.
     """
     return question.json_schema is None or has_labels(question.json_schema)
+
+
+class _OneOfEach:
+    """Stands for a question that has one item of each input."""
+
+    def __getattr__(self, name: str) -> tuple[str, ...]:
+        return ("",)
+
+
+@functools.cache
+def _derived_form(kind: type[Question[Any]]) -> str:
+    """The hash of what a class of questions derives its schemas from; empty for a class that makes its own.
+
+    How many items a schema is for follows from the inputs, which would be hashed twice at every question.
+    """
+    if kind.json_schema is Question.json_schema:
+        reply = answer_type(kind)
+    elif kind.json_schema in (VerdictPerItem.json_schema, ListOf.json_schema):
+        reply = _item_type(kind)
+    else:
+        return ""
+    try:
+        schema = TEXT if reply is str else schema_of(reply, _OneOfEach())
+    except (ConfigError, NameError):  # no schema follows from this type, so that only code can answer
+        schema = {"type": str(reply)}
+    return content_hash([schema, getattr(kind, "key", "")])
 
 
 @functools.cache
