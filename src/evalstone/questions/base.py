@@ -26,9 +26,10 @@ from evalstone._core.parsing import (
     validated,
 )
 from evalstone._core.prompts import Material, Prompt
-from evalstone.errors import ConfigError, JudgeError
+from evalstone.errors import ConfigError, JudgeError, ReplyError
 from evalstone.questions.reply import (
     example_of,
+    fold_words,
     has_labels,
     read_list,
     read_numbered,
@@ -112,8 +113,19 @@ class Question(_Prompted, Generic[A]):
         return getattr(self, subject.name, None) if subject else None
 
     def parse(self, reply: str) -> A:
-        """The answer in a raw reply. Raises ReplyError when there is none."""
-        return self.from_json(parse_json(reply) if self.json_schema is not None else reply)
+        """The answer in a raw reply. Raises ReplyError when there is none.
+
+        A word out of a list is read in any case, with white space or quotes around it or a period after it.
+        """
+        if (schema := self.json_schema) is None:
+            return self.from_json(reply)
+        data = parse_json(reply)
+        try:
+            return self.from_json(data)
+        except ReplyError:
+            if (folded := fold_words(data, schema)) == data:
+                raise
+        return self.from_json(folded)
 
     def parse_with_probabilities(self, reply: str, probabilities: Mapping[str, float] | None = None) -> A:
         """The answer in a raw reply, with the probabilities of its labels where the judge gives any."""
