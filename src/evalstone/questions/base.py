@@ -43,7 +43,7 @@ A = TypeVar("A")
 V = TypeVar("V")
 C = TypeVar("C", bound="Answer[Any] | JudgeCall")
 
-BYTES_A_TOKEN = 4
+BYTES_PER_TOKEN = 4
 CHARACTERS_PER_ITEM = 90
 
 
@@ -376,7 +376,7 @@ class ContextLimits:
     def characters(self, passages: Sequence[str]) -> int:
         """How many characters of such passages fit, at about four bytes to a token."""
         size = sum(len(passage.encode("utf-8", "replace")) for passage in passages)
-        return max(1, int(self.tokens * BYTES_A_TOKEN * sum(map(len, passages)) / size)) if size else self.tokens
+        return max(1, int(self.tokens * BYTES_PER_TOKEN * sum(map(len, passages)) / size)) if size else self.tokens
 
 
 DEFAULT_LIMITS = ContextLimits()

@@ -16,7 +16,6 @@ from evalstone.errors import ConfigError, unknown
 from evalstone.questions.base import Question
 from evalstone.types import NO_USAGE, Usage
 
-BYTES_PER_TOKEN = 4
 SMALLEST_TIER = 16_000
 BATCH_PRICE = 0.5
 """What a batch costs, as a share of the price of the same requests sent one by one; OpenAI and Anthropic say so."""

@@ -21,7 +21,6 @@ import aiohttp
 
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges.providers.base import (
-    BYTES_PER_TOKEN,
     ChatMessage,
     Completion,
     Connection,
@@ -31,7 +30,7 @@ from evalstone.judges.providers.base import (
 )
 from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError, shared
 from evalstone.judges.settings import is_number
-from evalstone.questions.base import Question
+from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import Usage
 
 if TYPE_CHECKING:

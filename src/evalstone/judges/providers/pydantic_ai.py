@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone.errors import ConfigError, JudgeDeclined, MissingDependency, ProviderError, ProviderTimeout
 from evalstone.judges.providers.base import (
-    BYTES_PER_TOKEN,
     ChatMessage,
     Completion,
     Connection,
@@ -22,7 +21,7 @@ from evalstone.judges.providers.base import (
     split_model,
 )
 from evalstone.judges.providers.limits import TransientError, shared, shared_limiter
-from evalstone.questions.base import Question
+from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import Usage
 
 if TYPE_CHECKING:
