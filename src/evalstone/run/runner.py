@@ -240,6 +240,7 @@ class _Runner:
             if self.ledger is not None:
                 await self.ledger.keep_record(self.id, record)
             self._add(index, record)
+            self.session.check(record)
             # Code scorers and the lexical judge never wait; let other tasks of the loop run.
             await asyncio.sleep(0)
 
