@@ -18,7 +18,7 @@ from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
 from evalstone.judges import ModelJudge
 from evalstone.judges.model import converse
 from evalstone.judges.providers.base import ChatMessage, ModelSettings
-from evalstone.judges.providers.limits import TransientError
+from evalstone.judges.providers.limits import TransientError, counting_warnings
 from evalstone.judges.providers.pydantic_ai import PydanticAI
 from evalstone.questions import ListClaims
 
@@ -106,8 +106,9 @@ def test_the_conversation_retries_a_transient_error_and_counts_it() -> None:
 
     async def work() -> tuple[Any, Any]:
         model = provider(busy, busy, ModelResponse(parts=[TextPart('{"claims": ["a"]}')], finish_reason="stop"))
-        answer = await converse(QUESTION, model.complete, judge="g", total_timeout=5.0)
-        return answer.value, dict(model.connection.warnings)
+        with counting_warnings() as warnings:
+            answer = await converse(QUESTION, model.complete, judge="g", total_timeout=5.0)
+        return answer.value, dict(warnings)
 
     assert asyncio.run(work()) == (("a",), {"HTTP 503": 2})
 

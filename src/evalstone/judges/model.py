@@ -194,15 +194,8 @@ class ModelJudge(Judge):
         return cost_of(usage, *split_model(self.model))
 
     @property
-    def connection(self) -> object | None:
-        return self.provider().connection
-
-    @property
     def secrets(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.key, *self.headers.values())))
-
-    def warnings(self) -> Mapping[str, int]:
-        return dict(self.provider().connection.warnings)
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Provider]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -111,10 +110,6 @@ class Completion:
 
 class Connection:
     """What the models behind one endpoint share on one event loop. Enter it for as long as it is used."""
-
-    def __init__(self) -> None:
-        self.warnings: Counter[str] = Counter()
-        """The errors that were retried so far."""
 
     async def __aenter__(self) -> Connection:
         return self

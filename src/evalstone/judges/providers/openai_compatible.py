@@ -28,7 +28,7 @@ from evalstone.judges.providers.base import (
     Provider,
     split_model,
 )
-from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError, shared
+from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError, count_warning, shared
 from evalstone.judges.settings import is_number
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import Usage
@@ -81,7 +81,6 @@ class Endpoint(Connection):
     def __init__(
         self, base_url: str, headers: Mapping[str, str], timeout: float, total_timeout: float, limits: Limits
     ) -> None:
-        super().__init__()
         self.url = base_url.rstrip("/")
         parts = urlsplit(self.url)
         self.host = parts.netloc.rpartition("@")[2]
@@ -140,10 +139,10 @@ class Endpoint(Connection):
             self._limiter.answered()
             return content
         except TimeoutError:
-            self.warnings["timeouts"] += 1
+            count_warning("timeouts")
             raise self._transient(f"no answer within {limit.total:g} s") from None
         except aiohttp.ClientError as error:
-            self.warnings["broken connections"] += 1
+            count_warning("broken connections")
             not_sent = isinstance(error, aiohttp.ClientConnectorError)
             if isinstance(getattr(error, "os_error", None), ConnectionRefusedError):
                 message = f"could not connect to {self.shown}; is the server running?"
@@ -182,7 +181,7 @@ class Endpoint(Connection):
             raise ConfigError(f"{self.host} refused the request ({message}); check the key and the model's name")
         if status not in RETRYABLE or any(word in message.lower() for word in _FINAL):
             raise RequestRefused(f"{self.host} refused the request ({message})", status)
-        self.warnings[f"HTTP {status}"] += 1
+        count_warning(f"HTTP {status}")
         retry_after = _retry_after(headers)
         if status == 429:
             self._last_refusal = message

@@ -20,7 +20,7 @@ from evalstone.judges.providers.base import (
     Provider,
     split_model,
 )
-from evalstone.judges.providers.limits import TransientError, shared, shared_limiter
+from evalstone.judges.providers.limits import TransientError, count_warning, shared, shared_limiter
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import Usage
 
@@ -56,7 +56,7 @@ class PydanticAI(Provider):
     ) -> Completion:
         from pydantic_ai import direct, exceptions  # noqa: PLC0415 - an extra
 
-        judge, name, warnings = self.judge, self.judge.model, self.connection.warnings
+        judge, name = self.judge, self.judge.model
         model = self._model or shared((PydanticAI, name, judge.api_key), partial(_library_model, name, judge.api_key))
         if settings.reasoning_effort and not model.profile.get("supports_thinking"):
             raise ConfigError(f"{name} can't take reasoning_effort: leave it out of the judge")
@@ -78,12 +78,12 @@ class PydanticAI(Provider):
         except exceptions.ModelHTTPError as error:
             if error.status_code not in RETRYABLE and error.status_code < 500:
                 raise ProviderError(f"{name}: {error}") from None
-            warnings[f"HTTP {error.status_code}"] += 1
+            count_warning(f"HTTP {error.status_code}")
             if error.status_code == 429:
                 limiter.refused(sent_at, None)
             raise TransientError(f"HTTP {error.status_code}: {error}", host=name) from None
         except exceptions.ModelAPIError as error:
-            warnings["broken connections"] += 1
+            count_warning("broken connections")
             raise TransientError(str(error), host=name) from None
         except exceptions.UnexpectedModelBehavior as error:
             raise ProviderError(f"{name}: {error}") from None
