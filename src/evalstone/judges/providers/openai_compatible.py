@@ -21,6 +21,8 @@ import aiohttp
 
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges.providers.base import (
+    PROBE,
+    AccessRefused,
     ChatMessage,
     Completion,
     Connection,
@@ -31,7 +33,7 @@ from evalstone.judges.providers.base import (
 from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError, count_warning, shared
 from evalstone.judges.settings import is_number
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
-from evalstone.types import Usage
+from evalstone.types import NO_USAGE, Usage
 
 if TYPE_CHECKING:
     from evalstone.judges.model import ModelJudge
@@ -81,6 +83,7 @@ class Endpoint(Connection):
     def __init__(
         self, base_url: str, headers: Mapping[str, str], timeout: float, total_timeout: float, limits: Limits
     ) -> None:
+        super().__init__()
         self.url = base_url.rstrip("/")
         parts = urlsplit(self.url)
         self.host = parts.netloc.rpartition("@")[2]
@@ -177,8 +180,10 @@ class Endpoint(Connection):
         message = f"HTTP {status}: {_message(content)}"
         if call.feature and status in (404, 405, 501):
             raise ConfigError(f"{self.host} has no {call.feature} ({message})")
-        if status in (401, 403, 404):
-            raise ConfigError(f"{self.host} refused the request ({message}); check the key and the model's name")
+        if status == 401:
+            raise ConfigError(f"{self.host} refused the request ({message}); check the key")
+        if status in (403, 404):
+            raise AccessRefused(f"{self.host} refused the request ({message})")
         if status not in RETRYABLE or any(word in message.lower() for word in _FINAL):
             raise RequestRefused(f"{self.host} refused the request ({message})", status)
         count_warning(f"HTTP {status}")
@@ -212,16 +217,31 @@ class ChatCompletions(Provider):
     ) -> Completion:
         capabilities = self.endpoint.capabilities[self.model]
         payload = chat_payload(self.model, messages, question, settings, capabilities)
-        body = _JSON.encode(payload).encode()
         try:
-            content = await self.endpoint.request(
-                Call("POST", "/chat/completions", body), tokens=len(body) // BYTES_PER_TOKEN
-            )
+            content = await self.endpoint.request(*_chat_call(payload))
+        except AccessRefused as error:
+            raise await self.endpoint.refused(self.model, error, self._probe) from None
         except RequestRefused as error:
             if capabilities.learn(question.kind, payload, error.status, str(error)):
                 raise TransientError(str(error), adapted=True) from None
             raise
+        self.endpoint.accepted(self.model)
         return chat_completion(self.model, self.endpoint.parsed(content), self.judge.price)
+
+    async def _probe(self) -> tuple[Usage, float | None]:
+        """Ask for a word; what that took. Raises ConfigError if the key or the model is refused."""
+        payload = {"model": self.model, "messages": [{"role": "user", "content": PROBE}], "max_tokens": 1}
+        try:
+            content = await self.endpoint.request(*_chat_call(payload))
+        except RequestRefused:  # such as HTTP 400 for max_tokens: it came as far as the model
+            return NO_USAGE, 0.0
+        return chat_usage(self.endpoint.parsed(content), self.judge.price)
+
+
+def _chat_call(payload: Mapping[str, Any]) -> tuple[Call, int]:
+    """A chat completion request, and how many tokens it counts as."""
+    body = _JSON.encode(payload).encode()
+    return Call("POST", "/chat/completions", body), len(body) // BYTES_PER_TOKEN
 
 
 class ModelCapabilities:
