@@ -208,3 +208,9 @@ def test_a_judge_with_logprobs_gives_its_verdicts_confidence_and_a_cascade_takes
         moved = asyncio.run(Cascade(cheap, dear, threshold=0.65).answer(question))
     assert (kept.value.verdict, kept.confidence) == ("yes", pytest.approx(0.6))
     assert (moved.value.verdict, moved.confidence) == ("no", None)
+
+
+def test_a_verdict_in_another_spelling_has_its_confidence() -> None:
+    question = ClaimSupported("c", ("p",))
+    tokens = spelt(token('{"reason": "", "verdict": "', 0.2), token("Yes", 0.7), token('."}', 0.3))
+    assert confidence_of(question, tokens) == pytest.approx(0.7)

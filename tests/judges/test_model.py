@@ -145,6 +145,7 @@ def test_a_wrong_key_or_model_is_the_callers_to_mend(status: int) -> None:
     refusal = Response(status, {"error": {"message": "no"}})
     with serving(one_after_another(refusal)) as server, pytest.raises(ConfigError, match=f"HTTP {status}"):
         asked(server)
+    assert len(server.requests) == (1 if status == 401 else 2)  # a short one tells whether only the text is refused
 
 
 def test_a_wait_beyond_the_deadline_that_one_was_asked_for_is_waited_for_by_nobody() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="the extra `providers` is not installed")
 
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import ModelAuthenticationError, ModelHTTPError, ModelNotFoundError
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
@@ -18,7 +18,7 @@ from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
 from evalstone.judges import ModelJudge
 from evalstone.judges.model import converse
 from evalstone.judges.providers.base import ChatMessage, ModelSettings
-from evalstone.judges.providers.limits import TransientError
+from evalstone.judges.providers.limits import TransientError, counting_warnings
 from evalstone.judges.providers.pydantic_ai import PydanticAI
 from evalstone.questions import ListClaims
 
@@ -101,13 +101,41 @@ def test_errors_of_the_provider_are_final_or_tried_again() -> None:
     assert not isinstance(final.value, TransientError)
 
 
+def refusal(category: Any, status: int) -> ModelHTTPError:
+    return ModelHTTPError.for_category(category, status_code=status, model_name="gemini", body={"error": "blocked"})
+
+
+@pytest.mark.parametrize(("category", "status"), [(ModelAuthenticationError, 403), (ModelNotFoundError, 404)])
+def test_a_refusal_of_one_text_is_told_from_a_wrong_key(category: Any, status: int) -> None:
+    with pytest.raises(ConfigError, match=f"{status}"):
+        sent(refusal(category, status))
+    good = ModelResponse(parts=[TextPart('{"claims": ["a"]}')], finish_reason="stop")
+
+    async def work() -> Any:
+        # A refusal before any answer is followed by a probe, one after an answer is not.
+        model = provider(refusal(category, status), good, good, refusal(category, status))
+        errors: list[Any] = []
+        for _ in range(3):
+            errors += await asyncio.gather(model.complete(MESSAGES, QUESTION, SETTINGS), return_exceptions=True)
+        return errors
+
+    first, answer, last = asyncio.run(work())
+    assert isinstance(first, ProviderError)
+    assert "the text may be blocked" in str(last)
+    assert answer.text == '{"claims": ["a"]}'
+    assert (first.usage.requests, last.usage.requests) == (1, 0)
+    with pytest.raises(ConfigError):
+        sent(refusal(ModelAuthenticationError, 401))
+
+
 def test_the_conversation_retries_a_transient_error_and_counts_it() -> None:
     busy = ModelHTTPError(503, "gemini", {"error": "busy"})
 
     async def work() -> tuple[Any, Any]:
         model = provider(busy, busy, ModelResponse(parts=[TextPart('{"claims": ["a"]}')], finish_reason="stop"))
-        answer = await converse(QUESTION, model.complete, judge="g", total_timeout=5.0)
-        return answer.value, dict(model.connection.warnings)
+        with counting_warnings() as warnings:
+            answer = await converse(QUESTION, model.complete, judge="g", total_timeout=5.0)
+        return answer.value, dict(warnings)
 
     assert asyncio.run(work()) == (("a",), {"HTTP 503": 2})
 

@@ -5,8 +5,9 @@ import dataclasses
 import json
 import pickle
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,8 @@ from evalstone.questions import (
     VerifyClaims,
 )
 from evalstone.questions.base import Question
+from evalstone.questions.custom import AnswerAs, AnswerForm, Choose, GiveNumber
+from evalstone.questions.verdict import MiniCheck
 from tests.fakes import (
     QUESTION_KINDS,
     claims,
@@ -122,6 +125,108 @@ def test_no_two_kinds_share_a_fingerprint():
 def test_texts_cannot_move_from_one_field_to_another_unseen(one: list[str], other: list[str]):
     a, b = VerifyClaims(tuple(one), tuple(other)), VerifyClaims(tuple(other), tuple(one))
     assert (a.fingerprint == b.fingerprint) == (one == other)
+
+
+def test_two_prompts_whose_short_fingerprints_are_equal_make_two_questions():
+    one, other = (Prompt("", f"Is it {number} or so? {{{{text}}}}") for number in (23494, 219355))
+    assert one.fingerprint == other.fingerprint  # 32 bits: a pair is found in a second
+    assert len(one.digest) == 32
+    assert one.digest != other.digest
+    assert ListClaims("x", prompt=one).fingerprint != ListClaims("x", prompt=other).fingerprint
+
+
+@dataclass(frozen=True)
+class Tone:
+    tone: Literal["warm", "cold"]
+
+
+@dataclass(frozen=True)
+class FinerTone:
+    tone: Literal["warm", "neutral", "cold"]
+
+
+TONE = Prompt("", "{{text}}")
+
+
+@dataclass(frozen=True)
+class AskTone(Question[Tone]):
+    kind = "tone"
+    text: str
+    prompt: Prompt = TONE
+
+
+@dataclass(frozen=True)
+class AskFinerTone(Question[FinerTone]):
+    kind = "tone"
+    text: str
+    prompt: Prompt = TONE
+
+
+def test_the_form_of_the_reply_is_in_the_fingerprint():
+    assert AskTone("x").fingerprint != AskFinerTone("x").fingerprint
+    prompt, values = Prompt("", "{{output}}"), (("output", "x"),)
+    forms = [AnswerAs(values, prompt, AnswerForm(kind)) for kind in (Tone, FinerTone, Literal["a", "b"], list[str])]
+    assert len({question.fingerprint for question in forms}) == 4
+
+
+def test_equal_numbers_make_one_question():
+    prompt, values = Prompt("", "{{output}}"), (("output", "x"),)
+    assert GiveNumber(values, prompt, 1) == GiveNumber(values, prompt, 1.0)
+    assert GiveNumber(values, prompt, 1).fingerprint == GiveNumber(values, prompt, 1.0).fingerprint
+    assert GiveNumber(values, prompt, 1).fingerprint != GiveNumber(values, prompt, 1.5).fingerprint
+
+
+def respelled(data: Any, node: Mapping[str, Any], spell: Callable[[str], str], defined: Mapping[str, Any]) -> Any:
+    """A reply with each word out of a list spelled otherwise."""
+    if "$ref" in node:
+        return respelled(data, defined[node["$ref"].rpartition("/")[2]], spell, defined)
+    if "enum" in node:
+        return spell(data)
+    if isinstance(data, dict):
+        members = cast("dict[str, Any]", data)
+        return {name: respelled(value, node["properties"][name], spell, defined) for name, value in members.items()}
+    if isinstance(data, list):
+        return [respelled(value, node["items"], spell, defined) for value in cast("list[Any]", data)]
+    return data
+
+
+OWN = Prompt("", "{{output}}"), (("output", "x"),)
+WORDED = [
+    question
+    for question in (
+        *(question_of(kind, "Ada.") for kind in QUESTION_KINDS if kind is not MiniCheck),
+        Choose(OWN[1], OWN[0], ("Not a match", "match")),
+        AnswerAs(OWN[1], OWN[0], AnswerForm(Literal["warm", "cold"])),
+        AnswerAs(OWN[1], OWN[0], AnswerForm(list[FinerTone])),
+    )
+    if '"enum"' in json.dumps(question.json_schema)
+]
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [str.upper, str.title, " {} ".format, "\u201c{}\u201d".format, "'{}.'".format, "{}.\n".format],
+    ids=["upper", "title", "blanks", "quotes", "quotes and period", "period"],
+)
+@pytest.mark.parametrize("question", WORDED, ids=lambda question: question.kind)
+def test_a_word_out_of_a_list_is_read_in_any_spelling(question: Question[Any], spell: Callable[[str], str]):
+    assert question.json_schema is not None
+    example = question.example()
+    spelled = respelled(example, question.json_schema, spell, question.json_schema.get("$defs", {}))
+    assert spelled != example
+    assert question.parse(json.dumps(spelled)) == question.parse(json.dumps(example))
+
+
+def test_every_family_of_questions_with_words_is_tried():
+    assert len(WORDED) >= 12
+
+
+def test_a_word_that_could_be_two_is_not_guessed():
+    question = AnswerAs(OWN[1], OWN[0], AnswerForm(Literal["US", "us", "other"]))
+    assert question.parse('{"reason": "", "answer": "us"}') == "us"
+    with pytest.raises(ReplyError):
+        question.parse('{"reason": "", "answer": "Us"}')
+    assert question.parse('{"reason": "", "answer": "Other"}') == "other"
 
 
 @every

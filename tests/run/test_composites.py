@@ -211,7 +211,8 @@ def errors_of(judge: Judge, *, count: int, known_working: bool = False) -> list[
 
 
 def test_a_member_that_is_down_says_so_anew_each_time_and_keeps_nothing() -> None:
-    last = errors_of(Paid("dead", broken=True), count=13)[-4:]
+    last = errors_of(Paid("dead", broken=True), count=14)[-4:]
+    assert [type(error) for error in last] == [JudgeUnavailable] * 4
     assert [str(error) for error in last] == [str(last[0])] * 4
     assert len({len(list(traceback.walk_tb(error.__traceback__))) for error in last[1:]}) == 1
     assert len(set(map(id, last))) == 4
@@ -224,9 +225,9 @@ def test_an_endpoint_that_falls_silent_later_or_before_a_judge_of_known_worth_co
                 raise ProviderTimeout("gone")
             return await super().answer(question, repeat)
 
-    later = errors_of(Silent("later"), count=12, known_working=True)
-    assert [type(error) for error in later[2:10]] == [ProviderTimeout] * 8
-    assert "later did not answer the last 10 questions; the last error: gone" in str(later[11])
+    later = errors_of(Silent("later"), count=13, known_working=True)
+    assert [type(error) for error in later[2:12]] == [ProviderTimeout] * 10
+    assert "later did not answer the last 10 questions; the last error: gone" in str(later[12])
     failing = errors_of(Paid("known", broken=True), count=12, known_working=True)
     assert not any(isinstance(error, JudgeUnavailable) for error in failing)
 

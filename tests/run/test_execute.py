@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 import evalstone
-from evalstone import ConfigError, Sample, Score, Scorer, ScriptedJudge, Skipped, aevaluate, evaluate, score
+from evalstone import ConfigError, ModelJudge, Sample, Score, Scorer, ScriptedJudge, Skipped, aevaluate, evaluate, score
 from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.ledger.store import Ledger
 from evalstone.questions import VerifyClaims
@@ -210,6 +210,32 @@ def test_a_run_with_trouble_at_the_endpoint_scores_every_record(tmp_path: Path) 
     assert server.most_at_once <= 8
     assert run.warnings["HTTP 429"] > run.warnings["HTTP 500"] > 0
     assert run.warnings["malformed replies"] > 0
+
+
+def test_runs_at_the_same_time_over_one_judge_count_their_own_warnings() -> None:
+    failed: set[str] = set()
+
+    def behave(request: dict[str, Any], _: int) -> Any:
+        text = json.dumps(request["messages"])
+        if "trouble" in text and text not in failed:
+            failed.add(text)
+            return Response(503, {"error": {"message": "busy"}})
+        return Response(body=obliging(request, 0), delay=0.05)
+
+    with serving(behave) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url)
+
+        async def both() -> list[Any]:
+            texts = (["fine 1", "fine 2", "fine 3"], ["trouble 1", "trouble 2"])
+            samples = ([{"output": text} for text in some] for some in texts)
+            return await asyncio.gather(
+                *(aevaluate(some, ["toxicity"], judge=judge, ledger=None, concurrency=1) for some in samples)
+            )
+
+        clean, troubled = asyncio.run(both())
+        again = evaluate([{"output": "fine 4"}], ["toxicity"], judge=judge, ledger=None)
+    assert clean.warnings == again.warnings == {}
+    assert troubled.warnings == {"HTTP 503": 2}
     assert len(server.requests) < 1.35 * 200
 
 

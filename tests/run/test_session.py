@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from evalstone import evaluate
-from evalstone.errors import ConfigError, JudgeDeclined, JudgeError
+from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, JudgeUnavailable
 from evalstone.judges import ModelJudge, ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.judges.providers.openai_compatible import RequestRefused
@@ -22,7 +22,7 @@ from evalstone.questions.base import Answer, Ask, Question
 from evalstone.run.budget import Budget, call_price
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
-from evalstone.types import Score
+from evalstone.types import Failed, Record, Score
 
 A = TypeVar("A")
 
@@ -221,6 +221,17 @@ class Gathering(Scorer):
         await ask(question)
 
 
+@dataclass(frozen=True, kw_only=True)
+class OneFails(Scorer):
+    """Asks one question, which fails."""
+
+    name = "one_fails"
+
+    async def score(self, ask: Ask, *, output: str) -> Score:
+        await ask(ListClaims(text=f"{output} 0"))
+        return Score(1.0)
+
+
 class FirstFails(Judge):
     """Takes a dollar for every question, and fails the first one of each sample."""
 
@@ -249,6 +260,21 @@ def test_what_was_paid_beside_a_failed_call_stands_in_its_record(grouped: bool, 
     assert run["gathering"].failed == 2
     assert run.cost == judge.paid
     assert judge.paid <= (8 if concurrency > 1 else 4)
+
+
+@pytest.mark.parametrize("count", [10, 30])
+def test_the_call_that_shows_a_judge_to_be_of_no_use_stands_in_its_record(tmp_path: Path, count: int) -> None:
+    judge = FirstFails()
+    records: list[Record] = []
+    samples = [{"id": str(number), "output": str(number)} for number in range(count)]
+    with pytest.raises(JudgeUnavailable, match="failed on each of the first 10 questions; the last error: broken"):
+        evaluate(samples, OneFails(), judge=judge, ledger=tmp_path / "l.db", concurrency=1, on_record=records.append)
+    assert len(records) == judge.paid == 10
+    assert [[step.cost for step in record.steps] for record in records] == [[1.0]] * 10
+    assert all(isinstance(record.outcome, Failed) for record in records)
+    with Ledger(str(tmp_path / "l.db")) as ledger:
+        (row,) = ledger.runs()
+        assert sum(record.cost or 0.0 for record in ledger.records(row.id)) == judge.paid
 
 
 def test_a_decline_inside_a_group_of_tasks_is_a_skip_and_a_refused_key_ends_the_run() -> None:

@@ -12,29 +12,37 @@ from typing import Any, cast
 
 def to_jsonable(value: Any) -> Any:
     """A value as JSON data: dataclasses as objects, tuples as lists, mappings with text keys."""
+    return _plain(value, _ATOMS)
+
+
+def _plain(value: Any, atoms: frozenset[type[Any]]) -> Any:
+    """A value as JSON data. Values of the types in `atoms` stay as they are; without float, 1.0 becomes 1."""
     kind = cast("type[Any]", type(value))
-    if kind in _ATOMS:
+    if kind in atoms:
         return value
     if kind is list or kind is tuple:
-        return [item if type(item) in _ATOMS else to_jsonable(item) for item in value]
+        return [item if type(item) in atoms else _plain(item, atoms) for item in value]
     if kind is dict:
-        return {str(k): v if type(v) in _ATOMS else to_jsonable(v) for k, v in value.items()}
+        return {str(k): v if type(v) in atoms else _plain(v, atoms) for k, v in value.items()}
     if names := _field_names(kind):
-        return {name: v if type(v := getattr(value, name)) in _ATOMS else to_jsonable(v) for name in names}
-    if isinstance(value, str | int | float | bool):
+        return {name: v if type(v := getattr(value, name)) in atoms else _plain(v, atoms) for name in names}
+    if isinstance(value, float):
+        return int(value) if float not in atoms and value.is_integer() else value
+    if isinstance(value, str | int):
         return value
     if isinstance(value, Mapping):
-        return {str(k): to_jsonable(v) for k, v in cast("Mapping[Any, Any]", value).items()}
+        return {str(k): _plain(v, atoms) for k, v in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return [to_jsonable(item) for item in cast("Sequence[Any]", value)]
+        return [_plain(item, atoms) for item in cast("Sequence[Any]", value)]
     if isinstance(value, set | frozenset):  # sorted, for the order of a set differs from process to process
-        return sorted((to_jsonable(item) for item in cast("set[Any]", value)), key=_CANONICAL.encode)
+        return sorted((_plain(item, atoms) for item in cast("set[Any]", value)), key=_CANONICAL.encode)
     if callable(dump := getattr(kind, "model_dump", None)):  # a pydantic model, without importing pydantic
-        return to_jsonable(dump(value, mode="json"))
+        return _plain(dump(value, mode="json"), atoms)
     return str(value)
 
 
 _ATOMS: frozenset[type[Any]] = frozenset({str, int, float, bool, type(None)})
+_HASHED_ATOMS = _ATOMS - {float}
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -45,5 +53,8 @@ def _field_names(kind: type[Any]) -> tuple[str, ...]:
 
 
 def content_hash(value: Any) -> str:
-    """The hash of a value's content, the same in every process: 32 hexadecimal digits."""
-    return hashlib.blake2b(_CANONICAL.encode(to_jsonable(value)).encode(), digest_size=16).hexdigest()
+    """The hash of a value's content, the same in every process: 32 hexadecimal digits.
+
+    Numbers that are equal have one hash: 1 and 1.0, 0 and -0.0. True is not 1.
+    """
+    return hashlib.blake2b(_CANONICAL.encode(_plain(value, _HASHED_ATOMS)).encode(), digest_size=16).hexdigest()

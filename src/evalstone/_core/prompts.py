@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from evalstone._core.json import content_hash
 from evalstone.errors import PromptError, unknown
 
 Material: TypeAlias = "str | Sequence[str]"
@@ -103,10 +104,14 @@ class Prompt:
             raise PromptError("instructions cannot have placeholders; put them into the template")
 
     @functools.cached_property
+    def digest(self) -> str:
+        """The hash of all parts of the prompt, which keys of answers contain: 32 hexadecimal digits."""
+        return content_hash(self)
+
+    @property
     def fingerprint(self) -> str:
-        """Eight hexadecimal digits that change with any change of the prompt."""
-        parts = (self.instructions, self.template, *self.passages, str(self.fenced))
-        return hashlib.blake2b("\x00".join(parts).encode(errors="surrogatepass"), digest_size=4).hexdigest()
+        """The beginning of the digest, for signatures that people read: eight hexadecimal digits."""
+        return self.digest[:8]
 
     def render(self, inputs: Mapping[str, Material]) -> tuple[str, str]:
         """The system and the user message, with every placeholder filled."""

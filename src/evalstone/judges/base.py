@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -72,11 +71,6 @@ class Judge(ABC):
         return None if self.cacheable else 0.0
 
     @property
-    def connection(self) -> object | None:
-        """The connection it shares with other judges on the running loop, so that warnings are counted once."""
-        return None
-
-    @property
     def secrets(self) -> tuple[str, ...]:
         """Values that must never be written anywhere, such as an API key."""
         return ()
@@ -84,10 +78,6 @@ class Judge(ABC):
     def opened(self) -> AbstractAsyncContextManager[object]:
         """A context that holds the judge's connections open; each run enters it once."""
         return nullcontext(self) if self.limits == NO_LIMITS else shared_limiter(self.identity, self.limits)
-
-    def warnings(self) -> Mapping[str, int]:
-        """Counts of the errors that were retried on the running loop so far: `{"HTTP 429": 3}`."""
-        return {}
 
     @property
     def context_limits(self) -> ContextLimits:
@@ -144,9 +134,3 @@ def leaves(*judges: Judge) -> tuple[Judge, ...]:
     """The judges at the bottom of judges, which answer by themselves, each once."""
     single = (leaf for judge in judges for leaf in (leaves(*judge.members) if judge.members else (judge,)))
     return tuple({leaf.identity: leaf for leaf in single}.values())
-
-
-def retry_warnings(*judges: Judge) -> Counter[str]:
-    """The warnings of several judges. Two models behind one endpoint share its errors, which are counted once."""
-    connections = {id(leaf.connection or leaf): leaf for leaf in leaves(*judges)}
-    return sum((Counter(leaf.warnings()) for leaf in connections.values()), Counter[str]())

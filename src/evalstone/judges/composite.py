@@ -21,7 +21,7 @@ from evalstone.errors import (
     ReplyError,
     RunAborted,
 )
-from evalstone.judges.base import AskJudge, Judge, leaves, retry_warnings
+from evalstone.judges.base import AskJudge, Judge, leaves
 from evalstone.judges.logging import LoggingJudge
 from evalstone.judges.model import ModelJudge
 from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
@@ -79,9 +79,6 @@ class Composite(Judge):
             for member in self.members:
                 await stack.enter_async_context(member.opened())
             yield
-
-    def warnings(self) -> Mapping[str, int]:
-        return dict(retry_warnings(self))
 
     @property
     def context_limits(self) -> ContextLimits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,10 +44,6 @@ class LoggingJudge(Judge):
         return self.judge.identity
 
     @property
-    def connection(self) -> object | None:
-        return self.judge.connection
-
-    @property
     def secrets(self) -> tuple[str, ...]:
         return self.judge.secrets
 
@@ -57,9 +53,6 @@ class LoggingJudge(Judge):
 
     def price(self, usage: Usage) -> float | None:
         return self.judge.price(usage)
-
-    def warnings(self) -> Mapping[str, int]:
-        return self.judge.warnings()
 
     def opened(self) -> AbstractAsyncContextManager[object]:
         return self.judge.opened()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -51,14 +52,19 @@ def _are_prices(value: Any) -> bool:
 
 
 def _are_headers(value: Any) -> bool:
-    if not isinstance(value, Mapping):
-        return False
-    headers = cast("Mapping[Any, Any]", value)
-    return not headers or all(isinstance(text, str) for text in (*headers, *headers.values()))
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str) and isinstance(text, str) and _HEADER_NAME.fullmatch(name) and not _CONTROL.search(text)
+        for name, text in cast("Mapping[Any, Any]", value).items()
+    )
+
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
+_KEY = re.compile("[!-~]*")
 
 
 _PRICES = Rule("None or two numbers of 0 or more, dollars for a million input and output tokens", _are_prices)
-_HEADERS = Rule("a mapping of text to text", _are_headers)
+_HEADERS = Rule("a mapping of names to text without line ends and other control characters", _are_headers)
 
 
 @dataclass(frozen=True)
@@ -170,8 +176,11 @@ class ModelJudge(Judge):
 
     def check(self) -> None:
         info, url = PROVIDERS[split_model(self.model)[0]], self.url
+        self.check_key()
         if url and urlsplit(url).scheme not in ("http", "https"):
             raise ConfigError(f"base_url must start with http:// or https://, not {url!r}")
+        if "?" in url or "#" in url:
+            raise ConfigError(f"the base_url of {self.model} has a query or a fragment; give it without, up to /v1")
         if info.key and url in ("", info.base_url) and not self.key:
             raise ConfigError(f"{self.model} needs a key: set the environment variable {info.key}")
         if url:
@@ -180,6 +189,14 @@ class ModelJudge(Judge):
         from evalstone.judges.providers.pydantic_ai import require  # noqa: PLC0415 - an extra
 
         require()
+
+    def check_key(self) -> None:
+        """Raise ConfigError for a key that can't be sent. Its characters are not shown."""
+        if not _KEY.fullmatch(key := self.key):
+            source = "api_key" if self.api_key else PROVIDERS[split_model(self.model)[0]].key
+            place = next(place for place, char in enumerate(key, start=1) if not _KEY.fullmatch(char))
+            kind = "a blank or a line end" if key[place - 1].isspace() else "a character that no key has"
+            raise ConfigError(f"the key of {self.model} in {source} has {kind} at place {place} of {len(key)}")
 
     def check_supported(self) -> None:
         """Raise ConfigError for a setting that the provider can't take."""
@@ -194,15 +211,8 @@ class ModelJudge(Judge):
         return cost_of(usage, *split_model(self.model))
 
     @property
-    def connection(self) -> object | None:
-        return self.provider().connection
-
-    @property
     def secrets(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.key, *self.headers.values())))
-
-    def warnings(self) -> Mapping[str, int]:
-        return dict(self.provider().connection.warnings)
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Provider]:

@@ -26,9 +26,10 @@ from evalstone._core.parsing import (
     validated,
 )
 from evalstone._core.prompts import Material, Prompt
-from evalstone.errors import ConfigError, JudgeError
+from evalstone.errors import ConfigError, JudgeError, ReplyError
 from evalstone.questions.reply import (
     example_of,
+    fold_words,
     has_labels,
     read_list,
     read_numbered,
@@ -42,7 +43,7 @@ A = TypeVar("A")
 V = TypeVar("V")
 C = TypeVar("C", bound="Answer[Any] | JudgeCall")
 
-BYTES_A_TOKEN = 4
+BYTES_PER_TOKEN = 4
 CHARACTERS_PER_ITEM = 90
 
 
@@ -88,9 +89,10 @@ class Question(_Prompted, Generic[A]):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """The question's identity: 32 hexadecimal digits over kind, prompt, inputs and settings."""
+        """The question's identity: 32 hexadecimal digits over kind, prompt, form of the reply, inputs and settings."""
         content = [getattr(self, name) for name in (*_input_names(type(self)), *self.settings)]
-        return content_hash([self.kind, self.prompt.fingerprint, content])
+        form = _derived_form(type(self)) or content_hash(self.json_schema)
+        return content_hash([self.kind, self.prompt.digest, form, content])
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any] | None:
@@ -111,8 +113,19 @@ class Question(_Prompted, Generic[A]):
         return getattr(self, subject.name, None) if subject else None
 
     def parse(self, reply: str) -> A:
-        """The answer in a raw reply. Raises ReplyError when there is none."""
-        return self.from_json(parse_json(reply) if self.json_schema is not None else reply)
+        """The answer in a raw reply. Raises ReplyError when there is none.
+
+        A word out of a list is read in any case, with white space or quotes around it or a period after it.
+        """
+        if (schema := self.json_schema) is None:
+            return self.from_json(reply)
+        data = parse_json(reply)
+        try:
+            return self.from_json(data)
+        except ReplyError:
+            if (folded := fold_words(data, schema)) == data:
+                raise
+        return self.from_json(folded)
 
     def parse_with_probabilities(self, reply: str, probabilities: Mapping[str, float] | None = None) -> A:
         """The answer in a raw reply, with the probabilities of its labels where the judge gives any."""
@@ -226,6 +239,32 @@ def is_votable(question: Question[Any]) -> bool:
     return question.json_schema is None or has_labels(question.json_schema)
 
 
+class _OneOfEach:
+    """Stands for a question that has one item of each input."""
+
+    def __getattr__(self, name: str) -> tuple[str, ...]:
+        return ("",)
+
+
+@functools.cache
+def _derived_form(kind: type[Question[Any]]) -> str:
+    """The hash of what a class of questions derives its schemas from; empty for a class that makes its own.
+
+    How many items a schema is for follows from the inputs, which would be hashed twice at every question.
+    """
+    if kind.json_schema is Question.json_schema:
+        reply = answer_type(kind)
+    elif kind.json_schema in (VerdictPerItem.json_schema, ListOf.json_schema):
+        reply = _item_type(kind)
+    else:
+        return ""
+    try:
+        schema = TEXT if reply is str else schema_of(reply, _OneOfEach())
+    except (ConfigError, NameError):  # no schema follows from this type, so that only code can answer
+        schema = {"type": str(reply)}
+    return content_hash([schema, getattr(kind, "key", "")])
+
+
 @functools.cache
 def _input_names(kind: type[Question[Any]]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.name != "prompt" and f.name not in kind.settings)
@@ -337,7 +376,7 @@ class ContextLimits:
     def characters(self, passages: Sequence[str]) -> int:
         """How many characters of such passages fit, at about four bytes to a token."""
         size = sum(len(passage.encode("utf-8", "replace")) for passage in passages)
-        return max(1, int(self.tokens * BYTES_A_TOKEN * sum(map(len, passages)) / size)) if size else self.tokens
+        return max(1, int(self.tokens * BYTES_PER_TOKEN * sum(map(len, passages)) / size)) if size else self.tokens
 
 
 DEFAULT_LIMITS = ContextLimits()

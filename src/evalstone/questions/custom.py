@@ -84,10 +84,8 @@ class Choose(OwnQuestion[Chosen]):
 
     def from_json(self, data: Any) -> Chosen:
         verdict = member(data, "verdict")
-        word = verdict.strip().casefold() if isinstance(verdict, str) else None
-        for choice in self.choices:
-            if choice.casefold() == word:
-                return Chosen(choice, reason_of(data))
+        if verdict in self.choices:
+            return Chosen(verdict, reason_of(data))
         shown = json.dumps(verdict, ensure_ascii=False)[:60]
         raise ReplyError(f"verdict: {' or '.join(self.choices)} was expected, not {shown}")
 

@@ -432,6 +432,50 @@ def _nodes(node: Mapping[str, Any], root: Mapping[str, Any], seen: set[str]) -> 
         yield from _nodes(inner, root, seen)
 
 
+def fold_words(data: Any, schema: Mapping[str, Any]) -> Any:
+    """A reply in which words that stand for one word of the schema's lists are spelled as it is there.
+
+    Case, white space and quotes around a word, and a period after it, don't matter. What could be two words of a list,
+    or is none, stays as it is.
+    """
+    return _folded(data, schema, schema.get("$defs", {}))
+
+
+def _folded(data: Any, node: Mapping[str, Any], defined: Mapping[str, Any]) -> Any:
+    if "$ref" in node:
+        return _folded(data, defined[node["$ref"].rpartition("/")[2]], defined)
+    if isinstance(data, str):
+        options = (node, *node.get("anyOf", ()))
+        return _word_in([word for option in options for word in option.get("enum", ())], data)
+    for option in node.get("anyOf", ()):
+        if (folded := _folded(data, option, defined)) != data:
+            return folded
+    inner: Mapping[str, Any] = node.get("properties", {})
+    if isinstance(data, Mapping):
+        members = cast("Mapping[str, Any]", data)
+        return {key: _folded(value, inner.get(key, {}), defined) for key, value in members.items()}
+    if isinstance(data, list):
+        items = enumerate(cast("list[Any]", data), start=1)  # read as if they were numbered, where no list was expected
+        return [_folded(value, node.get("items") or inner.get(str(number), {}), defined) for number, value in items]
+    return data
+
+
+def _word_in(words: Sequence[Any], text: str) -> str:
+    known = [word for word in words if isinstance(word, str)]
+    for bare in (str.strip, _without_quotes):
+        matches = [word for word in known if bare(word).casefold() == bare(text).casefold()]
+        if len(matches) == 1:
+            return matches[0]
+    return text
+
+
+_QUOTES = " \t\r\n\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"
+
+
+def _without_quotes(text: str) -> str:
+    return text.strip(_QUOTES).removesuffix(".").strip(_QUOTES)
+
+
 _DEPTH = 4
 
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
-from evalstone._core.parsing import member, parse_json
+from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Question
@@ -54,14 +54,14 @@ class GiveVerdict(Question[Choice]):
     """
 
     def parse(self, reply: str) -> Choice:
-        return self.from_json(parse_json(reply)) if "{" in reply else read_plain(reply)
+        return super().parse(reply) if "{" in reply else read_plain(reply)
 
     def from_json(self, data: Any) -> Choice:
         verdict = member(data, "verdict")
         if not isinstance(verdict, str):
             raise ReplyError(f"verdict: yes, no or undecided was expected, not {repr(verdict)[:60]}")
         reason = reason_of(data)
-        if verdict.strip().lower() == "undecided":
+        if verdict == "undecided":
             return Choice("undecided", reason)
         decided = read_yes_no(verdict)
         if decided is None:

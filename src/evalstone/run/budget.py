@@ -10,7 +10,7 @@ from typing import Any
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge, leaves
 from evalstone.ledger.base import Key, StoredAnswer
-from evalstone.questions.base import BYTES_A_TOKEN, Question
+from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import Record, Usage
 
 TINY = 1e-9
@@ -128,4 +128,4 @@ def estimated_usage(question: Question[Any]) -> Usage:
     system, user = question.render()
     schema = json.dumps(question.json_schema or {})
     prompt = len(system.encode()) + len(user.encode()) + len(schema)
-    return Usage(prompt // BYTES_A_TOKEN, len(json.dumps(question.example())) // BYTES_A_TOKEN, 0, 1)
+    return Usage(prompt // BYTES_PER_TOKEN, len(json.dumps(question.example())) // BYTES_PER_TOKEN, 0, 1)

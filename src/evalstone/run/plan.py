@@ -58,8 +58,12 @@ class Plan:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """The plan's identity: dataset version, scorers with their judges, judge. Equal commands give equal plans."""
-        scorers = [[s.signature, [judge.identity for judge in s.judges]] for s in self.scorers]
+        """The plan's identity: dataset version, scorers with their prompts and judges, judge. Equal commands give equal
+        plans."""
+        scorers = [
+            [s.signature, [prompt.digest for prompt in s.prompts()], [judge.identity for judge in s.judges]]
+            for s in self.scorers
+        ]
         return content_hash([self.dataset.version, scorers, self.judge.identity, self.kind])
 
     @property

@@ -25,7 +25,7 @@ from evalstone.errors import (
     LedgerError,
     RunAborted,
 )
-from evalstone.judges.base import retry_warnings
+from evalstone.judges.providers.limits import counting_warnings
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.run import Run, SpillingRecords
 from evalstone.results.summary import JudgeStats, SummaryBuilder
@@ -97,6 +97,7 @@ async def execute(
         runner.batches, runner.budget = batches, limit
         runner.name, runner.tags = name, tags
         shuffled = budget is not None or (stop is not None and stop.shuffled)
+        runner.warnings = stack.enter_context(counting_warnings())
         return await runner.run(workers=2 * concurrency, resume=use_cache, shuffled=shuffled)
 
 
@@ -143,6 +144,7 @@ class _Runner:
         self.summaries = {info.signature: SummaryBuilder(info) for info in self.scorers}
         self.judge_stats = JudgeStats() if any(judge.members for judge in plan.judges) else None
         self.name, self.tags = "", tuple[str, ...]()
+        self.warnings: Mapping[str, int] = {}
         self.failed: dict[int, Record] = {}
         """Failures of an interrupted run that have not been tried again."""
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
@@ -153,7 +155,6 @@ class _Runner:
         another's answer leaves no slot empty."""
         began = time.perf_counter()
         resumed = await self._resume() if resume else await self._start()
-        warnings = retry_warnings(*self.plan.judges)
         count = min(workers, self.plan.size)
         if self.batches is not None:
             await self.batches.begin(self.id, self.records)
@@ -168,7 +169,7 @@ class _Runner:
             await self.batches.end(self.stop, complete=self.records.complete)
         for index, record in self.failed.items():
             self._add(index, record)
-        run = self._result(time.perf_counter() - began, resumed, retry_warnings(*self.plan.judges) - warnings)
+        run = self._result(time.perf_counter() - began, resumed)
         if self.ledger is not None:
             finished = datetime.now(UTC).isoformat(timespec="seconds") if run.complete else None
             await self.ledger.work(self.ledger.store.finish_run, self.id, finished, run.to_dict())
@@ -177,7 +178,7 @@ class _Runner:
     async def _start(self) -> int:
         """Enter a new run into the ledger."""
         if self.ledger is not None:
-            metadata = self._result(0.0, 0, {}).metadata()
+            metadata = self._result(0.0, 0).metadata()
             await self.ledger.work(
                 self.ledger.store.start_run, RunRow(self.id, self.plan.fingerprint, self.started, None, metadata)
             )
@@ -245,13 +246,15 @@ class _Runner:
             if self.ledger is not None:
                 await self.ledger.keep_record(self.id, record)
             self._add(index, record)
+            self.session.check(record)
             # Code scorers and the lexical judge never wait; let other tasks of the loop run.
             await asyncio.sleep(0)
 
-    def _result(self, seconds: float, resumed: int, warnings: Mapping[str, int]) -> Run:
+    def _result(self, seconds: float, resumed: int) -> Run:
         summary = tuple(builder.summary() for builder in self.summaries.values())
+        warnings = dict(self.warnings)
         if corrections := sum(line.corrections for line in summary):
-            warnings = {**warnings, "malformed replies": corrections}
+            warnings["malformed replies"] = corrections
         known = {judge.identity: judge.note for judge in self.plan.judges}
         # Those that were asked, too: a scorer of the user's own may ask more than its code shows.
         asked = (identity for line in summary for identity in line.judges)

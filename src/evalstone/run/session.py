@@ -96,6 +96,13 @@ class Session:
             leaf.judge for call in record.steps for leaf in call.leaves() if leaf.answer is not None
         )
 
+    def check(self, record: Record) -> None:
+        """Raise JudgeUnavailable if a question of this record failed because its judges are of no use any more."""
+        for step in record.steps:
+            failed = [leaf for leaf in step.leaves() if leaf.answer is None] if step.answer is None else []
+            if failed and all(self._breaker(leaf.judge).is_open for leaf in failed):
+                self._breaker(failed[0].judge).check()
+
     async def close(self) -> None:
         """Cancel the calls in flight."""
         tasks = [call.task for call in self._inflight.values()]
@@ -343,6 +350,11 @@ class CircuitBreaker:
         self._timeouts = 0
         self._open = ""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the judge is not asked any more."""
+        return bool(self._open)
+
     def check(self) -> None:
         """Raise JudgeUnavailable once the breaker has tripped."""
         if self._open:
@@ -354,17 +366,17 @@ class CircuitBreaker:
         self._timeouts = 0
 
     def failed(self, error: JudgeError) -> None:
-        """Count a failure. Raises JudgeUnavailable when it is one too many."""
+        """Count a failure. One too many opens the breaker for the next call; this one keeps its own error and cost."""
         if isinstance(error, JudgeDeclined):
             return
         self._failed += 1
         self._timeouts = self._timeouts + 1 if isinstance(error, ProviderTimeout) else 0
+        if self._open:
+            return
         if self._failed >= FAILURE_LIMIT and not self._answered and self._judge not in self._known_working:
             self._open = f"{self._judge} failed on each of the first {self._failed} questions; the last error: {error}"
         elif self._timeouts >= FAILURE_LIMIT:
             self._open = f"{self._judge} did not answer the last {self._timeouts} questions; the last error: {error}"
-        if self._open:
-            raise JudgeUnavailable(self._open) from error
 
 
 def read_stored(question: Question[A], answer: StoredAnswer) -> Answer[A] | None:

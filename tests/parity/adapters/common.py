@@ -65,3 +65,8 @@ def _given(passages: Sequence[str], _: Sample) -> Sequence[str]:
 def folded(word: object) -> str:
     """A verdict word as the package compares it where it trims, as JavaScript does, and lowers."""
     return str(word).strip(WHITE).lower()
+
+
+def as_recorded(word: object, other: str = "no") -> str:
+    """A yes or no as it was recorded, in whatever spelling; any other word is what the package takes it for."""
+    return str(word) if folded(word) in ("yes", "no") else other

@@ -20,7 +20,7 @@ from evalstone.scorers import (
     Toxicity,
 )
 from evalstone.types import Message
-from tests.parity.adapters.common import Adapted, Adapter, Case, folded, sample_of, scale_of
+from tests.parity.adapters.common import Adapted, Adapter, Case, as_recorded, sample_of, scale_of
 from tests.parity.adapters.rag import VERDICTS
 from tests.parity.adapters.recorded import all_shown, shown, told
 
@@ -112,7 +112,7 @@ def bias(key: str, word: str) -> Adapter:
 def toxicity(case: Case) -> Adapted:
     (judged,) = told(case, VERDICTS)
     replies = judged.replies(
-        lambda given: {"verdicts": [verdict(v, yes_no(folded(v["verdict"]) == "yes")) for v in given["verdicts"]]}
+        lambda given: {"verdicts": [verdict(v, as_recorded(v["verdict"])) for v in given["verdicts"]]}
     )
     return Toxicity(scale=scale_of(case)), sample_of(case), replies
 
@@ -216,11 +216,8 @@ def as_many(texts: Sequence[str], count: int) -> list[str]:
 
 def instruction_alignment(case: Case) -> Adapted:
     (judged,) = told(case, VERDICTS)
-    words = {"yes": "yes", "no": "no"}
     replies = judged.replies(
-        lambda given: {
-            "verdicts": [verdict(v, words.get(folded(v["verdict"]), "not_applicable")) for v in given["verdicts"]]
-        }
+        lambda given: {"verdicts": [verdict(v, as_recorded(v["verdict"], "not_applicable")) for v in given["verdicts"]]}
     )
     scorer = InstructionAlignment(
         scale=scale_of(case),

@@ -21,6 +21,7 @@ from tests.parity.adapters.common import (
     Adapted,
     Adapter,
     Case,
+    as_recorded,
     context_options,
     folded,
     sample_of,
@@ -133,8 +134,7 @@ def _number(index: Any) -> str:
 
 def useful(verdict: Mapping[str, Any]) -> dict[str, Any]:
     """A usefulness verdict in our words."""
-    yes = folded(verdict["verdict"]) == "yes"
-    return {"reason": verdict["reason"], "verdict": "yes" if yes else "no"}
+    return {"reason": verdict["reason"], "verdict": as_recorded(verdict["verdict"])}
 
 
 def context_precision(case: Case) -> Adapted:
@@ -173,10 +173,18 @@ def context_relevance(case: Case) -> Adapted:
     return scorer, sample_of(case), judged.replies(rating_by_index)
 
 
+def exact_level(word: str) -> str:
+    """A level as the package's schema has it. It refuses other spellings, which we would read."""
+    return word if word in ("high", "medium", "low", "none") else f"no level: {word}"
+
+
 def rating_by_index(given: Mapping[str, Any]) -> str:
     """Ratings of passages under their numbers."""
     items = [
-        (e["context_index"], {"reason": e["reasoning"], "level": e["relevanceLevel"], "used": e["wasUsed"]})
+        (
+            e["context_index"],
+            {"reason": e["reasoning"], "level": exact_level(e["relevanceLevel"]), "used": e["wasUsed"]},
+        )
         for e in given["evaluations"]
     ]
     return f'{{"passages": {numbered(items)}, "missing": {json.dumps(all_shown(given.get("missingContext")))}}}'

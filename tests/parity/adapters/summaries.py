@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalstone.scorers import Summarization
-from tests.parity.adapters.common import Adapted, Adapter, Case, folded, sample_of, scale_of
+from tests.parity.adapters.common import Adapted, Adapter, Case, as_recorded, folded, sample_of, scale_of
 from tests.parity.adapters.quality import renamed, verdict, yes_no
 from tests.parity.adapters.rag import STATED_VERDICTS, batched, verifications
 from tests.parity.adapters.recorded import all_shown, told
@@ -46,7 +46,7 @@ def older_summarization(case: Case) -> Adapted:
     questions: Sequence[str] = listed.given.get("questions", ())
 
     def coverage(given: Mapping[str, Any]) -> dict[str, Any]:
-        words = [yes_no(folded(word) == "yes") for word in given["answers"][: len(questions)]]
+        words = [as_recorded(word) for word in given["answers"][: len(questions)]]
         return {"verdicts": [{"reason": "", "verdict": word} for word in words]} if words else {"answers": []}
 
     words = {"yes": "supported"}

@@ -5,19 +5,21 @@ What an answer costs and how much a model takes in is as the genai-prices packag
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, ProviderError, unknown
 from evalstone.questions.base import Question
 from evalstone.types import NO_USAGE, Usage
 
-BYTES_PER_TOKEN = 4
 SMALLEST_TIER = 16_000
+REFUSALS = 10
+PROBE = "Reply with the word ok."
 BATCH_PRICE = 0.5
 """What a batch costs, as a share of the price of the same requests sent one by one; OpenAI and Anthropic say so."""
 
@@ -110,12 +112,44 @@ class Completion:
     tokens: Sequence[Mapping[str, Any]] = ()
 
 
+class AccessRefused(ConfigError):
+    """HTTP 403 or 404: the key or the model's name is wrong, or this one request is not let through."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message}; check the key and the model's name")
+        self.message = message
+
+    def __reduce__(self) -> tuple[type[AccessRefused], tuple[str]]:
+        return type(self), (self.message,)
+
+
 class Connection:
     """What the models behind one endpoint share on one event loop. Enter it for as long as it is used."""
 
     def __init__(self) -> None:
-        self.warnings: Counter[str] = Counter()
-        """The errors that were retried so far."""
+        self._trust: Counter[str] = Counter()
+        self._checks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def accepted(self, model: str) -> None:
+        """Record that the endpoint answered, so that it takes the key and the model."""
+        self._trust[model] = REFUSALS
+
+    async def refused(
+        self, model: str, error: AccessRefused, probe: Callable[[], Awaitable[tuple[Usage, float | None]]]
+    ) -> ProviderError:
+        """The error of a question that an endpoint refuses though it takes the key and the model.
+
+        Gateways refuse single texts so, such as an example of SQL. If the endpoint has not answered yet, or not since
+        ten refusals, a short probe tells; its ConfigError says that the key or the model is wrong.
+        """
+        usage, cost = NO_USAGE, 0.0
+        async with self._checks[model]:
+            if not self._trust[model]:
+                usage, cost = await probe()
+                self.accepted(model)
+            self._trust[model] -= 1
+        message = f"{error.message}; other questions with this key and model are answered, so the text may be blocked"
+        return ProviderError(message, usage=usage, cost=cost)
 
     async def __aenter__(self) -> Connection:
         return self
@@ -142,7 +176,7 @@ class Provider(ABC):
             TransientError: another attempt may succeed.
             JudgeDeclined: the model declined to reply.
             ProviderError: the provider refused the request for good, or sent no completion.
-            ConfigError: the key or the model's name is wrong.
+            ConfigError: the key or the model's name is wrong; not where only this question is refused.
         """
 
 

@@ -12,9 +12,10 @@ import math
 import random
 import time
 import weakref
-from collections import deque
-from collections.abc import AsyncGenerator, Callable, Hashable
-from contextlib import asynccontextmanager
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, TypeVar
@@ -99,6 +100,26 @@ class TransientError(ProviderError):
         self.reached = reached
         self.rejected = rejected
         self.adapted = adapted
+
+
+_warnings: ContextVar[Counter[str] | None] = ContextVar("warnings", default=None)
+
+
+@contextmanager
+def counting_warnings() -> Generator[Counter[str]]:
+    """Count the warnings of what runs inside, the tasks that it starts included, and of nothing else on the loop."""
+    counter: Counter[str] = Counter()
+    token = _warnings.set(counter)
+    try:
+        yield counter
+    finally:
+        _warnings.reset(token)
+
+
+def count_warning(name: str) -> None:
+    """Count an error that a judge retries, such as "HTTP 429", for the run that the call belongs to."""
+    if (counter := _warnings.get()) is not None:
+        counter[name] += 1
 
 
 @dataclass

@@ -54,7 +54,8 @@ def verdict_places(reply: bytes, schema: Mapping[str, Any] | None) -> list[tuple
     quoted = b"|".join(re.escape(word.encode()) for word in sorted(words)) or rb"(?!)"
     bare = rb"-?\d+(?:\.\d+)?|true|false"
     # The quotes around a word are no part of it: their tokens are shared with what stands beside them.
-    value = rb'(?:"(?P<word>' + quoted + rb')"|(?P<bare>' + bare + rb"))"
+    # They are matched as replies are read: in any case, with white space around them or a period after them.
+    value = rb'(?:"\s*(?P<word>(?i:' + quoted + rb'))[\s.]*"|(?P<bare>' + bare + rb"))"
     found = re.finditer(rb"(?<!\\)(?:" + names + rb")\s*:\s*" + value, reply)
     return [one.span("word" if one["word"] is not None else "bare") for one in found]
 

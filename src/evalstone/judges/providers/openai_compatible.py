@@ -21,7 +21,8 @@ import aiohttp
 
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges.providers.base import (
-    BYTES_PER_TOKEN,
+    PROBE,
+    AccessRefused,
     ChatMessage,
     Completion,
     Connection,
@@ -29,10 +30,10 @@ from evalstone.judges.providers.base import (
     Provider,
     split_model,
 )
-from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError, shared
+from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError, count_warning, shared
 from evalstone.judges.settings import is_number
-from evalstone.questions.base import Question
-from evalstone.types import Usage
+from evalstone.questions.base import BYTES_PER_TOKEN, Question
+from evalstone.types import NO_USAGE, Usage
 
 if TYPE_CHECKING:
     from evalstone.judges.model import ModelJudge
@@ -141,10 +142,10 @@ class Endpoint(Connection):
             self._limiter.answered()
             return content
         except TimeoutError:
-            self.warnings["timeouts"] += 1
+            count_warning("timeouts")
             raise self._transient(f"no answer within {limit.total:g} s") from None
         except aiohttp.ClientError as error:
-            self.warnings["broken connections"] += 1
+            count_warning("broken connections")
             not_sent = isinstance(error, aiohttp.ClientConnectorError)
             if isinstance(getattr(error, "os_error", None), ConnectionRefusedError):
                 message = f"could not connect to {self.shown}; is the server running?"
@@ -179,11 +180,13 @@ class Endpoint(Connection):
         message = f"HTTP {status}: {_message(content)}"
         if call.feature and status in (404, 405, 501):
             raise ConfigError(f"{self.host} has no {call.feature} ({message})")
-        if status in (401, 403, 404):
-            raise ConfigError(f"{self.host} refused the request ({message}); check the key and the model's name")
+        if status == 401:
+            raise ConfigError(f"{self.host} refused the request ({message}); check the key")
+        if status in (403, 404):
+            raise AccessRefused(f"{self.host} refused the request ({message})")
         if status not in RETRYABLE or any(word in message.lower() for word in _FINAL):
             raise RequestRefused(f"{self.host} refused the request ({message})", status)
-        self.warnings[f"HTTP {status}"] += 1
+        count_warning(f"HTTP {status}")
         retry_after = _retry_after(headers)
         if status == 429:
             self._last_refusal = message
@@ -214,16 +217,31 @@ class ChatCompletions(Provider):
     ) -> Completion:
         capabilities = self.endpoint.capabilities[self.model]
         payload = chat_payload(self.model, messages, question, settings, capabilities)
-        body = _JSON.encode(payload).encode()
         try:
-            content = await self.endpoint.request(
-                Call("POST", "/chat/completions", body), tokens=len(body) // BYTES_PER_TOKEN
-            )
+            content = await self.endpoint.request(*_chat_call(payload))
+        except AccessRefused as error:
+            raise await self.endpoint.refused(self.model, error, self._probe) from None
         except RequestRefused as error:
             if capabilities.learn(question.kind, payload, error.status, str(error)):
                 raise TransientError(str(error), adapted=True) from None
             raise
+        self.endpoint.accepted(self.model)
         return chat_completion(self.model, self.endpoint.parsed(content), self.judge.price)
+
+    async def _probe(self) -> tuple[Usage, float | None]:
+        """Ask for a word; what that took. Raises ConfigError if the key or the model is refused."""
+        payload = {"model": self.model, "messages": [{"role": "user", "content": PROBE}], "max_tokens": 1}
+        try:
+            content = await self.endpoint.request(*_chat_call(payload))
+        except RequestRefused:  # such as HTTP 400 for max_tokens: it came as far as the model
+            return NO_USAGE, 0.0
+        return chat_usage(self.endpoint.parsed(content), self.judge.price)
+
+
+def _chat_call(payload: Mapping[str, Any]) -> tuple[Call, int]:
+    """A chat completion request, and how many tokens it counts as."""
+    body = _JSON.encode(payload).encode()
+    return Call("POST", "/chat/completions", body), len(body) // BYTES_PER_TOKEN
 
 
 class ModelCapabilities:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone.errors import ConfigError, JudgeDeclined, MissingDependency, ProviderError, ProviderTimeout
 from evalstone.judges.providers.base import (
-    BYTES_PER_TOKEN,
+    PROBE,
+    AccessRefused,
     ChatMessage,
     Completion,
     Connection,
@@ -21,9 +22,9 @@ from evalstone.judges.providers.base import (
     Provider,
     split_model,
 )
-from evalstone.judges.providers.limits import TransientError, shared, shared_limiter
-from evalstone.questions.base import Question
-from evalstone.types import Usage
+from evalstone.judges.providers.limits import TransientError, count_warning, shared, shared_limiter
+from evalstone.questions.base import BYTES_PER_TOKEN, Question
+from evalstone.types import NO_USAGE, Usage
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -49,15 +50,13 @@ class PydanticAI(Provider):
 
     def __init__(self, judge: ModelJudge, model: Model | None = None) -> None:
         require()
-        self.judge, self.connection = judge, shared((Connection, "pydantic-ai"), Connection)
+        self.judge, self.connection = judge, shared((PydanticAI, judge.api_key), Connection)
         self._model = model
 
     async def complete(
         self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
     ) -> Completion:
-        from pydantic_ai import direct, exceptions  # noqa: PLC0415 - an extra
-
-        judge, name, warnings = self.judge, self.judge.model, self.connection.warnings
+        judge, name = self.judge, self.judge.model
         model = self._model or shared((PydanticAI, name, judge.api_key), partial(_library_model, name, judge.api_key))
         if settings.reasoning_effort and not model.profile.get("supports_thinking"):
             raise ConfigError(f"{name} can't take reasoning_effort: leave it out of the judge")
@@ -68,31 +67,63 @@ class PydanticAI(Provider):
         except TimeoutError:
             raise ProviderTimeout(f"{name} asks everyone to wait for too long") from None
         try:
-            response = await direct.model_request(
-                model,
-                _messages(messages),
-                model_settings=self._settings(settings),
-                model_request_parameters=_parameters(question, model),
-            )
-        except (exceptions.ModelAuthenticationError, exceptions.ModelNotFoundError, exceptions.UserError) as error:
-            raise ConfigError(f"{name}: {error}") from None
-        except exceptions.ModelHTTPError as error:
-            if error.status_code not in RETRYABLE and error.status_code < 500:
-                raise ProviderError(f"{name}: {error}") from None
-            warnings[f"HTTP {error.status_code}"] += 1
-            if error.status_code == 429:
+            response = await self._request(model, messages, settings, _parameters(question, model))
+        except AccessRefused as error:
+            raise await self.connection.refused(name, error, partial(self._probe, model)) from None
+        except TransientError as error:
+            if error.rejected:
                 limiter.refused(sent_at, None)
-            raise TransientError(f"HTTP {error.status_code}: {error}", host=name) from None
-        except exceptions.ModelAPIError as error:
-            warnings["broken connections"] += 1
-            raise TransientError(str(error), host=name) from None
-        except exceptions.UnexpectedModelBehavior as error:
-            raise ProviderError(f"{name}: {error}") from None
+            raise
         else:
             limiter.answered()
+            self.connection.accepted(name)
         finally:
             limiter.release()
         return self._completion(response)
+
+    async def _request(
+        self,
+        model: Model,
+        messages: Sequence[ChatMessage],
+        settings: ModelSettings,
+        parameters: ModelRequestParameters | None = None,
+    ) -> ModelResponse:
+        """One request, with the library's errors as ours."""
+        from pydantic_ai import direct, exceptions  # noqa: PLC0415 - an extra
+
+        name = self.judge.model
+        try:
+            return await direct.model_request(
+                model,
+                _messages(messages),
+                model_settings=self._settings(settings),
+                model_request_parameters=parameters,
+            )
+        except (exceptions.ModelAuthenticationError, exceptions.ModelNotFoundError, exceptions.UserError) as error:
+            kind = AccessRefused if getattr(error, "status_code", None) in (403, 404) else ConfigError
+            raise kind(f"{name}: {error}") from None
+        except exceptions.ModelHTTPError as error:
+            status = error.status_code
+            if status not in RETRYABLE and status < 500:
+                raise ProviderError(f"{name}: {error}") from None
+            count_warning(f"HTTP {status}")
+            raise TransientError(f"HTTP {status}: {error}", host=name, rejected=status == 429) from None
+        except exceptions.ModelAPIError as error:
+            count_warning("broken connections")
+            raise TransientError(str(error), host=name) from None
+        except exceptions.UnexpectedModelBehavior as error:
+            raise ProviderError(f"{name}: {error}") from None
+
+    async def _probe(self, model: Model) -> tuple[Usage, float | None]:
+        """Ask for a word; what that took. Raises ConfigError if the key or the model is refused."""
+        try:
+            response = await self._request(model, [ChatMessage("user", PROBE)], ModelSettings(max_tokens=1))
+        except TransientError:
+            raise
+        except ProviderError:  # such as HTTP 400 for max_tokens: it came as far as the model
+            return NO_USAGE, 0.0
+        usage = _usage(response)
+        return usage, self.judge.price(usage)
 
     def _settings(self, settings: ModelSettings) -> LibrarySettings:
         from pydantic_ai.settings import ModelSettings as LibrarySettings  # noqa: PLC0415
@@ -109,17 +140,17 @@ class PydanticAI(Provider):
         return LibrarySettings(**{name: value for name, value in values.items() if value is not None})
 
     def _completion(self, response: ModelResponse) -> Completion:
-        usage = Usage(
-            input=response.usage.input_tokens or 0,
-            output=response.usage.output_tokens or 0,
-            cached=response.usage.cache_read_tokens or 0,
-            requests=1,
-        )
+        usage = _usage(response)
         cost = self.judge.price(usage)
         if response.finish_reason == "content_filter":
             message = "the model declined: a content filter stopped the reply"
             raise JudgeDeclined(message, reply=response.text, usage=usage, cost=cost)
         return Completion(response.text or "", usage, cost, complete=response.finish_reason != "length")
+
+
+def _usage(response: ModelResponse) -> Usage:
+    usage = response.usage
+    return Usage(usage.input_tokens or 0, usage.output_tokens or 0, usage.cache_read_tokens or 0, requests=1)
 
 
 def _messages(messages: Sequence[ChatMessage]) -> list[ModelMessage]:

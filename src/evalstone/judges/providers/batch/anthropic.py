@@ -52,6 +52,7 @@ class AnthropicBatches(BatchApi):
 
     def check(self) -> None:
         self.judge.check_supported()
+        self.judge.check_key()
         if self.judge.reasoning_effort:
             raise ConfigError("Anthropic's batches can't take reasoning_effort: leave it out of the judge")
         if not self.judge.key:

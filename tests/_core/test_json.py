@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone._core.json import content_hash, to_jsonable
+
+
+@dataclass(frozen=True)
+class Setting:
+    value: float
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, 1.0),
+        (0, -0.0),
+        (10**16, 1e16),
+        (15 * 10**15, 1.5e16),
+        ([1, {"a": 2}], [1.0, {"a": 2.0}]),
+        (Setting(3), Setting(3.0)),
+        ({"a": "x", "b": 1}, {"b": 1.0, "a": "x"}),
+    ],
+)
+def test_equal_values_have_one_hash(one: Any, other: Any):
+    assert content_hash(one) == content_hash(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(1, True), (0, False), (1, "1"), ("1", "1.0"), (1, 1.5), (0, 1e-7), (1.05, 1), (0, None)]
+)
+def test_values_that_differ_have_two_hashes(one: Any, other: Any):
+    assert content_hash(one) != content_hash(other)
+
+
+@given(st.integers(-(2**53), 2**53))
+def test_an_integer_and_its_float_have_one_hash(number: int):
+    assert content_hash(["x", number]) == content_hash(["x", float(number)])
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_numbers_have_one_hash_exactly_if_they_are_equal(one: float, other: float):
+    assert (content_hash(one) == content_hash(other)) == (one == other)
+
+
+def test_data_keep_their_numbers_as_they_are():
+    assert repr(to_jsonable([1.0, {"a": 2.0}, Setting(3.0)])) == "[1.0, {'a': 2.0}, {'value': 3.0}]"

@@ -1,0 +1,101 @@
+"""Refused keys, models and texts: what ends a run, and what fails one sample."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone.api import evaluate
+from evalstone.errors import ConfigError
+from evalstone.judges import ModelJudge
+from evalstone.types import Failed, Record
+from tests.serving import Behaviour, Response, completion, obliging, serving
+
+
+def blocking(status: int) -> Behaviour:
+    """A server behind a gateway that blocks a text."""
+    blocked = Response(status, {"error": {"message": "blocked by rule 942100"}})
+    return lambda request, number: blocked if "DROP TABLE" in json.dumps(request) else obliging(request, number)
+
+
+POISON = "Robert'); DROP TABLE students;--"
+
+
+def serving_probes(behaviour: Behaviour, probes: list[Any]) -> Behaviour:
+    """The same, which answers probes as well, and remembers them."""
+
+    def behave(request: dict[str, Any], number: int) -> Any:
+        if "response_format" in request:
+            return behaviour(request, number)
+        probes.append(request)
+        return completion("ok")
+
+    return behave
+
+
+@pytest.mark.parametrize("status", [403, 404])
+@pytest.mark.parametrize("place", [0, 3])
+def test_a_text_that_a_gateway_blocks_fails_its_sample_alone(tmp_path: Path, status: int, place: int) -> None:
+    samples = [{"id": f"s{number}", "output": f"fine text number {number}"} for number in range(6)]
+    samples[place]["output"] = POISON
+    probes: list[Any] = []
+    with serving(serving_probes(blocking(status), probes)) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, prices=(1.0, 1.0))
+        run = evaluate(samples, ["toxicity"], judge=judge, ledger=tmp_path / "l.db", concurrency=1)
+    assert (run["toxicity"].scored, run["toxicity"].failed) == (5, 1)
+    outcome = run.records[place].outcome
+    assert isinstance(outcome, Failed)
+    assert f"HTTP {status}: blocked by rule 942100" in outcome.error
+    assert "the text may be blocked" in outcome.error
+    # Before the first answer a probe tells, and it is paid for; after one nothing has to be asked.
+    assert len(probes) == (1 if place == 0 else 0)
+    assert (run.records[place].cost == 0) == (place != 0)
+    assert all(probe["max_tokens"] == 1 for probe in probes)
+
+
+def test_many_refusals_in_a_row_are_looked_into_again_and_end_the_run_when_the_key_is_refused() -> None:
+    samples = [{"id": f"s{number}", "output": f"text {number}"} for number in range(40)]
+    revoked = Response(403, {"error": {"message": "this key was revoked"}})
+
+    def behave(request: dict[str, Any], number: int) -> Any:
+        return obliging(request, number) if number <= 5 else revoked
+
+    records: list[Record] = []
+    with serving(behave) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url)
+        with pytest.raises(ConfigError, match="revoked"):
+            evaluate(samples, ["toxicity"], judge=judge, ledger=None, concurrency=1, on_record=records.append)
+    assert len(records) == 5 + 10
+
+
+@pytest.mark.parametrize("key", ["sk-abc\n", " sk-abc", "sk abc", "sk-abc\r", "sk-\u2026abc", "sk-\x00abc", "sk-\x7f"])
+@pytest.mark.parametrize("from_environment", [False, True])
+def test_a_key_that_cannot_be_sent_is_refused_before_the_run(
+    monkeypatch: pytest.MonkeyPatch, key: str, from_environment: bool
+) -> None:
+    judge = ModelJudge("groq/m", api_key=None if from_environment else key)
+    if from_environment:
+        if "\x00" in key:
+            return  # no environment can hold it
+        monkeypatch.setenv("GROQ_API_KEY", key)
+    records: list[Record] = []
+    with pytest.raises(ConfigError, match=r"the key of groq/m in (api_key|GROQ_API_KEY) has a") as raised:
+        evaluate([{"output": "x"}], ["toxicity"], judge=judge, ledger=None, on_record=records.append)
+    assert "abc" not in str(raised.value)
+    assert records == []
+
+
+@pytest.mark.parametrize("headers", [{"x-route": "a\nb"}, {"x-route": "a\x00"}, {"x route": "a"}, {"": "a"}, {"x": 1}])
+def test_headers_that_cannot_be_sent_are_refused(headers: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="headers must be a mapping of names to text without line ends"):
+        ModelJudge("vllm/m", headers=headers)
+
+
+@pytest.mark.parametrize("url", ["http://h/v1?version=2", "http://h/v1#x", "http://h/v1?key=secret"])
+def test_a_base_url_with_a_query_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="has a query or a fragment") as raised:
+        ModelJudge("vllm/m", base_url=url).check()
+    assert "secret" not in str(raised.value)
