@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
+from evalstone.questions.claims import ListClaims
+from evalstone.scorers import Faithfulness
 from evalstone.types import Failed, Score
-from tests.parity.cases import check_all, covered, outcome_of, read_cases
+from tests.parity.adapters import ADAPTERS
+from tests.parity.adapters.common import Said, sample_of
+from tests.parity.cases import RecordedJudge, check_all, covered, outcome_of, read_cases
 
 BUNDLED = Path(__file__).parent / "data"
 WHOLE = Path(os.environ.get("EVALSTONE_PARITY", Path(__file__).parents[3] / "shared" / "parity"))
@@ -72,6 +76,38 @@ def test_verdicts_on_many_claims_are_given_batch_by_batch() -> None:
     assert isinstance(scored, Score)
     assert scored.value == 0.5
     assert isinstance(outcome_of(faithfulness(many[0], VERDICTS)), Failed)
+
+
+def summarization(coverage: int) -> dict[str, Any]:
+    alignment = [{"claim": f"Ada wrote note {n}.", "supported": True, "reason": "r"} for n in range(3)]
+    answered = [{"answered": True, "reason": "r", "question": "?"}] * coverage
+    answers = [{"alignment": alignment, "questions": ["Who?", "What?"]}, {"coverage": answered}]
+    return {**faithfulness(*answers, scorer="summarization"), "options": {}}
+
+
+def test_each_question_gets_what_was_recorded_for_it_whatever_is_asked_before() -> None:
+    scored, failed = outcome_of(summarization(2)), outcome_of(summarization(1))
+    assert isinstance(scored, Score)
+    assert scored.value == 1
+    assert isinstance(failed, Failed)
+    assert failed.error.startswith("2 questions, 1 verdict"), "the second try is not given the claims, which come later"
+
+
+def test_a_question_that_nothing_was_recorded_for_is_no_outcome() -> None:
+    judge = RecordedJudge([Said(ListClaims, [{"claims": []}], {"text": "a"})])
+    assert judge(ListClaims(text="a")) == {"claims": []}
+    assert judge(ListClaims(text="a")) is None
+    assert judge.unrecorded == []
+    assert judge(ListClaims(text="b")) is None
+    assert judge.unrecorded == [ListClaims(text="b")]
+
+
+def test_a_case_whose_scorer_asks_something_unrecorded_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = {**faithfulness(CLAIMS, VERDICTS), "policy": "failed"}
+    monkeypatch.setitem(ADAPTERS, "faithfulness", lambda case: (Faithfulness(), sample_of(case, context=["A"]), []))  # type: ignore[arg-type]
+    (verdict,) = check_all([case], edge=True)
+    assert not verdict.equal
+    assert "was not asked this" in verdict.told
 
 
 def test_a_scale_of_0_is_1_or_measures_nothing() -> None:
