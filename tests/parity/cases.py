@@ -116,11 +116,16 @@ def check_score(case: Case) -> Verdict:
 
 
 def check_policy(case: Case) -> Verdict:
-    """Whether our outcome is of the kind that the case asks for."""
+    """Whether our outcome is of the kind that the case asks for.
+
+    A stated difference: without a ground truth the recorded context recall asked its judge about nothing, and one case
+    asks for the failure of what the judge said then. Ours asks nothing, and must skip.
+    """
     outcome = outcome_of(case)
     came = POLICIES[OUTCOME_NAMES[type(outcome)]]
-    same = came == case["policy"]
-    return Verdict(case, same, "" if same else f"{case['id']}: {outcome}, {case['policy']} was expected")
+    nothing = case["scorer"] == "context-recall" and not case.get("ground_truth")
+    expected = "skipped" if nothing else case["policy"]
+    return Verdict(case, came == expected, "" if came == expected else f"{case['id']}: {outcome}, not {expected}")
 
 
 def check_all(cases: Iterable[Case], *, edge: bool) -> list[Verdict]:

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from evalstone.questions.claims import ListClaims
-from evalstone.scorers import Faithfulness
+from evalstone.scorers import Completeness, Faithfulness
 from evalstone.types import Failed, Score
 from tests.parity.adapters import ADAPTERS
 from tests.parity.adapters.common import Said, sample_of
 from tests.parity.cases import RecordedJudge, check_all, covered, outcome_of, read_cases
 
+ROOT = Path(__file__).parents[2]
 BUNDLED = Path(__file__).parent / "data"
 WHOLE = Path(os.environ.get("EVALSTONE_PARITY", Path(__file__).parents[3] / "shared" / "parity"))
 
@@ -149,7 +150,26 @@ def test_a_javascript_pattern_means_here_what_it_means_there(source: str, flags:
     assert [verdict.told for verdict in check_all([{**case, "score": int(found)}], edge=False)] == [""]
 
 
+def untagged(file: Path) -> tuple[int, int]:
+    """How many recorded completeness scores come out of the texts alone, and how many there are."""
+    cases = [case for case in read_cases(file) if case["scorer"].endswith("completeness")]
+    equal = [not verdict.told for verdict in check_all([{**case, "details": None} for case in cases], edge=False)]
+    return sum(equal), len(equal)
+
+
+def test_completeness_without_a_tagger_gives_most_scores() -> None:
+    assert untagged(BUNDLED / "scores.jsonl") == (18, 22)
+
+
 @pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")
 @pytest.mark.parametrize(("name", "edge"), [("scores", False), ("edge", True)])
 def test_the_whole_set_holds(name: str, edge: bool) -> None:
     assert different(WHOLE / f"{name}.jsonl", edge=edge) == []
+
+
+@pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")
+def test_the_documented_share_of_completeness_is_the_measured_one() -> None:
+    equal, cases = untagged(WHOLE / "scores.jsonl")
+    assert f"{equal} of {cases}" in (ROOT / "docs" / "parity.md").read_text("utf-8")
+    assert f"{equal} of {cases}" in (Completeness.__doc__ or "")
+    assert f"equal in {equal / cases:.0%} of the recorded cases" in (ROOT / "README.md").read_text("utf-8")

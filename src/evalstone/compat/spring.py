@@ -21,7 +21,6 @@ from evalstone.errors import BudgetExceeded, ConfigError, JudgeError, OutcomeErr
 from evalstone.judges.base import Judge
 from evalstone.judges.parse import parse_judge
 from evalstone.scorers.rag.graded import (
-    NOTHING_ASKED,
     AnswerCorrectness,
     AnswerFaithfulness,
     AnswerRelevanceGrade,
@@ -48,7 +47,7 @@ class UndecidedError(ReplyError):
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """One response to be judged, and what it is judged by. An empty response is a response.
+    """One response to be judged, and what it is judged by. Blank text is absent.
 
     Attributes:
         user_text: What the user asked.
@@ -175,8 +174,8 @@ class JudgeEvaluator:
             single or double braces; checked here.
         on_undecided: For a reply that is neither yes nor no: "keep" (passed is None), "fail" (a score of 0, and
             metadata["decided"] is False) or "raise" (UndecidedError).
-        when_empty: For a request without what the evaluator needs: "undecided" or "fail", both without a judge call, or
-            "ask".
+        when_empty: For a request without what the evaluator needs, or with blank text for it, always without a judge
+            call: "undecided", or "fail" (a score of 0, and metadata["decided"] is False).
         on_error: "raise" an error of the judge, or "keep" it (status "error").
         ledger: Where answers are stored, so that none is paid for twice, as for `evaluate`; None stores nothing.
         budget: US dollars that one call of an evaluate method may cost, at most.
@@ -301,8 +300,7 @@ class JudgeEvaluator:
             raise OutcomeError(outcome.error)
         score, evidence = (outcome.value, outcome.evidence) if isinstance(outcome, Score) else (None, ())
         feedback = outcome.error if isinstance(outcome, Failed) else outcome.reason
-        asked = bool(calls) or not feedback.endswith(NOTHING_ASKED)
-        if isinstance(outcome, Skipped) and asked and self.on_undecided == "raise":
+        if isinstance(outcome, Skipped) and calls and self.on_undecided == "raise":
             raise UndecidedError(f"{self.name} is undecided: {feedback}", reply=reply)
         prompts = {kind.kind: self.prompt or default_prompt(kind) for kind in scorer.questions}
         metadata: dict[str, Any] = {

@@ -15,7 +15,7 @@ from evalstone.scorers import (
     TrajectoryWeights,
 )
 from evalstone.types import Message, Sample, ToolCall
-from tests.parity.adapters.common import Adapted, Adapter, Case, Said
+from tests.parity.adapters.common import MASTRA, Adapted, Adapter, Case, Said
 from tests.parity.adapters.recorded import Told, all_shown, told
 
 STATES: Mapping[str, Any] = {"result": "result", "call": "call", "output-error": "error", "partial-call": "partial"}
@@ -86,7 +86,7 @@ def trajectory_accuracy(case: Case) -> Adapted:
         expected=options.get("expectedTrajectory"),
         ordering=comparison.get("ordering", "relaxed"),
         allow_repeated_steps=comparison.get("allowRepeatedSteps", True),
-        without_expectation=0,
+        definition=MASTRA,
     )
     return scorer, steps_sample(case, case["trajectory"]), []
 
@@ -124,7 +124,7 @@ def trajectory_quality(case: Case) -> Adapted:
     names = {"toolFailures": "tool_failures"}
     given: Mapping[str, float] = options.get("weights") or {}
     weights = TrajectoryWeights(**{names.get(name, name): weight for name, weight in given.items()})
-    scorer = TrajectoryQuality(defaults=options.get("defaults"), weights=weights, without_expectation=1)
+    scorer = TrajectoryQuality(defaults=options.get("defaults"), weights=weights, definition=MASTRA)
     return scorer, steps_sample(case, case["trajectory"]), []
 
 

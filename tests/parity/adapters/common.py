@@ -39,6 +39,11 @@ Adapted: TypeAlias = tuple[Scorer, Sample, Sequence[Said]]
 Adapter: TypeAlias = Callable[[Case], Adapted]
 
 
+MASTRA = "mastra"
+OLDER = "mastra_0_13"
+"""The definitions by which our scorers compute what the package does, and its older version where that differs."""
+
+
 def sample_of(case: Case, **fields: Any) -> Sample:
     """The sample of a case; `fields` win."""
     calls = tuple(

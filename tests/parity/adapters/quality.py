@@ -25,7 +25,7 @@ from evalstone.scorers import (
     Toxicity,
 )
 from evalstone.types import Message
-from tests.parity.adapters.common import Adapted, Adapter, Case, Said, folded, sample_of, scale_of
+from tests.parity.adapters.common import MASTRA, Adapted, Adapter, Case, Said, folded, sample_of, scale_of
 from tests.parity.adapters.rag import VERDICTS
 from tests.parity.adapters.recorded import all_shown, shown, told
 
@@ -74,7 +74,7 @@ def answer_similarity(case: Case) -> Adapted:
         "extra": "extraInfoPenalty",
         "require_reference": "requireGroundTruth",
     }
-    scorer = AnswerSimilarity(scale=scale_of(case), **renamed(case["options"], names))
+    scorer = AnswerSimilarity(definition=MASTRA, scale=scale_of(case), **renamed(case["options"], names))
     truth = case.get("ground_truth") or ""
     reference = truth if isinstance(truth, str) else json.dumps(truth, ensure_ascii=False)
     units, compared = told(case, {"outputUnits": [str], "groundTruthUnits": [str]}, COMPARISON)
@@ -113,7 +113,7 @@ def bias(key: str, word: str) -> Adapter:
             lambda given: {"verdicts": [verdict(v, yes_no(v[word].lower() == "yes")) for v in given[key]]}
         )
         said = [Said(ListOpinions, listed), Said(JudgeOpinions, verdicts)]
-        return Bias(scale=scale_of(case)), sample_of(case), said
+        return Bias(definition=MASTRA, scale=scale_of(case)), sample_of(case), said
 
     return adapt
 
@@ -123,13 +123,14 @@ def toxicity(case: Case) -> Adapted:
     replies = judged.replies(
         lambda given: {"verdicts": [verdict(v, yes_no(folded(v["verdict"]) == "yes")) for v in given["verdicts"]]}
     )
-    return Toxicity(scale=scale_of(case)), sample_of(case), [Said(FindToxicity, replies)]
+    return Toxicity(definition=MASTRA, scale=scale_of(case)), sample_of(case), [Said(FindToxicity, replies)]
 
 
 def noise_sensitivity(case: Case) -> Adapted:
     options = case["options"]
     scoring: Mapping[str, Any] = options.get("scoring") or {}
     scorer = NoiseSensitivity(
+        definition=MASTRA,
         scale=scale_of(case),
         baseline=options.get("baselineResponse", ""),
         noisy_query=options.get("noisyQuery", ""),
@@ -161,12 +162,11 @@ def robustness(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def prompt_alignment(case: Case) -> Adapted:
-    """The recorded version takes the judge's numbers as they are: ours is told not to refuse those outside 0 to 1."""
     options = case["options"]
     history: Any = options.get("includeConversationHistory") or 0
     turns: int = 10 if history is True else history["maxMessages"] if history else 0
     scorer = PromptAlignment(
-        scale=scale_of(case), bounded=False, history=turns, **renamed(options, {"mode": "evaluationMode"})
+        definition=MASTRA, scale=scale_of(case), history=turns, **renamed(options, {"mode": "evaluationMode"})
     )
     system = case.get("system") or ()
     instructions = system if isinstance(system, str) else "\n\n".join(prompt for prompt in system if prompt)
@@ -201,7 +201,9 @@ def rubric(case: Case) -> Adapted:
     copies: Sequence[Mapping[str, Any]] = judged.given.get("criteria", ())
     copied = tuple(Criterion(shown(c["criterion"]), required=c["required"]) for c in copies)
     unread = (Criterion("not recorded"),) if judged.answers and not judged.given else ()
-    scorer = Rubric(scale=scale_of(case), criteria=copied or case["options"].get("criteria") or unread)
+    scorer = Rubric(
+        definition=MASTRA, scale=scale_of(case), criteria=copied or case["options"].get("criteria") or unread
+    )
     replies = judged.replies(
         lambda given: {"verdicts": [verdict(c, yes_no(c["satisfied"]), reason="reasoning") for c in given["criteria"]]}
     )
@@ -209,7 +211,7 @@ def rubric(case: Case) -> Adapted:
 
 
 def multi_turn_judge(case: Case) -> Adapted:
-    scorer = MultiTurnJudge(scale=scale_of(case), criterion=case["options"].get("criterion", ""))
+    scorer = MultiTurnJudge(definition=MASTRA, scale=scale_of(case), criterion=case["options"].get("criterion", ""))
     said: Sequence[str] = case.get("output_messages") or [case.get("output") or ""]
     sample = sample_of(case, messages=tuple(Message(role="assistant", content=text) for text in said))
     (judged,) = told(case, {"satisfied": bool, "reasoning": str})
@@ -233,9 +235,9 @@ def instruction_alignment(case: Case) -> Adapted:
         }
     )
     scorer = InstructionAlignment(
+        definition=MASTRA,
         scale=scale_of(case),
         instructions=as_many(case["options"].get("instructions", []), len(judged.given.get("verdicts", ()))),
-        none_applicable=0.0,
     )
     return scorer, sample_of(case), [Said(JudgeInstructions, replies)]
 
@@ -252,7 +254,11 @@ def context_usage(case: Case) -> Adapted:
             "missing": [],
         }
     )
-    return ContextUsage(scale=scale_of(case)), sample_of(case, context=passages), [Said(RatePassages, replies)]
+    return (
+        ContextUsage(definition=MASTRA, scale=scale_of(case)),
+        sample_of(case, context=passages),
+        [Said(RatePassages, replies)],
+    )
 
 
 def context_statement_relevancy(case: Case) -> Adapted:

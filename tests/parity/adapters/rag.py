@@ -21,6 +21,7 @@ from evalstone.scorers import (
     Penalties,
 )
 from tests.parity.adapters.common import (
+    MASTRA,
     Adapted,
     Adapter,
     Case,
@@ -87,7 +88,7 @@ def faithfulness(case: Case, shape: Any = CLAIM_VERDICTS) -> Adapted:
     calls: Sequence[Mapping[str, Any]] = case.get("tool_calls", ())
     returned = any(call.get("state") == "result" and call.get("result") is not None for call in calls)
     sample = sample_of(case) if options or returned else sample_of(case, context=())
-    return Faithfulness(scale=scale_of(case), **options), sample, said
+    return Faithfulness(definition=MASTRA, scale=scale_of(case), **options), sample, said
 
 
 def older_faithfulness(case: Case) -> Adapted:
@@ -100,7 +101,7 @@ def hallucination(case: Case) -> Adapted:
     said = claims_then(case, STATEMENT_VERDICTS, lambda v: words.get(v["verdict"], "supported"))
     options = context_options(case)
     sample = sample_of(case) if options else sample_of(case, context=())
-    return Hallucination(scale=scale_of(case), **options), sample, said
+    return Hallucination(definition=MASTRA, scale=scale_of(case), **options), sample, said
 
 
 def context_recall(case: Case) -> Adapted:
@@ -108,7 +109,7 @@ def context_recall(case: Case) -> Adapted:
     said = claims_then(case, VERDICTS, lambda v: words.get(folded(v["verdict"]), "not_mentioned"))
     truth = case.get("ground_truth", "")
     sample = sample_of(case, reference=truth if isinstance(truth, str) else json.dumps(truth))
-    return ContextRecall(scale=scale_of(case), **context_options(case)), sample, said
+    return ContextRecall(definition=MASTRA, scale=scale_of(case), **context_options(case)), sample, said
 
 
 def answer_relevancy(key: str, word: str) -> Adapter:
@@ -125,7 +126,8 @@ def answer_relevancy(key: str, word: str) -> Adapter:
         )
         said = [Said(ListStatements, listed), Said(JudgeStatements, verdicts)]
         weight = case["options"].get("uncertaintyWeight", 0.3)
-        return AnswerRelevancy(scale=scale_of(case), uncertainty_weight=weight), sample_of(case), said
+        scorer = AnswerRelevancy(definition=MASTRA, scale=scale_of(case), uncertainty_weight=weight)
+        return scorer, sample_of(case), said
 
     return adapt
 
@@ -147,7 +149,7 @@ def useful(verdict: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def context_precision(case: Case) -> Adapted:
-    scorer = ContextPrecision(scale=scale_of(case), **context_options(case))
+    scorer = ContextPrecision(definition=MASTRA, scale=scale_of(case), **context_options(case))
     (judged,) = told(case, VERDICTS)
     return scorer, sample_of(case), [Said(FindUsefulPassages, judged.replies(useful_by_index))]
 
@@ -164,7 +166,7 @@ def by_rank(kind: type[ContextPrecision] | type[ContextPosition]) -> Adapter:
         sample = sample_of(case, context=case["options"].get("context", case.get("context")))
         (judged,) = told(case, VERDICTS)
         replies = judged.replies(lambda given: {"verdicts": [useful(v) for v in given["verdicts"]]})
-        return kind(scale=scale_of(case)), sample, [Said(FindUsefulPassages, replies)]
+        return kind(definition=MASTRA, scale=scale_of(case)), sample, [Said(FindUsefulPassages, replies)]
 
     return adapt
 
@@ -177,7 +179,7 @@ def context_relevance(case: Case) -> Adapted:
         "missing_limit": "maxMissingContextPenalty",
     }
     penalties = Penalties(**{ours: given[theirs] for ours, theirs in names.items() if theirs in given})
-    scorer = ContextRelevance(scale=scale_of(case), penalties=penalties, **context_options(case))
+    scorer = ContextRelevance(definition=MASTRA, scale=scale_of(case), penalties=penalties, **context_options(case))
     (judged,) = told(case, RATINGS)
     return scorer, sample_of(case), [Said(RatePassages, judged.replies(rating_by_index))]
 

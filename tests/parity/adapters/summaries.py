@@ -8,7 +8,7 @@ from typing import Any
 from evalstone.questions.claims import ListClaims
 from evalstone.questions.coverage import FindAnswers, ListQuestions
 from evalstone.scorers import Summarization
-from tests.parity.adapters.common import Adapted, Adapter, Case, Said, folded, sample_of, scale_of
+from tests.parity.adapters.common import MASTRA, Adapted, Adapter, Case, Said, folded, sample_of, scale_of
 from tests.parity.adapters.quality import renamed, verdict, yes_no
 from tests.parity.adapters.rag import STATED_VERDICTS, batched, verifications
 from tests.parity.adapters.recorded import all_shown, told
@@ -33,7 +33,7 @@ def summarization(case: Case) -> Adapted:
         Said(ListClaims, drafts.replies(lambda given: {"claims": all_shown([a["claim"] for a in given["alignment"]])})),
         *batched([verifications(judged, lambda v: words[v["supported"]])], claims),
     ]
-    return Summarization(scale=scale_of(case), **options), sample_of(case), said
+    return Summarization(definition=MASTRA, scale=scale_of(case), **options), sample_of(case), said
 
 
 def older_summarization(case: Case) -> Adapted:
@@ -61,7 +61,7 @@ def older_summarization(case: Case) -> Adapted:
             all_shown(claims.given.get("claims")),
         ),
     ]
-    return Summarization(scale=scale_of(case), max_questions=max(1, len(questions))), sample_of(case), said
+    return Summarization(definition=MASTRA, scale=scale_of(case)), sample_of(case), said
 
 
 SUMMARIES: Mapping[str, Adapter] = {
