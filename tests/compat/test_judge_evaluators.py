@@ -275,20 +275,22 @@ def test_without_what_it_needs_an_evaluator_asks_nothing(
     assert judge.asked == []
 
 
-def test_correctness_takes_the_documents_where_there_is_no_reference() -> None:
-    judge = ScriptedJudge([YES, YES])
-    evaluator = AnswerCorrectnessEvaluator(judge)
-    evaluator.evaluate(REQUEST)
-    evaluator.evaluate(EvaluationRequest("q", ["one", "two"], "a"))
-    assert [question.inputs()["reference"] for question in judge.asked] == ["1815", "one\n\ntwo"]
+@pytest.mark.parametrize("kind", [AnswerCorrectnessEvaluator, AnswerRelevancyEvaluator])
+def test_the_documents_are_the_ground_truth_where_there_is_no_reference(kind: type[JudgeEvaluator]) -> None:
+    judge = ScriptedJudge([good(kind)] * 3)
+    evaluator = kind(judge)
+    for request in (REQUEST, EvaluationRequest("q", ["one", "two"], "a"), replace(REQUEST, reference=" \u200b")):
+        assert evaluator.evaluate(request).passed is True
+    documents = "\n\n".join(REQUEST.documents)
+    assert [question.inputs()["reference"] for question in judge.asked] == ["1815", "one\n\ntwo", documents]
 
 
-def test_relevancy_is_graded_against_the_reference_when_there_is_one() -> None:
+def test_relevancy_is_graded_against_the_ground_truth_when_there_is_one() -> None:
     judge = ScriptedJudge({"grade_relevance": {"score": 0.25}, "grade_against_reference": {"score": 1}})
     evaluator = AnswerRelevancyEvaluator(judge)
     assert evaluator.evaluate(REQUEST).score == 1
-    assert evaluator.evaluate(replace(REQUEST, reference=None)).score == 0.25
-    assert evaluator.evaluate(replace(REQUEST, reference=" ")).score == 0.25
+    assert evaluator.evaluate(replace(REQUEST, reference=None, data_list=())).score == 0.25
+    assert evaluator.evaluate(replace(REQUEST, reference=" ", data_list=[" "])).score == 0.25
 
 
 class Slow(Judge):

@@ -263,6 +263,21 @@ def test_explain_costs_one_more_question_and_puts_the_judges_words_in_place(kind
     assert plain.outcome.reason.split("“")[0] in asked
 
 
+@every
+def test_a_score_stands_where_its_explanation_fails_and_both_are_paid_for(kind: type[Scorer]):
+    def script(question: Question[Any]) -> str:
+        return "{broken" if question.kind == "explain" else json.dumps(question.example())
+
+    plain, _ = record_of(kind(), Sample(**FULL), script)
+    explained, _ = record_of(kind(explain=True), Sample(**FULL), script)
+    assert isinstance(plain.outcome, Score)
+    assert isinstance(explained.outcome, Score)
+    assert dataclasses.replace(explained.outcome, reason=plain.outcome.reason) == plain.outcome
+    assert explained.outcome.reason.startswith(f"{plain.outcome.reason} The explanation failed: the reply ")
+    assert len(explained.steps) == len(plain.steps) + 1
+    assert explained.steps[-1].usage.requests == 1
+
+
 @asking
 def test_a_reply_that_is_none_makes_the_outcome_failed_with_the_reply(kind: type[Scorer]):
     outcome = outcome_of(kind(), Sample(**FULL), ["{broken"])

@@ -88,6 +88,7 @@ def test_weights_are_the_caller_s_and_a_negative_one_is_0():
     assert value_of(sample, weights=TrajectoryWeights(accuracy=-1)) == 1
     assert value_of(sample, weights=TrajectoryWeights(efficiency=0)) == 0.5
     assert weighted_mean({"accuracy": 0.0}, TrajectoryWeights(accuracy=0)) == 1
+    assert TrajectoryQuality(weights={"accuracy": 1}) == TrajectoryQuality(weights=TrajectoryWeights(accuracy=1))
     made = parse_scorer({"name": "trajectory_quality", "weights": {"accuracy": 1}, "defaults": {"maxSteps": 3}})
     assert made == TrajectoryQuality(weights=TrajectoryWeights(accuracy=1), defaults={"max_steps": 3})
 

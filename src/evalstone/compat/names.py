@@ -89,7 +89,7 @@ RelevancyEvaluator | relevancy_check | passes at 0.5; "Yes." and "YES" are a yes
 FactCheckingEvaluator | fact_check | sentence by sentence, the lowest counts; theirs takes the whole answer
 AnswerCorrectnessEvaluator (Alibaba) | answer_correctness | against a reference; theirs asks about the context
 AnswerFaithfulnessEvaluator (Alibaba) | answer_faithfulness | passes at 0.75; theirs at anything above 0
-AnswerRelevancyEvaluator (Alibaba) | answer_relevance_grade | theirs is correctness against a ground truth
+AnswerRelevancyEvaluator (Alibaba) | answer_relevance_grade | passes at 0.75, theirs above 0; needs no ground truth
 LaajEvaluator (Alibaba) | llm_classifier(question='…') | a judge of your own; no subclass is needed
 evaluator template: text similarity | answer_similarity | statement by statement; theirs is one number
 evaluator template: code quality | geval(text='…') | theirs is one number by a fixed prompt

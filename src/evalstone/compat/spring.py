@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast, get_args, 
 
 from evalstone._core.prompts import Prompt
 from evalstone._core.sync import run as run_blocking
+from evalstone._core.text import is_blank
 from evalstone.errors import BudgetExceeded, ConfigError, JudgeError, OutcomeError, PromptError, ReplyError
 from evalstone.judges.base import Judge
 from evalstone.judges.parse import parse_judge
@@ -88,7 +89,7 @@ class EvaluationRequest:
             raise ConfigError(f"data_list must be a list of documents, not {type(cast(object, documents)).__name__}")
         items = cast("Sequence[object]", documents)
         texts = [_document_text(item, number) for number, item in enumerate(items, start=1)]
-        object.__setattr__(self, "data_list", tuple(text for text in texts if text is not None and text.strip()))
+        object.__setattr__(self, "data_list", tuple(text for text in texts if text is not None and not is_blank(text)))
 
     @property
     def documents(self) -> tuple[str, ...]:
@@ -187,6 +188,8 @@ class JudgeEvaluator:
 
     scorer: ClassVar[type[GradedScorer]]
     name: ClassVar[str]
+    documents_are_reference: ClassVar[bool] = False
+    """Whether the documents of a request without a reference are the ground truth, as in Spring AI Alibaba."""
 
     judge: Judge | str | Mapping[str, Any] | None = None
     _: KW_ONLY
@@ -229,12 +232,15 @@ class JudgeEvaluator:
 
     def sample(self, request: EvaluationRequest, id: str = "request") -> Sample:
         """Return what the scorer is given for a request."""
+        reference = request.reference or ""
+        if self.documents_are_reference and is_blank(reference):
+            reference = "\n\n".join(request.documents)
         return Sample(
             id=id,
             input=request.user_text,
             output=request.response_content,
             context=request.documents,
-            reference=request.reference or "",
+            reference=reference,
         )
 
     def evaluate(self, request: EvaluationRequest) -> EvaluationResponse:
@@ -364,10 +370,7 @@ class AnswerCorrectnessEvaluator(JudgeEvaluator):
     """
 
     scorer = AnswerCorrectness
-
-    def sample(self, request: EvaluationRequest, id: str = "request") -> Sample:
-        reference = request.reference if (request.reference or "").strip() else "\n\n".join(request.documents)
-        return replace(super().sample(request, id), reference=reference)
+    documents_are_reference = True
 
 
 @dataclass(frozen=True)
@@ -381,9 +384,13 @@ class AnswerFaithfulnessEvaluator(JudgeEvaluator):
 
 @dataclass(frozen=True)
 class AnswerRelevancyEvaluator(JudgeEvaluator):
-    """Passes a response that addresses the user's text or, with a reference answer, meets it."""
+    """Passes a response that addresses the user's text or, with a reference answer, meets it.
+
+    Without a reference the documents take its place: in Spring AI Alibaba they hold the ground truth here.
+    """
 
     scorer = AnswerRelevanceGrade
+    documents_are_reference = True
 
     threshold: float = field(default=0.75, kw_only=True)
 

@@ -12,7 +12,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -123,6 +123,7 @@ class Scorer(ABC):
             kind = type(self).__name__
             raise ConfigError(f'the scorer {kind} has no name; add one to the class, such as name = "{kind.lower()}"')
         require_number(self, "scale", exclude_low=True)
+        self._read_tables()
         if self.judge is not None:
             from evalstone.judges.parse import parse_judge  # noqa: PLC0415 - most scorers name no judge
 
@@ -130,6 +131,18 @@ class Scorer(ABC):
         for field in fields(self):
             if isinstance(field.default, bool) and not isinstance(value := getattr(self, field.name), bool):
                 raise ConfigError(f"{self.name}: {field.name} must be True or False, not {value!r}")
+
+    def _read_tables(self) -> None:
+        """Turn a table for a parameter that is itself a dataclass into that dataclass."""
+        for field in fields(self):
+            kind = field.default_factory
+            if isinstance(kind, type) and is_dataclass(kind) and isinstance(getattr(self, field.name), Mapping):
+                table = cast("Mapping[str, Any]", getattr(self, field.name))
+                require_known(f"{self.name}: {field.name}", "parameter", table, kind)
+                try:
+                    object.__setattr__(self, field.name, kind(**table))
+                except ConfigError as error:
+                    raise ConfigError(f"{self.name}: {error}") from None
 
     @property
     def judges(self) -> tuple[Judge, ...]:

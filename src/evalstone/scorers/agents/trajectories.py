@@ -386,12 +386,12 @@ class TrajectoryQuality(Defined, TrajectorySource):
     }
 
     defaults: TrajectoryExpectation | Mapping[str, Any] | Sequence[Any] | None = None
-    weights: TrajectoryWeights = field(default_factory=TrajectoryWeights)
+    weights: TrajectoryWeights | Mapping[str, float] = field(default_factory=TrajectoryWeights)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "defaults", expectation_of(self, "defaults"))
-        if not isinstance(self.weights, TrajectoryWeights):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(self.weights, TrajectoryWeights):
             raise ConfigError(
                 f"{self.name}: weights must be TrajectoryWeights or a table of them, not {self.weights!r}"
             )
@@ -401,7 +401,7 @@ class TrajectoryQuality(Defined, TrajectorySource):
     ) -> Score | Skipped:
         defaults = cast("TrajectoryExpectation | None", self.defaults) or TrajectoryExpectation()
         expected = (expected_trajectory or TrajectoryExpectation()).over(defaults)
-        level = review(trajectory, expected, self.weights)
+        level = review(trajectory, expected, cast(TrajectoryWeights, self.weights))
         if not expects_something(expected) and (self.definition == OURS or not level.parts):
             return self.undefined("nothing is expected of the trajectory")
         return Score(level.value * self.scale, self.scale, _quality_reason(level), level)

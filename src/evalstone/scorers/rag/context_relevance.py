@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
@@ -77,7 +77,7 @@ class ContextRelevance(Defined, ContextScorer):
         "mastra": Definition("the same; blank texts are judged", blank=("input", "output")),
     }
 
-    penalties: Penalties = field(default_factory=Penalties)
+    penalties: Penalties | Mapping[str, float] = field(default_factory=Penalties)
     high: float = WEIGHTS["high"]
     medium: float = WEIGHTS["medium"]
     low: float = WEIGHTS["low"]
@@ -86,7 +86,7 @@ class ContextRelevance(Defined, ContextScorer):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_passages(self)
-        if not isinstance(self.penalties, Penalties):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(self.penalties, Penalties):
             raise ConfigError(f"{self.name}: penalties must be Penalties or a table of them, not {self.penalties!r}")
         require_number(self, *LEVELS, high=1)
 
@@ -95,8 +95,9 @@ class ContextRelevance(Defined, ContextScorer):
             return Score(self.scale, self.scale, "No passages: nothing irrelevant was retrieved.")
         ratings = await ask(RatePassages(question=input, answer=output, context=tuple(context)))
         weights: Mapping[Level, float] = {level: getattr(self, level) for level in LEVELS}
-        value = relevance(ratings, weights, self.penalties) * self.scale
-        return Score(value, self.scale, _reason(ratings, self.penalties), ratings)
+        penalties = cast(Penalties, self.penalties)
+        value = relevance(ratings, weights, penalties) * self.scale
+        return Score(value, self.scale, _reason(ratings, penalties), ratings)
 
 
 def _reason(ratings: PassageRatings, penalties: Penalties) -> str:
