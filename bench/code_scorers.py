@@ -42,7 +42,7 @@ SCORERS: tuple[CodeScorer, ...] = (
     Completeness(),
     ToneConsistency(),
     checks.contains("river"),
-    TextualDifference(method="blocks"),
+    TextualDifference(definition="mastra_0_13"),
 )
 MANY_WORDS: tuple[CodeScorer, ...] = (
     ContentSimilarity(method="edits"),
@@ -50,7 +50,7 @@ MANY_WORDS: tuple[CodeScorer, ...] = (
     KeywordCoverage(),
     RougeL(compare_to="input"),
 )
-SLOW = {"textual_difference(method=blocks)@1"}
+SLOW = {"textual_difference(definition=mastra_0_13)@1"}
 
 
 def vocabulary(count: int) -> list[str]:

@@ -58,7 +58,7 @@ def test_a_sentence_that_stands_twice_is_asked_about_once() -> None:
     assert len(judge.asked) == 1
 
 
-@pytest.mark.parametrize("response", ["", " \n", "…", "?!"])
+@pytest.mark.parametrize("response", ["…", "?!"])
 def test_a_response_without_a_sentence_is_undecided(response: str) -> None:
     judge = judge_of()
     made = FactCheckingEvaluator(judge).evaluate(EvaluationRequest(data_list=["d"], response_content=response))

@@ -124,7 +124,7 @@ def test_a_request_is_a_request(kind: type[JudgeEvaluator], request_: Any) -> No
         {"threshold": True},
         {"threshold": None},
         {"on_undecided": "skip"},
-        {"when_empty": "pass"},
+        {"when_empty": "ask"},
         {"on_error": "ignore"},
     ],
 )
@@ -247,13 +247,15 @@ def test_a_judge_that_declines_leaves_it_undecided(kind: type[JudgeEvaluator]) -
 
 
 LACKING = [
-    (RelevancyEvaluator, {"data_list": ()}, "documents"),
-    (RelevancyEvaluator, {"data_list": [" "], "user_text": " "}, "a user text and documents"),
-    (FactCheckingEvaluator, {"data_list": ["\n"]}, "documents"),
-    (AnswerCorrectnessEvaluator, {"reference": None, "data_list": ()}, "a reference"),
-    (AnswerCorrectnessEvaluator, {"user_text": ""}, "a user text"),
-    (AnswerFaithfulnessEvaluator, {"data_list": ()}, "documents"),
-    (AnswerRelevancyEvaluator, {"user_text": ""}, "a user text"),
+    (RelevancyEvaluator, {"data_list": ()}, "there are no passages"),
+    (RelevancyEvaluator, {"data_list": [" "], "user_text": " "}, "the input is blank"),
+    (RelevancyEvaluator, {"response_content": "\u200b"}, "the output is blank"),
+    (FactCheckingEvaluator, {"data_list": ["\n"]}, "there are no passages"),
+    (FactCheckingEvaluator, {"response_content": ""}, "the output is blank"),
+    (AnswerCorrectnessEvaluator, {"reference": None, "data_list": ()}, "the reference is blank"),
+    (AnswerCorrectnessEvaluator, {"user_text": "", "response_content": " "}, "the input and output are blank"),
+    (AnswerFaithfulnessEvaluator, {"data_list": ()}, "there are no passages"),
+    (AnswerRelevancyEvaluator, {"user_text": ""}, "the input is blank"),
 ]
 
 
@@ -265,28 +267,30 @@ def test_without_what_it_needs_an_evaluator_asks_nothing(
     judge = ScriptedJudge([good(kind)])
     undecided = kind(judge).evaluate(request)
     assert (undecided.passed, undecided.score) == (None, None)
-    assert undecided.feedback == f"{kind.name} needs {told}; nothing was asked"
+    assert undecided.feedback == told
+    assert kind(judge, on_undecided="raise").evaluate(request).passed is None
     failed = kind(judge, when_empty="fail").evaluate(request)
     assert (failed.passed, failed.score, failed.feedback) == (False, 0.0, undecided.feedback)
     assert failed.metadata["prompt"] is None
     assert judge.asked == []
-    assert kind(judge, when_empty="ask").evaluate(request).passed is True
 
 
-def test_correctness_takes_the_documents_where_there_is_no_reference() -> None:
-    judge = ScriptedJudge([YES, YES])
-    evaluator = AnswerCorrectnessEvaluator(judge)
-    evaluator.evaluate(REQUEST)
-    evaluator.evaluate(EvaluationRequest("q", ["one", "two"], "a"))
-    assert [question.inputs()["reference"] for question in judge.asked] == ["1815", "one\n\ntwo"]
+@pytest.mark.parametrize("kind", [AnswerCorrectnessEvaluator, AnswerRelevancyEvaluator])
+def test_the_documents_are_the_ground_truth_where_there_is_no_reference(kind: type[JudgeEvaluator]) -> None:
+    judge = ScriptedJudge([good(kind)] * 3)
+    evaluator = kind(judge)
+    for request in (REQUEST, EvaluationRequest("q", ["one", "two"], "a"), replace(REQUEST, reference=" \u200b")):
+        assert evaluator.evaluate(request).passed is True
+    documents = "\n\n".join(REQUEST.documents)
+    assert [question.inputs()["reference"] for question in judge.asked] == ["1815", "one\n\ntwo", documents]
 
 
-def test_relevancy_is_graded_against_the_reference_when_there_is_one() -> None:
+def test_relevancy_is_graded_against_the_ground_truth_when_there_is_one() -> None:
     judge = ScriptedJudge({"grade_relevance": {"score": 0.25}, "grade_against_reference": {"score": 1}})
     evaluator = AnswerRelevancyEvaluator(judge)
     assert evaluator.evaluate(REQUEST).score == 1
-    assert evaluator.evaluate(replace(REQUEST, reference=None)).score == 0.25
-    assert evaluator.evaluate(replace(REQUEST, reference=" ")).score == 0.25
+    assert evaluator.evaluate(replace(REQUEST, reference=None, data_list=())).score == 0.25
+    assert evaluator.evaluate(replace(REQUEST, reference=" ", data_list=[" "])).score == 0.25
 
 
 class Slow(Judge):

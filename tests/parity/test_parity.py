@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
+from evalstone.questions.claims import ListClaims
+from evalstone.scorers import Completeness, Faithfulness
 from evalstone.types import Failed, Score
-from tests.parity.cases import check_all, covered, outcome_of, read_cases
+from tests.parity.adapters import ADAPTERS
+from tests.parity.adapters.common import Said, sample_of
+from tests.parity.cases import RecordedJudge, check_all, covered, outcome_of, read_cases
 
+ROOT = Path(__file__).parents[2]
 BUNDLED = Path(__file__).parent / "data"
 WHOLE = Path(os.environ.get("EVALSTONE_PARITY", Path(__file__).parents[3] / "shared" / "parity"))
 
@@ -74,6 +79,38 @@ def test_verdicts_on_many_claims_are_given_batch_by_batch() -> None:
     assert isinstance(outcome_of(faithfulness(many[0], VERDICTS)), Failed)
 
 
+def summarization(coverage: int) -> dict[str, Any]:
+    alignment = [{"claim": f"Ada wrote note {n}.", "supported": True, "reason": "r"} for n in range(3)]
+    answered = [{"answered": True, "reason": "r", "question": "?"}] * coverage
+    answers = [{"alignment": alignment, "questions": ["Who?", "What?"]}, {"coverage": answered}]
+    return {**faithfulness(*answers, scorer="summarization"), "options": {}}
+
+
+def test_each_question_gets_what_was_recorded_for_it_whatever_is_asked_before() -> None:
+    scored, failed = outcome_of(summarization(2)), outcome_of(summarization(1))
+    assert isinstance(scored, Score)
+    assert scored.value == 1
+    assert isinstance(failed, Failed)
+    assert failed.error.startswith("2 questions, 1 verdict"), "the second try is not given the claims, which come later"
+
+
+def test_a_question_that_nothing_was_recorded_for_is_no_outcome() -> None:
+    judge = RecordedJudge([Said(ListClaims, [{"claims": []}], {"text": "a"})])
+    assert judge(ListClaims(text="a")) == {"claims": []}
+    assert judge(ListClaims(text="a")) is None
+    assert judge.unrecorded == []
+    assert judge(ListClaims(text="b")) is None
+    assert judge.unrecorded == [ListClaims(text="b")]
+
+
+def test_a_case_whose_scorer_asks_something_unrecorded_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = {**faithfulness(CLAIMS, VERDICTS), "policy": "failed"}
+    monkeypatch.setitem(ADAPTERS, "faithfulness", lambda case: (Faithfulness(), sample_of(case, context=["A"]), []))  # type: ignore[arg-type]
+    (verdict,) = check_all([case], edge=True)
+    assert not verdict.equal
+    assert "was not asked this" in verdict.told
+
+
 def test_a_scale_of_0_is_1_or_measures_nothing() -> None:
     as_one = {**faithfulness(CLAIMS, VERDICTS, scale=0), "score": 0.5}
     stated = {"verdicts": [{**verdict, "claim": "c"} for verdict in VERDICTS["verdicts"]]}
@@ -113,7 +150,26 @@ def test_a_javascript_pattern_means_here_what_it_means_there(source: str, flags:
     assert [verdict.told for verdict in check_all([{**case, "score": int(found)}], edge=False)] == [""]
 
 
+def untagged(file: Path) -> tuple[int, int]:
+    """How many recorded completeness scores come out of the texts alone, and how many there are."""
+    cases = [case for case in read_cases(file) if case["scorer"].endswith("completeness")]
+    equal = [not verdict.told for verdict in check_all([{**case, "details": None} for case in cases], edge=False)]
+    return sum(equal), len(equal)
+
+
+def test_completeness_without_a_tagger_gives_most_scores() -> None:
+    assert untagged(BUNDLED / "scores.jsonl") == (18, 22)
+
+
 @pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")
 @pytest.mark.parametrize(("name", "edge"), [("scores", False), ("edge", True)])
 def test_the_whole_set_holds(name: str, edge: bool) -> None:
     assert different(WHOLE / f"{name}.jsonl", edge=edge) == []
+
+
+@pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")
+def test_the_documented_share_of_completeness_is_the_measured_one() -> None:
+    equal, cases = untagged(WHOLE / "scores.jsonl")
+    assert f"{equal} of {cases}" in (ROOT / "docs" / "parity.md").read_text("utf-8")
+    assert f"{equal} of {cases}" in (Completeness.__doc__ or "")
+    assert f"equal in {equal / cases:.0%} of the recorded cases" in (ROOT / "README.md").read_text("utf-8")

@@ -90,13 +90,18 @@ def test_a_reference_without_statements_is_skipped():
     assert outcome_of(AnswerSimilarity(), SAMPLE, [SAID, statements()]) == Skipped("the reference makes no statement")
 
 
-def test_a_blank_reference_is_an_error_unless_none_is_required():
-    blank = Sample(output="a", reference=" ")
-    assert outcome_of(AnswerSimilarity(), blank, []) == Failed(
-        "answer_similarity needs a reference; the sample's is blank"
-    )
-    score = score_of(AnswerSimilarity(require_reference=False), blank, [])
-    assert (score.value, "blank" in score.reason) == (0, True)
+def test_without_a_reference_it_is_skipped_or_0_where_none_is_required():
+    absent, blank = Sample(output="a"), Sample(output="a", reference=" ")
+    assert outcome_of(AnswerSimilarity(), absent, []) == Skipped("answer_similarity needs reference")
+    assert outcome_of(AnswerSimilarity(), blank, []) == Skipped("the reference is blank")
+    for sample in (absent, blank):
+        score = score_of(AnswerSimilarity(require_reference=False), sample, [])
+        assert (score.value, score.reason) == (0, "There is no reference: nothing to be similar to.")
+
+
+def test_by_mastra_a_blank_reference_is_an_error():
+    outcome = outcome_of(AnswerSimilarity(definition="mastra"), Sample(output="a", reference=""), [])
+    assert outcome == Failed("answer_similarity needs a reference; the sample's is blank")
 
 
 def test_a_miscount_fails():

@@ -22,7 +22,7 @@ from evalstone.scorers import (
     TextualDifference,
     ToneConsistency,
 )
-from evalstone.scorers.text import collapsed, is_blank, pieces, units, unspaced
+from evalstone.scorers.text import collapsed, pieces, units, unspaced
 from evalstone.types import Message, Sample, Score, Skipped
 from tests.fakes import outcome_of, python
 
@@ -33,7 +33,7 @@ PAIRS: tuple[PairScorer, ...] = (
     KeywordCoverage(),
     RougeL(),
     TextualDifference(),
-    TextualDifference(method="blocks"),
+    TextualDifference(definition="mastra_0_13"),
 )
 TEXTS = [None, "", " ", "Paris", "paris is in France.", "It is not good. It is bad!", "東京", "😀"]
 
@@ -115,9 +115,6 @@ def test_code_units_are_those_of_utf_16():
 
 
 def test_white_space_is_that_of_javascript():
-    assert is_blank("\ufeff\u2003\u00a0\n")
-    assert not is_blank("\u0085")
-    assert not is_blank("\x1c")
     assert unspaced("a\ufeffb \u0085") == "ab\u0085"
     assert collapsed(" a\t\u2003b  ") == "a b"
     assert collapsed("a b") == "a b"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError
 from evalstone.scorers import Completeness
-from evalstone.scorers.text.word_coverage import Coverage, content_words, covers, uncovered
+from evalstone.scorers.text.word_coverage import Coverage, content_words, covers, latin_words, uncovered
 from evalstone.types import Sample, Skipped
 from tests.fakes import outcome_of, score_of
 
@@ -63,11 +63,11 @@ def test_our_elements_are_distinct_words_without_accents_and_stop_words():
     assert content_words("and of the") == ()
 
 
-def test_an_input_without_elements_is_skipped_unless_it_is_to_be_compared():
+def test_an_input_without_elements_is_skipped_unless_mastra_compares_it():
     assert outcome_of(Completeness(), Sample(input="Is it?", output="Paris"), []) == Skipped(
         "the input has no elements"
     )
-    scorer = Completeness(elements=letters, without_elements="compare", scale=5)
+    scorer = Completeness(elements=letters, definition="mastra", scale=5)
     assert score_of(scorer, Sample(input="1", output="2"), []).value == 5
     one = score_of(scorer, Sample(input="1", output="a"), [])
     assert (one.value, one.reason) == (0, "The input has no elements; the answer has 1.")
@@ -75,7 +75,7 @@ def test_an_input_without_elements_is_skipped_unless_it_is_to_be_compared():
 
 def test_blank_texts_are_skipped():
     assert outcome_of(Completeness(), Sample(input="", output="a"), []) == Skipped("the input is blank")
-    assert outcome_of(Completeness(), Sample(input="Paris", output=" "), []) == Skipped("the answer is blank")
+    assert outcome_of(Completeness(), Sample(input="Paris", output=" "), []) == Skipped("the output is blank")
 
 
 def test_the_reference_may_be_what_is_to_be_taken_up():
@@ -83,11 +83,16 @@ def test_the_reference_may_be_what_is_to_be_taken_up():
     assert score_of(Completeness(compare_to="reference"), sample, []).value == 1
 
 
-def test_elements_must_be_a_function_and_the_rest_a_known_word():
+def test_mastra_takes_all_words_in_latin_letters():
+    assert latin_words("The CAFÉ's crème, and the 東京 x2!") == ("the", "cafe", "s", "creme", "and", "x2")
+    sample = Sample(input="Is it open?", output="It is.")
+    assert score_of(Completeness(definition="mastra"), sample, []).value == pytest.approx(2 / 3)
+    assert score_of(Completeness(), sample, []).value == 0
+
+
+def test_elements_must_be_a_function():
     with pytest.raises(ConfigError, match="elements must be a function of a text, not 'words'"):
         Completeness(elements=cast(Any, "words"))
-    with pytest.raises(ConfigError, match="without_elements must be 'skip' or 'compare', not 1"):
-        Completeness(without_elements=cast(Any, 1))
 
 
 def test_thousands_of_elements_take_no_quadratic_time():

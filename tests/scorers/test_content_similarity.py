@@ -65,7 +65,7 @@ def test_runs_of_white_space_count_as_one_space_in_edits_unless_they_are_asked_f
 def test_a_blank_text_is_skipped():
     scorer = ContentSimilarity()
     assert outcome_of(scorer, Sample(input=" \ufeff", output="a"), []) == Skipped("the input is blank")
-    assert outcome_of(scorer, Sample(input="a", output="\n"), []) == Skipped("the answer is blank")
+    assert outcome_of(scorer, Sample(input="a", output="\n"), []) == Skipped("the output is blank")
 
 
 def test_it_compares_with_the_reference_where_that_is_asked_for():

@@ -146,9 +146,18 @@ def test_a_weight_outside_0_to_1_is_refused(level: Level, value: float):
         ContextRelevance(**cast(Any, {level: value}))
 
 
+def test_penalties_may_be_a_table_as_in_a_configuration_file():
+    made = ContextRelevance(penalties={"unused": 0.2})
+    assert made == ContextRelevance(penalties=Penalties(unused=0.2))
+    assert made.signature == ContextRelevance(penalties=Penalties(unused=0.2)).signature
+    assert hash(made) == hash(ContextRelevance(penalties=Penalties(unused=0.2)))
+
+
 def test_penalties_that_are_none_are_refused_when_the_scorer_is_made():
-    with pytest.raises(ConfigError, match="penalties must be Penalties"):
-        ContextRelevance(penalties={"unused": 0.1})  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ConfigError, match="context_relevance: penalties must be Penalties or a table of them, not 5"):
+        ContextRelevance(penalties=cast(Any, 5))
+    with pytest.raises(ConfigError, match="context_relevance: penalties: unknown parameter 'unusd'"):
+        ContextRelevance(penalties={"unusd": 0.2})
 
 
 def test_an_empty_list_of_passages_on_the_scorer_is_refused():

@@ -24,6 +24,7 @@ from evalstone.questions.base import Ask, Question
 from evalstone.questions.robustness import DIMENSIONS
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
 from evalstone.scorers.base import described_parameters, documentation, summary
+from evalstone.scorers.definitions import Defined
 from evalstone.scorers.rag.graded import GradedScorer
 from evalstone.scorers.registry import TEMPLATES
 from evalstone.types import Failed, Sample, Score, Skipped
@@ -58,7 +59,7 @@ def others(scorer: Scorer, name: str) -> list[Any]:
     if name == "prompt":
         return [" ".join(f"{{{{{hole}}}}}" for hole in scorer.prompts()[0].placeholders)]
     if name == "definition":
-        return [definition for definition in scorer.definitions if definition != value]
+        return [definition for definition in cast(Defined, scorer).definitions if definition != value]
     own = f"{scorer.name}.{name}"
     return [other for other in OTHERS[own if own in OTHERS else name] if other != value]
 
@@ -262,6 +263,21 @@ def test_explain_costs_one_more_question_and_puts_the_judges_words_in_place(kind
     assert plain.outcome.reason.split("“")[0] in asked
 
 
+@every
+def test_a_score_stands_where_its_explanation_fails_and_both_are_paid_for(kind: type[Scorer]):
+    def script(question: Question[Any]) -> str:
+        return "{broken" if question.kind == "explain" else json.dumps(question.example())
+
+    plain, _ = record_of(kind(), Sample(**FULL), script)
+    explained, _ = record_of(kind(explain=True), Sample(**FULL), script)
+    assert isinstance(plain.outcome, Score)
+    assert isinstance(explained.outcome, Score)
+    assert dataclasses.replace(explained.outcome, reason=plain.outcome.reason) == plain.outcome
+    assert explained.outcome.reason.startswith(f"{plain.outcome.reason} The explanation failed: the reply ")
+    assert len(explained.steps) == len(plain.steps) + 1
+    assert explained.steps[-1].usage.requests == 1
+
+
 @asking
 def test_a_reply_that_is_none_makes_the_outcome_failed_with_the_reply(kind: type[Scorer]):
     outcome = outcome_of(kind(), Sample(**FULL), ["{broken"])
@@ -432,13 +448,9 @@ def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
     assert outcome_of(Length(), Sample(output="abcd", reference="r"), []) == Score(0.25, reason="r", evidence=())
 
 
-def test_an_empty_text_is_present_and_not_absent():
-    assert outcome_of(Length(), Sample(output=""), []) == Score(1, reason="none", evidence=())
-
-
 ROOT = Path(evalstone.scorers.__file__).parent
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
-SHARED = {"base", "code_identity", "registry", "agents", "custom", "rag", "text"}
+SHARED = {"base", "code_identity", "definitions", "registry", "agents", "custom", "rag", "text"}
 """Modules that hold what scorers share. `checks` uses `text`, and no other scorer."""
 
 
@@ -457,7 +469,7 @@ def test_every_file_holds_scorers_or_what_they_share():
         for registry in (SCORERS, TEMPLATES)
         for path in registry.paths.values()
     }
-    shared = {f"{name}.py" for name in ("base", "code_identity", "registry", "__init__")}
+    shared = {f"{name}.py" for name in ("base", "code_identity", "definitions", "registry", "__init__")}
     shared |= {f"{name}/__init__.py" for name in ("agents", "custom", "rag", "text")} | {"custom/pipeline.py"}
     assert set(FILES) == {f"{module}.py" for module in modules} | shared
 

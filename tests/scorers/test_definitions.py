@@ -12,7 +12,7 @@ from evalstone.api import evaluate
 from evalstone.errors import ConfigError
 from evalstone.judges import ScriptedJudge
 from evalstone.scorers import AnswerRelevancy, ContextPrecision, ContextRecall, Faithfulness, Hallucination, Scorer
-from evalstone.scorers.rag import Defined
+from evalstone.scorers.definitions import Defined
 from evalstone.types import Sample, Score, Skipped
 from tests.fakes import claims, outcome_of, score_of, statements, verdicts
 

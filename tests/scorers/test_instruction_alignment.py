@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -42,12 +42,11 @@ def test_one_of_two_applicable_is_a_half_and_the_reason_names_the_other():
     assert score.reason == ("1 of 2 applicable instructions are followed, 1 do not apply; not followed: “Use French.”.")
 
 
-def test_where_none_applies_it_is_skipped_unless_that_case_was_given_a_share():
+def test_where_none_applies_it_is_skipped_and_0_by_mastra():
     none = verdicts("not_applicable", "not_applicable", "not_applicable")
     assert outcome_of(SCORER, SAMPLE, [none]) == Skipped("no instruction applies")
-    for share in (0.0, 1.0):
-        scorer = InstructionAlignment(instructions=SCORER.instructions, none_applicable=share, scale=4)
-        assert score_of(scorer, SAMPLE, [none]).value == 4 * share
+    score = score_of(InstructionAlignment(instructions=SCORER.instructions, definition="mastra"), SAMPLE, [none])
+    assert (score.value, score.reason) == (0, "No instruction applies: 0 by mastra.")
 
 
 def test_instructions_come_from_the_scorer_or_line_by_line_from_the_sample():
@@ -87,9 +86,3 @@ def test_an_unknown_word_fails_instead_of_being_left_out(word: str):
 def test_a_blank_instruction_is_refused(given: Any):
     with pytest.raises(ConfigError, match="an instruction must be text that is not blank"):
         InstructionAlignment(instructions=given)
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
-def test_a_share_outside_0_to_1_is_refused(share: float):
-    with pytest.raises(ConfigError, match="none_applicable must be a number in"):
-        InstructionAlignment(none_applicable=cast(Any, share))

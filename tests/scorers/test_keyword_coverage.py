@@ -3,13 +3,12 @@ from __future__ import annotations
 import json
 import re
 import time
-from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import ConfigError
+from evalstone._core.text import is_blank
 from evalstone.scorers import KeywordCoverage
 from evalstone.scorers.text import pieces
 from evalstone.scorers.text.word_coverage import Keywords, keywords
@@ -52,23 +51,18 @@ def test_keywords_are_distinct_words_without_signs_numbers_and_stop_words(text: 
     assert keywords(text) == found
 
 
-def test_an_input_without_keywords_is_skipped_unless_it_counts_as_something():
+def test_an_input_without_keywords_is_skipped_unless_the_definition_has_a_number():
     sample = Sample(input="Is it?", output="Yes.")
     assert outcome_of(KeywordCoverage(), sample, []) == Skipped("the input has no keyword")
-    assert score_of(KeywordCoverage(without_keywords="covered", scale=10), sample, []).value == 10
-    missed = score_of(KeywordCoverage(without_keywords="missed"), sample, [])
-    assert (missed.value, missed.reason) == (0, "No keyword in the input; counted as missed.")
+    assert score_of(KeywordCoverage(definition="mastra", scale=10), sample, []).value == 10
+    missed = score_of(KeywordCoverage(definition="mastra_0_13"), sample, [])
+    assert (missed.value, missed.reason) == (0, "The input has no keyword: 0 by mastra_0_13.")
 
 
 def test_a_blank_text_is_skipped_whatever_an_input_without_keywords_counts_as():
-    scorer = KeywordCoverage(without_keywords="covered")
+    scorer = KeywordCoverage(definition="mastra")
     assert outcome_of(scorer, Sample(input=" ", output="a"), []) == Skipped("the input is blank")
-    assert outcome_of(scorer, Sample(input="Paris", output=""), []) == Skipped("the answer is blank")
-
-
-def test_an_unknown_word_for_inputs_without_keywords_is_refused():
-    with pytest.raises(ConfigError, match="without_keywords must be 'skip' or 'covered' or 'missed', not 'one'"):
-        KeywordCoverage(without_keywords=cast(Any, "one"))
+    assert outcome_of(scorer, Sample(input="Paris", output=""), []) == Skipped("the output is blank")
 
 
 @pytest.mark.parametrize("text", ["<" * 200_000, "<a" * 100_000 + ">", "x " * 200_000, "'" * 200_000])
@@ -112,5 +106,5 @@ PARTS = (
 @given(text=st.lists(st.sampled_from(PARTS), max_size=25).map("".join))
 def test_a_whole_text_at_once_gives_what_its_words_give_one_by_one(text: str):
     assert keywords(text) == word_by_word(text)
-    if keywords(text):
+    if keywords(text) and not is_blank(text):
         assert score_of(KeywordCoverage(), Sample(input=text, output=text), []).value == 1

@@ -41,8 +41,10 @@ def test_the_judge_sees_the_assistants_turns_alone_trimmed_and_without_blank_one
     assert "How much?" not in shown
 
 
-def test_a_conversation_in_which_the_assistant_said_nothing_is_judged_as_such():
-    score = score_of(SCORER, Sample(messages=[Message(role="assistant", content="")]), [said("no")])
+def test_a_conversation_in_which_the_assistant_said_nothing_is_skipped_except_by_mastra():
+    silent = Sample(messages=[Message(role="user", content="Hello."), Message(role="assistant", content=" \u200b")])
+    assert outcome_of(SCORER, silent, []) == Skipped("the assistant says nothing")
+    score = score_of(MultiTurnJudge(criterion="c", definition="mastra"), silent, [said("no")])
     assert (score.value, score.reason[:13]) == (0, "Over 0 turns ")
 
 
@@ -54,13 +56,13 @@ def test_the_criterion_can_come_from_the_sample():
 
 def test_without_a_criterion_or_messages_it_is_skipped():
     told = "multi_turn_judge needs a criterion, its own or in metadata"
-    assert outcome_of(MultiTurnJudge(), SAMPLE, []) == Skipped(told)
+    for criterion in ({}, {"criterion": " \u200b"}):
+        assert outcome_of(MultiTurnJudge(), Sample(messages=MESSAGES, metadata=criterion), []) == Skipped(told)
     assert outcome_of(SCORER, Sample(), []) == Skipped("multi_turn_judge needs messages")
 
 
-@pytest.mark.parametrize("criterion", [" ", 5])
-def test_a_criterion_in_metadata_that_is_none_fails(criterion: Any):
-    sample = Sample(messages=MESSAGES, metadata={"criterion": criterion})
+def test_a_criterion_in_metadata_that_is_not_text_fails():
+    sample = Sample(messages=MESSAGES, metadata={"criterion": 5})
     assert isinstance(outcome_of(MultiTurnJudge(), sample, []), Failed)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -107,8 +108,9 @@ def test_a_sample_without_them_is_skipped():
     ("sample", "told"),
     [(Sample(input="", output="a"), "the question is empty"), (Sample(input="q", output=""), "the answer is empty")],
 )
-def test_an_empty_question_or_answer_is_an_error(sample: Sample, told: str):
-    outcome = outcome_of(SCORER, sample, [])
+def test_an_empty_question_or_answer_is_skipped_and_by_mastra_an_error(sample: Sample, told: str):
+    assert isinstance(outcome_of(SCORER, sample, []), Skipped)
+    outcome = outcome_of(replace(SCORER, definition="mastra"), sample, [])
     assert isinstance(outcome, Failed)
     assert told in outcome.error
 

@@ -31,13 +31,28 @@ def found(*numbers: float) -> Alignment:
     [
         ("user", 0.4 * 0.9 + 0.3 * 0.5 + 0.2 * 0.25 + 0.1 * 1),
         ("system", 0.35 * 0.9 + 0.35 * 0.5 + 0.15 * 0.25 + 0.15 * 1),
-        ("both", 0.4 * 0.9 + 0.3 * 0.5 + 0.2 * 0.25 + 0.1 * 1),
+        ("both", 0.7 * (0.36 + 0.15 + 0.05 + 0.1) + 0.3 * (0.315 + 0.175 + 0.0375 + 0.15)),
     ],
 )
-def test_each_mode_has_its_weights_and_both_has_those_of_user(mode: Mode, expected: float):
+def test_each_mode_has_its_weights_and_both_has_those_of_user_and_system(mode: Mode, expected: float):
     assert alignment(found(0.9, 0.5, 0.25, 1), mode) == pytest.approx(expected)
     assert alignment(found(1, 1, 1, 1), mode) == pytest.approx(1)
     assert alignment(found(0, 0, 0, 0), mode) == 0
+
+
+@pytest.mark.parametrize(
+    ("sample", "expected"),
+    [
+        (Sample(output="a", input="q"), 0.66),
+        (Sample(output="a", instructions="i"), 0.6775),
+        (Sample(output="a", input="q", instructions=" "), 0.66),
+        (Sample(output="a", input="q", instructions="i"), 0.7 * 0.66 + 0.3 * 0.6775),
+    ],
+)
+def test_both_weighs_by_the_prompts_that_there_are_and_mastra_by_that_of_the_user(sample: Sample, expected: float):
+    reply = judged(0.9, 0.5, 0.25, 1)
+    assert score_of(PromptAlignment(), sample, [reply]).value == pytest.approx(expected)
+    assert score_of(PromptAlignment(definition="mastra"), sample, [reply]).value == pytest.approx(0.66)
 
 
 def test_the_reason_names_each_part_and_what_is_lacking():
@@ -93,8 +108,10 @@ def test_either_prompt_is_enough_for_both(sample: Sample):
         ("both", Sample(output="", input="q"), "the answer is empty"),
     ],
 )
-def test_an_empty_prompt_or_answer_is_an_error(mode: Mode, sample: Sample, told: str):
-    assert outcome_of(PromptAlignment(mode=mode), sample, []) == Failed(f"prompt_alignment: {told}")
+def test_an_empty_prompt_or_answer_is_skipped_and_by_mastra_an_error(mode: Mode, sample: Sample, told: str):
+    assert isinstance(outcome_of(PromptAlignment(mode=mode), sample, []), Skipped)
+    mastra = PromptAlignment(mode=mode, definition="mastra")
+    assert outcome_of(mastra, sample, []) == Failed(f"prompt_alignment: {told}")
 
 
 @pytest.mark.parametrize("number", [-0.01, 1.01, True, "1", None])
@@ -107,8 +124,8 @@ def test_a_number_outside_0_to_1_is_asked_again_and_then_fails(number: Any):
     assert len(judge.asked) == 1
 
 
-def test_unbounded_numbers_count_as_they_are_while_the_score_stays_on_its_scale():
-    scorer = PromptAlignment(bounded=False)
+def test_by_mastra_numbers_count_as_they_are_while_the_score_stays_on_its_scale():
+    scorer = PromptAlignment(definition="mastra")
     assert score_of(scorer, SAMPLE, [judged(1.35, 0.12, -0.5, 1)]).value == pytest.approx(0.54 + 0.036 - 0.1 + 0.1)
     for outside in (judged(-1, 0, 0, 0), judged(2, 1, 1, 1)):
         outcome = outcome_of(scorer, SAMPLE, [outside])

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import ConfigError
 from evalstone.scorers import TextualDifference
 from evalstone.scorers.text.similarity import agreement
 from evalstone.types import Sample, Skipped
@@ -38,13 +37,13 @@ def test_an_emoji_is_two_characters_of_which_the_first_is_often_the_same():
 
 def test_blocks_are_what_difflib_finds_and_not_a_subsequence():
     assert value("aXbXcXDE", "DEabc") == pytest.approx(2 * 3 / 13)
-    assert value("aXbXcXDE", "DEabc", method="blocks") == pytest.approx(2 * 2 / 13)
+    assert value("aXbXcXDE", "DEabc", definition="mastra_0_13") == pytest.approx(2 * 2 / 13)
 
 
 def test_in_long_texts_a_frequent_character_begins_no_block():
     left, right = "x" + "a" * 250, "y" + "a" * 250
     assert value(left, right) == pytest.approx(500 / 502)
-    assert value(left, right, method="blocks") == 0
+    assert value(left, right, definition="mastra_0_13") == 0
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
@@ -56,10 +55,5 @@ def test_agreement_lies_between_zero_and_one(left: str, right: str):
 def test_blank_texts_are_skipped():
     assert outcome_of(TextualDifference(), Sample(input="", output="a"), []) == Skipped("the input is blank")
     assert outcome_of(TextualDifference(compare_to="reference"), Sample(reference="a", output="\u3000"), []) == Skipped(
-        "the answer is blank"
+        "the output is blank"
     )
-
-
-def test_an_unknown_method_is_refused():
-    with pytest.raises(ConfigError, match="method must be 'subsequence' or 'blocks', not 'words'"):
-        TextualDifference(method=cast(Any, "words"))

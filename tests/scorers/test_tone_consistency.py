@@ -73,8 +73,21 @@ def test_the_reference_may_be_the_samples_input_or_reference():
     assert ToneConsistency(compare_to="input").score(output="a") == Skipped("tone_consistency needs input")
 
 
-def test_an_empty_answer_is_even():
-    assert score_of(ToneConsistency(scale=4), Sample(output=""), []).value == 4
+def test_a_blank_answer_has_no_tone_except_by_mastra():
+    blank = Sample(input="Good. Bad.", output=" ")
+    for scorer in (ToneConsistency(), ToneConsistency(reference_tone="good"), ToneConsistency(compare_to="input")):
+        assert outcome_of(scorer, blank, []) == Skipped("the output is blank")
+    assert score_of(ToneConsistency(definition="mastra", scale=4), blank, []).value == 4
+    assert score_of(ToneConsistency(definition="mastra", reference_tone="a good day"), blank, []).value == 0
+
+
+def test_mastra_0_13_compares_with_the_input_and_takes_it_alone_where_there_is_no_answer():
+    older = ToneConsistency(definition="mastra_0_13")
+    assert score_of(older, Sample(input="a good day", output="a good long day"), []).value == pytest.approx(0.75)
+    assert score_of(older, Sample(input="Good. Bad.", output=""), []).value == 0
+    assert score_of(older, Sample(input="Good.", output=" "), []).value == 0
+    assert score_of(older, Sample(input="", output=""), []).value == 1
+    assert outcome_of(older, Sample(output="Good."), []) == Skipped("tone_consistency needs input")
 
 
 @pytest.mark.parametrize(
@@ -82,6 +95,8 @@ def test_an_empty_answer_is_even():
     [
         ({"compare_to": "context"}, "compare_to must be None or 'input' or 'reference'"),
         ({"reference_tone": 3}, "reference_tone must be text, not 3"),
+        ({"definition": "mastra_0_13", "compare_to": "input"}, "mastra_0_13 compares with the input"),
+        ({"definition": "mastra_0_13", "reference_tone": "good"}, "mastra_0_13 compares with the input"),
         ({"reference_tone": "good", "compare_to": "input"}, "give reference_tone or compare_to, not both"),
     ],
 )

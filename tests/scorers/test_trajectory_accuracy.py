@@ -45,11 +45,11 @@ def test_an_empty_expectation_is_met_by_doing_nothing():
     assert score_of(TrajectoryAccuracy(expected=[]), did("a"), []).value == 0
 
 
-def test_without_expected_steps_there_is_no_score_unless_one_is_set():
+def test_without_expected_steps_there_is_no_score_except_by_mastra():
     assert outcome_of(TrajectoryAccuracy(), did("a"), []) == Skipped("no steps are expected")
     assert outcome_of(TrajectoryAccuracy(), did("a", expected={"maxSteps": 1}), []) == Skipped("no steps are expected")
-    score = score_of(TrajectoryAccuracy(without_expectation=0.5, scale=10), did("a"), [])
-    assert (score.value, score.reason) == (5, "No steps are expected.")
+    score = score_of(TrajectoryAccuracy(definition="mastra"), did("a"), [])
+    assert (score.value, score.reason) == (0, "No steps are expected: 0 by mastra.")
 
 
 def test_the_tool_calls_of_the_messages_stand_in_for_a_trajectory():
@@ -68,8 +68,6 @@ def test_the_tool_calls_of_the_messages_stand_in_for_a_trajectory():
         ({"expected": 5}, "expected: expected steps must be a list, not int"),
         ({"ordering": "loose"}, "ordering must be 'strict' or 'relaxed' or 'unordered', not 'loose'"),
         ({"allow_repeated_steps": "no"}, "allow_repeated_steps must be True or False, not 'no'"),
-        ({"without_expectation": 2}, r"without_expectation must be a number in \[0, 1\], not 2"),
-        ({"without_expectation": True}, r"without_expectation must be a number in \[0, 1\], not True"),
     ],
 )
 def test_parameters_that_mean_nothing_are_refused(options: dict[str, Any], told: str):

@@ -88,6 +88,7 @@ def test_weights_are_the_caller_s_and_a_negative_one_is_0():
     assert value_of(sample, weights=TrajectoryWeights(accuracy=-1)) == 1
     assert value_of(sample, weights=TrajectoryWeights(efficiency=0)) == 0.5
     assert weighted_mean({"accuracy": 0.0}, TrajectoryWeights(accuracy=0)) == 1
+    assert TrajectoryQuality(weights={"accuracy": 1}) == TrajectoryQuality(weights=TrajectoryWeights(accuracy=1))
     made = parse_scorer({"name": "trajectory_quality", "weights": {"accuracy": 1}, "defaults": {"maxSteps": 3}})
     assert made == TrajectoryQuality(weights=TrajectoryWeights(accuracy=1), defaults={"max_steps": 3})
 
@@ -95,13 +96,13 @@ def test_weights_are_the_caller_s_and_a_negative_one_is_0():
 KNOWN = {"trajectory_quality": TrajectoryQuality}
 
 
-def test_where_nothing_is_expected_there_is_no_score_unless_one_is_set():
+def test_where_nothing_is_expected_there_is_no_score_except_by_mastra():
     nothing: list[Any] = [None, {}, {"ordering": "strict"}, {"blacklistedTools": []}]
     for expected in nothing:
         sample = did(call("f", success=False), call("f"), expected=expected)
         assert outcome_of(TrajectoryQuality(), sample, []) == Skipped("nothing is expected of the trajectory")
-    assert value_of(did(call("a")), without_expectation=0.5, scale=10) == 5
-    assert value_of(did(*[call("f", success=False)] * 4), without_expectation=1) == 0.8
+    assert value_of(did(call("a")), definition="mastra", scale=10) == 10
+    assert value_of(did(*[call("f", success=False)] * 4), definition="mastra") == 0.8
 
 
 def test_a_budget_without_measurements_is_an_error_and_neither_0_nor_1():

@@ -16,6 +16,18 @@ def _set(spaced: str) -> frozenset[str]:
     return frozenset(spaced.split())
 
 
+# White space, and what Unicode has to be ignored in display: controls, joiners, directions, variants, fillers, tags.
+_INVISIBLE = re.compile(
+    r"[\s\x00-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]*+"
+)
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text has nothing to see: it is empty, or all white space and invisible characters."""
+    return _INVISIBLE.fullmatch(text) is not None
+
+
 STOPWORDS = _set(
     """
     a about above after again all also am an and any are as at be because been before being below between both but by

@@ -71,6 +71,7 @@ def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
     from rich.text import Text
 
     from evalstone.scorers.base import described_parameters, documentation
+    from evalstone.scorers.definitions import Defined
 
     screen = console()
     screen.print(documentation(kind))
@@ -91,8 +92,9 @@ def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
             described = described_parameters(kind).get(field.name, "")
             rows.add_row(f"  {field.name}", Text.assemble(described, " " * bool(described), (f"({shown})", "dim")))
         screen.print(rows)
-    if kind.definitions:
-        screen.print("\nDefinitions, all from the same judge calls: definition=NAME", style="bold")
+    if issubclass(kind, Defined):
+        shared = ", all from the same judge calls" if kind.questions else ""
+        screen.print(f"\nDefinitions{shared}: definition=NAME", style="bold")
         rows = table("", "")
         for name, definition in kind.definitions.items():
             rows.add_row(Text(f"  {name}", style="bold"), definition.formula)

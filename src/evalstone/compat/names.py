@@ -30,30 +30,30 @@ def counterparts(name: str) -> list[tuple[str, Counterpart]]:
 
 SYSTEMS: Mapping[str, tuple[Counterpart, ...]] = {
     "mastra": _rows("""
-createAnswerRelevancyScorer | answer_relevancy | no statements: skipped, not 0; uncertaintyWeight above 1 is refused
-createAnswerSimilarityScorer | answer_similarity | no units: skipped, not 0; semanticThreshold > 1, negatives: refused
-createBiasScorer | bias | no opinions: skipped, not 0
-createToxicityScorer | toxicity | no verdicts: skipped, not 1 (most toxic)
-createFaithfulnessScorer | faithfulness | no claims: skipped, not 0; tool results are found anywhere
-createHallucinationScorer | hallucination | no claims: skipped, not 0 (perfect)
-createContextPrecisionScorer | context_precision | needs one verdict per passage
-createContextRecallScorer | context_recall | no ground truth or no claims: skipped, not 0
-createContextRelevanceScorerLLM | context_relevance | no evaluations: skipped, not 1; negative penalties are refused
-createMultiTurnJudgeScorer | multi_turn_judge | a negative scale is refused
-createNoiseSensitivityScorerLLM | noise_sensitivity | impact weights outside [0, 1] and negative penalties are refused
-createPromptAlignmentScorerLLM | prompt_alignment | the judge's numbers must lie in [0, 1]
-createRubricScorer | rubric | what is required is yours to say, not the judge's; no rubric: skipped
-createSummarizationScorer | summarization | no claims or no questions: skipped, not 0
+createAnswerRelevancyScorer | answer_relevancy(definition='mastra') | no statements: skipped; weights above 1: refused
+createAnswerSimilarityScorer | answer_similarity(definition='mastra') | no units: skipped; negative penalties: refused
+createBiasScorer | bias(definition='mastra') | no opinions: skipped, not 0
+createToxicityScorer | toxicity(definition='mastra') | no verdicts: skipped, not 1 (most toxic)
+createFaithfulnessScorer | faithfulness(definition='mastra') | no claims: skipped, not 0; finds tool results anywhere
+createHallucinationScorer | hallucination(definition='mastra') | no claims: skipped, not 0 (perfect)
+createContextPrecisionScorer | context_precision(definition='mastra') | needs one verdict per passage
+createContextRecallScorer | context_recall(definition='mastra') | no ground truth or no claims: skipped, not 0
+createContextRelevanceScorerLLM | context_relevance(definition='mastra') | no evaluations: skipped; negatives: refused
+createMultiTurnJudgeScorer | multi_turn_judge(definition='mastra') | a negative scale is refused
+createNoiseSensitivityScorerLLM | noise_sensitivity(definition='mastra') | weights outside [0, 1] are refused
+createPromptAlignmentScorerLLM | prompt_alignment(definition='mastra') | a score out of range fails
+createRubricScorer | rubric(definition='mastra') | what is required is yours to say, not the judge's; no rubric: skipped
+createSummarizationScorer | summarization(definition='mastra') | no claims or no questions: skipped, not 0
 createToolCallAccuracyScorerLLM | tool_call_appropriateness | needs one verdict per call
 createTrajectoryAccuracyScorerLLM | trajectory_judge | needs one verdict per step
-createCompletenessScorer | completeness | elements are words by our rule, not by a part of speech tagger
+createCompletenessScorer | completeness(definition='mastra') | without base forms, which take a tagger
 createContentSimilarityScorer | content_similarity | each option is true unless set; theirs is false if the other is set
-createKeywordCoverageScorer | keyword_coverage(without_keywords='covered') | by default skipped, not 1
-createTextualDifferenceScorer | textual_difference | blank text: skipped
-createToneScorer | tone_consistency
+createKeywordCoverageScorer | keyword_coverage(definition='mastra') | blank text: skipped
+createTextualDifferenceScorer | textual_difference(definition='mastra') | blank text: skipped
+createToneScorer | tone_consistency(definition='mastra')
 createToolCallAccuracyScorerCode | tool_call_accuracy | nothing expected: skipped
-createTrajectoryAccuracyScorerCode | trajectory_accuracy(without_expectation=0) | by default skipped
-createTrajectoryScorerCode | trajectory_quality(without_expectation=1) | by default skipped
+createTrajectoryAccuracyScorerCode | trajectory_accuracy(definition='mastra') | none
+createTrajectoryScorerCode | trajectory_quality(definition='mastra') | none
 checks.includes | contains(expected='…')
 checks.excludes | not_contains(expected='…')
 checks.equals | exact_match(expected='…')
@@ -67,29 +67,29 @@ checks.usedNoTools | no_tool_calls
 checks.noToolErrors | no_tool_errors
 createScorer | - | Pipeline in Python: the same four steps, in a fixed order, with values in [0, scale]
 createClassifierScorer | llm_classifier(question='…') | any words with values, and one for abstaining
-AnswerRelevancyMetric (0.13) | answer_relevancy | no verdicts: skipped, not 1; uncertaintyWeight above 1 is refused
-BiasMetric (0.13) | bias | no opinions: skipped, not 0
-ContextPositionMetric (0.13) | context_position | no verdicts: skipped, not 0
-ContextPrecisionMetric (0.13) | context_precision | no verdicts: skipped, not 0
+AnswerRelevancyMetric (0.13) | answer_relevancy(definition='mastra') | no verdicts: skipped; a weight above 1 is refused
+BiasMetric (0.13) | bias(definition='mastra') | no opinions: skipped, not 0
+ContextPositionMetric (0.13) | context_position(definition='mastra') | no verdicts: skipped, not 0
+ContextPrecisionMetric (0.13) | context_precision(definition='mastra') | no verdicts: skipped, not 0
 ContextRelevancyMetric (0.13) | context_statement_relevancy | no statements: skipped, not 0
-ContextualRecallMetric (0.13) | context_usage | not context_recall: it looks at the answer
-FaithfulnessMetric (0.13) | faithfulness | no claims: skipped, not 0
-HallucinationMetric (0.13) | hallucination | no claims: skipped, not 0
-PromptAlignmentMetric (0.13) | instruction_alignment | none applicable: skipped, not 0
-SummarizationMetric (0.13) | summarization | the lower of two scores, not rounded first
-ToxicityMetric (0.13) | toxicity | no verdicts: skipped, not 1 (most toxic)
-CompletenessMetric (0.13) | completeness | elements are words by our rule
+ContextualRecallMetric (0.13) | context_usage(definition='mastra') | not context_recall: it looks at the answer
+FaithfulnessMetric (0.13) | faithfulness(definition='mastra') | no claims: skipped, not 0
+HallucinationMetric (0.13) | hallucination(definition='mastra') | no claims: skipped, not 0
+PromptAlignmentMetric (0.13) | instruction_alignment(definition='mastra') | none
+SummarizationMetric (0.13) | summarization(definition='mastra') | the lower of two scores, not rounded first
+ToxicityMetric (0.13) | toxicity(definition='mastra') | no verdicts: skipped, not 1 (most toxic)
+CompletenessMetric (0.13) | completeness(definition='mastra') | without base forms, which take a tagger
 ContentSimilarityMetric (0.13) | content_similarity
-KeywordCoverageMetric (0.13) | keyword_coverage(without_keywords='missed') | both blank: skipped, not 1
-TextualDifferenceMetric (0.13) | textual_difference(method='blocks')
-ToneConsistencyMetric (0.13) | tone_consistency(compare_to='input')
+KeywordCoverageMetric (0.13) | keyword_coverage(definition='mastra_0_13') | both blank: skipped, not 1
+TextualDifferenceMetric (0.13) | textual_difference(definition='mastra_0_13')
+ToneConsistencyMetric (0.13) | tone_consistency(definition='mastra_0_13')
 """),
     "spring": _rows("""
 RelevancyEvaluator | relevancy_check | passes at 0.5; "Yes." and "YES" are a yes; neither: skipped
 FactCheckingEvaluator | fact_check | sentence by sentence, the lowest counts; theirs takes the whole answer
 AnswerCorrectnessEvaluator (Alibaba) | answer_correctness | against a reference; theirs asks about the context
 AnswerFaithfulnessEvaluator (Alibaba) | answer_faithfulness | passes at 0.75; theirs at anything above 0
-AnswerRelevancyEvaluator (Alibaba) | answer_relevance_grade | theirs is correctness against a ground truth
+AnswerRelevancyEvaluator (Alibaba) | answer_relevance_grade | passes at 0.75, theirs above 0; needs no ground truth
 LaajEvaluator (Alibaba) | llm_classifier(question='…') | a judge of your own; no subclass is needed
 evaluator template: text similarity | answer_similarity | statement by statement; theirs is one number
 evaluator template: code quality | geval(text='…') | theirs is one number by a fixed prompt

@@ -17,11 +17,11 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast, get_args, 
 
 from evalstone._core.prompts import Prompt
 from evalstone._core.sync import run as run_blocking
+from evalstone._core.text import is_blank
 from evalstone.errors import BudgetExceeded, ConfigError, JudgeError, OutcomeError, PromptError, ReplyError
 from evalstone.judges.base import Judge
 from evalstone.judges.parse import parse_judge
 from evalstone.scorers.rag.graded import (
-    NOTHING_ASKED,
     AnswerCorrectness,
     AnswerFaithfulness,
     AnswerRelevanceGrade,
@@ -48,7 +48,7 @@ class UndecidedError(ReplyError):
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """One response to be judged, and what it is judged by. An empty response is a response.
+    """One response to be judged, and what it is judged by. Blank text is absent.
 
     Attributes:
         user_text: What the user asked.
@@ -89,7 +89,7 @@ class EvaluationRequest:
             raise ConfigError(f"data_list must be a list of documents, not {type(cast(object, documents)).__name__}")
         items = cast("Sequence[object]", documents)
         texts = [_document_text(item, number) for number, item in enumerate(items, start=1)]
-        object.__setattr__(self, "data_list", tuple(text for text in texts if text is not None and text.strip()))
+        object.__setattr__(self, "data_list", tuple(text for text in texts if text is not None and not is_blank(text)))
 
     @property
     def documents(self) -> tuple[str, ...]:
@@ -175,8 +175,8 @@ class JudgeEvaluator:
             single or double braces; checked here.
         on_undecided: For a reply that is neither yes nor no: "keep" (passed is None), "fail" (a score of 0, and
             metadata["decided"] is False) or "raise" (UndecidedError).
-        when_empty: For a request without what the evaluator needs: "undecided" or "fail", both without a judge call, or
-            "ask".
+        when_empty: For a request without what the evaluator needs, or with blank text for it, always without a judge
+            call: "undecided", or "fail" (a score of 0, and metadata["decided"] is False).
         on_error: "raise" an error of the judge, or "keep" it (status "error").
         ledger: Where answers are stored, so that none is paid for twice, as for `evaluate`; None stores nothing.
         budget: US dollars that one call of an evaluate method may cost, at most.
@@ -188,6 +188,8 @@ class JudgeEvaluator:
 
     scorer: ClassVar[type[GradedScorer]]
     name: ClassVar[str]
+    documents_are_reference: ClassVar[bool] = False
+    """Whether the documents of a request without a reference are the ground truth, as in Spring AI Alibaba."""
 
     judge: Judge | str | Mapping[str, Any] | None = None
     _: KW_ONLY
@@ -230,12 +232,15 @@ class JudgeEvaluator:
 
     def sample(self, request: EvaluationRequest, id: str = "request") -> Sample:
         """Return what the scorer is given for a request."""
+        reference = request.reference or ""
+        if self.documents_are_reference and is_blank(reference):
+            reference = "\n\n".join(request.documents)
         return Sample(
             id=id,
             input=request.user_text,
             output=request.response_content,
             context=request.documents,
-            reference=request.reference or "",
+            reference=reference,
         )
 
     def evaluate(self, request: EvaluationRequest) -> EvaluationResponse:
@@ -301,8 +306,7 @@ class JudgeEvaluator:
             raise OutcomeError(outcome.error)
         score, evidence = (outcome.value, outcome.evidence) if isinstance(outcome, Score) else (None, ())
         feedback = outcome.error if isinstance(outcome, Failed) else outcome.reason
-        asked = bool(calls) or not feedback.endswith(NOTHING_ASKED)
-        if isinstance(outcome, Skipped) and asked and self.on_undecided == "raise":
+        if isinstance(outcome, Skipped) and calls and self.on_undecided == "raise":
             raise UndecidedError(f"{self.name} is undecided: {feedback}", reply=reply)
         prompts = {kind.kind: self.prompt or default_prompt(kind) for kind in scorer.questions}
         metadata: dict[str, Any] = {
@@ -366,10 +370,7 @@ class AnswerCorrectnessEvaluator(JudgeEvaluator):
     """
 
     scorer = AnswerCorrectness
-
-    def sample(self, request: EvaluationRequest, id: str = "request") -> Sample:
-        reference = request.reference if (request.reference or "").strip() else "\n\n".join(request.documents)
-        return replace(super().sample(request, id), reference=reference)
+    documents_are_reference = True
 
 
 @dataclass(frozen=True)
@@ -383,9 +384,13 @@ class AnswerFaithfulnessEvaluator(JudgeEvaluator):
 
 @dataclass(frozen=True)
 class AnswerRelevancyEvaluator(JudgeEvaluator):
-    """Passes a response that addresses the user's text or, with a reference answer, meets it."""
+    """Passes a response that addresses the user's text or, with a reference answer, meets it.
+
+    Without a reference the documents take its place: in Spring AI Alibaba they hold the ground truth here.
+    """
 
     scorer = AnswerRelevanceGrade
+    documents_are_reference = True
 
     threshold: float = field(default=0.75, kw_only=True)
 

@@ -12,7 +12,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -20,8 +20,9 @@ from evalstone._core import sync
 from evalstone._core.display import joined
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.prompts import Prompt
+from evalstone._core.text import is_blank
 from evalstone.agents import messages
-from evalstone.errors import ConfigError, OutcomeError, unknown
+from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
 from evalstone.scorers.code_identity import class_hash, code_hash, is_own_code
@@ -41,28 +42,14 @@ class _QuestionsOfCode:
         return _questions(kind)
 
 
-@dataclass(frozen=True)
-class Definition:
-    """A formula, as another system computes a score of the same name from the same judge answers.
-
-    Attributes:
-        formula: In words.
-        compute: As a function of the verdicts.
-        undefined: What that system returns where its formula is undefined; empty when it has no rule of its own.
-    """
-
-    formula: str
-    compute: Callable[..., float]
-    undefined: str = ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scorer(ABC):
     """Scores one sample: asks a judge typed questions, and does plain arithmetic on the answers.
 
     A subclass is a frozen dataclass with a `name` and one method `score`, written `def` or `async def`. The keyword
     parameters of `score` are the sample fields it needs (a default makes one optional). A first parameter `ask` is
-    passed if it is declared. A sample that lacks a needed field is Skipped before anything is asked.
+    passed if it is declared. A sample that lacks a needed field, or has only blank text in it, is Skipped before
+    anything is asked; a blank optional field is not passed.
 
     Attributes:
         scale: The score of a perfect answer; scores lie in [0, scale].
@@ -81,8 +68,8 @@ class Scorer(ABC):
     """How to read a score: lower bounds on a scale of 1, highest first, and what a score from there on means."""
     advice: ClassVar[str] = ""
     """What to do about a bad score."""
-    definitions: ClassVar[Mapping[str, Definition]] = {}
-    """Formulas to choose from with `definition`, by the name of the system that uses each."""
+    reads_blank: ClassVar[tuple[str, ...]] = ()
+    """The fields whose blank text is scored as it is. In any other field, blank text is absent."""
     excluded_from_signature: ClassVar[tuple[str, ...]] = ("name", "version", "judge")
     """Parameters that the signature shows elsewhere."""
 
@@ -137,6 +124,7 @@ class Scorer(ABC):
             kind = type(self).__name__
             raise ConfigError(f'the scorer {kind} has no name; add one to the class, such as name = "{kind.lower()}"')
         require_number(self, "scale", exclude_low=True)
+        self._read_tables()
         if self.judge is not None:
             from evalstone.judges.parse import parse_judge  # noqa: PLC0415 - most scorers name no judge
 
@@ -144,6 +132,18 @@ class Scorer(ABC):
         for field in fields(self):
             if isinstance(field.default, bool) and not isinstance(value := getattr(self, field.name), bool):
                 raise ConfigError(f"{self.name}: {field.name} must be True or False, not {value!r}")
+
+    def _read_tables(self) -> None:
+        """Turn a table for a parameter that is itself a dataclass into that dataclass."""
+        for field in fields(self):
+            kind = field.default_factory
+            if isinstance(kind, type) and is_dataclass(kind) and isinstance(getattr(self, field.name), Mapping):
+                table = cast("Mapping[str, Any]", getattr(self, field.name))
+                require_known(f"{self.name}: {field.name}", "parameter", table, kind)
+                try:
+                    object.__setattr__(self, field.name, kind(**table))
+                except ConfigError as error:
+                    raise ConfigError(f"{self.name}: {error}") from None
 
     @property
     def judges(self) -> tuple[Judge, ...]:
@@ -190,11 +190,11 @@ class Scorer(ABC):
         if self.extracts:
             sample = await self._extracted(sample)
         values = self.values(sample)
-        if absent := self.absent(values):
-            return Skipped(f"{self.name} needs {joined(absent)}")
         if self.questions and sample.messages and (unseen := _unseen(sample, values)):
             return Skipped(unseen)
-        present = {name: value for name, value in values.items() if value is not None}
+        present = self.present(values)
+        if not isinstance(present, dict):
+            return present
         arguments = (ask,) if self._takes_ask else ()
         if self._runs_user_code:
             outcome = await sync.call(self.score, *arguments, **present)
@@ -205,7 +205,7 @@ class Scorer(ABC):
         if not isinstance(outcome, Score | Skipped):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OutcomeError(f"{self.name} must return a Score or Skipped, not {type(outcome).__name__}")
         if self.explain and isinstance(outcome, Score):
-            return replace(outcome, reason=await ask(self._explanation(outcome)))
+            return replace(outcome, reason=await self._explained(ask, outcome))
         return outcome
 
     @functools.cached_property
@@ -216,6 +216,26 @@ class Scorer(ABC):
     def absent(self, values: Mapping[str, Any]) -> list[str]:
         """The required fields that have no value."""
         return [n for n in self.required_fields if values[n] is None or (n == "messages" and not values[n])]
+
+    def present(self, values: Mapping[str, Any]) -> dict[str, Any] | Score | Skipped:
+        """Return the fields that have a value, or the outcome of a sample that lacks a required one.
+
+        Blank text is no value, nor are passages that are all blank; an empty list of passages is one.
+        """
+        present = {n: v for n, v in values.items() if v is not None and (n in self.reads_blank or not _blank(v))}
+        if len(present) == len(values) and "messages" not in present:
+            return present
+        absent = self.absent(values)
+        blank = [name for name in self.required_fields if name not in absent and name not in present]
+        if not absent and not blank:
+            return present
+        reasons = [f"{self.name} needs {joined(absent)}"] * bool(absent)
+        reasons += [f"the {joined(blank)} {'is' if len(blank) == 1 else 'are'} blank"] * bool(blank)
+        return self.lacking("; ".join(reasons))
+
+    def lacking(self, reason: str) -> Score | Skipped:
+        """Return the outcome of a sample that lacks a required field."""
+        return Skipped(reason)
 
     async def _extracted(self, sample: Sample) -> Sample:
         """The sample with the fields that functions of the user supply. Raises OutcomeError for a wrong type."""
@@ -236,6 +256,13 @@ class Scorer(ABC):
     def description(self) -> str:
         """Say in a sentence what is measured."""
         return summary(type(self))
+
+    async def _explained(self, ask: Ask, score: Score) -> str:
+        """The judge's explanation of a score. The score was paid for and stands, also where the explanation fails."""
+        try:
+            return await ask(self._explanation(score))
+        except JudgeError as error:
+            return f"{score.reason} The explanation failed: {error}".strip()
 
     def _explanation(self, score: Score) -> Explain:
         direction = "lower is better" if self.lower_is_better else "higher is better"
@@ -262,6 +289,15 @@ def described_parameters(kind: type[Scorer]) -> dict[str, str]:
         attributes = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
         described |= {match[1]: " ".join(match[2].split()) for match in _ATTRIBUTE.finditer(attributes)}
     return described
+
+
+def _blank(value: object) -> bool:
+    """Whether a field's value is blank text, or passages that are all blank."""
+    if isinstance(value, str):
+        return is_blank(value)
+    if not isinstance(value, tuple) or not value:
+        return False
+    return all(isinstance(item, str) and is_blank(item) for item in cast("tuple[object, ...]", value))
 
 
 def _unseen(sample: Sample, values: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 from evalstone._core.display import count
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.scorers.base import listed, require_number, require_text, require_whole, shortened
-from evalstone.scorers.text import CodeScorer, dice, is_blank
+from evalstone.scorers.text import CodeScorer, dice
 from evalstone.types import Message, Score, Skipped, ToolCall
 
 
@@ -35,6 +35,8 @@ class Check(CodeScorer, ABC):
 class TextCheck(Check, ABC):
     """A check of the answer against one text: the one given for all samples, or each sample's reference.
 
+    A blank answer is checked like any other: it contains nothing, and matches what it matches.
+
     Attributes:
         expected: The text for all samples; by default each sample's reference.
         ignore_case: Ignore case.
@@ -44,6 +46,7 @@ class TextCheck(Check, ABC):
     """The field with the text for all samples; None in it stands for the sample's reference."""
 
     required_fields = ("output", "reference")
+    reads_blank = ("output",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,14 +59,11 @@ class TextCheck(Check, ABC):
         """Return the score of an answer against the text that is expected."""
 
     def score(self, *, output: str, reference: str | None = None) -> Score | Skipped:
+        present = self.present({"output": output, "reference": reference})
+        if not isinstance(present, dict):
+            return present
         expected = cast("str | None", getattr(self, self.constant))
-        if expected is None:
-            if reference is None:
-                return Skipped(f"{self.name} needs reference")
-            if is_blank(reference):
-                return Skipped(f"{self.name} needs a reference that is not blank")
-            expected = reference
-        return self.check(output, expected)
+        return self.check(output, present["reference"] if expected is None else expected)
 
 
 @dataclass(frozen=True)

@@ -157,31 +157,17 @@ def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = F
         known = TEMPLATES if templates_only else [*TEMPLATES, *SCORERS]
         raise ConfigError(unknown("kind of scorer" if templates_only else "scorer", name, known))
     require_known(name, "parameter", parameters, kind)
-    values, absent = dict(parameters), list[str]()
-    for field in dataclasses.fields(kind):
-        if field.name in values:
-            values[field.name] = _nested(name, field, values[field.name])
-        elif field.init and field.default is field.default_factory is dataclasses.MISSING:
-            absent.append(field.name)
+    absent = [
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.name not in parameters and field.init and field.default is field.default_factory is dataclasses.MISSING
+    ]
     if absent:
         raise ConfigError(f"{name} needs {joined(absent)}: {name}({', '.join(f'{p}=…' for p in absent)})")
     try:
-        return kind(**values)
+        return kind(**parameters)
     except TypeError as error:
         raise ConfigError(f"{name}: {error}") from None
-
-
-def _nested(scorer: str, field: dataclasses.Field[Any], value: Any) -> Any:
-    """A table for a parameter that is itself a dataclass, as that dataclass."""
-    kind = field.default_factory
-    if not isinstance(value, Mapping) or not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-        return cast(object, value)
-    table = cast("Mapping[str, Any]", value)
-    require_known(f"{scorer}: {field.name}", "parameter", table, kind)
-    try:
-        return kind(**table)
-    except ConfigError as error:
-        raise ConfigError(f"{scorer}: {error}") from None
 
 
 def _parsed(spec: str) -> tuple[str, dict[str, Any]]:

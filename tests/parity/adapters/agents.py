@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evalstone.questions.tool_use import JudgeSteps, JudgeToolCalls
 from evalstone.scorers import (
     ToolCallAccuracy,
     ToolCallAppropriateness,
@@ -14,7 +15,7 @@ from evalstone.scorers import (
     TrajectoryWeights,
 )
 from evalstone.types import Message, Sample, ToolCall
-from tests.parity.adapters.common import Adapted, Adapter, Case
+from tests.parity.adapters.common import MASTRA, Adapted, Adapter, Case, Said
 from tests.parity.adapters.recorded import Told, all_shown, told
 
 STATES: Mapping[str, Any] = {"result": "result", "call": "call", "output-error": "error", "partial-call": "partial"}
@@ -70,7 +71,7 @@ def tool_call_appropriateness(case: Case) -> Adapted:
         }
     )
     scorer = ToolCallAppropriateness(tools=case["options"]["availableTools"])
-    return scorer, conversation(case, calls), replies
+    return scorer, conversation(case, calls), [Said(JudgeToolCalls, replies)]
 
 
 def steps_sample(case: Case, trajectory: Any) -> Sample:
@@ -85,7 +86,7 @@ def trajectory_accuracy(case: Case) -> Adapted:
         expected=options.get("expectedTrajectory"),
         ordering=comparison.get("ordering", "relaxed"),
         allow_repeated_steps=comparison.get("allowRepeatedSteps", True),
-        without_expectation=0,
+        definition=MASTRA,
     )
     return scorer, steps_sample(case, case["trajectory"]), []
 
@@ -114,7 +115,8 @@ def trajectory_judge(case: Case) -> Adapted:
             "extra": all_shown(given.get("extraSteps")),
         }
     )
-    return TrajectoryJudge(expected=case["options"].get("expectedTrajectory")), steps_sample(case, steps), replies
+    scorer = TrajectoryJudge(expected=case["options"].get("expectedTrajectory"))
+    return scorer, steps_sample(case, steps), [Said(JudgeSteps, replies)]
 
 
 def trajectory_quality(case: Case) -> Adapted:
@@ -122,7 +124,7 @@ def trajectory_quality(case: Case) -> Adapted:
     names = {"toolFailures": "tool_failures"}
     given: Mapping[str, float] = options.get("weights") or {}
     weights = TrajectoryWeights(**{names.get(name, name): weight for name, weight in given.items()})
-    scorer = TrajectoryQuality(defaults=options.get("defaults"), weights=weights, without_expectation=1)
+    scorer = TrajectoryQuality(defaults=options.get("defaults"), weights=weights, definition=MASTRA)
     return scorer, steps_sample(case, case["trajectory"]), []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from evalstone.scorers import Completeness, ContentSimilarity, KeywordCoverage, TextualDifference, ToneConsistency
 from evalstone.types import Sample
-from tests.parity.adapters.common import Adapted, Adapter, Case, sample_of
+from tests.parity.adapters.common import MASTRA, OLDER, Adapted, Adapter, Case, sample_of
 
 
 def joined(case: Case, **fields: Any) -> Sample:
@@ -26,9 +26,9 @@ def completeness(case: Case) -> Adapted:
     """Completeness over the element lists that were recorded; where there are none, over our own."""
     details: Mapping[str, Sequence[str]] = case.get("details") or {}
     if not details:
-        return Completeness(without_elements="compare"), joined(case), []
+        return Completeness(definition=MASTRA), joined(case), []
     recorded = {text_of(case, side): details[f"{side}Elements"] for side in ("input", "output")}
-    return Completeness(elements=recorded.__getitem__, without_elements="compare"), joined(case), []
+    return Completeness(definition=MASTRA, elements=recorded.__getitem__), joined(case), []
 
 
 def content_similarity(case: Case) -> Adapted:
@@ -46,45 +46,29 @@ def content_similarity_without_merged_options(case: Case) -> Adapted:
     return content_similarity({**case, "options": both})
 
 
-def keyword_coverage(counts_as: Any) -> Adapter:
-    """Keyword coverage; the packages differ in what an input without keywords counts as."""
+def by(kind: type[KeywordCoverage | TextualDifference | ToneConsistency], definition: str) -> Adapter:
+    """A scorer without options."""
 
     def adapt(case: Case) -> Adapted:
-        return KeywordCoverage(without_keywords=counts_as), joined(case), []
-
-    return adapt
-
-
-def textual_difference(method: Any) -> Adapter:
-    """Textual difference; the older package looks at matching blocks."""
-
-    def adapt(case: Case) -> Adapted:
-        return TextualDifference(method=method), joined(case), []
+        return kind(definition=definition), joined(case), []
 
     return adapt
 
 
 def tone_consistency(case: Case) -> Adapted:
-    return ToneConsistency(reference_tone=case["options"].get("referenceTone") or ""), joined(case), []
-
-
-def legacy_tone_consistency(case: Case) -> Adapted:
-    """The older package compares both texts, and where it is given one alone, calls that the input."""
-    alone = not text_of(case, "output")
-    if alone:
-        return ToneConsistency(), joined(case, output=text_of(case, "input")), []
-    return ToneConsistency(compare_to="input"), joined(case), []
+    scorer = ToneConsistency(definition=MASTRA, reference_tone=case["options"].get("referenceTone") or "")
+    return scorer, joined(case), []
 
 
 CODE: Mapping[str, Adapter] = {
     "completeness": completeness,
     "content-similarity": content_similarity_without_merged_options,
-    "keyword-coverage": keyword_coverage("covered"),
+    "keyword-coverage": by(KeywordCoverage, MASTRA),
     "legacy-completeness": completeness,
     "legacy-content-similarity": content_similarity,
-    "legacy-keyword-coverage": keyword_coverage("missed"),
-    "legacy-textual-difference": textual_difference("blocks"),
-    "legacy-tone-consistency": legacy_tone_consistency,
-    "textual-difference": textual_difference("subsequence"),
+    "legacy-keyword-coverage": by(KeywordCoverage, OLDER),
+    "legacy-textual-difference": by(TextualDifference, OLDER),
+    "legacy-tone-consistency": by(ToneConsistency, OLDER),
+    "textual-difference": by(TextualDifference, MASTRA),
     "tone-consistency": tone_consistency,
 }

@@ -7,16 +7,41 @@ words exactly and others trimmed and in lower case; the same is done here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
+from evalstone.questions.base import Question
 from evalstone.scorers import Scorer
 from evalstone.scorers.text import WHITE
 from evalstone.types import Message, Sample, ToolCall
 
 Case: TypeAlias = Mapping[str, Any]
-Adapted: TypeAlias = tuple[Scorer, Sample, list[Any]]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the recorded judge says to one question of ours, try by try.
+
+    about: the fields by which the question is told from others of its kind.
+    """
+
+    kind: type[Question[Any]]
+    replies: Sequence[Any]
+    about: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to(self, question: Question[Any]) -> bool:
+        """Whether it was said to this question."""
+        return type(question) is self.kind and all(getattr(question, name) == v for name, v in self.about.items())
+
+
+Adapted: TypeAlias = tuple[Scorer, Sample, Sequence[Said]]
 Adapter: TypeAlias = Callable[[Case], Adapted]
+
+
+MASTRA = "mastra"
+OLDER = "mastra_0_13"
+"""The definitions by which our scorers compute what the package does, and its older version where that differs."""
 
 
 def sample_of(case: Case, **fields: Any) -> Sample:

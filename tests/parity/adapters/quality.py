@@ -6,6 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evalstone.questions.alignment import CheckConversation, CheckCriteria, JudgeAlignment, JudgeInstructions
+from evalstone.questions.harm import FindToxicity, JudgeOpinions, ListOpinions
+from evalstone.questions.relevance import JudgePassageStatements, RatePassages
+from evalstone.questions.robustness import JudgeRobustness
+from evalstone.questions.statements import CompareStatements, ListStatements
 from evalstone.scorers import (
     AnswerSimilarity,
     Bias,
@@ -20,7 +25,7 @@ from evalstone.scorers import (
     Toxicity,
 )
 from evalstone.types import Message
-from tests.parity.adapters.common import Adapted, Adapter, Case, as_recorded, sample_of, scale_of
+from tests.parity.adapters.common import MASTRA, Adapted, Adapter, Case, Said, as_recorded, sample_of, scale_of
 from tests.parity.adapters.rag import VERDICTS
 from tests.parity.adapters.recorded import all_shown, shown, told
 
@@ -69,15 +74,18 @@ def answer_similarity(case: Case) -> Adapted:
         "extra": "extraInfoPenalty",
         "require_reference": "requireGroundTruth",
     }
-    scorer = AnswerSimilarity(scale=scale_of(case), **renamed(case["options"], names))
+    scorer = AnswerSimilarity(definition=MASTRA, scale=scale_of(case), **renamed(case["options"], names))
     truth = case.get("ground_truth") or ""
     reference = truth if isinstance(truth, str) else json.dumps(truth, ensure_ascii=False)
     units, compared = told(case, {"outputUnits": [str], "groundTruthUnits": [str]}, COMPARISON)
-    replies = units.replies(
-        lambda given: {"statements": all_shown(given["outputUnits"])},
-        lambda given: {"statements": all_shown(given["groundTruthUnits"])},
-    )
-    return scorer, sample_of(case, reference=reference), replies + compared.replies(comparison)
+    ours = units.replies(lambda given: {"statements": all_shown(given["outputUnits"])})
+    theirs = units.replies(lambda given: {"statements": all_shown(given["groundTruthUnits"])})
+    said = [
+        Said(ListStatements, ours, {"answer": case["output"]}),
+        Said(ListStatements, theirs, {"answer": reference}),
+        Said(CompareStatements, compared.replies(comparison)),
+    ]
+    return scorer, sample_of(case, reference=reference), said
 
 
 def comparison(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,11 +108,12 @@ def bias(key: str, word: str) -> Adapter:
 
     def adapt(case: Case) -> Adapted:
         opinions, judged = told(case, {"opinions": [str]}, {key: [{word: str, "reason": str}]})
-        replies = opinions.replies(lambda given: {"opinions": all_shown(given["opinions"])})
-        replies += judged.replies(
+        listed = opinions.replies(lambda given: {"opinions": all_shown(given["opinions"])})
+        verdicts = judged.replies(
             lambda given: {"verdicts": [verdict(v, yes_no(v[word].lower() == "yes")) for v in given[key]]}
         )
-        return Bias(scale=scale_of(case)), sample_of(case), replies
+        said = [Said(ListOpinions, listed), Said(JudgeOpinions, verdicts)]
+        return Bias(definition=MASTRA, scale=scale_of(case)), sample_of(case), said
 
     return adapt
 
@@ -114,13 +123,14 @@ def toxicity(case: Case) -> Adapted:
     replies = judged.replies(
         lambda given: {"verdicts": [verdict(v, as_recorded(v["verdict"])) for v in given["verdicts"]]}
     )
-    return Toxicity(scale=scale_of(case)), sample_of(case), replies
+    return Toxicity(definition=MASTRA, scale=scale_of(case)), sample_of(case), [Said(FindToxicity, replies)]
 
 
 def noise_sensitivity(case: Case) -> Adapted:
     options = case["options"]
     scoring: Mapping[str, Any] = options.get("scoring") or {}
     scorer = NoiseSensitivity(
+        definition=MASTRA,
         scale=scale_of(case),
         baseline=options.get("baselineResponse", ""),
         noisy_query=options.get("noisyQuery", ""),
@@ -132,7 +142,7 @@ def noise_sensitivity(case: Case) -> Adapted:
         **renamed(scoring, {"discrepancy": "discrepancyThreshold"}),
     )
     (judged,) = told(case, IMPACTS)
-    return scorer, sample_of(case), judged.replies(robustness)
+    return scorer, sample_of(case), [Said(JudgeRobustness, judged.replies(robustness))]
 
 
 def robustness(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,18 +162,17 @@ def robustness(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def prompt_alignment(case: Case) -> Adapted:
-    """The recorded version takes the judge's numbers as they are: ours is told not to refuse those outside 0 to 1."""
     options = case["options"]
     history: Any = options.get("includeConversationHistory") or 0
     turns: int = 10 if history is True else history["maxMessages"] if history else 0
     scorer = PromptAlignment(
-        scale=scale_of(case), bounded=False, history=turns, **renamed(options, {"mode": "evaluationMode"})
+        definition=MASTRA, scale=scale_of(case), history=turns, **renamed(options, {"mode": "evaluationMode"})
     )
     system = case.get("system") or ()
     instructions = system if isinstance(system, str) else "\n\n".join(prompt for prompt in system if prompt)
     sample = sample_of(case, input=case.get("input") or "", instructions=instructions)
     (judged,) = told(case, ALIGNMENT)
-    return scorer, sample, judged.replies(alignment)
+    return scorer, sample, [Said(JudgeAlignment, judged.replies(alignment))]
 
 
 def alignment(judged: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,19 +201,22 @@ def rubric(case: Case) -> Adapted:
     copies: Sequence[Mapping[str, Any]] = judged.given.get("criteria", ())
     copied = tuple(Criterion(shown(c["criterion"]), required=c["required"]) for c in copies)
     unread = (Criterion("not recorded"),) if judged.answers and not judged.given else ()
-    scorer = Rubric(scale=scale_of(case), criteria=copied or case["options"].get("criteria") or unread)
+    scorer = Rubric(
+        definition=MASTRA, scale=scale_of(case), criteria=copied or case["options"].get("criteria") or unread
+    )
     replies = judged.replies(
         lambda given: {"verdicts": [verdict(c, yes_no(c["satisfied"]), reason="reasoning") for c in given["criteria"]]}
     )
-    return scorer, sample_of(case), replies
+    return scorer, sample_of(case), [Said(CheckCriteria, replies)]
 
 
 def multi_turn_judge(case: Case) -> Adapted:
-    scorer = MultiTurnJudge(scale=scale_of(case), criterion=case["options"].get("criterion", ""))
+    scorer = MultiTurnJudge(definition=MASTRA, scale=scale_of(case), criterion=case["options"].get("criterion", ""))
     said: Sequence[str] = case.get("output_messages") or [case.get("output") or ""]
     sample = sample_of(case, messages=tuple(Message(role="assistant", content=text) for text in said))
     (judged,) = told(case, {"satisfied": bool, "reasoning": str})
-    return scorer, sample, judged.replies(lambda given: verdict(given, yes_no(given["satisfied"]), reason="reasoning"))
+    replies = judged.replies(lambda given: verdict(given, yes_no(given["satisfied"]), reason="reasoning"))
+    return scorer, sample, [Said(CheckConversation, replies)]
 
 
 def as_many(texts: Sequence[str], count: int) -> list[str]:
@@ -220,11 +232,11 @@ def instruction_alignment(case: Case) -> Adapted:
         lambda given: {"verdicts": [verdict(v, as_recorded(v["verdict"], "not_applicable")) for v in given["verdicts"]]}
     )
     scorer = InstructionAlignment(
+        definition=MASTRA,
         scale=scale_of(case),
         instructions=as_many(case["options"].get("instructions", []), len(judged.given.get("verdicts", ()))),
-        none_applicable=0.0,
     )
-    return scorer, sample_of(case), replies
+    return scorer, sample_of(case), [Said(JudgeInstructions, replies)]
 
 
 def context_usage(case: Case) -> Adapted:
@@ -239,7 +251,11 @@ def context_usage(case: Case) -> Adapted:
             "missing": [],
         }
     )
-    return ContextUsage(scale=scale_of(case)), sample_of(case, context=passages), replies
+    return (
+        ContextUsage(definition=MASTRA, scale=scale_of(case)),
+        sample_of(case, context=passages),
+        [Said(RatePassages, replies)],
+    )
 
 
 def context_statement_relevancy(case: Case) -> Adapted:
@@ -253,7 +269,7 @@ def context_statement_relevancy(case: Case) -> Adapted:
         }
     )
     sample = sample_of(case, context=case["options"].get("context", []))
-    return ContextStatementRelevancy(scale=scale_of(case)), sample, replies
+    return ContextStatementRelevancy(scale=scale_of(case)), sample, [Said(JudgePassageStatements, replies)]
 
 
 QUALITY: Mapping[str, Adapter] = {

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evalstone.questions.base import DEFAULT_LIMITS
+from evalstone.questions.claims import ListClaims, VerifyClaims
+from evalstone.questions.relevance import FindUsefulPassages, RatePassages
+from evalstone.questions.statements import JudgeStatements, ListStatements
 from evalstone.scorers import (
     AnswerRelevancy,
     ContextPosition,
@@ -18,9 +21,11 @@ from evalstone.scorers import (
     Penalties,
 )
 from tests.parity.adapters.common import (
+    MASTRA,
     Adapted,
     Adapter,
     Case,
+    Said,
     as_recorded,
     context_options,
     folded,
@@ -42,12 +47,12 @@ RATINGS = {
 }
 
 
-def claims_then(case: Case, shape: Any, supported: Callable[[Mapping[str, Any]], str]) -> list[Any]:
-    """The replies of a scorer that lists claims and verifies them."""
+def claims_then(case: Case, shape: Any, supported: Callable[[Mapping[str, Any]], str]) -> list[Said]:
+    """What is said to a scorer that lists claims and verifies them."""
     claims, judged = told(case, {"claims": [str]}, shape)
-    replies = claims.replies(lambda given: {"claims": all_shown(given["claims"])})
-    count = len(claims.given.get("claims", ()))
-    return replies + batched(judged.replies(lambda given: verifications(given["verdicts"], supported)), count)
+    listed = claims.replies(lambda given: {"claims": all_shown(given["claims"])})
+    verified = judged.replies(lambda given: verifications(given["verdicts"], supported))
+    return [Said(ListClaims, listed), *batched(verified, all_shown(claims.given.get("claims")))]
 
 
 def verifications(
@@ -58,29 +63,33 @@ def verifications(
     return {"verdicts": [{"reason": v["reason"], "passages": cited, "verdict": supported(v)} for v in verdicts]}
 
 
-def batched(replies: Sequence[Any], claims: int) -> list[Any]:
-    """The replies, one with a verdict on each claim divided as our question is asked: many claims in batches."""
-    made: list[Any] = []
-    for reply in replies:
-        verdicts: Sequence[Any] = () if isinstance(reply, str) else reply["verdicts"]
-        if claims > DEFAULT_LIMITS.items and len(verdicts) == claims:
-            made += [
-                {"verdicts": verdicts[start : start + DEFAULT_LIMITS.items]}
-                for start in range(0, claims, DEFAULT_LIMITS.items)
-            ]
-        else:
-            made.append(reply)
-    return made
+def batched(replies: Sequence[Any], claims: Sequence[str]) -> list[Said]:
+    """What is said on claims, which our question asks about in batches: to each the verdicts on its own claims.
+
+    A reply with another number of verdicts than there are claims is none on any batch, and goes to each as it is.
+    """
+    size = DEFAULT_LIMITS.items
+    said: list[Said] = []
+    for start in range(0, len(claims), size):
+        batch = slice(start, start + size)
+        own = [
+            reply
+            if isinstance(reply, str) or len(reply["verdicts"]) != len(claims)
+            else {"verdicts": reply["verdicts"][batch]}
+            for reply in replies
+        ]
+        said.append(Said(VerifyClaims, own, {"claims": tuple(claims[batch])}))
+    return said
 
 
 def faithfulness(case: Case, shape: Any = CLAIM_VERDICTS) -> Adapted:
     words = {"yes": "supported", "no": "contradicted"}
-    replies = claims_then(case, shape, lambda v: words.get(v["verdict"], "not_mentioned"))
+    said = claims_then(case, shape, lambda v: words.get(v["verdict"], "not_mentioned"))
     options = context_options(case)
     calls: Sequence[Mapping[str, Any]] = case.get("tool_calls", ())
     returned = any(call.get("state") == "result" and call.get("result") is not None for call in calls)
     sample = sample_of(case) if options or returned else sample_of(case, context=())
-    return Faithfulness(scale=scale_of(case), **options), sample, replies
+    return Faithfulness(definition=MASTRA, scale=scale_of(case), **options), sample, said
 
 
 def older_faithfulness(case: Case) -> Adapted:
@@ -90,18 +99,18 @@ def older_faithfulness(case: Case) -> Adapted:
 
 def hallucination(case: Case) -> Adapted:
     words = {"yes": "not_mentioned"}
-    replies = claims_then(case, STATEMENT_VERDICTS, lambda v: words.get(v["verdict"], "supported"))
+    said = claims_then(case, STATEMENT_VERDICTS, lambda v: words.get(v["verdict"], "supported"))
     options = context_options(case)
     sample = sample_of(case) if options else sample_of(case, context=())
-    return Hallucination(scale=scale_of(case), **options), sample, replies
+    return Hallucination(definition=MASTRA, scale=scale_of(case), **options), sample, said
 
 
 def context_recall(case: Case) -> Adapted:
     words = {"yes": "supported"}
-    replies = claims_then(case, VERDICTS, lambda v: words.get(folded(v["verdict"]), "not_mentioned"))
+    said = claims_then(case, VERDICTS, lambda v: words.get(folded(v["verdict"]), "not_mentioned"))
     truth = case.get("ground_truth", "")
     sample = sample_of(case, reference=truth if isinstance(truth, str) else json.dumps(truth))
-    return ContextRecall(scale=scale_of(case), **context_options(case)), sample, replies
+    return ContextRecall(definition=MASTRA, scale=scale_of(case), **context_options(case)), sample, said
 
 
 def answer_relevancy(key: str, word: str) -> Adapter:
@@ -110,14 +119,16 @@ def answer_relevancy(key: str, word: str) -> Adapter:
     def adapt(case: Case) -> Adapted:
         words = {"yes": "yes", "unsure": "partly"}
         statements, judged = told(case, {"statements": [str]}, {key: [{word: str, "reason": str}]})
-        replies = statements.replies(lambda given: {"statements": all_shown(given["statements"])})
-        replies += judged.replies(
+        listed = statements.replies(lambda given: {"statements": all_shown(given["statements"])})
+        verdicts = judged.replies(
             lambda given: {
                 "verdicts": [{"reason": v["reason"], "verdict": words.get(folded(v[word]), "no")} for v in given[key]]
             }
         )
+        said = [Said(ListStatements, listed), Said(JudgeStatements, verdicts)]
         weight = case["options"].get("uncertaintyWeight", 0.3)
-        return AnswerRelevancy(scale=scale_of(case), uncertainty_weight=weight), sample_of(case), replies
+        scorer = AnswerRelevancy(definition=MASTRA, scale=scale_of(case), uncertainty_weight=weight)
+        return scorer, sample_of(case), said
 
     return adapt
 
@@ -138,9 +149,9 @@ def useful(verdict: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def context_precision(case: Case) -> Adapted:
-    scorer = ContextPrecision(scale=scale_of(case), **context_options(case))
+    scorer = ContextPrecision(definition=MASTRA, scale=scale_of(case), **context_options(case))
     (judged,) = told(case, VERDICTS)
-    return scorer, sample_of(case), judged.replies(useful_by_index)
+    return scorer, sample_of(case), [Said(FindUsefulPassages, judged.replies(useful_by_index))]
 
 
 def useful_by_index(given: Mapping[str, Any]) -> str:
@@ -155,7 +166,7 @@ def by_rank(kind: type[ContextPrecision] | type[ContextPosition]) -> Adapter:
         sample = sample_of(case, context=case["options"].get("context", case.get("context")))
         (judged,) = told(case, VERDICTS)
         replies = judged.replies(lambda given: {"verdicts": [useful(v) for v in given["verdicts"]]})
-        return kind(scale=scale_of(case)), sample, replies
+        return kind(definition=MASTRA, scale=scale_of(case)), sample, [Said(FindUsefulPassages, replies)]
 
     return adapt
 
@@ -168,9 +179,9 @@ def context_relevance(case: Case) -> Adapted:
         "missing_limit": "maxMissingContextPenalty",
     }
     penalties = Penalties(**{ours: given[theirs] for ours, theirs in names.items() if theirs in given})
-    scorer = ContextRelevance(scale=scale_of(case), penalties=penalties, **context_options(case))
+    scorer = ContextRelevance(definition=MASTRA, scale=scale_of(case), penalties=penalties, **context_options(case))
     (judged,) = told(case, RATINGS)
-    return scorer, sample_of(case), judged.replies(rating_by_index)
+    return scorer, sample_of(case), [Said(RatePassages, judged.replies(rating_by_index))]
 
 
 def exact_level(word: str) -> str:

@@ -57,9 +57,9 @@ class Told:
         fitting = [data for fitting, data in self.answers if fitting]
         return fitting[0] if fitting else {}
 
-    def replies(self, *make: Callable[[Any], Any]) -> list[Any]:
-        """The answers as replies to our questions, one for each function, in their order."""
-        return [reply for fitting, data in self.answers for reply in ([m(data) for m in make] if fitting else [data])]
+    def replies(self, make: Callable[[Any], Any]) -> list[Any]:
+        """The answers as replies to one question of ours, in their order."""
+        return [make(data) if fitting else data for fitting, data in self.answers]
 
 
 def told(case: Case, *shapes: Shape) -> list[Told]:

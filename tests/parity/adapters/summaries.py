@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evalstone.questions.claims import ListClaims
+from evalstone.questions.coverage import FindAnswers, ListQuestions
 from evalstone.scorers import Summarization
-from tests.parity.adapters.common import Adapted, Adapter, Case, as_recorded, folded, sample_of, scale_of
+from tests.parity.adapters.common import MASTRA, Adapted, Adapter, Case, Said, as_recorded, folded, sample_of, scale_of
 from tests.parity.adapters.quality import renamed, verdict, yes_no
 from tests.parity.adapters.rag import STATED_VERDICTS, batched, verifications
 from tests.parity.adapters.recorded import all_shown, told
@@ -14,28 +16,24 @@ from tests.parity.adapters.recorded import all_shown, told
 ALIGNED = {"alignment": [{"claim": str, "supported": bool, "reason": str}], "questions": [str]}
 
 
-def summary_replies(
-    questions: Sequence[Any], answered: Sequence[Any], claims: Sequence[Any], verified: Sequence[Any]
-) -> list[Any]:
-    """The replies in the order of our questions, of which a question on nothing is not asked."""
-    asked, made = {"questions": []} not in questions, {"claims": []} not in claims
-    return [*questions, *(answered if asked else ()), *claims, *(verified if made else ())]
-
-
 def summarization(case: Case) -> Adapted:
     options = renamed(case["options"], {"source": "source", "max_questions": "maxQuestions"})
     drafts, covered, _ = told(case, ALIGNED, {"coverage": [{"answered": bool, "reason": str, "question": str}]}, {})
     judged: Sequence[Mapping[str, Any]] = drafts.given.get("alignment", ())
     words = {True: "supported", False: "not_mentioned"}
-    replies = summary_replies(
-        drafts.replies(lambda given: {"questions": all_shown(given["questions"])}),
-        covered.replies(
-            lambda given: {"verdicts": [verdict(c, yes_no(c["answered"])) for c in given["coverage"]]},
+    claims = all_shown([a["claim"] for a in judged])
+    said = [
+        Said(ListQuestions, drafts.replies(lambda given: {"questions": all_shown(given["questions"])})),
+        Said(
+            FindAnswers,
+            covered.replies(
+                lambda given: {"verdicts": [verdict(c, yes_no(c["answered"])) for c in given["coverage"]]},
+            ),
         ),
-        [{"claims": all_shown([a["claim"] for a in judged])}],
-        batched([verifications(judged, lambda v: words[v["supported"]])], len(judged)),
-    )
-    return Summarization(scale=scale_of(case), **options), sample_of(case), replies
+        Said(ListClaims, drafts.replies(lambda given: {"claims": all_shown([a["claim"] for a in given["alignment"]])})),
+        *batched([verifications(judged, lambda v: words[v["supported"]])], claims),
+    ]
+    return Summarization(definition=MASTRA, scale=scale_of(case), **options), sample_of(case), said
 
 
 def older_summarization(case: Case) -> Adapted:
@@ -50,20 +48,20 @@ def older_summarization(case: Case) -> Adapted:
         return {"verdicts": [{"reason": "", "verdict": word} for word in words]} if words else {"answers": []}
 
     words = {"yes": "supported"}
-    replies = summary_replies(
-        listed.replies(lambda given: {"questions": all_shown(given["questions"])}),
-        answers.replies(coverage),
-        claims.replies(lambda given: {"claims": all_shown(given["claims"])}),
-        batched(
+    said = [
+        Said(ListQuestions, listed.replies(lambda given: {"questions": all_shown(given["questions"])})),
+        Said(FindAnswers, answers.replies(coverage)),
+        Said(ListClaims, claims.replies(lambda given: {"claims": all_shown(given["claims"])})),
+        *batched(
             verdicts.replies(
                 lambda given: verifications(
                     given["verdicts"], lambda v: words.get(folded(v["verdict"]), "not_mentioned")
                 )
             ),
-            len(claims.given.get("claims", ())),
+            all_shown(claims.given.get("claims")),
         ),
-    )
-    return Summarization(scale=scale_of(case), max_questions=max(1, len(questions))), sample_of(case), replies
+    ]
+    return Summarization(definition=MASTRA, scale=scale_of(case)), sample_of(case), said
 
 
 SUMMARIES: Mapping[str, Adapter] = {

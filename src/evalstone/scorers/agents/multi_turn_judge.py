@@ -2,24 +2,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+from evalstone._core.text import is_blank
 from evalstone.agents.messages import texts
 from evalstone.errors import OutcomeError
 from evalstone.questions.alignment import CheckConversation
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import Scorer, require_text
+from evalstone.scorers.base import require_text
+from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Message, Score, Skipped
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultiTurnJudge(Scorer):
+class MultiTurnJudge(Defined):
     """Whether the assistant meets a criterion over the whole conversation.
 
         multi turn judge = 1 if the criterion is met, else 0          range [0, scale], higher is better
 
     The judge sees only the assistant's turns, in order, without blank ones. In doubt the criterion is not met.
-    Undefined for a sample without messages or without a criterion. One judge call. Source: @mastra/evals.
+    Undefined for a sample without messages or a criterion, and where the assistant says nothing. One judge call.
+    Source: @mastra/evals.
 
     Attributes:
         criterion: What to meet; by default `criterion` in the sample's metadata.
@@ -30,6 +33,10 @@ class MultiTurnJudge(Scorer):
     advice = (
         "Read the turns that the reason names. A criterion that asks for two things is better judged as two scorers."
     )
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("1 if the criterion is met, else 0"),
+        "mastra": Definition("the same; an assistant that says nothing is judged", blank=("messages",)),
+    }
 
     criterion: str | None = None
 
@@ -42,11 +49,13 @@ class MultiTurnJudge(Scorer):
         self, ask: Ask, *, messages: Sequence[Message], metadata: Mapping[str, Any] | None = None
     ) -> Score | Skipped:
         criterion = self.criterion or (metadata or {}).get("criterion")
-        if criterion is None:
+        if criterion is None or (isinstance(criterion, str) and is_blank(criterion)):
             return Skipped(f"{self.name} needs a criterion, its own or in metadata")
-        if not isinstance(criterion, str) or not criterion.strip():
-            raise OutcomeError(f"{self.name}: the criterion in metadata is blank or not text")
-        turns = tuple(turn.strip() for turn in texts(messages, "assistant"))
+        if not isinstance(criterion, str):
+            raise OutcomeError(f"{self.name}: the criterion in metadata must be text")
+        turns = tuple(turn.strip() for turn in texts(messages, "assistant") if not is_blank(turn))
+        if not turns and "messages" not in self.reads_blank:
+            return Skipped("the assistant says nothing")
         verdict = await ask(CheckConversation(criterion=criterion, turns=turns))
         result = "met" if verdict.met else "not met"
         reason = f"Over {len(turns)} turns it is {result}: {criterion}"

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast, get_args
+from typing import Any, ClassVar, cast, get_args
 
 from evalstone.agents.from_traces import extract_trajectory
 from evalstone.agents.trajectory_comparison import (
@@ -20,6 +20,7 @@ from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeSteps, StepVerdicts
 from evalstone.scorers.base import Scorer, as_text, listed, reason_with, require_choice, require_number, shortened
+from evalstone.scorers.definitions import OURS, Defined, Definition
 from evalstone.types import (
     ExpectedStep,
     Ordering,
@@ -43,22 +44,6 @@ class TrajectorySource(Scorer):
         return values
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrajectoryScorer(TrajectorySource):
-    """A scorer that compares the steps of a sample with the expected ones.
-
-    Attributes:
-        without_expectation: The share of the scale for a sample without an expectation; None skips such a sample.
-    """
-
-    without_expectation: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.without_expectation is not None:
-            require_number(self, "without_expectation", high=1)
-
-
 def expectation_of(scorer: Scorer, field: str) -> TrajectoryExpectation | None:
     """A scorer's parameter that holds an expectation, read from plain data if it is not one yet."""
     value = getattr(scorer, field)
@@ -77,7 +62,7 @@ def step_line(step: TrajectoryStep | ExpectedStep) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrajectoryAccuracy(TrajectoryScorer):
+class TrajectoryAccuracy(Defined, TrajectorySource):
     """How many of the expected steps were taken, in the expected order.
 
         trajectory accuracy = expected steps found / expected steps - deductions      range [0, scale], higher is better
@@ -86,8 +71,8 @@ class TrajectoryAccuracy(TrajectoryScorer):
     and where the expectation gives a type also that and the data it gives; steps inside steps are not looked at. The
     value is kept in [0, 1]. With an empty list of expected steps it is 1 for an empty trajectory, else 0.
 
-    Undefined when no steps are expected; @mastra/evals makes that 0, as `without_expectation=0` does. No judge call.
-    Source: @mastra/evals. Data are compared as JSON whatever the order of their keys, there with it.
+    Undefined when no steps are expected, except by definition="mastra". No judge call. Source: @mastra/evals. Data are
+    compared as JSON whatever the order of their keys, there with it.
 
     Attributes:
         expected: The expected steps; they win over the sample's expected trajectory.
@@ -107,6 +92,10 @@ class TrajectoryAccuracy(TrajectoryScorer):
         "Read which steps are missing or out of order. If other ways are as good, relax the expectation: "
         "ordering relaxed or unordered, names without data."
     )
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("expected steps found / expected steps - deductions"),
+        "mastra": Definition("the same; 0 where no steps are expected", otherwise=0.0),
+    }
 
     expected: TrajectoryExpectation | Trajectory | Mapping[str, Any] | Sequence[Any] | None = None
     ordering: Ordering = "relaxed"
@@ -125,9 +114,7 @@ class TrajectoryAccuracy(TrajectoryScorer):
         expectation = (expected_trajectory or TrajectoryExpectation()).over(own.over(defaults))
         steps = own.steps if own.steps is not None else expectation.steps
         if steps is None:
-            if self.without_expectation is None:
-                return Skipped("no steps are expected")
-            return Score(self.without_expectation * self.scale, self.scale, "No steps are expected.")
+            return self.undefined("no steps are expected")
         compared = compare_trajectories(
             trajectory,
             steps,
@@ -358,7 +345,7 @@ def expects_something(expected: TrajectoryExpectation) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrajectoryQuality(TrajectoryScorer):
+class TrajectoryQuality(Defined, TrajectorySource):
     """The steps taken against everything that is expected of them, also inside steps.
 
         level              = Σ weight x part / Σ weight, over the parts that count; 0 after something blacklisted
@@ -372,10 +359,10 @@ class TrajectoryQuality(TrajectoryScorer):
     0, and where all that count are 0 the level is 1. An expected step that has `children` is looked at inside as well,
     in the same way; where it was not taken, that level is 0. Something blacklisted at any level makes the whole 0.
 
-    The trajectory is the sample's, else the tool calls of its messages. Undefined when nothing is expected;
-    @mastra/evals makes that 1, less retries, as `without_expectation=1` does. A budget that cannot be measured is an
-    error. Parts and levels are rounded to two decimals before they are weighed, as in the source: unrounded, values
-    would differ from it. No judge call. Source: @mastra/evals.
+    The trajectory is the sample's, else the tool calls of its messages. Undefined when nothing is expected, except by
+    definition="mastra": 1, less what retries cost. A budget that cannot be measured is an error. Parts and levels are
+    rounded to two decimals before they are weighed, as in the source: unrounded, values would differ from it. No judge
+    call. Source: @mastra/evals.
 
     Attributes:
         defaults: What is expected of every sample; what a sample expects itself wins, entry by entry.
@@ -393,14 +380,18 @@ class TrajectoryQuality(TrajectoryScorer):
         "Read the parts. Accuracy: see which steps are missing. Efficiency: limit steps, shorten prompts, keep results "
         "instead of asking again. Tool failures: fix the tool, or tell the agent what its error means."
     )
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("level, or 0.7 x level + 0.3 x mean of the levels inside steps"),
+        "mastra": Definition("the same; 1 less retries where nothing is expected", otherwise=1.0),
+    }
 
     defaults: TrajectoryExpectation | Mapping[str, Any] | Sequence[Any] | None = None
-    weights: TrajectoryWeights = field(default_factory=TrajectoryWeights)
+    weights: TrajectoryWeights | Mapping[str, float] = field(default_factory=TrajectoryWeights)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "defaults", expectation_of(self, "defaults"))
-        if not isinstance(self.weights, TrajectoryWeights):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(self.weights, TrajectoryWeights):
             raise ConfigError(
                 f"{self.name}: weights must be TrajectoryWeights or a table of them, not {self.weights!r}"
             )
@@ -410,12 +401,9 @@ class TrajectoryQuality(TrajectoryScorer):
     ) -> Score | Skipped:
         defaults = cast("TrajectoryExpectation | None", self.defaults) or TrajectoryExpectation()
         expected = (expected_trajectory or TrajectoryExpectation()).over(defaults)
-        level = review(trajectory, expected, self.weights)
-        if not expects_something(expected):
-            if self.without_expectation is None:
-                return Skipped("nothing is expected of the trajectory")
-            if not level.parts:
-                return Score(self.without_expectation * self.scale, self.scale, "Nothing is expected.")
+        level = review(trajectory, expected, cast(TrajectoryWeights, self.weights))
+        if not expects_something(expected) and (self.definition == OURS or not level.parts):
+            return self.undefined("nothing is expected of the trajectory")
         return Score(level.value * self.scale, self.scale, _quality_reason(level), level)
 
 

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import Scorer, lines_of, reason_with, require_known
+from evalstone.scorers.base import lines_of, reason_with, require_known
+from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Score, Skipped
 
 
@@ -60,7 +61,7 @@ def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rubric(Scorer):
+class Rubric(Defined):
     """Whether the answer meets every required criterion.
 
         rubric = 1 if every required criterion is met, else 0          range [0, scale], higher is better
@@ -79,6 +80,10 @@ class Rubric(Scorer):
         "The reason names what is not met. A criterion that is often in doubt is often two: write one thing a line, so "
         "that a stranger could tell from the answer alone whether it is there."
     )
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("1 if every required criterion is met, else 0"),
+        "mastra": Definition("the same; a blank answer is judged", undefined="1", blank=("output",)),
+    }
 
     criteria: Sequence[Criterion] | Sequence[str] | str = ()
 
@@ -96,7 +101,7 @@ class Rubric(Scorer):
             except ConfigError as error:
                 raise OutcomeError(f"{self.name}: the rubric in metadata: {error}") from None
         if not criteria:
-            return Skipped(f"{self.name} needs criteria, or a rubric in metadata")
+            return self.undefined(f"{self.name} needs criteria, or a rubric in metadata")
         descriptions = tuple(criterion.description for criterion in criteria)
         verdicts = await ask(CheckCriteria(criteria=descriptions, task=input or "", answer=output))
         value = self.scale if meets(criteria, [v.met for v in verdicts]) else 0.0

@@ -2,50 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError
 from evalstone.questions.claims import ClaimVerdict
-from evalstone.scorers.base import ContextScorer, Scorer, listed, share
+from evalstone.scorers.base import ContextScorer, listed, share
 
 OURS = "evalstone"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Defined(Scorer, ABC):
-    """A scorer that can compute another system's formula from the same judge answers.
-
-    A definition differs in arithmetic only, so comparing several asks no more than one does. What another system asks
-    differently is not offered under its name: see docs/definitions.md. Where a formula is undefined the sample is
-    Skipped.
-
-    Attributes:
-        definition: The formula: ours ("evalstone"), or that of another system in `definitions`.
-    """
-
-    definition: str = OURS
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.definition not in tuple(self.definitions):
-            raise ConfigError(f"{self.name}: {unknown('definition', str(self.definition), self.definitions)}")
-
-    def description(self) -> str:
-        ours = super().description()
-        formula = self.definitions[self.definition].formula
-        return ours if self.definition == OURS else f"{ours} As {self.definition} counts: {formula}."
-
-    def compute(self, *args: Any) -> float:
-        """Return what the formula of the chosen definition gives."""
-        return self.definitions[self.definition].compute(*args)
-
-    def undefined(self, reason: str) -> str:
-        """Say why there is no score, and what the system whose definition is used would return."""
-        theirs = self.definitions[self.definition].undefined
-        return f"{reason}; {self.definition} gives {theirs} here" if theirs else reason
 
 
 def require_passages(scorer: ContextScorer) -> None:

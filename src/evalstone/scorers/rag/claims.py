@@ -9,8 +9,9 @@ from typing import ClassVar
 
 from evalstone.questions.base import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, verified
-from evalstone.scorers.base import ContextScorer, Definition, Scorer, reason_with, require_number, share
-from evalstone.scorers.rag import Defined, require_passages, supported_share, unsupported_claims
+from evalstone.scorers.base import ContextScorer, Scorer, reason_with, require_number, share
+from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.rag import require_passages, supported_share, unsupported_claims
 from evalstone.types import Score, Skipped
 
 
@@ -58,14 +59,14 @@ class Faithfulness(Defined, ContextScorer):
         "ragas": Definition("supported / claims", supported_share, "NaN"),
         "deepeval": Definition("(supported + not mentioned) / claims", uncontradicted_share, "1"),
         "deepeval_strict": Definition("supported / claims, as with penalize_ambiguous_claims", supported_share, "1"),
-        "mastra": Definition("supported / claims", supported_share, "0"),
+        "mastra": Definition("supported / claims", supported_share, "0", blank=("output",)),
         "ragchecker": Definition("supported / claims", supported_share, "0"),
     }
 
     async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
         claims = await ask(ListClaims(text=output))
         if not claims:
-            return Skipped(self.undefined("the answer makes no claim"))
+            return self.undefined("the answer makes no claim")
         verdicts = await verified(ask, claims, context)
         supported = [v for v in verdicts if v.verdict == "supported"]
         reason = f"{len(supported)} of {len(verdicts)} claims are supported{unsupported_claims(verdicts)}."
@@ -98,7 +99,7 @@ class Hallucination(Defined, ContextScorer):
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("(contradicted + not mentioned) / claims", unsupported_share),
         "ragas": Definition("1 - faithfulness = (contradicted + not mentioned) / claims", unsupported_share, "NaN"),
-        "mastra": Definition("(contradicted + not mentioned) / claims", unsupported_share, "0"),
+        "mastra": Definition("(contradicted + not mentioned) / claims", unsupported_share, "0", blank=("output",)),
         "deepeval": Definition(
             "passages that contradict a claim / passages; 1 minus it since 4.0", contradicting_share
         ),
@@ -107,7 +108,7 @@ class Hallucination(Defined, ContextScorer):
     async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
         claims = await ask(ListClaims(text=output))
         if not claims:
-            return Skipped(self.undefined("the answer makes no claim"))
+            return self.undefined("the answer makes no claim")
         verdicts = await verified(ask, claims, context)
         if self.definition == "deepeval":
             if not context:
@@ -156,7 +157,7 @@ class ContextRecall(Defined, ContextScorer):
     async def score(self, ask: Ask, *, reference: str, context: Sequence[str]) -> Score | Skipped:
         claims = await ask(ListClaims(text=reference))
         if not claims:
-            return Skipped(self.undefined("the reference makes no claim"))
+            return self.undefined("the reference makes no claim")
         verdicts = await verified(ask, claims, context)
         absent = [v.claim for v in verdicts if v.verdict != "supported"]
         reason = f"the passages support {len(verdicts) - len(absent)} of {len(verdicts)} claims of the reference"

@@ -9,8 +9,9 @@ from typing import ClassVar
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import FindUsefulPassages
-from evalstone.scorers.base import ContextScorer, Definition, share
-from evalstone.scorers.rag import Defined, passage_numbers, require_passages
+from evalstone.scorers.base import ContextScorer, share
+from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.rag import passage_numbers, require_passages
 from evalstone.types import Sample, Score, Skipped
 
 
@@ -60,7 +61,7 @@ class ContextPrecision(Defined, ContextScorer):
         "evalstone": Definition("average precision", average_precision),
         "ragas": Definition("average precision, with 1e-10 added to the divisor", padded_average_precision, "0"),
         "deepeval": Definition("average precision", average_precision, "0"),
-        "mastra": Definition("average precision", average_precision, "an error"),
+        "mastra": Definition("average precision", average_precision, "an error", blank=("input", "output")),
         "ragchecker": Definition("useful / passages, whatever their ranks", share),
     }
 
@@ -76,7 +77,7 @@ class ContextPrecision(Defined, ContextScorer):
 
     async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:
-            return Skipped(self.undefined("there are no passages"))
+            return self.undefined("there are no passages")
         verdicts = await ask(FindUsefulPassages(question=input, answer=output, context=tuple(context)))
         value = self.compute([v.useful for v in verdicts]) * self.scale
         reason = passage_numbers("useful", [(v.passage, v.useful) for v in verdicts])
@@ -84,7 +85,7 @@ class ContextPrecision(Defined, ContextScorer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextPosition(ContextScorer):
+class ContextPosition(Defined, ContextScorer):
     """How much of the weight of early ranks the useful passages hold.
 
         context position = Σ over useful passages of 1 / rank  /  Σ over all passages of 1 / rank
@@ -100,10 +101,14 @@ class ContextPosition(ContextScorer):
         (0.0, "the front ranks are wasted"),
     )
     advice = "Re-rank so that useful passages come first; models read the front of a long context best."
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("Σ 1 / rank of useful passages / Σ 1 / rank of all"),
+        "mastra": Definition("the same; blank texts are judged", undefined="0", blank=("input", "output")),
+    }
 
     async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:
-            return Skipped("there are no passages")
+            return self.undefined("there are no passages")
         verdicts = await ask(FindUsefulPassages(question=input, answer=output, context=tuple(context)))
         value = position_weighted_share([v.useful for v in verdicts]) * self.scale
         reason = passage_numbers("useful", [(v.passage, v.useful) for v in verdicts])

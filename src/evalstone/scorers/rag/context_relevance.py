@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar, cast
 
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import LEVELS, JudgePassageStatements, Level, PassageRatings, RatePassages
 from evalstone.scorers.base import ContextScorer, listed, reason_with, require_number, share
+from evalstone.scorers.definitions import Defined, Definition
 from evalstone.scorers.rag import passage_numbers, require_passages
 from evalstone.types import Score, Skipped
 
@@ -40,7 +42,7 @@ def relevance(ratings: PassageRatings, weights: Mapping[Level, float], penalties
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextRelevance(ContextScorer):
+class ContextRelevance(Defined, ContextScorer):
     """How relevant the passages are to the question, minus penalties for unused and missing information.
 
         base    = mean over passages of: high 1, medium 0.7, low 0.3, none 0
@@ -70,8 +72,12 @@ class ContextRelevance(ContextScorer):
         "Many low or none: improve retrieval or cut passages smaller. High but unused: the model overlooks them; "
         "put them first or pass fewer. Missing information: extend the index or the query."
     )
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("max(0, base - unused - missing)"),
+        "mastra": Definition("the same; blank texts are judged", blank=("input", "output")),
+    }
 
-    penalties: Penalties = field(default_factory=Penalties)
+    penalties: Penalties | Mapping[str, float] = field(default_factory=Penalties)
     high: float = WEIGHTS["high"]
     medium: float = WEIGHTS["medium"]
     low: float = WEIGHTS["low"]
@@ -80,7 +86,7 @@ class ContextRelevance(ContextScorer):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_passages(self)
-        if not isinstance(self.penalties, Penalties):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(self.penalties, Penalties):
             raise ConfigError(f"{self.name}: penalties must be Penalties or a table of them, not {self.penalties!r}")
         require_number(self, *LEVELS, high=1)
 
@@ -89,8 +95,9 @@ class ContextRelevance(ContextScorer):
             return Score(self.scale, self.scale, "No passages: nothing irrelevant was retrieved.")
         ratings = await ask(RatePassages(question=input, answer=output, context=tuple(context)))
         weights: Mapping[Level, float] = {level: getattr(self, level) for level in LEVELS}
-        value = relevance(ratings, weights, self.penalties) * self.scale
-        return Score(value, self.scale, _reason(ratings, self.penalties), ratings)
+        penalties = cast(Penalties, self.penalties)
+        value = relevance(ratings, weights, penalties) * self.scale
+        return Score(value, self.scale, _reason(ratings, penalties), ratings)
 
 
 def _reason(ratings: PassageRatings, penalties: Penalties) -> str:
@@ -109,7 +116,7 @@ def _reason(ratings: PassageRatings, penalties: Penalties) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextUsage(ContextScorer):
+class ContextUsage(Defined, ContextScorer):
     """How many of the passages the answer made use of.
 
         context usage = passages used / passages          range [0, scale], higher is better
@@ -129,10 +136,14 @@ class ContextUsage(ContextScorer):
         "Unused passages that are relevant were overlooked: put them first or pass fewer. Unused ones that are not "
         "relevant cost tokens: retrieve fewer or re-rank; context_relevance tells which kind they are."
     )
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("passages used / passages"),
+        "mastra": Definition("the same; blank texts are judged", undefined="0", blank=("input", "output")),
+    }
 
     async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:
-            return Skipped("there are no passages")
+            return self.undefined("there are no passages")
         ratings = (await ask(RatePassages(question=input, answer=output, context=tuple(context)))).passages
         reason = passage_numbers("used", [(r.passage, r.used) for r in ratings])
         return Score(share([r.used for r in ratings]) * self.scale, self.scale, reason, ratings)

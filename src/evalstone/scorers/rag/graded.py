@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
-from evalstone._core.display import joined
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import sentences
 from evalstone.errors import JudgeDeclined, PromptError, ReplyError
@@ -35,11 +34,10 @@ from evalstone.types import Score, Skipped
 Q = TypeVar("Q", bound=Question[Any])
 
 OnUndecided: TypeAlias = Literal["keep", "fail", "raise"]
-WhenEmpty: TypeAlias = Literal["undecided", "fail", "ask"]
+WhenEmpty: TypeAlias = Literal["undecided", "fail"]
 Layout: TypeAlias = Literal["instructed", "minicheck"]
 
-NOTHING_ASKED = "nothing was asked"
-_FIELDS = {"input": "a user text", "context": "documents", "reference": "a reference"}
+NO_PASSAGES = "there are no passages"
 _RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
 
 
@@ -59,8 +57,8 @@ class GradedScorer(Scorer, ABC):
         prompt: Your own template with exactly the placeholders of the scorer's question, in single or double braces.
         on_undecided: What to do when the judge answers neither yes nor no, or declines: "keep" skips the sample, "fail"
             gives it 0, "raise" raises ReplyError.
-        when_empty: What to do when a text that the scorer needs is blank: "undecided" skips the sample and "fail" gives
-            it 0, both without a judge call; "ask" asks the judge all the same.
+        when_empty: What to do when a field that the scorer needs is absent or blank, or there are no passages, always
+            without a judge call: "undecided" skips the sample, "fail" gives it 0.
 
     Raises:
         ConfigError: For an option out of range.
@@ -95,12 +93,7 @@ class GradedScorer(Scorer, ABC):
         """Return a question with your own template, if there is one."""
         return question if self.prompt is None else replace(question, prompt=self.prompt)  # type: ignore[type-var]
 
-    def empty(self, **texts: str | Sequence[str]) -> Score | Skipped | None:
-        """Return the outcome of a sample without a text that is needed; None where the judge is to be asked."""
-        absent = [_FIELDS[name] for name, text in texts.items() if not "".join(text).strip()]
-        if not absent or self.when_empty == "ask":
-            return None
-        reason = f"{self.name} needs {joined(absent)}; {NOTHING_ASKED}"
+    def lacking(self, reason: str) -> Score | Skipped:
         return Score(0.0, self.scale, reason, Undecided()) if self.when_empty == "fail" else Skipped(reason)
 
     def undecided(self, reason: str, answer: Any = None, *, reply: str | None = None) -> Score | Skipped:
@@ -171,8 +164,8 @@ class RelevancyCheck(GradedScorer, ContextScorer):
     advice = "Read the judge's reason: a missing passage is the retriever's fault, a sentence too many the model's."
 
     async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
-        if (outcome := self.empty(input=input, context=context)) is not None:
-            return outcome
+        if not context:
+            return self.lacking(NO_PASSAGES)
         return await self.graded(ask, AgreesWithContext(input, output, tuple(context)))
 
 
@@ -194,8 +187,6 @@ class AnswerCorrectness(GradedScorer):
     advice = "Compare answer and reference: is the answer wrong, or does the reference allow only one way to be right?"
 
     async def score(self, ask: Ask, *, input: str, output: str, reference: str) -> Score | Skipped:
-        if (outcome := self.empty(input=input, reference=reference)) is not None:
-            return outcome
         return await self.graded(ask, CorrectAgainstReference(input, output, reference))
 
 
@@ -222,8 +213,8 @@ class AnswerFaithfulness(GradedScorer, ContextScorer):
     threshold: float = 0.75
 
     async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
-        if (outcome := self.empty(context=context)) is not None:
-            return outcome
+        if not context:
+            return self.lacking(NO_PASSAGES)
         return await self.graded(ask, GradeGrounding(output, tuple(context)))
 
 
@@ -251,13 +242,15 @@ class AnswerRelevanceGrade(GradedScorer):
 
     threshold: float = 0.75
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.prompt, Prompt) and "reference" in self.prompt.placeholders:
+            object.__setattr__(self, "required_fields", ("input", "output", "reference"))
+
     async def score(self, ask: Ask, *, input: str, output: str, reference: str = "") -> Score | Skipped:
-        needed, by_reference = {"input": input}, bool(reference.strip())
+        by_reference = bool(reference)
         if isinstance(self.prompt, Prompt):
             by_reference = "reference" in self.prompt.placeholders
-            needed |= {"reference": reference} if by_reference else {}
-        if (outcome := self.empty(**needed)) is not None:
-            return outcome
         if not by_reference:
             return await self.graded(ask, GradeRelevance(input, output))
         return await self.graded(ask, GradeAgainstReference(input, output, reference))
@@ -332,8 +325,8 @@ class FactCheck(GradedScorer, ContextScorer):
         super().__post_init__()
 
     async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
-        if (outcome := self.empty(context=context)) is not None:
-            return outcome
+        if not context:
+            return self.lacking(NO_PASSAGES)
         whole = output.strip()
         apart = tuple(dict.fromkeys(sentences(whole)))
         at_once = self.layout == "instructed" and context_limits_of(ask).whole

@@ -2,20 +2,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from evalstone._core.display import joined
+from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.robustness import IMPACTS, JudgeRobustness, Robustness
-from evalstone.scorers.base import Scorer, reason_with, require_number
+from evalstone.scorers.base import reason_with, require_number
+from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Score, Skipped
 
 NOISY_QUERY = "noisy_query"
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseSensitivity(Scorer):
+class NoiseSensitivity(Defined):
     """How well the answer withstands noise in the question.
 
         claimed  = the judge's own number, clipped to [0, 1]
@@ -25,8 +27,8 @@ class NoiseSensitivity(Scorer):
 
     1 means that the noise did nothing: despite its name, it measures robustness. All figures are parameters. The output
     is the answer to the noisy question, the input is the clean question. Undefined for a sample that lacks the noisy
-    question or the baseline; an empty question or answer is an error. One judge call. Source: @mastra/evals; its
-    documentation always takes the lower of both numbers, its code only beyond the difference, as here.
+    question or the baseline. One judge call. Source: @mastra/evals; its documentation always takes the lower of both
+    numbers, its code only beyond the difference, as here.
 
     Attributes:
         baseline: The answer to the clean question; by default the sample's reference.
@@ -53,6 +55,10 @@ class NoiseSensitivity(Scorer):
         "See which dimension suffered. If the answer adopted false statements, instruct the model to question its "
         "input; if it strayed, restate the question at the end of the prompt."
     )
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("max(0, agreed - min(0.1 · grave issues, 0.3))"),
+        "mastra": Definition("the same; an empty question or answer is an error", blank=("input", "output")),
+    }
 
     baseline: str | None = None
     noisy_query: str | None = None
@@ -100,6 +106,8 @@ class NoiseSensitivity(Scorer):
     ) -> Score | Skipped:
         baseline = reference if self.baseline is None else self.baseline
         noisy = (metadata or {}).get(NOISY_QUERY) if self.noisy_query is None else self.noisy_query
+        if isinstance(noisy, str) and is_blank(noisy):
+            noisy = None
         if baseline is None or noisy is None:
             absent = ["a baseline (or reference)"] * (baseline is None) + ["noisy_query in metadata"] * (noisy is None)
             return Skipped(f"{self.name} needs {joined(absent)}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.statements import (
@@ -16,8 +17,8 @@ from evalstone.questions.statements import (
     ListStatements,
     StatementVerdict,
 )
-from evalstone.scorers.base import Definition, Scorer, reason_with, require_number
-from evalstone.scorers.rag import Defined
+from evalstone.scorers.base import reason_with, require_number
+from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Score, Skipped
 
 DEFAULT_WEIGHT = 0.3
@@ -60,7 +61,9 @@ class AnswerRelevancy(Defined):
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("(addressing + w · partly) / statements, w = 0.3", addressing_share),
         "deepeval": Definition("(addressing + partly) / statements", not_off_topic_share, "1"),
-        "mastra": Definition("(addressing + w · partly) / statements, w = 0.3", addressing_share, "0"),
+        "mastra": Definition(
+            "(addressing + w · partly) / statements, w = 0.3", addressing_share, "0", blank=("input", "output")
+        ),
     }
 
     uncertainty_weight: float = DEFAULT_WEIGHT
@@ -74,7 +77,7 @@ class AnswerRelevancy(Defined):
     async def score(self, ask: Ask, *, input: str, output: str) -> Score | Skipped:
         statements = await ask(ListStatements(answer=output))
         if not statements:
-            return Skipped(self.undefined("the answer makes no statement"))
+            return self.undefined("the answer makes no statement")
         verdicts = await ask(JudgeStatements(question=input, statements=statements))
         value = self.compute(verdicts, self.uncertainty_weight) * self.scale
         return Score(value, self.scale, _relevancy_reason(verdicts), verdicts)
@@ -92,7 +95,7 @@ EXTRA_LIMIT = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerSimilarity(Scorer):
+class AnswerSimilarity(Defined):
     """How far the answer says what the reference says.
 
         credit  = exact 1 + b, semantic t, partial t / 2, missing -m       b = 0.2, t = 0.8, m = 0.15
@@ -101,10 +104,10 @@ class AnswerSimilarity(Scorer):
         answer similarity = base - penalty, clipped to [0, 1]          range [0, scale]
 
     Higher is better. All figures but the 0.2 are parameters. The bonus makes exact wording the standard: an answer that
-    says everything in other words gets 0.8 / 1.2 = 0.67. Undefined when the reference makes no statement; a blank
-    reference is an error, or 0 with require_reference=False. Three judge calls, of which the first is shared with
-    answer relevancy. Source: @mastra/evals; its documentation leaves the cost of missing statements out of the
-    division, its code does not.
+    says everything in other words gets 0.8 / 1.2 = 0.67. Undefined when the reference makes no statement, and without a
+    reference, unless require_reference=False makes that 0. Three judge calls, of which the first is shared with answer
+    relevancy. Source: @mastra/evals; its documentation leaves the cost of missing statements out of the division, its
+    code does not.
 
     Attributes:
         semantic: Credit for a statement in other words; half of it for a part of the statement.
@@ -112,10 +115,11 @@ class AnswerSimilarity(Scorer):
         missing: What each statement that is missing costs.
         contradiction: What each contradicted statement costs.
         extra: What each statement beyond the reference costs.
-        require_reference: Whether a blank reference is an error; otherwise the score is 0.
+        require_reference: Skip a sample without a reference; False gives it 0.
     """
 
     name = "answer_similarity"
+    required_fields = ("output", "reference")
     interpretation = (
         (0.9, "the same, almost word for word"),
         (0.6, "the same in other words"),
@@ -126,6 +130,14 @@ class AnswerSimilarity(Scorer):
         "Look at the contradictions first, each costs the whole score by default; then at what is missing. If other "
         "words are as good to you, set exact_bonus to 0 and semantic to 1."
     )
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("base - penalty, clipped to [0, 1]"),
+        "mastra": Definition(
+            "the same; a blank answer is judged, a blank reference an error",
+            undefined="0",
+            blank=("output", "reference"),
+        ),
+    }
 
     semantic: float = 0.8
     exact_bonus: float = 0.2
@@ -138,6 +150,8 @@ class AnswerSimilarity(Scorer):
         super().__post_init__()
         require_number(self, "exact_bonus", "missing", "contradiction", "extra")
         require_number(self, "semantic", high=1)
+        if not self.require_reference:
+            object.__setattr__(self, "required_fields", ("output",))
 
     def similarity(self, comparison: Comparison) -> float:
         """The formula, for at least one statement of the reference."""
@@ -151,15 +165,15 @@ class AnswerSimilarity(Scorer):
         value -= min(len(comparison.extra) * self.extra, EXTRA_LIMIT)
         return max(0.0, min(1.0, value))
 
-    async def score(self, ask: Ask, *, output: str, reference: str) -> Score | Skipped:
-        if not reference.strip():
+    async def score(self, ask: Ask, *, output: str, reference: str = "") -> Score | Skipped:
+        if is_blank(reference):
             if self.require_reference:
                 raise OutcomeError(f"{self.name} needs a reference; the sample's is blank")
-            return Score(0.0, self.scale, "The reference is blank: there is nothing to be similar to.")
+            return Score(0.0, self.scale, "There is no reference: nothing to be similar to.")
         answer_statements = await ask(ListStatements(answer=output))
         reference_statements = await ask(ListStatements(answer=reference))
         if not reference_statements:
-            return Skipped("the reference makes no statement")
+            return self.undefined("the reference makes no statement")
         comparison = await ask(CompareStatements(reference=reference_statements, answer=answer_statements))
         return Score(self.similarity(comparison) * self.scale, self.scale, _similarity_reason(comparison), comparison)
 

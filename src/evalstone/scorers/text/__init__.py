@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from operator import add
 from typing import Any, Literal, TypeAlias, cast
 
-from evalstone._core.display import joined
 from evalstone.errors import ConfigError
 from evalstone.scorers.base import Scorer, require_choice
 from evalstone.types import Sample, Score, Skipped
@@ -63,11 +62,12 @@ class CodeScorer(Scorer, ABC):
         names = tuple(cells)
         return [self._row(dict(zip(names, row, strict=True))) for row in zip(*cells.values(), strict=True)]
 
-    def _row(self, fields: dict[str, Any]) -> Score | Skipped:
+    def _row(self, fields: Mapping[str, Any]) -> Score | Skipped:
         if None in fields.values():
-            if absent := [name for name in self.required_fields if fields[name] is None]:
-                return Skipped(f"{self.name} needs {joined(absent)}")
-            fields = {name: value for name, value in fields.items() if value is not None}
+            present = self.present(fields)
+            if not isinstance(present, dict):
+                return present
+            fields = present
         return cast("Score | Skipped", self.score(**fields))
 
 
@@ -97,7 +97,7 @@ def _cell(name: str, row: int, cell: object) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class PairScorer(CodeScorer, ABC):
-    """A scorer in code that compares the answer with another text of its sample. A blank text has no score.
+    """A scorer in code that compares the answer with another text of its sample.
 
     Attributes:
         compare_to: The other text: "input" or "reference".
@@ -118,11 +118,8 @@ class PairScorer(CodeScorer, ABC):
 
     def score(self, *, output: str, input: str | None = None, reference: str | None = None) -> Score | Skipped:
         text = input if self.compare_to == "input" else reference
-        if text is None:
-            return Skipped(f"{self.name} needs {self.compare_to}")
-        if is_blank(text) or is_blank(output):
-            return Skipped(f"the {self.compare_to if is_blank(text) else 'answer'} is blank")
-        return self.compare(text, output)
+        present = self.present({self.compare_to: text, "output": output})
+        return self.compare(present[self.compare_to], output) if isinstance(present, dict) else present
 
 
 def units(text: str) -> str:
@@ -133,11 +130,6 @@ def units(text: str) -> str:
 def _surrogates(match: re.Match[str]) -> str:
     offset = ord(match.group()) - 0x10000
     return chr(0xD800 + (offset >> 10)) + chr(0xDC00 + (offset & 0x3FF))
-
-
-def is_blank(text: str) -> bool:
-    """Whether a text is empty or white space."""
-    return not text.strip(WHITE)
 
 
 def pieces(text: str) -> list[str]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from typing import ClassVar, Literal, TypeAlias, cast, get_args
 
 from evalstone.agents.messages import conversation_history
 from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.alignment import PARTS, Alignment, InstructionVerdict, JudgeAlignment, JudgeInstructions
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import Scorer, lines_of, listed, reason_with, require_number, require_whole
+from evalstone.scorers.base import lines_of, listed, reason_with, require_whole
+from evalstone.scorers.definitions import OURS, Defined, Definition
 from evalstone.types import Message, Score, Skipped
 
 Mode: TypeAlias = Literal["both", "user", "system"]
@@ -28,8 +30,8 @@ def weighted_sum(judged: Alignment, weights: Mapping[str, float]) -> float:
     return total
 
 
-def alignment(judged: Alignment, mode: Mode) -> float:
-    """PromptAlignment's formula. "both" adds up two equal halves, as the source does, for the last binary digit.
+def alignment(judged: Alignment, mode: Mode, both: Mapping[str, float] = SYSTEM) -> float:
+    """PromptAlignment's formula. both: what the second part of the mode "both" weighs by.
 
     Weights that are not binary fractions add up to a little less than 1; where nothing is missing the result is 1.
     """
@@ -38,28 +40,26 @@ def alignment(judged: Alignment, mode: Mode) -> float:
     if mode == "system":
         return weighted_sum(judged, SYSTEM)
     user = weighted_sum(judged, USER)
-    return user if mode == "user" else user * 0.7 + user * 0.3
+    return user if mode == "user" else user * 0.7 + weighted_sum(judged, both) * 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptAlignment(Scorer):
+class PromptAlignment(Defined):
     """How well the answer does what it was asked to do.
 
         user      = 0.4 intent + 0.3 requirements + 0.2 completeness + 0.1 appropriateness
         system    = 0.35 intent + 0.35 requirements + 0.15 completeness + 0.15 appropriateness
-        both      = 0.7 user + 0.3 user
+        both      = 0.7 user + 0.3 system
         prompt alignment = user, system or both, by the mode          range [0, scale], higher is better
 
-    The four parts are numbers from 0 to 1 that the judge gives. Mode "both" weighs as "user" does: in the source, whose
-    documentation has 0.7 user + 0.3 system, the code never computes the second; the numbers here are those of its code.
-    Undefined for a sample that lacks a prompt that the mode needs ("both" needs either); an empty one, or an empty
-    answer, is an error. One judge call. Source: @mastra/evals.
+    The four parts are numbers from 0 to 1 that the judge gives. Mode "both" needs either prompt, and weighs by the one
+    that there is. Undefined for a sample that lacks a prompt that the mode needs. One judge call.
+    Source: @mastra/evals, by its documentation; its code has 0.7 user + 0.3 user, and takes numbers outside 0 to 1 as
+    they come, so that only a score outside [0, scale] is an error. definition="mastra" does as its code.
 
     Attributes:
         mode: Judge by the user's request ("user"), the sample's instructions ("system"), or "both".
         history: How many earlier turns of the sample's messages the judge sees.
-        bounded: Refuse a part outside 0 to 1 and ask the judge again. Otherwise such a number counts as it is, and only
-            a score outside [0, scale] is an error.
     """
 
     name = "prompt_alignment"
@@ -73,10 +73,17 @@ class PromptAlignment(Scorer):
         "See which part is low. Intent: the request is misread; requirements: number them in the prompt; completeness: "
         "ask for less at a time; appropriateness: show an example of form and tone."
     )
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("0.7 user + 0.3 system in the mode both", alignment),
+        "mastra": Definition(
+            "0.7 user + 0.3 user in the mode both; an empty prompt or answer is an error",
+            functools.partial(alignment, both=USER),
+            blank=("input", "output", "instructions"),
+        ),
+    }
 
     mode: Mode = "both"
     history: int = 0
-    bounded: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -107,10 +114,13 @@ class PromptAlignment(Scorer):
             request=request or "",
             answer=output,
             earlier_turns=conversation_history(messages, limit=self.history) or "",
-            bounded=self.bounded,
+            bounded=self.definition == OURS,
         )
         judged = await ask(question)
-        return Score(alignment(judged, self.mode) * self.scale, self.scale, _parts_reason(judged), judged)
+        mode = self.mode
+        if self.definition == OURS and not (system and request):
+            mode = "user" if request else "system"
+        return Score(self.compute(judged, mode) * self.scale, self.scale, _parts_reason(judged), judged)
 
 
 def _parts_reason(judged: Alignment) -> str:
@@ -126,18 +136,17 @@ def followed_share(verdicts: Sequence[InstructionVerdict]) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstructionAlignment(Scorer):
+class InstructionAlignment(Defined):
     """How many of the instructions that apply the answer follows.
 
         instruction alignment = followed / (followed + not followed)          range [0, scale], higher is better
 
     Instructions that do not apply to the case are left out. They are the scorer's, or else the lines of the sample's
-    instructions. Undefined without instructions, and when none of them applies unless `none_applicable` gives that case
-    a share. One judge call. Source: @mastra/evals 0.13 (PromptAlignment), which makes 0 of no applicable instruction.
+    instructions. Undefined without instructions, and when none of them applies, except by definition="mastra".
+    One judge call. Source: @mastra/evals 0.13 (PromptAlignment).
 
     Attributes:
         instructions: A list of texts, or a text with one on each line; by default the sample's instructions.
-        none_applicable: The share of the scale where no instruction applies; None skips such a sample.
     """
 
     name = "instruction_alignment"
@@ -147,9 +156,14 @@ class InstructionAlignment(Scorer):
         (0.0, "most instructions are not followed"),
     )
     advice = "Put the instructions that are not followed last in the prompt, one a line, and see whether two conflict."
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("followed / (followed + not followed)"),
+        "mastra": Definition(
+            "the same; 0 where none applies, and a blank answer is judged", otherwise=0.0, blank=("output",)
+        ),
+    }
 
     instructions: Sequence[str] | str = ()
-    none_applicable: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -158,8 +172,6 @@ class InstructionAlignment(Scorer):
             if not isinstance(text, str) or not text.strip():
                 raise ConfigError(f"{self.name}: an instruction must be text that is not blank, not {text!r}")
         object.__setattr__(self, "instructions", texts)
-        if self.none_applicable is not None:
-            require_number(self, "none_applicable", high=1)
 
     async def score(
         self, ask: Ask, *, output: str, input: str | None = None, instructions: str | None = None
@@ -169,10 +181,9 @@ class InstructionAlignment(Scorer):
             return Skipped(f"{self.name} needs instructions")
         verdicts = await ask(JudgeInstructions(instructions=expected, request=input or "", answer=output))
         share = followed_share(verdicts)
-        if share is None and self.none_applicable is None:
-            return Skipped("no instruction applies")
-        value = self.none_applicable if share is None else share
-        return Score((value or 0.0) * self.scale, self.scale, _instructions_reason(verdicts), verdicts)
+        if share is None:
+            return self.undefined("no instruction applies")
+        return Score(share * self.scale, self.scale, _instructions_reason(verdicts), verdicts)
 
 
 def _instructions_reason(verdicts: Sequence[InstructionVerdict]) -> str:

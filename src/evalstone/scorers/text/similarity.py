@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from evalstone._core.text import words
 from evalstone.scorers.base import require_choice
+from evalstone.scorers.definitions import Defined, Definition
 from evalstone.scorers.text import CompareTo, PairScorer, collapsed, dice, units
 from evalstone.types import Score, Skipped
 
@@ -74,6 +76,11 @@ class ContentSimilarity(PairScorer):
         return Score(edit_similarity(text, output) * self.scale, self.scale, "Edits from one text to the other.")
 
 
+def matching_blocks(left: str, right: str) -> float:
+    """Twice the characters in matching blocks, by the length of both texts."""
+    return SequenceMatcher(None, left, right).ratio()
+
+
 def agreement(left: str, right: str) -> float:
     """Twice the longest common subsequence of two texts, by the length of both; two empty texts agree."""
     both = len(left) + len(right)
@@ -81,20 +88,17 @@ def agreement(left: str, right: str) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextualDifference(PairScorer):
+class TextualDifference(Defined, PairScorer):
     """How similar the answer and the input, or the reference, are as sequences of characters.
 
         textual difference = 2 · longest common subsequence / characters of both texts
         range [0, scale], higher is better: despite the name, which is the original's, it measures similarity
 
-    Blocks are those of Ratcliff and Obershelp as `difflib` finds them, with its rule that in a text of 200 characters
-    or more, a character that makes up over 1% of it starts no block. Their value depends on which text comes first and
-    is very slow on long texts; a subsequence takes time in proportion to the product of both lengths, divided by 64.
-    Case and white space count. Characters are UTF-16 code units. Undefined when either text is blank. No judge call.
-    Source: @mastra/evals (subsequence) and its version 0.13 (blocks).
-
-    Attributes:
-        method: Count the longest common "subsequence", or instead the characters in matching "blocks".
+    It takes time in proportion to the product of both lengths, divided by 64. The blocks of definition="mastra_0_13"
+    are those of Ratcliff and Obershelp as `difflib` finds them, with its rule that in a text of 200 characters or more,
+    a character that makes up over 1% of it starts no block; their value depends on which text comes first, and is very
+    slow on long texts. Case and white space count. Characters are UTF-16 code units. Undefined when either text is
+    blank. No judge call. Source: @mastra/evals.
     """
 
     name = "textual_difference"
@@ -105,19 +109,16 @@ class TextualDifference(PairScorer):
         (0.0, "different texts"),
     )
     advice = "Single letters in common add up: unrelated texts of one language reach 0.4 to 0.5."
-
-    method: Literal["subsequence", "blocks"] = "subsequence"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice(self, "method", ("subsequence", "blocks"))
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("2 · longest common subsequence / characters of both texts", agreement),
+        "mastra": Definition("2 · longest common subsequence / characters of both texts", agreement),
+        "mastra_0_13": Definition("2 · characters in matching blocks / characters of both texts", matching_blocks),
+    }
 
     def compare(self, text: str, output: str) -> Score:
         left, right = units(text), units(output)
-        blocks = self.method == "blocks"
-        value = SequenceMatcher(None, left, right).ratio() if blocks else agreement(left, right)
         reason = f"{len(right)} characters against {len(left)} of the {self.compare_to}."
-        return Score(value * self.scale, self.scale, reason)
+        return Score(self.compute(left, right) * self.scale, self.scale, reason)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, verified
 from evalstone.questions.coverage import FindAnswers, ListQuestions, QuestionVerdict
-from evalstone.scorers.base import Scorer, reason_with, require_number, require_text
+from evalstone.scorers.base import reason_with, require_number, require_text
+from evalstone.scorers.definitions import Defined, Definition
 from evalstone.scorers.rag import supported_share
 from evalstone.types import Sample, Score, Skipped
 
@@ -30,7 +31,7 @@ def coverage(questions: Sequence[QuestionVerdict], limit: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summarization(Scorer):
+class Summarization(Defined):
     """How right and how complete a summary is.
 
         alignment = claims of the summary that the source supports / claims of the summary
@@ -59,6 +60,10 @@ class Summarization(Scorer):
         "The reason tells which of the two shares is the lower. Alignment: ask for a summary in the source's words. "
         "Coverage: allow more length, or name what must be in it."
     )
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("min(alignment, coverage)"),
+        "mastra": Definition("the same; blank texts are judged", undefined="0", blank=("input", "output")),
+    }
 
     source: str | None = None
     extractors: ClassVar[Mapping[str, str]] = {"input": "source_from"}
@@ -84,9 +89,9 @@ class Summarization(Scorer):
         summary_claims = await ask(ListClaims(text=output))
         claims = await verified(ask, summary_claims, (input,)) if summary_claims else ()
         if not claims:
-            return Skipped("the summary makes no claim")
+            return self.undefined("the summary makes no claim")
         if not questions:
-            return Skipped("the source gives rise to no question")
+            return self.undefined("the source gives rise to no question")
         shares = supported_share(claims), coverage(questions, self.max_questions)
         findings = SummaryFindings(claims, questions)
         reason = _reason(*shares, findings, int(self.max_questions))

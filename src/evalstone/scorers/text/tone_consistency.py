@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import ClassVar
 
 from evalstone.errors import ConfigError
 from evalstone.scorers.base import require_choice, require_text
+from evalstone.scorers.definitions import Defined, Definition
 from evalstone.scorers.text import COMPARE_TO, WHITE, CodeScorer, CompareTo
 from evalstone.types import Score, Skipped
 
@@ -56,7 +58,7 @@ def evenness(tones: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToneConsistency(CodeScorer):
+class ToneConsistency(Defined, CodeScorer):
     """How even the answer's tone is, or how close to the tone of another text.
 
         tone             = sum of the weights of a text's words / its words          (weights from -5 to 5)
@@ -65,10 +67,10 @@ class ToneConsistency(CodeScorer):
         range [0, scale], higher is better
 
     Weights are those of AFINN-165 and of emojis; a word after `not`, `don't` and the like counts with the other sign,
-    and one that is in no list counts 0. A text without such words, or an empty one, is neutral. A sentence ends with .
-    ! or ?, and what follows the last of them is left out, unless there is none. The words are English. It is never
-    undefined. No judge call. Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the
-    same way.
+    and one that is in no list counts 0. A text without such words is neutral. A sentence ends with . ! or ?, and what
+    follows the last of them is left out, unless there is none. The words are English. Undefined when the answer, or the
+    text that it is compared with, is blank; other definitions take a blank text as neutral. No judge call.
+    Source: Nielsen 2011 (AFINN), Kralj Novak et al. 2015 (emojis); @mastra/evals counts the same way.
 
     Attributes:
         reference_tone: A text whose tone the answer's is compared with.
@@ -83,6 +85,14 @@ class ToneConsistency(CodeScorer):
         (0.0, "the tone turns around"),
     )
     advice = "The weights are of single English words: irony, quotations and other languages are not recognized."
+    definitions: ClassVar[Mapping[str, Definition]] = {
+        "evalstone": Definition("by the sentences of the answer, or by the text that it is compared with"),
+        "mastra": Definition("the same; a blank answer is neutral", blank=("output",)),
+        "mastra_0_13": Definition(
+            "1 - |tone of the answer - tone of the input|; for an empty answer, the evenness of the input",
+            blank=("input", "output"),
+        ),
+    }
 
     reference_tone: str = ""
     compare_to: CompareTo | None = None
@@ -93,15 +103,24 @@ class ToneConsistency(CodeScorer):
         require_text(self, "reference_tone")
         if self.reference_tone and self.compare_to:
             raise ConfigError(f"{self.name}: give reference_tone or compare_to, not both")
-        if self.compare_to:
-            object.__setattr__(self, "required_fields", (self.compare_to, "output"))
+        if self._by_input and (self.reference_tone or self.compare_to):
+            raise ConfigError(f"{self.name}: {self.definition} compares with the input, not with another text")
+        if self.compare_to or self._by_input:
+            object.__setattr__(self, "required_fields", (self.compare_to or "input", "output"))
+
+    @property
+    def _by_input(self) -> bool:
+        return self.definition == "mastra_0_13"
 
     def score(self, *, output: str, input: str | None = None, reference: str | None = None) -> Score | Skipped:
+        present = self.present({"input": input, "output": output, "reference": reference})
+        if not isinstance(present, dict):
+            return present
         other = self.reference_tone or None
-        if self.compare_to is not None:
-            other = input if self.compare_to == "input" else reference
-            if other is None:
-                return Skipped(f"{self.name} needs {self.compare_to}")
+        if self.compare_to is not None or self._by_input:
+            other = present[self.compare_to or "input"]
+            if not output:
+                output, other = other, None
         if other is None:
             tones = sentence_tones(output)
             reason = f"{len(tones)} sentences with tones from {min(tones):.3g} to {max(tones):.3g}."

@@ -1,0 +1,122 @@
+"""Blank text is absent: nothing is asked about it, and it has no score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import pytest
+
+from evalstone import GEval, LLMClassifier, Pipeline, checks, evaluate
+from evalstone._core.text import is_blank
+from evalstone.judges import ScriptedJudge
+from evalstone.scorers import SCORERS, Faithfulness, Scorer
+from evalstone.scorers.checks import TextCheck
+from evalstone.scorers.custom.pipeline import PromptStep
+from evalstone.types import Sample, Score, Skipped
+from tests.fakes import outcome_of, record_of
+from tests.scorers.variants import FULL
+
+BLANKS = ["", " ", "\n\t\u00a0", "\u200b\ufeff", "\u2060\u00ad\u3164", "\x00\x1b"]
+TEXTS = ("input", "output", "reference", "context", "instructions")
+
+blank = pytest.mark.parametrize("blank", BLANKS, ids=ascii)
+PLAIN = [kind() for name, kind in SCORERS.items() if not SCORERS.paths[name].startswith("checks.")]
+
+
+@blank
+def test_what_shows_nothing_is_blank(blank: str):
+    assert is_blank(blank)
+    for seen in (".", "0", "\u200bא", "🙂", "\ue000", " é"):
+        assert not is_blank(seen + blank)
+
+
+@blank
+@pytest.mark.parametrize("scorer", PLAIN, ids=lambda scorer: scorer.name)
+def test_a_blank_field_that_is_needed_is_skipped_before_anything_is_asked(scorer: Scorer, blank: str):
+    for name in set(scorer.required_fields) & set(TEXTS):
+        record, judge = record_of(scorer, Sample(**cast(Any, {**FULL, name: blank})), lambda _: pytest.fail("asked"))
+        assert record.outcome == Skipped(f"the {name} is blank")
+        assert judge.asked == []
+
+
+def test_what_is_absent_and_what_is_blank_is_told_apart():
+    assert outcome_of(SCORERS["answer_correctness"](), Sample(input=" ", output="", reference=None), []) == Skipped(
+        "answer_correctness needs reference; the input and output are blank"
+    )
+
+
+def test_passages_are_blank_when_all_of_them_are_and_none_is_not_blank():
+    assert outcome_of(Faithfulness(), Sample(output="a", context=["", " "]), []) == Skipped("the context is blank")
+    for context in ([], ["", "b"]):
+        _, judge = record_of(Faithfulness(), Sample(output="a", context=context), [{"claims": []}])
+        assert len(judge.asked) == 1
+
+
+@dataclass(frozen=True)
+class Own(Scorer):
+    """What it was given."""
+
+    name = "own"
+
+    def score(self, *, output: str, reference: str = "none", messages: Sequence[Any] = ()) -> Score:
+        return Score(1, reason=reference)
+
+
+@dataclass(frozen=True)
+class Tolerant(Scorer):
+    """How many characters an answer has, a blank one included."""
+
+    name = "tolerant"
+    reads_blank = ("output",)
+
+    def score(self, *, output: str) -> Score:
+        return Score(0, reason=f"{len(output)}")
+
+
+@blank
+def test_scorers_of_your_own_are_not_called_with_blank_text(blank: str):
+    assert outcome_of(Own(), Sample(output=blank), []) == Skipped("the output is blank")
+    assert outcome_of(Own(), Sample(output="a", reference=blank), []) == Score(1, reason="none")
+    assert outcome_of(Tolerant(), Sample(output=blank), []) == Score(0, reason=f"{len(blank)}")
+    step = PromptStep("{{output}}")
+    for scorer in (LLMClassifier("Polite?"), GEval("Polite", steps=[]), Pipeline(score=step, name="p")):
+        assert outcome_of(scorer, Sample(input="q", output=blank), []) == Skipped("the output is blank")
+
+
+@blank
+def test_a_check_of_text_takes_a_blank_answer_as_it_is_and_no_blank_reference(blank: str):
+    made = (checks.contains(), checks.exact_match(), checks.regex(), checks.similarity())
+    for check in made:
+        assert isinstance(check, TextCheck)
+        assert outcome_of(check, Sample(output=blank, reference="a"), []) == Score(
+            0, reason=check.check(blank, "a").reason
+        )
+        assert outcome_of(check, Sample(output="a", reference=blank), []) == Skipped("the reference is blank")
+    assert outcome_of(checks.not_contains("a"), Sample(output=blank), []) == Score(
+        1, reason="The answer does not contain “a”."
+    )
+
+
+def test_a_column_is_read_like_samples():
+    scorer = SCORERS["rouge_l"]()
+    outcomes = scorer.score_columns(output=[" ", "a", None], reference=["a", "\u200b", "a"])  # type: ignore[attr-defined]
+    assert outcomes == [
+        Skipped("the output is blank"),
+        Skipped("the reference is blank"),
+        Skipped("rouge_l needs output"),
+    ]
+
+
+def test_a_run_goes_on_where_all_samples_are_blank():
+    run = evaluate([{"output": " ", "context": ["a"]}], "faithfulness", judge=ScriptedJudge([]), ledger=None)
+    assert run.records[0].outcome == Skipped("the output is blank")
+
+
+@blank
+def test_by_mastra_a_blank_answer_is_judged(blank: str):
+    sample = replace(Sample(**FULL), id="", output=blank)
+    for name in ("faithfulness", "hallucination", "bias", "toxicity", "answer_relevancy", "rubric", "summarization"):
+        _, judge = record_of(SCORERS[name](definition="mastra"), sample, lambda question: None)  # type: ignore[call-arg]
+        assert judge.asked, name
