@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -325,6 +325,7 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
 def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
     from evalstone.ledger.base import shown
     from evalstone.report.text import safe
+    from evalstone.results.summary import ScorerInfo, scorer_titles
 
     screen = console()
     if not found:
@@ -332,7 +333,9 @@ def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Non
         return
     rows = table("run", "started (UTC)", "name", "tags", "dataset", "judge", "means")
     for row in found:
-        means = ", ".join(f"{one['name']} {_mean(one)}" for one in row["scorers"])
+        infos = [ScorerInfo(*(one[field.name] for field in fields(ScorerInfo))) for one in row["scorers"]]
+        titles = scorer_titles(infos)
+        means = ", ".join(f"{titles[one['signature']]} {_mean(one)}" for one in row["scorers"])
         unfinished = " (incomplete)" if row.get("stop_reason") or "cost" not in row else ""
         cells = (
             row.get("folder") or row["run"],

@@ -10,6 +10,7 @@ from evalstone._core.text import count
 from evalstone.report.text import limits, listed, money, number, p_value, percent, signed
 from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
 from evalstone.results.audit import ALPHA
+from evalstone.results.summary import scorer_titles
 from evalstone.stats.intervals import Interval
 
 if TYPE_CHECKING:
@@ -235,6 +236,7 @@ _AUDIT_NOTE = (
 
 def audit_view(audit: Audit) -> View:
     """What affects a judge: one table a scorer, with the effect of each perturbation."""
+    titles = scorer_titles(audit.scorers)
     taken = count(audit.samples, "sample")
     if audit.samples != audit.dataset_size:
         taken = f"{audit.samples:,} of {count(audit.dataset_size, 'sample')}"
@@ -247,14 +249,14 @@ def audit_view(audit: Audit) -> View:
         lead=f"{taken} · judge {audit.judge}",
         notice=audit.judge_note,
         warnings=tuple(warnings),
-        sections=tuple(_audited(audit, scorer) for scorer in audit.scorers),
+        sections=tuple(_audited(audit, scorer, titles[scorer.signature]) for scorer in audit.scorers),
         details=(Section("", notes=(_AUDIT_NOTE, *unused)),),
         facts=(Fact("Cost", money(audit.cost), f"cost {money(audit.cost)}"), Fact("Dataset version", audit.version)),
         footer=("Made by evalstone.",),
     )
 
 
-def _audited(audit: Audit, scorer: AuditedScorer) -> Section:
+def _audited(audit: Audit, scorer: AuditedScorer, title: str) -> Section:
     effects = [effect for effect in audit.effects if effect.scorer == scorer.signature]
     columns = (
         words("perturbation"),
@@ -273,10 +275,8 @@ def _audited(audit: Audit, scorer: AuditedScorer) -> Section:
         f"Unperturbed: mean {scorer.mean:.3f} over {count(scorer.scored, 'sample')}, {percent(scorer.pass_rate)} yes "
         f"from {scorer.threshold:.4g} ({_SOURCES[scorer.threshold_source]})."
     )
-    effects_table = table(
-        f"Effect of each perturbation on {scorer.name}", columns, [_effect_row(e, scorer) for e in effects]
-    )
-    return Section(scorer.name, (*_findings(audit, effects, scorer), unperturbed), (effects_table,))
+    effects_table = table(f"Effect of each perturbation on {title}", columns, [_effect_row(e, scorer) for e in effects])
+    return Section(title, (*_findings(audit, effects, scorer), unperturbed), (effects_table,))
 
 
 def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:

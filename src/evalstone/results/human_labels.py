@@ -17,6 +17,7 @@ from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
 from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
+from evalstone.stats.thresholds import reaches
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
@@ -156,8 +157,10 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
         )
     values, groups = scores_by_sample(run, info.signature)
     threshold = calibration.default_threshold
-    labels = Confusion.of((value >= threshold / calibration.scale, truth) for value, truth in calibration.decided)
-    passed = sum(value >= threshold for value in values.values())
+    labels = Confusion.of(
+        (reaches(value, threshold / calibration.scale), truth) for value, truth in calibration.decided
+    )
+    passed = sum(reaches(value, threshold, calibration.scale) for value in values.values())
     result = rogan_gladen(passed, len(values), labels, confidence=confidence)
     if result is None:
         raise ConfigError(f"{info.name} has no score to correct")

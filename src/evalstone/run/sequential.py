@@ -6,10 +6,10 @@ passed over, because what takes long may well score differently. The error rates
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from evalstone.errors import ConfigError
+from evalstone.results.summary import scorer_titles
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.stats.gates import Decision, Verdict, overall
@@ -34,8 +34,8 @@ class RunGate:
 
     def __init__(self, plan: Plan, thresholds: Mapping[str, float], stop: StopSignal, *, alpha: float = 0.05) -> None:
         watched = [scorer_info(scorer) for scorer in plan.scorers if scorer.signature in thresholds]
-        names = Counter(scorer.name for scorer in plan.scorers)
-        self._titles = {info.signature: info.name if names[info.name] == 1 else info.parameters for info in watched}
+        titles = scorer_titles([scorer_info(scorer) for scorer in plan.scorers])
+        self._titles = {info.signature: titles[info.signature] for info in watched}
         targets = [
             Target(
                 self._titles[info.signature],
