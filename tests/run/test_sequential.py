@@ -57,6 +57,25 @@ def test_a_sample_that_is_not_done_holds_up_those_behind_it() -> None:
     assert watch.decisions()[0].n == 0
 
 
+def test_what_had_begun_when_the_gate_was_decided_counts_as_well() -> None:
+    plan, stop = plan_of(Given(), Harm()), StopSignal(shuffled=True)
+    watch = RunGate(plan, {Given().signature: 0.5, Harm().signature: 0.95}, stop)
+    run = sync.run(aevaluate(plan.dataset, plan.scorers, ledger=None, concurrency=8, stop=stop, on_record=watch.add))
+    given, harm = watch.decisions()
+    assert (watch.verdict, given.n, harm.n) == ("pass", run["given"].scored, run["harm"].scored)
+    assert (given.estimate, harm.estimate) == pytest.approx((run["given"].mean, run["harm"].mean))
+    assert watch.waiting == 0
+
+
+def test_a_sample_counts_for_each_scorer_that_scored_it() -> None:
+    plan = plan_of(Given(), Harm())
+    watch = RunGate(plan, {Given().signature: 0.5, Harm().signature: 0.95}, StopSignal())
+    records_in(plan.random_order()[:3], watch)
+    assert [decision.n for decision in watch.decisions()] == [3, 0]
+    records_in(plan.random_order()[5:7], watch)
+    assert (watch.decisions()[0].n, watch.waiting) == (3, 2)
+
+
 def test_the_order_is_random_and_the_same_each_time() -> None:
     assert plan_of().random_order() == plan_of().random_order()
     assert sorted(plan_of().random_order()) == list(range(500))

@@ -411,6 +411,7 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
 
 def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
     """Show the decisions of a gate that watched a run; the exit code."""
+    from evalstone._core.text import count
     from evalstone.report.comparison_view import decisions_view
     from evalstone.report.terminal import show
     from evalstone.run.sequential import DECIDED
@@ -418,11 +419,10 @@ def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) ->
     screen = console(stderr=not to_stdout)
     screen.print()
     show(decisions_view(gate.decisions()), screen)
-    looked = max(decision.n for decision in gate.decisions())
-    if gate.settled and looked < (scored := max(line.scored for line in result.summary)):
+    if gate.waiting:
         screen.print(
-            f"Decided after n = {looked:,}. The table above counts all {scored:,} that were scored: samples that were "
-            "being judged by then were finished.",
+            f"Not tested: {count(gate.waiting, 'score')} of the table above. The run ended before a sample that comes "
+            "earlier in the random order was scored.",
             style="dim",
         )
     screen.print(
