@@ -261,7 +261,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "JUnit attributes aren't sanitized",
         f"{REPORT}/junit.py",
-        "return safe(text, LONGEST_ATTRIBUTE, joiners=True)",
+        "return safe(text, LONGEST_ATTRIBUTE)",
         "return text",
         ("tests/report/test_junit.py",),
     ),
