@@ -275,7 +275,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "JUnit messages aren't sanitized",
         f"{REPORT}/junit.py",
-        "message = safe(case.message, LONGEST_MESSAGE, joiners=True)",
+        "message = safe(case.message, LONGEST_MESSAGE)",
         "message = case.message",
         ("tests/report/test_junit.py",),
     ),

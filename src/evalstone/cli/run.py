@@ -310,7 +310,8 @@ def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
     def on_first(_number: int, _frame: object) -> None:
         stop.request(INTERRUPTION)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.stderr.write("\nStopping; waiting for calls in flight. Ctrl-C again to force.\n")
+        to_stderr("")
+        to_stderr("Stopping; waiting for calls in flight. Ctrl-C again to force.")
 
     signal.signal(signal.SIGINT, on_first)
     try:
@@ -321,7 +322,7 @@ def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
         to_stderr(f"Interrupted; {RESUME}.")
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except KeyboardInterrupt:
-        sys.stderr.write(f"Stopped. Finished calls are in the ledger; {RESUME}.\n")
+        to_stderr(f"Stopped. Finished calls are in the ledger; {RESUME}.")
         raise SystemExit(ExitCode.INTERRUPTED) from None
     finally:
         signal.signal(signal.SIGINT, before)
