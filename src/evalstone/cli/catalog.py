@@ -259,6 +259,6 @@ def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
             safe(f"{one.dataset}, {len(one.pairs)} labeled", 60),
             "-" if accuracy is None else f"{accuracy.mean:.3f} [{accuracy.low:.3f}, {accuracy.high:.3f}]",
             number(kappa and kappa.mean),
-            number(found.auroc and found.auroc.mean),
+            number(found.auroc and found.auroc.mean) + (" (not used)" if one.unusable else ""),
         )
     return rows

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import evalstone
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Values, option, pass_rates, scorer_named, scorer_numbers, scorers_named
-from evalstone.cli.output import console, deliver, documents, json_lines, present, short_judge, table
+from evalstone.cli.output import console, deliver, documents, json_lines, present, short_judge, table, to_stderr
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -116,11 +116,15 @@ def _corrected_rates(run: evalstone.Run, place: str) -> list[RoganGladenResult]:
     from evalstone.results.calibration import calibration_for
     from evalstone.results.human_labels import corrected_share
 
-    known = [(info, calibration_for(run.judge_of(info.signature), info.signature, place)) for info in run.scorers]
-    rates = [corrected_share(run, info.signature, one) for info, one in known if one is not None]
-    if not rates:
+    found = [(info, calibration_for(run.judge_of(info.signature), info.signature, place)) for info in run.scorers]
+    known = [(info, one) for info, one in found if one is not None]
+    usable = [(info, one) for info, one in known if not one.unusable]
+    if not known:
         raise ConfigError(f"{run.judge} is not calibrated for any scorer of this run; see evalstone calibrate")
-    return rates
+    for info, one in known if usable else ():
+        if one.unusable:
+            to_stderr(f"The calibration of {run.titles[info.signature]} is not used: {one.unusable}.")
+    return [corrected_share(run, info.signature, one) for info, one in usable or known]
 
 
 def compare(

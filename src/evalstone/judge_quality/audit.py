@@ -241,9 +241,11 @@ def _threshold(
         return configured, "config"
     identity = judge.identity if scorer.questions else "none"  # as in a run of a scorer that needs no judge
     calibration = None if ledger is None else calibration_for(identity, scorer.signature, ledger)
-    if calibration is not None and calibration.threshold is not None:
-        return calibration.threshold.value, "calibration"
-    return default_threshold(scorer), "default"
+    if calibration is None:
+        return default_threshold(scorer), "default"
+    if calibration.unusable or calibration.threshold is None:
+        return default_threshold(scorer), "unusable_calibration"
+    return calibration.threshold.value, "calibration"
 
 
 def _audited(

@@ -98,6 +98,8 @@ def calibration_warnings(calibration: Calibration) -> Iterator[str]:
     if len(scores) > 1 and len(set(scores)) == 1:
         yield "The judge scored every sample the same: no discrimination."
     area = auroc(scores, truths)
+    if area is not None and calibration.unusable:
+        yield f"No audit and no report uses this calibration: {calibration.unusable}."
     if area is not None and area.high is not None and area.high < 0.5:
         better = "lower" if calibration.lower_is_better else "higher"
         yield (
@@ -227,7 +229,12 @@ def _place(share: float) -> int:
 # ---- Audit ----
 
 INJECTION_COUNTED = "an instruction to the judge, which it seems to count as part of the text"
-_SOURCES = {"config": "as given", "calibration": "from the calibration", "default": "default"}
+_SOURCES = {
+    "config": "as given",
+    "calibration": "from the calibration",
+    "unusable_calibration": "default; the calibration is not used, it does not tell yes from no better than chance",
+    "default": "default",
+}
 _AUDIT_NOTE = (
     "Flips: the verdict changes. Changed: the score changes by more than a tenth of the scale. p: of no shift, or of "
     "no more flips than when the judge is asked again (the smaller one), Holm-adjusted. Affected: p at most 0.05."

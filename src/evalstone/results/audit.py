@@ -21,7 +21,7 @@ AUDIT_FORMAT = 1
 Family: TypeAlias = Literal[
     "position", "options", "length", "self-preference", "formatting", "injection", "paraphrase", "repetition"
 ]
-ThresholdSource: TypeAlias = Literal["config", "calibration", "default"]
+ThresholdSource: TypeAlias = Literal["config", "calibration", "unusable_calibration", "default"]
 Apply: TypeAlias = Callable[[Sample], Sample | None]
 
 

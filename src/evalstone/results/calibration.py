@@ -152,6 +152,19 @@ class Calibration:
         """Samples whose annotators are tied."""
         return len(self.pairs) - len(self.decided)
 
+    @functools.cached_property
+    def unusable(self) -> str:
+        """Why no audit and no report uses this calibration; "" where the AUROC's 95% interval lies above 0.5."""
+        area = auroc(*self.scores_and_truths)
+        if area is None or area.low is None or area.high is None:
+            return "it has no labels of both kinds, yes and no"
+        if area.low > 0.5:
+            return ""
+        return (
+            "its scores do not tell yes from no better than chance "
+            f"(AUROC {area.mean:.3f}, 95% CI {area.low:.3f} to {area.high:.3f})"
+        )
+
     def probability(self, value: float) -> float | None:
         """The probability that people say yes, for a score in [0, scale]; None when no mapping was fitted."""
         return None if self.recalibration is None else self.recalibration(value / self.scale)
