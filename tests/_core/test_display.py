@@ -26,15 +26,39 @@ def test_what_hides_or_turns_text_is_written_out(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
-@pytest.mark.parametrize("text", ["می\u200cخواهم", "क्\u200dष", "👩\u200d💻", "❤️\u200d🔥"])
-def test_joiners_of_languages_and_emoji_stay_in_files_and_not_on_terminals(text: str) -> None:
-    assert visible(text) == text
-    assert "\\u200" in visible(text, joiners=False)
+WRITTEN = [
+    "می\u200cخواهم",
+    "क्\u200dष",
+    "ക്\u200d",
+    "👩\u200d💻",
+    "❤️\u200d🔥",
+    "🤷🏽\u200d♀️",
+    "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+    "!שלום\u200f",
+    "שלום!\u200f",
+    "سلام \u200e(C++)",
+    "ᠮᠣᠩ\u180eᠭᠣᠯ",
+    "葛\U000e0100",
+    "\u06dd١",
+]
+"""Texts as languages and emoji are written."""
 
 
-@pytest.mark.parametrize("text", ["pass\u200dword", "\u200c", "a \u200d", "می\u200c\u200c"])
-def test_joiners_that_join_nothing_are_written_out(text: str) -> None:
-    assert "\\u200" in visible(text)
+@pytest.mark.parametrize("text", WRITTEN)
+def test_what_languages_and_emoji_are_written_with_stays(text: str) -> None:
+    assert visible(text) == safe(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("pass\u200dword", "\u200c", "a \u200d", "می\u200c\u200c"),
+        *("a\u200fb", "שלום!\u200f\u200f\u200f", "a\u180eb", "a\U000e0100", "葛\U000e0100\U000e0100"),
+        *("🏴\U000e0067", "a\U000e0067\U000e0062\U000e0065\U000e007f", "🏴" + "\U000e0041" * 20 + "\U000e007f"),
+    ],
+)
+def test_the_same_elsewhere_or_in_a_row_is_written_out(text: str) -> None:
+    assert "\\u" in visible(text)
 
 
 def test_safe_text_is_one_line_of_a_given_length() -> None:

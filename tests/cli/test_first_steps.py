@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from evalstone import write_run
+from evalstone.results.files import read_run
 from tests.cli.conftest import Evalstone
 from tests.runs import Given, Harm, run_of
 from tests.serving import serving
@@ -119,17 +120,17 @@ def test_a_run_that_only_skips_ends_with_exit_code_3(folder: Path, evalstone: Ev
     assert evalstone("run", "d.jsonl", "-s", "bias", "-s", "faithfulness", "-q").returncode == 0
 
 
-def test_a_gate_says_when_it_was_decided_and_the_ledger_keeps_why_the_run_ended(
-    tmp_path: Path, evalstone: Evalstone
-) -> None:
-    rows = [{"id": str(n), "output": "one", "reference": "one"} for n in range(400)]
+def test_a_gate_and_the_table_above_it_count_the_same_scores(tmp_path: Path, evalstone: Evalstone) -> None:
+    rows = [{"id": str(n), "output": "one" if n % 5 else "two", "reference": "one"} for n in range(400)]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = evalstone("run", "d.jsonl", "-s", "rouge_l", "--fail-under", "rouge_l=0.5", "--gate", "-q")
+    scorers = ("-s", "rouge_l", "-s", "exact_match")
+    done = evalstone("run", "d.jsonl", *scorers, "--fail-under", "rouge_l=0.5", "--gate", "-q", "--out", "r")
     assert done.returncode == 0, done.stderr
-    decided, scored = re.findall(r"Decided after n = (\d+)\. The table above counts all (\d+) that were", done.stdout)[
-        0
-    ]
-    assert int(decided) < int(scored) < 400
+    line = read_run(tmp_path / "r")["rouge_l"]
+    assert line.scored < 400
+    (checked,) = (row for row in done.stdout.splitlines() if "at least 0.5" in row)
+    assert re.search(rf"rouge_l +{line.mean:.3f} .* {line.scored}  ✓ pass", checked)
+    assert "Not tested" not in done.stdout
     assert "The run ended early: the gate is decided." in evalstone("report").stdout
 
 

@@ -29,7 +29,6 @@ def shell(folder: Path, arguments: list[str], redirection: str = "") -> subproce
 @pytest.mark.parametrize(
     ("redirection", "reason"),
     [
-        (">/dev/full", "No space left on device"),
         (">&-", "Bad file descriptor"),
         ("| true; exit ${PIPESTATUS[0]}", "Broken pipe"),
     ],
@@ -40,6 +39,19 @@ def test_output_that_cannot_be_written_loses_no_results(tmp_path: Path, redirect
     assert done.stderr == f"evalstone: cannot write to standard output: {reason}\n"
     assert len((tmp_path / "res" / "records.jsonl").read_text().splitlines()) == 1
     assert (tmp_path / "res" / "summary.json").exists()
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>&1 >out.txt | true; exit ${PIPESTATUS[0]}"])
+def test_messages_that_nobody_reads_lose_no_results_and_change_no_exit_code(tmp_path: Path, redirection: str) -> None:
+    assert shell(tmp_path, [*RUN, "--verbose"], redirection).returncode == 0
+    assert (tmp_path / "res" / "records.jsonl").exists()
+    assert shell(tmp_path, [*RUN, "-q", "--fail-over", "faithfulness=1"], redirection).returncode == 2
+    assert shell(tmp_path, ["run", "nowhere.jsonl"], redirection).returncode == 2
+
+
+def test_output_and_messages_that_nobody_reads_lose_no_results(tmp_path: Path) -> None:
+    assert shell(tmp_path, [*RUN, "--verbose"], "2>&1 | true; exit ${PIPESTATUS[0]}").returncode == 3
+    assert (tmp_path / "res" / "records.jsonl").exists()
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(["--version"], 0), (["run"], 2), (["run", "nowhere.jsonl"], 2)])
@@ -59,7 +71,11 @@ def test_no_file_of_the_folder_hides_a_library(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["--help", "run --help", "report last", "report last --html -", "compare last last --csv -", "scorers", "runs"],
+    [
+        *("--help", "run --help", "report last", "report last --html -", "compare last last --csv -", "scorers"),
+        *("runs", "gate last --min faithfulness=0.1 --junit -", "drift last", "ledger info", "judges"),
+        *("run data.jsonl --dry-run", "score -s contains --output x --reference x --json", "audit --list"),
+    ],
 )
 def test_a_reader_that_closes_early_is_one_line_on_stderr(tmp_path: Path, command: str) -> None:
     assert shell(tmp_path, RUN).returncode == 0

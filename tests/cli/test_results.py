@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -107,6 +108,14 @@ def test_report_corrects_shares_by_what_calibrate_kept(folder: Path, evalstone: 
     shown = evalstone("report", "a", "--calibrated").stdout
     assert "Pass rate at 0.5, corrected by the calibration: given" in shown
     assert "sensitivity (TPR)  0.833" in shown  # of 48 that people call yes the judge finds 40
+    chance = replace(kept, pairs=tuple(LabeledScore(f"c{n}", n % 2, (float(n // 2 % 2),)) for n in range(80)))
+    save_calibration(replace(chance, scorer=Harm().signature, name="harm"), ".evalstone/ledger.db")
+    both = evalstone("report", "a", "--calibrated")
+    why = "its scores do not tell yes from no better than chance (AUROC 0.500, 95% CI 0.377 to 0.623)"
+    assert both.stderr == f"The calibration of harm is not used: {why}.\n"
+    assert both.stdout == shown
+    save_calibration(chance, ".evalstone/ledger.db")
+    assert f"the calibration of given can't be used: {why}" in told("report", "a", "--calibrated")
 
 
 def test_report_takes_the_texts_from_data_where_the_folder_has_none(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone.cli.config_file import load_config
+from evalstone.cli.config_file import RunConfig, load_config
 from evalstone.results.files import read_run
 from evalstone.types import Record
 from tests.cli.conftest import Evalstone
@@ -355,9 +356,10 @@ def test_a_mean_at_the_upper_threshold_meets_it(data: Path, evalstone: Evalstone
 
 def test_two_scorers_of_one_name_are_told_apart_by_their_parameters(data: Path, evalstone: Evalstone) -> None:
     both = ("run", str(data), "-s", "rouge_l", "-s", "rouge_l(scale=10)", "--map", "reference=question")
-    ambiguous = evalstone(*both, "--fail-under", "rouge_l=0.1")
-    assert ambiguous.returncode == 2
-    assert "rouge_l is ambiguous; name one with its parameters" in ambiguous.stderr
+    plain = evalstone(*both, "--fail-under", "rouge_l=0.99")
+    assert (plain.returncode, plain.stderr.startswith("rouge_l: mean 0.")) == (1, True)
+    unknown = evalstone(*both, "--fail-under", "rouge-l(scale=2)=0.1")
+    assert (unknown.returncode, "did you mean rouge_l(scale=10)?" in unknown.stderr) == (2, True)
     assert evalstone(*both, "--fail-under", "rouge_l(scale=10)=0.1").returncode == 0
     missed = evalstone(*both, "--fail-under", "rouge_l(scale=10)=9.9")
     assert missed.returncode == 1
@@ -459,6 +461,19 @@ def test_options_override_the_file(data: Path) -> None:
     changed = load_config(file, no_cache=False, budget=2.0, tags=["y"], fail_under={"b": 0.5})
     assert (changed.budget, changed.no_cache, changed.tags) == (2.0, False, ["y"])
     assert changed.fail_under == {"a": 1.0, "b": 0.5}
+
+
+FLAGS = {"batch": "--no-batch", "gate": "--no-gate", "no_cache": "--cache", "wait": "--no-wait"}
+
+
+def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: Evalstone) -> None:
+    assert {field.name for field in fields(RunConfig) if field.type == "bool"} == FLAGS.keys()
+    plain = 'data = "data.jsonl"\nscorers = ["faithfulness"]\n'
+    for name, off in FLAGS.items():
+        (data.parent / "eval.toml").write_text(f"{plain}{name} = true\n")
+        if name != "no_cache":  # the others need what the file lacks
+            assert evalstone("run", "eval.toml").returncode == 2
+        assert evalstone("run", "eval.toml", off).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ from evalstone.judges import ScriptedJudge
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.base import Question
 from evalstone.questions.custom import Choose
+from evalstone.report.quality_view import audit_view, calibration_warnings
 from evalstone.results.audit import Audit
+from evalstone.results.calibration import calibration_for
 from evalstone.types import Sample
 from tests.fakes import claims, verdicts
 
@@ -111,6 +113,22 @@ def test_the_threshold_is_the_paraphrase_one_or_that_of_a_calibration_or_the_sco
         judge="lexical", ledger=None, config=AuditConfig(perturbations=("with_headings",), threshold=0.25, samples=8)
     )
     assert (given.scorers[0].threshold, given.scorers[0].threshold_source) == (0.25, "config")
+
+
+def test_a_calibration_no_better_than_chance_is_kept_and_not_used(tmp_path: Path):
+    ledger = tmp_path / "ledger.db"
+    rows = [
+        {"id": str(n), "output": "a b c", "reference": "a b c" if n % 2 else "x y", "label": n // 2 % 2}
+        for n in range(40)
+    ]
+    made = calibrate(rows, "rouge_l", ledger=ledger)
+    assert calibration_for(made.judge, made.scorer, ledger) == made
+    (warning,) = (text for text in calibration_warnings(made) if "uses" in text)
+    assert warning.startswith("No audit and no report uses this calibration: its scores do not tell yes from no better")
+    audited = audit(rows, "rouge_l", ledger=ledger, config=AuditConfig(perturbations=("duplicated",), samples=40))
+    assert (audited.scorers[0].threshold, audited.scorers[0].threshold_source) == (0.5, "unusable_calibration")
+    (section,) = audit_view(audited).sections
+    assert "yes from 0.5 (default; the calibration is not used, it does not tell yes from no better" in section.lead[-1]
 
 
 def _demo() -> Path:

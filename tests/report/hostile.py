@@ -95,7 +95,7 @@ def hostile_comparison() -> View:
     def scored(score: str) -> Run:
         samples = [
             Sample(id=f"{number} {text}", input=text, output=score, metadata={"kind": text})
-            for number, text in enumerate(HOSTILE)
+            for number, text in enumerate(HOSTILE * 5)
         ]
         return replace(evaluate(samples, [Given()], ledger=None), dataset_name=MARKUP)
 

@@ -6,6 +6,7 @@ import csv
 import io
 
 import pytest
+from tests.report.test_text import WRITTEN
 
 from evalstone import Sample, evaluate
 from evalstone.report.csv import csv_rows, inert, run_csv
@@ -42,9 +43,34 @@ def test_a_formula_behind_a_semicolon_is_made_inert_for_spreadsheets_that_cut_th
     assert inert('x;"=1+1') == "x;'\"=1+1"
 
 
-@pytest.mark.parametrize("text", ["plain", "1 - 2 = -1", "a; - b", "x@y.org", "100 %"])
+@pytest.mark.parametrize("formula", ["=1+1", "\t@x", '"=1', "-1", "- HYPERLINK(1)", "+ cmd|x", "-\n=1"])
+def test_a_formula_on_a_line_is_made_inert_for_spreadsheets_that_cut_there(formula: str) -> None:
+    assert inert(f"x\n{formula}").startswith("x\n'")
+    assert "\n=" not in inert(f"x\n{formula}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain",
+        "1 - 2 = -1",
+        "a; - b",
+        "x@y.org",
+        "100 %",
+        "Steps:\n- one\n  - two\n\n+ three",
+        "def f():\n\treturn 1",
+        *WRITTEN,
+    ],
+)
 def test_other_text_stays_as_it_is(text: str) -> None:
     assert inert(text) == text
+    assert next(csv.reader(csv_rows((text,), []))) == [text]
+
+
+def test_a_cell_holds_no_more_than_spreadsheets_take() -> None:
+    for text in ("x" * 40_000, "\x00" * 40_000):
+        assert len(inert(text)) == 32_000
+        assert inert(text).endswith("…")
 
 
 def test_numbers_stay_numbers_and_text_is_quoted() -> None:

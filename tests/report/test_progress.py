@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from evalstone.report import progress
@@ -34,3 +36,14 @@ def test_a_terminal_gets_a_bar(capsys: pytest.CaptureFixture[str], monkeypatch: 
         for record in run_of(["0.5", "fail"]):
             advance(record)
     assert "results" not in capsys.readouterr().err
+
+
+def test_a_log_whose_reader_is_gone_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("sys.stderr", closed := os.fdopen(writing, "w", buffering=1))
+    with progress.progress_bar(1) as advance:
+        advance(run_of(["0.5"]).records[0])
+    with pytest.raises(BrokenPipeError):
+        closed.close()

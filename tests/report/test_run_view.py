@@ -102,8 +102,8 @@ def test_equal_scores_have_no_interval_in_any_format() -> None:
 
 
 def test_notes_on_charts_are_on_pages_alone() -> None:
-    answers = ["0.25", "0.75", "skip"] * 4
-    data = [{"topic": topic} for topic in "ab"] * 6
+    answers = ["0.25", "0.75", "skip"] * 10
+    data = [{"topic": topic} for topic in "ab"] * 15
     a, b = run_of(answers, metadata=data), run_of(answers[::-1], metadata=data)
     for view, note in (
         (run_view(a), "Bounds in the charts show"),

@@ -56,6 +56,28 @@ def test_the_threshold_is_learned_on_the_scale_of_the_scorer():
     assert (found.probability(6) or 0) < 0.5 < (found.probability(10) or 0)
 
 
+@pytest.mark.parametrize(
+    ("pairs", "told"),
+    [
+        (
+            [(0.5, n % 2) for n in range(40)],
+            "its scores do not tell yes from no better than chance (AUROC 0.5",
+        ),
+        ([(n % 3 / 2, n % 2) for n in range(40)], "better than chance (AUROC 0.4"),
+        ([(1 - n % 2, n % 2) for n in range(40)], "better than chance (AUROC 0.000, 95% CI 0.000 to 0."),
+        ([(0.0, 0), (0.0, 0), (1.0, 1), (1.0, 1)], "better than chance (AUROC 1.000, 95% CI 0.386 to 1.000)"),
+        ([(0.2, 1), (0.8, 1)], "it has no labels of both kinds, yes and no"),
+        ([(n % 2, n % 2) for n in range(6)], ""),
+    ],
+)
+def test_a_calibration_is_usable_where_its_scores_tell_yes_from_no_better_than_chance(
+    pairs: list[tuple[float, Any]], told: str
+):
+    unusable = made(pairs).unusable
+    assert told in unusable
+    assert bool(told) == bool(unusable)
+
+
 def test_labels_of_one_truth_teach_nothing():
     found = fit(made([(0.2, 1), (0.8, 1)]))
     assert (found.threshold, found.recalibration, found.probability(0.3)) == (None, None, None)

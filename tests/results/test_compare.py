@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
-from evalstone import ConfigError, Run, compare
+from evalstone import ConfigError, Run, Score, Scorer, compare
 from evalstone.datasets import json_line
+from evalstone.report.comparison_view import comparison_view
 from evalstone.results.compare import pair_runs
 from tests.runs import Given, Harm, run_of
 
@@ -69,16 +70,31 @@ def test_three_runs_are_also_tested_all_at_once() -> None:
 
 
 def test_slices_by_field_and_by_function() -> None:
-    data = [{"kind": "x"}, {"kind": "x"}, {"kind": "y"}, {}]
-    a, b = run_of(A, metadata=data), run_of(B, metadata=data)
+    data = [{"kind": "x"}] * 6 + [{"kind": "y"}] * 5 + [{}] * 5
+    a, b = (run_of([str(n % 4 / 4 + more) for n in range(16)], metadata=data) for more in (0.0, 0.25))
     found = compare(a, b, slice_by=["kind", first_digit]).slices
     assert [(line.field, line.key, line.result.n) for line in found] == [
-        ("kind", "(absent)", 1),
-        ("kind", "x", 2),
-        ("kind", "y", 1),
-        ("first_digit", "0", 3),
-        ("first_digit", "1", 1),
+        ("kind", "(absent)", 5),
+        ("kind", "x", 6),
+        ("kind", "y", 5),
+        ("first_digit", "0", 16),
     ]
+
+
+def test_a_slice_too_small_to_be_tested_is_left_out_and_makes_no_other_less_significant() -> None:
+    data = [{"big": "yes" if n < 10 else "no", "url": str(n)} for n in range(20)]
+    a, b = run_of(["0.5"] * 20, metadata=data), run_of(["0.75"] * 10 + ["0.5"] * 10, metadata=data)
+    alone, among = compare(a, b, slice_by="big"), compare(a, b, slice_by=["big", "url"])
+    assert [(line.key, line.adjusted_p_value) for line in among.slices] == [
+        (line.key, line.adjusted_p_value) for line in alone.slices
+    ]
+    assert [line.verdict for line in among.slices] == ["inconclusive", "better"]
+    left_out = "url: 20 slices with fewer than 5 samples or groups are left out, being too small to be tested"
+    assert (left_out in among.notes, left_out in alone.notes) == (True, False)
+    grouped = [{**one, "group": one["big"]} for one in data]
+    clustered = compare(run_of(A * 5, metadata=grouped), run_of(B * 5, metadata=grouped), slice_by="big")
+    assert clustered.slices == ()
+    assert clustered.notes[-1].startswith("big: 2 slices with fewer than 5")
 
 
 def first_digit(sample: object) -> str:
@@ -181,8 +197,8 @@ def test_a_run_that_is_compared_with_itself_is_told() -> None:
 
 
 def test_slices_come_in_the_order_of_their_numbers_and_a_sample_without_text_is_absent() -> None:
-    run = run_of(A, metadata=[{"turn": 10}, {"turn": 2}, {"turn": "x"}, {"turn": 1}])
-    less = replace(run, dataset=list(run.dataset or ())[:3])
+    run = run_of(A * 5, metadata=[{"turn": 10}, {"turn": 2}, {"turn": "x"}, {"turn": 1}] * 5)
+    less = replace(run, dataset=[sample for sample in run.dataset or () if sample.metadata["turn"] != 1])
     assert [line.key for line in compare(run, run, slice_by="turn").slices] == ["1", "2", "10", "x"]
     assert [line.key for line in compare(less, run, slice_by="turn", allow_mismatch=True).slices] == [
         "2",
@@ -212,3 +228,58 @@ def test_a_verdict_takes_the_corrected_p_value() -> None:
     assert [line.verdict for line in corrected.scorers] == ["inconclusive", "inconclusive"]
     assert [line.verdict for line in alone.scorers] == ["better", "worse"]
     assert [line.improvement for line in alone.scorers] == pytest.approx([0.15, -0.15])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offset(Scorer):
+    """The number in the answer, plus a constant."""
+
+    name = "offset"
+    by: float = 0.0
+    times: float = 1.0
+
+    def score(self, *, output: str) -> Score:
+        return Score(min(1.0, float(output) * self.times + self.by), reason=f"plus {self.by:g}")
+
+
+OF_ONE, OF_BOTH = [Offset(by=0.5)], [Offset(), Offset(by=0.5)]
+
+
+def test_all_runs_are_tested_by_the_same_variant_of_a_scorer() -> None:
+    one, both = run_of(A * 5, OF_ONE), run_of(A * 5, OF_BOTH)
+    assert (one.titles[OF_ONE[0].signature], both.titles[OF_BOTH[0].signature]) == ("offset", "offset")
+    (found,) = compare(one, one, both).all_runs.values()
+    assert set(found.means.values()) == {one["offset"].mean}
+    assert found.friedman is not None
+    assert found.friedman.p_value == 1
+
+
+def test_the_reasons_of_both_runs_are_those_of_the_same_variant() -> None:
+    compared = compare(run_of(A, OF_ONE), run_of(B, OF_BOTH))
+    (examples,) = comparison_view(compared).examples
+    assert {item.why for sample in examples.samples for item in sample.panel[-1].items} == {"plus 0.5"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "pairs"),
+    [
+        (OF_BOTH, OF_ONE, [("offset(by=0.5)", 0.5)]),
+        (OF_ONE, OF_BOTH, [("offset", 0.5)]),
+        ([Offset(by=0.25), Offset()], [Offset(by=0.5)], []),
+        (OF_ONE, [Offset(by=0.25)], [("offset", 0.25)]),
+        ([Offset(), Offset(by=0.5)], [Offset(by=0.5), Offset(by=0.25)], [("offset(by=0.5)", 0.5), ("offset", 0.25)]),
+    ],
+)
+def test_each_scorer_is_paired_once_by_signature_or_parameters_or_a_name_that_is_left(
+    ours: list[Offset], theirs: list[Offset], pairs: list[tuple[str, float]]
+) -> None:
+    a, b = run_of(A, ours), run_of(A, theirs)
+    if not pairs:
+        with pytest.raises(ConfigError, match="no scorer in common"):
+            pair_runs(a, b, allow_mismatch=True)
+        return
+    found, notes = pair_runs(a, b, allow_mismatch=True)
+    by = {scorer.signature: scorer.by for scorer in theirs}
+    assert sorted((pair.title, by[pair.info_b.signature]) for pair in found) == sorted(pairs)
+    single = len(ours) + len(theirs) - 2 * len(pairs)
+    assert any(note.startswith("only in one of the runs: offset") for note in notes) == bool(single)

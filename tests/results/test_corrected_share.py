@@ -49,3 +49,9 @@ def test_labelled_samples_of_the_run_itself_are_told() -> None:
 def test_a_calibration_of_another_judge_is_refused() -> None:
     with pytest.raises(ConfigError, match="by other@1"):
         corrected_share(run_of(["1.0"]), "given", replace(calibration(), judge="other@1"))
+
+
+def test_a_calibration_no_better_than_chance_corrects_nothing() -> None:
+    chance = replace(calibration(), pairs=tuple(LabeledScore(f"c{n}", n % 3 / 2, (n % 2,)) for n in range(60)))
+    with pytest.raises(ConfigError, match="calibration of given can't be used: its scores do not tell yes from no"):
+        corrected_share(run_of(["1.0"]), "given", chance)

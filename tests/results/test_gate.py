@@ -8,6 +8,7 @@ import pytest
 
 from evalstone import ConfigError, GateCriteria, gate
 from evalstone.results.run import RunKind
+from tests.results.test_compare import Offset
 from tests.runs import Given, Harm, run_of
 
 GIVEN = Given().signature
@@ -110,3 +111,26 @@ def test_a_score_at_the_limit_of_a_pass_rate_passes() -> None:
     run = run_of(["0.5"] * 10, [Given(), Harm()])
     criteria = GateCriteria(pass_rate={"given": (0.5, 0.1), "harm": (0.5, 0.1)})
     assert [decision.estimate for decision in gate(run, criteria).decisions] == [1.0, 1.0]
+
+
+def test_a_regression_is_that_of_the_runs_scorer_whatever_else_the_baseline_has() -> None:
+    answers = ["0.4", "0.45"] * 20
+    alone, both = run_of(answers, [Offset(by=0.5)]), run_of(answers, [Offset(), Offset(by=0.5)])
+    criteria = GateCriteria(max_regression={"offset": 0.1})
+    assert gate(alone, criteria, baseline=both).verdict == "pass"
+    with pytest.raises(ConfigError, match="no sample has a score in both runs"):
+        gate(both, criteria, baseline=alone)  # "offset" is the one without parameters here
+
+
+def test_scores_that_miss_a_limit_by_rounding_reach_it() -> None:
+    run = run_of([repr(sum(0.1 for _ in range(8)))] * 50, [Given(), Harm()])
+    assert run.records[0].value == 0.7999999999999999
+    found = gate(run, GateCriteria(pass_rate={"given": (0.8, 0.5), "harm": (0.7999999999999998, 0.5)}))
+    assert [decision.estimate for decision in found.decisions] == [1.0, 1.0]
+
+
+def test_an_ambiguous_scorer_is_refused_with_the_full_names() -> None:
+    run = run_of(MIXED, [Offset(by=0.125), Offset(by=0.25)])
+    with pytest.raises(ConfigError, match=r"offset is ambiguous; name one of offset\(by=0.125\), offset\(by=0.25\)"):
+        gate(run, GateCriteria(minimum={"offset": 0.5}))
+    assert gate(run, GateCriteria(minimum={"offset(by=0.25)": 0.5})).verdict == "pass"

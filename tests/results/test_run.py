@@ -52,8 +52,24 @@ def test_a_name_that_several_scorers_share_is_refused_with_the_candidates() -> N
     assert list(run.titles.values()) == ["offset", "offset(by=0.5)"]
     assert (run["offset(by=0.5)"].mean, run["offset"].mean) == (0.875, 0.375)
     both = run_of(["0.25", "0.5"], [Offset(by=0.25), Offset(by=0.5)])
-    with pytest.raises(ConfigError, match=r"2 scorers are named offset: offset\(by=0.25\), offset\(by=0.5\)"):
+    with pytest.raises(ConfigError, match=r"offset is ambiguous; name one of offset\(by=0.25\), offset\(by=0.5\)"):
         both["offset"]
+
+
+def test_scorers_with_equal_parameters_are_told_apart_by_their_signatures() -> None:
+    class Prompted(Offset):
+        def score(self, *, output: str) -> Score:
+            return Score(float(output) / 2)
+
+    plain, other = Offset(), Prompted()
+    run = run_of(["0.25", "0.5"], [plain, other])
+    assert list(run.titles.values()) == [plain.signature, other.signature]
+    assert (run[plain.signature].mean, run[other.signature].mean) == (0.375, 0.1875)
+    with pytest.raises(ConfigError, match="offset is ambiguous"):
+        run["offset"]
+    assert set(run.to_dicts(wide=True)[0]) >= {plain.signature, other.signature}
+    reasons = run_view(run_of(["skip"], [Given(), Given(scale=10)])).details[0].tables[0]
+    assert [row[0].text for row in reasons.rows] == ["given", "given(scale=10)"]
 
 
 def test_printing_shows_the_judge_and_the_summary() -> None:

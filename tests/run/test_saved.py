@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from evalstone import ConfigError, audit, calibrate, evaluate, gate, read_run
+from evalstone import ConfigError, Score, Scorer, audit, calibrate, evaluate, gate, read_run
 from evalstone.ledger.store import Ledger
+from evalstone.report.run_view import run_view
 from evalstone.results.gate import GateCriteria
 from tests.runs import Given, samples_of
 
@@ -51,3 +54,28 @@ def test_the_same_samples_are_never_resumed_as_another_kind_of_run(tmp_path: Pat
     with Ledger(ledger) as opened:
         plans = [row.plan for row in opened.runs()]
     assert len(set(plans)) == 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Late(Scorer):
+    """The number in the answer, after the other scorers of the sample."""
+
+    name = "late"
+
+    async def score(self, *, output: str) -> Score:
+        await asyncio.sleep(0.2)
+        return Score(float(output))
+
+
+def test_the_records_of_a_sample_are_together_whenever_they_were_made(tmp_path: Path) -> None:
+    run = evaluate(samples_of(["0.5", "0.25", "0.75"]), [Late(), Given()], ledger=tmp_path / "l.db")
+    with Ledger(tmp_path / "l.db") as opened:
+        made = [record.scorer for record in opened.records(run.id)]
+    assert made == [Given().signature] * 3 + [Late().signature] * 3
+    read = read_run("last", ledger=tmp_path / "l.db")
+    assert [(record.sample, record.scorer) for record in read] == [(record.sample, record.scorer) for record in run]
+    (worst,) = run_view(read, worst=1).examples[0].samples
+    assert [(worst.id, outcome.title, outcome.value) for outcome in worst.outcomes] == [
+        ("s2", "late", 0.25),
+        ("s2", "given", 0.25),
+    ]

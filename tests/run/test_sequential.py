@@ -13,7 +13,7 @@ from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
 from evalstone.run.sequential import DECIDED, RunGate
 from evalstone.scorers import Scorer
-from tests.runs import Given, samples_of
+from tests.runs import Given, Harm, samples_of
 
 SCORES = [str(round(0.6 + number % 5 / 10, 1)) for number in range(500)]  # mean 0.8
 
@@ -69,6 +69,25 @@ def test_a_sample_that_is_not_done_holds_up_those_behind_it() -> None:
     watch = RunGate(plan, {Given().signature: 0.1}, StopSignal())
     records_in(plan.random_order()[1:], watch)
     assert watch.decisions()[0].n == 0
+
+
+def test_what_had_begun_when_the_gate_was_decided_counts_as_well() -> None:
+    plan, stop = plan_of(InOrder(), HarmInOrder()), StopSignal(shuffled=True)
+    watch = RunGate(plan, {InOrder().signature: 0.5, HarmInOrder().signature: 0.95}, stop)
+    run = sync.run(aevaluate(plan.dataset, plan.scorers, ledger=None, concurrency=8, stop=stop, on_record=watch.add))
+    given, harm = watch.decisions()
+    assert (watch.verdict, given.n, harm.n) == ("pass", run["given"].scored, run["harm"].scored)
+    assert (given.estimate, harm.estimate) == pytest.approx((run["given"].mean, run["harm"].mean))
+    assert watch.waiting == 0
+
+
+def test_a_sample_counts_for_each_scorer_that_scored_it() -> None:
+    plan = plan_of(Given(), Harm())
+    watch = RunGate(plan, {Given().signature: 0.5, Harm().signature: 0.95}, StopSignal())
+    records_in(plan.random_order()[:3], watch)
+    assert [decision.n for decision in watch.decisions()] == [3, 0]
+    records_in(plan.random_order()[5:7], watch)
+    assert (watch.decisions()[0].n, watch.waiting) == (3, 2)
 
 
 def test_the_order_is_random_and_the_same_each_time() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -108,15 +109,66 @@ def test_a_field_and_the_slices_of_many_documents_may_be_called_anything() -> No
         worst_slices(VALUES, {"k": ["a"]})
 
 
-@pytest.mark.parametrize("groups", [None, [place // 2 for place in range(120)]])
-def test_the_rest_is_all_other_samples(groups: list[int] | None) -> None:
-    (found,) = (f for f in worst_slices(VALUES, {"topic": TOPICS}, groups=groups) if f.key == "tax")
-    others = [place for place, topic in enumerate(TOPICS) if topic != "tax"]
-    labels = None if groups is None else [groups[place] for place in others]
-    rest = mean_interval([VALUES[place] for place in others], low=0, high=1, groups=labels)
+FEW_FAILURES = [0.0, 0.0] + [1.0] * 118
+GROUPS = {
+    "none": None,
+    "pairs": [place // 2 for place in range(120)],
+    "uneven": [int(place**1.5 / 30) for place in range(120)],
+    "across the topics": [place % 23 for place in range(120)],
+}
+
+
+@pytest.mark.parametrize("values", [VALUES, [float(x > 0.6) for x in VALUES], FEW_FAILURES, [1.0] * 120])
+@pytest.mark.parametrize("groups", GROUPS.values(), ids=GROUPS)
+def test_the_rest_is_all_other_samples(groups: list[int] | None, values: list[float]) -> None:
+    found = worst_slices(values, {"topic": TOPICS, "tenth": [place // 12 for place in range(120)]}, groups=groups)
+    assert len(found) > 4
+    for one in found:
+        keys = TOPICS if one.field == "topic" else [place // 12 for place in range(120)]
+        others = [place for place, key in enumerate(keys) if key != one.key]
+        labels = None if groups is None else [groups[place] for place in others]
+        rest = mean_interval([values[place] for place in others], low=0, high=1, groups=labels)
+        assert rest is not None
+        assert one.rest == pytest.approx(rest.mean)
+        if one.interval.low is None or rest.high is None:
+            assert one.difference.low is None
+            continue
+        reach = math.hypot(one.interval.mean - one.interval.low, rest.high - rest.mean)
+        assert one.difference.low == pytest.approx(one.difference.mean - reach)
+
+
+def calls_of(n: int, groups: list[int] | None) -> int:
+    """How many functions are called, steps of generators included, for the slices of n samples."""
+    calls = 0
+
+    def count(_frame: object, _event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    values = SOURCE.uniform(0, 1, n).tolist()
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        worst_slices(values, {"url": [place // 20 for place in range(n)]}, groups=groups)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_the_work_on_many_slices_is_in_proportion_to_the_samples(clustered: bool) -> None:
+    few, many = (calls_of(n, [place // 3 for place in range(n)] if clustered else None) for n in (500, 4000))
+    assert many < 12 * few
+
+
+@pytest.mark.parametrize("size", range(5, 15))
+def test_the_rest_may_lack_any_spread(size: int) -> None:
+    # The sums of squares cancel but for rounding.
+    found = worst_slices([0.0] + [1.0] * 19, {"failing": [place < size for place in range(20)]})
+    (one,) = (f for f in found if f.key)
+    rest = mean_interval([1.0] * (20 - size), low=0, high=1)
     assert rest is not None
     assert rest.low is not None
-    assert found.interval.high is not None
-    assert found.rest == pytest.approx(rest.mean)
-    reach = math.hypot(found.interval.high - found.interval.mean, rest.mean - rest.low)
-    assert found.difference.high == pytest.approx(found.difference.mean + reach)
+    assert one.interval.high is not None
+    reach = math.hypot(one.interval.high - one.interval.mean, rest.mean - rest.low)
+    assert one.difference.high == pytest.approx(one.difference.mean + reach)

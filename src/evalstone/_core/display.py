@@ -9,36 +9,40 @@ LINE_WIDTH = 240
 # Control, format and direction characters, lone surrogates, private use, noncharacters, and letters without a shape.
 # Line breaks, tabs and one variation selector after a character stay.
 _INVISIBLE = (
-    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
-    "\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufeff\uffa0"
-    "\ufff0-\uffff\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff"
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufeff\uffa0\ufff0-\uffff\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff"
 )
 _SELECTORS = "(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]"
-# Persian, Hindi and joined emoji are written with joiners; between Latin letters, or in a row, they only hide text.
-_STRAY_JOINERS = (
-    "(?<![\u0590-\u1fff\u2600-\u27bf\ua000-\ud7ff\ufb1d-\ufdff\ufe0f-\ufefc\U0001f000-\U0001ffff])[\u200c\u200d]"
+# What languages and emoji are written with. After other letters, or in a row, it only hides text.
+_WRITTEN = "|".join(
+    (
+        # joiners: Persian, Hindi, emoji
+        "(?<=[\u0590-\u1fff\u2600-\u27bf\ua000-\ud7ff\ufb1d-\ufdff\ufe0f-\ufefc\U0001f000-\U0001ffff])[\u200c\u200d]",
+        # direction marks beside punctuation: Hebrew, Arabic
+        "(?:(?<=[\u0590-\u08ff])|(?<=[\u0590-\u08ff][ -@]))[\u200e\u200f\u061c]",
+        # forms of Mongolian letters and of ideographs
+        "(?<=[\u1820-\u18aa])[\u180b-\u180f]",
+        "(?<=[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]",
+        # flags of England, Scotland and other regions
+        "(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f",
+    )
 )
 # Compiled when used, which takes longer than all other imports of this module.
-_FOR_FILES = f"[{_INVISIBLE}]|{_SELECTORS}|{_STRAY_JOINERS}"
-_FOR_TERMINALS = f"[{_INVISIBLE}\u200c\u200d]|{_SELECTORS}"
+_HIDDEN = f"({_WRITTEN})|[{_INVISIBLE}]|{_SELECTORS}"
 
 
-def visible(text: str, *, joiners: bool = True) -> str:
-    """Text with control, direction and invisible characters written as `\\u202e`; line breaks and tabs stay.
-
-    Args:
-        text: Any text.
-        joiners: Keep the zero-width joiners that languages and emoji are written with. Terminals garble them.
-    """
-    pattern = _FOR_FILES if joiners else _FOR_TERMINALS
-    return re.sub(pattern, lambda match: f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
+def visible(text: str) -> str:
+    """Text with control, direction and invisible characters written as `\\u202e`; line breaks, tabs, and what languages
+    are written with stay."""
+    return re.sub(_HIDDEN, lambda match: match[1] or f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
 
 
-def safe(text: str, width: int = LINE_WIDTH, *, joiners: bool = False) -> str:
+def safe(text: str, width: int = LINE_WIDTH) -> str:
     """Text on one line of at most `width` characters, before what is invisible in it is written out."""
     line = " ".join(text[: 4 * width].split())
     whole = len(line) <= width and len(text) <= 4 * width
-    return visible(line if whole else line[: width - 1] + "…", joiners=joiners)
+    return visible(line if whole else line[: width - 1] + "…")
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

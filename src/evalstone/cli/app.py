@@ -219,6 +219,8 @@ def main() -> None:
     sys.path.append(str(Path.cwd()))  # for scorers named module:scorer; last, so that nothing there hides a library
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         sys.exit(app(standalone_mode=False))
     except _CallError as error:

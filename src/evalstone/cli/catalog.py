@@ -249,6 +249,7 @@ def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
     """One row per calibration: judge, scorer, data, and agreement with the labels."""
     from evalstone._core.display import number, safe
     from evalstone.results.calibration import measure
+    from evalstone.results.summary import without_fingerprints
 
     rows = table(title, "scorer", "dataset", "accuracy [95% CI]", "kappa", "AUROC")
     for one in known:
@@ -256,10 +257,10 @@ def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
         accuracy, kappa = found.at_default.accuracy, found.at_default.kappa
         rows.add_row(
             short_judge(one.judge),
-            one.name,
+            safe(without_fingerprints(one.scorer), 60),
             safe(f"{one.dataset}, {len(one.pairs)} labeled", 60),
             "-" if accuracy is None else f"{accuracy.mean:.3f} [{accuracy.low:.3f}, {accuracy.high:.3f}]",
             number(kappa and kappa.mean),
-            number(found.auroc and found.auroc.mean),
+            number(found.auroc and found.auroc.mean) + (" (not used)" if one.unusable else ""),
         )
     return rows

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 
 import typer
 
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from evalstone.results.summary import ScorerInfo
@@ -162,27 +162,26 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
 
     Raises ConfigError for an unknown scorer, and for a name that several scorers share.
     """
-    plain = name.replace("-", "_") if "(" not in name else name
-    matches = [info for info in scorers if plain in (info.name, info.parameters, info.signature)]
-    if not matches and "(" in name:
-        from evalstone.scorers import parse_scorers
+    from evalstone.results.summary import find_scorer
 
-        (spec,) = parse_scorers([name])
-        matches = [info for info in scorers if info.signature == spec.signature]
-    if not matches:
-        raise ConfigError(f"{option}: {unknown('scorer', name, [info.parameters for info in scorers])}")
-    if len(matches) > 1:
-        specs = " or ".join(info.parameters for info in matches)
-        raise ConfigError(f"{option}: {name} is ambiguous; name one with its parameters: {specs}")
-    return matches[0]
+    try:
+        return find_scorer(name if "(" in name else name.replace("-", "_"), scorers)
+    except ConfigError as error:
+        if "(" in name:
+            from evalstone.scorers import parse_scorers
+
+            (spec,) = parse_scorers([name])
+            if matches := [info for info in scorers if info.signature == spec.signature]:
+                return matches[0]
+        raise ConfigError(f"{option}: {error}") from None
 
 
 def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option: str) -> dict[ScorerInfo, V]:
     """Values by scorer of a run, instead of by one of its names. Raises ConfigError as scorer_named, and for two names
     of one scorer."""
-    from evalstone.results.summary import by_scorer
+    from evalstone.results.summary import values_by_scorer
 
-    return by_scorer(values, lambda name: scorer_named(name, scorers, option), option)
+    return values_by_scorer(values, lambda name: scorer_named(name, scorers, option), option)
 
 
 def refuse_foreign(scorers: Iterable[object]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -54,7 +55,8 @@ def to_stderr(text: str) -> None:
     """Print one line on standard error, with control characters made visible."""
     from evalstone._core.display import safe
 
-    sys.stderr.write(f"{safe(text, 2000)}\n")
+    with contextlib.suppress(OSError):  # nobody reads it, and there is nowhere else to say so
+        sys.stderr.write(f"{safe(text, 2000)}\n")
 
 
 def json_lines(as_json: bool, *values: Any) -> dict[str, Output]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import evalstone
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Values, option, pass_rates, scorer_named, scorer_numbers, scorers_named
-from evalstone.cli.output import console, deliver, documents, json_lines, present, short_judge, table
+from evalstone.cli.output import console, deliver, documents, json_lines, present, short_judge, table, to_stderr
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -116,11 +116,15 @@ def _corrected_rates(run: evalstone.Run, place: str) -> list[RoganGladenResult]:
     from evalstone.results.calibration import calibration_for
     from evalstone.results.human_labels import corrected_share
 
-    known = [(info, calibration_for(run.judge_of(info.signature), info.signature, place)) for info in run.scorers]
-    rates = [corrected_share(run, info.signature, one) for info, one in known if one is not None]
-    if not rates:
+    found = [(info, calibration_for(run.judge_of(info.signature), info.signature, place)) for info in run.scorers]
+    known = [(info, one) for info, one in found if one is not None]
+    usable = [(info, one) for info, one in known if not one.unusable]
+    if not known:
         raise ConfigError(f"{run.judge} is not calibrated for any scorer of this run; see evalstone calibrate")
-    return rates
+    for info, one in known if usable else ():
+        if one.unusable:
+            to_stderr(f"The calibration of {run.titles[info.signature]} is not used: {one.unusable}.")
+    return [corrected_share(run, info.signature, one) for info, one in usable or known]
 
 
 def compare(
@@ -325,6 +329,7 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
 def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
     from evalstone._core.display import safe
     from evalstone.ledger.base import shown
+    from evalstone.results.summary import ScorerInfo, scorer_titles
 
     screen = console()
     if not found:
@@ -332,7 +337,9 @@ def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Non
         return
     rows = table("run", "started (UTC)", "name", "tags", "dataset", "judge", "means")
     for row in found:
-        means = ", ".join(f"{one['name']} {_mean(one)}" for one in row["scorers"])
+        infos = [ScorerInfo(*(one[field.name] for field in fields(ScorerInfo))) for one in row["scorers"]]
+        titles = scorer_titles(infos)
+        means = ", ".join(f"{titles[one['signature']]} {_mean(one)}" for one in row["scorers"])
         unfinished = " (incomplete)" if row.get("stop_reason") or "cost" not in row else ""
         cells = (
             row.get("folder") or row["run"],

@@ -168,17 +168,14 @@ def score(
     return ExitCode.FAILURES if isinstance(record.outcome, evalstone.Failed) else ExitCode.OK
 
 
-def _name(record: evalstone.Record) -> str:
-    """The name of a record's scorer, without its parameters."""
-    return record.scorer.partition("(")[0].partition("@")[0]
-
-
 def _show_record(record: evalstone.Record) -> None:
     from evalstone._core.display import money, safe
+    from evalstone.results.summary import without_fingerprints
 
     match record.outcome:
         case evalstone.Score(value, scale, reason):
-            typer.echo(f"{_name(record)} {typer.style(f'{value:.4g}', bold=True)} of {scale:g}")
+            name = safe(without_fingerprints(record.scorer))
+            typer.echo(f"{name} {typer.style(f'{value:.4g}', bold=True)} of {scale:g}")
             typer.echo(safe(reason, 2000))
         case evalstone.Skipped(reason):
             typer.echo(f"{typer.style('skipped', fg='yellow')}: {safe(reason, 2000)}")
@@ -208,8 +205,11 @@ def _run(
 ) -> int:
     """Run, save, show; the exit code."""
     from evalstone.report.run_view import run_view
+    from evalstone.results.summary import scorer_titles
+    from evalstone.run.plan import scorer_info
 
     plan, thresholds = _plan(config, as_json=as_json)
+    titles = scorer_titles([scorer_info(one) for one in plan.scorers])
     with interruptible(shuffled=config.gate) as stop:
         gate = _gate(plan, thresholds, stop) if config.gate else None
 
@@ -217,7 +217,7 @@ def _run(
             if gate is not None:
                 gate.add(record)
             if verbose:
-                _print_record(record)
+                _print_record(record, titles[record.scorer])
 
         result = evalstone.evaluate(
             plan.dataset,
@@ -310,7 +310,8 @@ def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
     def on_first(_number: int, _frame: object) -> None:
         stop.request(INTERRUPTION)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.stderr.write("\nStopping; waiting for calls in flight. Ctrl-C again to force.\n")
+        to_stderr("")
+        to_stderr("Stopping; waiting for calls in flight. Ctrl-C again to force.")
 
     signal.signal(signal.SIGINT, on_first)
     try:
@@ -321,13 +322,13 @@ def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
         to_stderr(f"Interrupted; {RESUME}.")
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except KeyboardInterrupt:
-        sys.stderr.write(f"Stopped. Finished calls are in the ledger; {RESUME}.\n")
+        to_stderr(f"Stopped. Finished calls are in the ledger; {RESUME}.")
         raise SystemExit(ExitCode.INTERRUPTED) from None
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def _print_record(record: evalstone.Record) -> None:
+def _print_record(record: evalstone.Record, title: str) -> None:
     match record.outcome:
         case evalstone.Score(value):
             text = f"{value:.4g}"
@@ -335,7 +336,7 @@ def _print_record(record: evalstone.Record) -> None:
             text = f"skipped: {reason}"
         case failed:
             text = f"failed: {failed.error}"
-    to_stderr(f"{record.sample}: {_name(record)} {text} ({record.seconds:.2f} s)")
+    to_stderr(f"{record.sample}: {title} {text} ({record.seconds:.2f} s)")
 
 
 def _stopped(result: evalstone.Run, config: RunConfig, size: int) -> int:
@@ -383,13 +384,15 @@ def _show_run(
 
 def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: RunConfig) -> int:
     """Say which thresholds were missed and why a run is incomplete; the exit code."""
+    from evalstone.stats.thresholds import reaches
+
     missed = False
     for info, bound in thresholds:
-        mean = result[info.signature].mean
-        option, word = ("--fail-over", "above") if info.lower_is_better else ("--fail-under", "below")
+        mean, lower = result[info.signature].mean, info.lower_is_better
+        option, word = ("--fail-over", "above") if lower else ("--fail-under", "below")
         if mean is None:
             to_stderr(f"{info.parameters}: no score, {option} {bound:g} is not met")
-        elif mean > bound if info.lower_is_better else mean < bound:
+        elif not reaches(mean, bound, info.scale, lower_is_better=lower):
             to_stderr(f"{info.parameters}: mean {mean:.3f} is {word} {option} {bound:g}")
         else:
             continue
@@ -409,6 +412,7 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
 
 def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
     """Show the decisions of a gate that watched a run; the exit code."""
+    from evalstone._core.display import count
     from evalstone.report.comparison_view import decisions_view
     from evalstone.report.terminal import show
     from evalstone.run.sequential import DECIDED
@@ -416,11 +420,10 @@ def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) ->
     screen = console(stderr=not to_stdout)
     screen.print()
     show(decisions_view(gate.decisions()), screen)
-    looked = max(decision.n for decision in gate.decisions())
-    if gate.settled and looked < (scored := max(line.scored for line in result.summary)):
+    if gate.waiting:
         screen.print(
-            f"Decided after n = {looked:,}. The table above counts all {scored:,} that were scored: samples that were "
-            "being judged by then were finished.",
+            f"Not tested: {count(gate.waiting, 'score')} of the table above. The run ended before a sample that comes "
+            "earlier in the random order was scored.",
             style="dim",
         )
     screen.print(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -28,6 +28,7 @@ from evalstone.run.plan import Plan, scorer_info
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.stats.intervals import wilson_interval
 from evalstone.stats.multiple_testing import holm
+from evalstone.stats.thresholds import reaches
 from evalstone.types import Sample, total_cost
 
 PLAIN = "plain"
@@ -240,9 +241,11 @@ def _threshold(
         return configured, "config"
     identity = judge.identity if scorer.questions else "none"  # as in a run of a scorer that needs no judge
     calibration = None if ledger is None else calibration_for(identity, scorer.signature, ledger)
-    if calibration is not None and calibration.threshold is not None:
-        return calibration.threshold.value, "calibration"
-    return default_threshold(scorer), "default"
+    if calibration is None:
+        return default_threshold(scorer), "default"
+    if calibration.unusable or calibration.threshold is None:
+        return default_threshold(scorer), "unusable_calibration"
+    return calibration.threshold.value, "calibration"
 
 
 def _audited(
@@ -261,7 +264,7 @@ def _audited(
         threshold_source=threshold[1],
         scored=len(values),
         mean=sum(values) / len(values),
-        pass_rate=sum(value >= threshold[0] for value in values) / len(values),
+        pass_rate=sum(reaches(value, threshold[0], scorer.scale) for value in values) / len(values),
     )
 
 
@@ -290,8 +293,8 @@ def effect(
 
     before = {sample: value for sample in perturbed if (value := plain.get(sample)) is not None}
     pairs = [(sample, was, now) for sample, was in before.items() if (now := perturbed[sample]) is not None]
-    raised = sum(was < threshold <= now for _, was, now in pairs)
-    lowered = sum(now < threshold <= was for _, was, now in pairs)
+    verdicts = [(reaches(was, threshold, scale), reaches(now, threshold, scale)) for _, was, now in pairs]
+    raised, lowered = verdicts.count((False, True)), verdicts.count((True, False))
     control = perturbation is REPEAT or not pairs
     shift = compare_pairs([was for _, was, _ in pairs], [now for _, _, now in pairs], scale=scale)
     return Effect(
@@ -301,15 +304,17 @@ def effect(
         lost=len(before) - len(pairs),
         raised=raised,
         lowered=lowered,
-        changed=sum(abs(now - was) > CHANGED * scale * (1 + 1e-9) for _, was, now in pairs),
+        changed=sum(not reaches(abs(now - was), CHANGED * scale, scale, lower_is_better=True) for _, was, now in pairs),
         flips=wilson_interval(raised + lowered, len(pairs)),
         shift=shift and shift.difference,
         shift_p=None if control or shift is None else shift.p_value,
-        flips_p=None if control else _flips_p(pairs, repeated, threshold),
+        flips_p=None if control else _flips_p(pairs, repeated, lambda value: reaches(value, threshold, scale)),
     )
 
 
-def _flips_p(pairs: Sequence[tuple[str, float, float]], repeated: Scores, threshold: float) -> float | None:
+def _flips_p(
+    pairs: Sequence[tuple[str, float, float]], repeated: Scores, verdict: Callable[[float], bool]
+) -> float | None:
     """The p-value of flipping as often as when the question is repeated; None where nothing was repeated."""
     from evalstone.stats.paired_tests import mcnemar  # noqa: PLC0415 - numpy, which only an audit needs
 
@@ -317,7 +322,7 @@ def _flips_p(pairs: Sequence[tuple[str, float, float]], repeated: Scores, thresh
     for sample, was, now in pairs:
         if (again := repeated.get(sample)) is None:
             continue
-        flipped, chance = (was >= threshold) != (now >= threshold), (was >= threshold) != (again >= threshold)
+        flipped, chance = verdict(was) != verdict(now), verdict(was) != verdict(again)
         only_perturbed += flipped and not chance
         only_repeated += chance and not flipped
         both += 1

@@ -209,7 +209,7 @@ def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
     wanted = {change.sample for line in comparison.scorers for change in line.changes[:most]}
     texts = {name: {s.id: s for s in run.dataset or () if s.id in wanted} for name, run in comparison.runs.items()}
     records = {
-        name: {(r.sample, run.titles[r.scorer]): r for r in run.records if r.sample in wanted}
+        name: {(r.sample, r.scorer): r for r in run.records if r.sample in wanted}
         for name, run in comparison.runs.items()
     }
     for line in comparison.scorers:
@@ -228,10 +228,10 @@ def _change(
     question = "" if sample is None else sample.input or ""
     gain = (change.a - change.b) if line.info.lower_is_better else (change.b - change.a)
     both: list[Block] = []
-    for name, value in ((line.a, change.a), (line.b, change.b)):
+    for name, info, value in ((line.a, line.info, change.a), (line.b, line.info_b, change.b)):
         found = texts[name].get(change.sample)
         answer = found.output if found is not None and found.output is not None else "The text is not at hand."
-        record = records[name].get((change.sample, line.title))
+        record = records[name].get((change.sample, info.signature))
         reason = getattr(record.outcome, "reason", "") if record is not None else ""
         both.append(Block("passage", f"{name} · {score_text(value, line.info.scale)}", answer, why=reason))
     values = f"{score_text(change.a, line.info.scale)} → {score_text(change.b, line.info.scale)}"

@@ -1,8 +1,8 @@
 """CSV that no spreadsheet executes: a run as one row a sample and scorer, a comparison as one row a scorer and slice.
 
 A spreadsheet takes a cell for a formula when its text begins with one of = + - @, whatever quotes or spaces come before
-it. Such a cell gets an apostrophe in front, and so does a part behind a semicolon, at which some spreadsheets cut a
-line anyway. Text is quoted and on one line; numbers are numbers.
+it. Such a cell gets an apostrophe in front, and so does a part behind a semicolon or a line break, at which some
+spreadsheets cut a row anyway. Text is quoted, with its line breaks; numbers are numbers.
 Source: OWASP, "CSV Injection".
 """
 
@@ -14,7 +14,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from evalstone._core.display import safe
+from evalstone._core.display import visible
 from evalstone.report.samples import with_texts
 from evalstone.results.compare import Comparison, ScorerComparison
 from evalstone.results.run import Run
@@ -22,14 +22,19 @@ from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score
 
 LONGEST_CELL = 32_000
 """Spreadsheets hold at most 32,767 characters in a cell."""
-_FORMULA = re.compile(r"""^(?=[\s"'`]*[=+\-@|%\uff1d\uff0b\uff0d\uff20\u2212])|(?<=;)(?=["'`]*[=+\-@])""")
+_FORMULA = re.compile(
+    r"""^(?=[\s"'`]*[=+\-@|%\uff1d\uff0b\uff0d\uff20\u2212])|(?<=;)(?=["'`]*[=+\-@])"""
+    # a line of its own for a spreadsheet that cuts the row elsewhere; a bullet calls nothing
+    r"""|(?<=\n)(?=[ \t"'`]*[=+\-@])(?![ \t]*[-+] [^(|!=\n]*(?:\n|\Z))"""
+)
 
 Cell = str | float | int | None
 
 
 def inert(text: str) -> str:
-    """Text on one line that no spreadsheet takes for a formula."""
-    return _FORMULA.sub("'", safe(text, LONGEST_CELL, joiners=True))
+    """Text that no spreadsheet takes for a formula, cut to what a cell holds."""
+    shown = visible(re.sub("\r\n?", "\n", text[: LONGEST_CELL + 1]))
+    return _FORMULA.sub("'", shown if len(shown) <= LONGEST_CELL else shown[: LONGEST_CELL - 1] + "…")
 
 
 def csv_rows(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:

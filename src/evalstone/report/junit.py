@@ -62,13 +62,13 @@ def _element(case: Case) -> Element:
         for name, value in case.properties.items():
             SubElement(properties, "property", name=_attribute(name), value=_attribute(value))
     if case.result != "passed":
-        message = safe(case.message, LONGEST_MESSAGE, joiners=True)
+        message = safe(case.message, LONGEST_MESSAGE)
         SubElement(element, case.result, message=message).text = visible(case.message)
     return element
 
 
 def _attribute(text: str) -> str:
-    return safe(text, LONGEST_ATTRIBUTE, joiners=True)
+    return safe(text, LONGEST_ATTRIBUTE)
 
 
 def run_junit(run: Run) -> Iterator[str]:

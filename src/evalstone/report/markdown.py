@@ -18,7 +18,7 @@ _MENTION = re.compile(r"(?<!\w)\\@(?=\w)")
 
 def literal(text: str, width: int = 160) -> str:
     """Judged text as a code span on one line."""
-    line = safe(text, width, joiners=True) or " "
+    line = safe(text, width) or " "
     ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
     pad = " " if line[0] == "`" or line[-1] == "`" else ""
     return f"{ticks}{pad}{line}{pad}{ticks}"
@@ -29,7 +29,7 @@ def prose(text: str) -> str:
 
     A comment breaks up mentions, which GitHub finds in spite of a backslash.
     """
-    return _MENTION.sub("@<!-- -->", _SPECIAL.sub(r"\\\1", safe(text, LONG, joiners=True)))
+    return _MENTION.sub("@<!-- -->", _SPECIAL.sub(r"\\\1", safe(text, LONG)))
 
 
 def lines(view: View) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from evalstone.types import Failed, Record
 
@@ -58,7 +58,8 @@ def _lines(total: int) -> Callable[[Record], None]:
             printed = now
             failures = f", {failed:,} failed" if failed else ""
             percent = 100 * done // total
-            sys.stderr.write(f"{done:,} of {total:,} results ({percent}%){failures}, {now - started:.0f} s\n")
-            sys.stderr.flush()
+            with suppress(OSError):  # a log that nobody reads any more ends no run
+                sys.stderr.write(f"{done:,} of {total:,} results ({percent}%){failures}, {now - started:.0f} s\n")
+                sys.stderr.flush()
 
     return advance

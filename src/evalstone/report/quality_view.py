@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evalstone._core.display import count, limits, listed, money, number, p_value, percent, signed
 from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
 from evalstone.results.audit import ALPHA
+from evalstone.results.summary import scorer_titles
 from evalstone.stats.intervals import Interval
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def calibration_warnings(calibration: Calibration) -> Iterator[str]:
     if len(scores) > 1 and len(set(scores)) == 1:
         yield "The judge scored every sample the same: no discrimination."
     area = auroc(scores, truths)
+    if area is not None and calibration.unusable:
+        yield f"No audit and no report uses this calibration: {calibration.unusable}."
     if area is not None and area.high is not None and area.high < 0.5:
         better = "lower" if calibration.lower_is_better else "higher"
         yield (
@@ -225,7 +228,12 @@ def _place(share: float) -> int:
 # ---- Audit ----
 
 INJECTION_COUNTED = "an instruction to the judge, which it seems to count as part of the text"
-_SOURCES = {"config": "as given", "calibration": "from the calibration", "default": "default"}
+_SOURCES = {
+    "config": "as given",
+    "calibration": "from the calibration",
+    "unusable_calibration": "default; the calibration is not used, it does not tell yes from no better than chance",
+    "default": "default",
+}
 _AUDIT_NOTE = (
     "Flips: the verdict changes. Changed: the score changes by more than a tenth of the scale. p: of no shift, or of "
     "no more flips than when the judge is asked again (the smaller one), Holm-adjusted. Affected: p at most 0.05."
@@ -234,6 +242,7 @@ _AUDIT_NOTE = (
 
 def audit_view(audit: Audit) -> View:
     """What affects a judge: one table a scorer, with the effect of each perturbation."""
+    titles = scorer_titles(audit.scorers)
     taken = count(audit.samples, "sample")
     if audit.samples != audit.dataset_size:
         taken = f"{audit.samples:,} of {count(audit.dataset_size, 'sample')}"
@@ -246,14 +255,14 @@ def audit_view(audit: Audit) -> View:
         lead=f"{taken} · judge {audit.judge}",
         notice=audit.judge_note,
         warnings=tuple(warnings),
-        sections=tuple(_audited(audit, scorer) for scorer in audit.scorers),
+        sections=tuple(_audited(audit, scorer, titles[scorer.signature]) for scorer in audit.scorers),
         details=(Section("", notes=(_AUDIT_NOTE, *unused)),),
         facts=(Fact("Cost", money(audit.cost), f"cost {money(audit.cost)}"), Fact("Dataset version", audit.version)),
         footer=("Made by evalstone.",),
     )
 
 
-def _audited(audit: Audit, scorer: AuditedScorer) -> Section:
+def _audited(audit: Audit, scorer: AuditedScorer, title: str) -> Section:
     effects = [effect for effect in audit.effects if effect.scorer == scorer.signature]
     columns = (
         words("perturbation"),
@@ -272,10 +281,8 @@ def _audited(audit: Audit, scorer: AuditedScorer) -> Section:
         f"Unperturbed: mean {scorer.mean:.3f} over {count(scorer.scored, 'sample')}, {percent(scorer.pass_rate)} yes "
         f"from {scorer.threshold:.4g} ({_SOURCES[scorer.threshold_source]})."
     )
-    effects_table = table(
-        f"Effect of each perturbation on {scorer.name}", columns, [_effect_row(e, scorer) for e in effects]
-    )
-    return Section(scorer.name, (*_findings(audit, effects, scorer), unperturbed), (effects_table,))
+    effects_table = table(f"Effect of each perturbation on {title}", columns, [_effect_row(e, scorer) for e in effects])
+    return Section(title, (*_findings(audit, effects, scorer), unperturbed), (effects_table,))
 
 
 def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:

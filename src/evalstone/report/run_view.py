@@ -33,6 +33,7 @@ from evalstone.results.run import Run
 from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
 from evalstone.stats.intervals import Interval
+from evalstone.stats.thresholds import TOLERANCE
 from evalstone.types import Record, Sample, Score
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class _Lazy:
 
 
 def _by_sample(records: Sequence[Record]) -> dict[str, array[int]]:
-    """Where each sample's records are; a ledger returns them in the order in which they were made."""
+    """Where each sample's records are."""
     places: dict[str, array[int]] = {}
     for place, record in enumerate(records):
         places.setdefault(record.sample, array("q")).append(place)
@@ -166,7 +167,7 @@ def _scores(run: Run, records: Sequence[Record]) -> Section:
     counts = {info.signature: [0] * BINS for info in run.scorers}
     for record in records:
         if isinstance(record.outcome, Score):
-            counts[record.scorer][min(BINS - 1, int(BINS * record.outcome.fraction))] += 1
+            counts[record.scorer][min(BINS - 1, int(BINS * (record.outcome.fraction + TOLERANCE)))] += 1
     columns = (
         words("scorer"),
         Column("mean"),

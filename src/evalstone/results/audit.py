@@ -21,7 +21,7 @@ AUDIT_FORMAT = 1
 Family: TypeAlias = Literal[
     "position", "options", "length", "self-preference", "formatting", "injection", "paraphrase", "repetition"
 ]
-ThresholdSource: TypeAlias = Literal["config", "calibration", "default"]
+ThresholdSource: TypeAlias = Literal["config", "calibration", "unusable_calibration", "default"]
 Apply: TypeAlias = Callable[[Sample], Sample | None]
 
 
@@ -149,16 +149,19 @@ class Audit:
     """US dollars paid; None when a price is unknown."""
 
     def __getitem__(self, perturbation: str) -> Effect:
-        """The effect of a perturbation on the first scorer.
+        """The effect of a perturbation on the scorer.
 
         Raises:
-            ConfigError: it was not applied.
+            ConfigError: it was not applied, or to several scorers.
         """
-        for one in self.effects:
-            if one.perturbation.name == perturbation:
-                return one
-        applied = ", ".join(one.perturbation.name for one in self.effects)
-        raise ConfigError(f"the perturbation {perturbation!r} was not applied; applied: {applied}")
+        found = [one for one in self.effects if one.perturbation.name == perturbation]
+        if len(found) > 1:
+            scorers = ", ".join(one.scorer for one in found)
+            raise ConfigError(f"{perturbation} was applied to several scorers, see `effects`: {scorers}")
+        if not found:
+            applied = ", ".join(dict.fromkeys(one.perturbation.name for one in self.effects))
+            raise ConfigError(f"the perturbation {perturbation!r} was not applied; applied: {applied}")
+        return found[0]
 
     def to_dict(self) -> dict[str, Any]:
         """The audit as plain data, as `evalstone audit --json` prints it."""

@@ -31,11 +31,11 @@ from evalstone.stats.calibration import (
 )
 from evalstone.stats.classification import MEASURES, Confusion, auroc
 from evalstone.stats.intervals import Interval, wilson_interval
+from evalstone.stats.thresholds import TOLERANCE, reaches
 
 CALIBRATION_FORMAT = 1
 FOLDER = "calibrations"
 HOME = ".evalstone"
-ROUNDING = 1e-9
 FOLDS = 5
 CALIBRATORS: Mapping[str, Fit] = {"platt": platt, "isotonic": isotonic}
 
@@ -60,9 +60,9 @@ class LabeledScore:
         present = [label for label in self.labels if label is not None]
         return math.fsum(present) / len(present)
 
-    def truth(self, label_threshold: float) -> bool | None:
-        """Whether most labels are at or above the threshold; None for a tie."""
-        votes = [label >= label_threshold for label in self.labels if label is not None]
+    def truth(self, label_threshold: float, scale: float = 1.0) -> bool | None:
+        """Whether most labels reach the threshold; None for a tie."""
+        votes = [reaches(label, label_threshold, scale) for label in self.labels if label is not None]
         return None if 2 * sum(votes) == len(votes) else 2 * sum(votes) > len(votes)
 
 
@@ -133,13 +133,13 @@ class Calibration:
             if not present:
                 raise DataError(f"sample {pair.sample!r} has no label")
             for number in (pair.value, *present):
-                if not -ROUNDING <= number <= self.scale + ROUNDING:
+                if not -TOLERANCE * self.scale <= number <= self.scale * (1 + TOLERANCE):
                     raise DataError(f"sample {pair.sample!r}: {number} is not in [0, {self.scale:g}]")
 
     @functools.cached_property
     def decided(self) -> tuple[tuple[float, bool], ...]:
         """Score / scale and truth of the samples whose annotators are not tied."""
-        truths = ((pair.value / self.scale, pair.truth(self.label_threshold)) for pair in self.pairs)
+        truths = ((pair.value / self.scale, pair.truth(self.label_threshold, self.scale)) for pair in self.pairs)
         return tuple((value, truth) for value, truth in truths if truth is not None)
 
     @property
@@ -151,6 +151,19 @@ class Calibration:
     def undecided(self) -> int:
         """Samples whose annotators are tied."""
         return len(self.pairs) - len(self.decided)
+
+    @functools.cached_property
+    def unusable(self) -> str:
+        """Why no audit and no report uses this calibration; "" where the AUROC's 95% interval lies above 0.5."""
+        area = auroc(*self.scores_and_truths)
+        if area is None or area.low is None or area.high is None:
+            return "it has no labels of both kinds, yes and no"
+        if area.low > 0.5:
+            return ""
+        return (
+            "its scores do not tell yes from no better than chance "
+            f"(AUROC {area.mean:.3f}, 95% CI {area.low:.3f} to {area.high:.3f})"
+        )
 
     def probability(self, value: float) -> float | None:
         """The probability that people say yes, for a score in [0, scale]; None when no mapping was fitted."""
@@ -335,7 +348,7 @@ def measure(calibration: Calibration) -> CalibrationMeasures:
 
 
 def _verdicts(calibration: Calibration, threshold: float) -> Verdicts:
-    pairs = [(value >= threshold / calibration.scale, truth) for value, truth in calibration.decided]
+    pairs = [(reaches(value, threshold / calibration.scale), truth) for value, truth in calibration.decided]
     counts = Confusion.of(pairs)
     return Verdicts(
         threshold=threshold,
@@ -361,8 +374,9 @@ def _annotators(calibration: Calibration) -> Annotators | None:
     if columns < 2:
         return None
     threshold = calibration.threshold.value if calibration.threshold else calibration.default_threshold
-    truths = [tuple(None if label is None else label >= calibration.label_threshold for label in row) for row in labels]
-    verdicts = [pair.value >= threshold for pair in calibration.pairs]
+    scale, least = calibration.scale, calibration.label_threshold
+    truths = [tuple(None if label is None else reaches(label, least, scale) for label in row) for row in labels]
+    verdicts = [reaches(pair.value, threshold, scale) for pair in calibration.pairs]
     kappas: list[Interval | None] = []
     for column in range(columns):
         both = [

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from evalstone._core.display import count
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone.errors import ConfigError
-from evalstone.results.run import OfScorer, Run, find_scorer, group_labels, scores_by_sample
+from evalstone.results.run import OfScorer, Run, group_labels, result_for, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo
+from evalstone.stats.intervals import MIN_SAMPLES
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
 from evalstone.types import Sample
 
@@ -54,6 +54,8 @@ class ScorerComparison(OfScorer):
     """The letter of the baseline."""
     b: str
     """The letter of the run compared with it."""
+    info_b: ScorerInfo
+    """The scorer in that run; another one than `info` only where mismatches are allowed."""
     result: stats.Comparison
     """The paired differences and their tests, p-values uncorrected."""
     adjusted_p_value: float
@@ -107,9 +109,9 @@ class Comparison:
     scorers: tuple[ScorerComparison, ...]
     """One comparison for each run and scorer, over all samples."""
     slices: tuple[ScorerComparison, ...]
-    """The same for each slice."""
+    """The same for each slice with at least five samples (groups)."""
     notes: tuple[str, ...]
-    """How the runs differ otherwise."""
+    """How the runs differ otherwise, and how many slices are left out."""
     correction: Correction
     """The correction for multiple comparisons, over all scorers and runs together (slices: over all slices)."""
     confidence: float
@@ -125,7 +127,7 @@ class Comparison:
         Raises:
             ConfigError: the scorer is unknown, ambiguous, or was not compared.
         """
-        return find_scorer(self.scorers, self.runs["A"], scorer)
+        return result_for(self.scorers, self.runs["A"], scorer)
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain data, as `evalstone compare --json` prints it."""
@@ -172,6 +174,7 @@ def compare(
     fields = [(field_name(field), slice_keys(a, field)) for field in slice_fields(slice_by)]
     lines: list[ScorerComparison] = []
     sliced: list[ScorerComparison] = []
+    small: dict[str, set[str]] = {}
     notes: dict[str, None] = {}
     for letter, run in itertools.islice(runs.items(), 1, None):
         pairs, differences = pair_runs(a, run, allow_mismatch=allow_mismatch)
@@ -179,7 +182,15 @@ def compare(
         for pair in pairs:
             lines += _compare_scorer(pair, letter, confidence)
             for field, keys in fields:
-                sliced += _compare_slices(pair, letter, confidence, field, keys)
+                for key, part in _slices(pair, keys):
+                    if part.units < MIN_SAMPLES:
+                        small.setdefault(field, set()).add(key)
+                        continue
+                    made = _compare_scorer(part, letter, confidence)
+                    sliced += (dataclasses.replace(line, field=field, key=key) for line in made)
+    for field, left_out in small.items():
+        fewer = f"{count(len(left_out), 'slice')} with fewer than {MIN_SAMPLES} samples or groups"
+        notes[f"{field}: {fewer} {'is' if len(left_out) == 1 else 'are'} left out, being too small to be tested"] = None
     return Comparison(
         runs=runs,
         scorers=_corrected(lines, correction),
@@ -203,27 +214,27 @@ def _compare_scorer(pair: PairedScores, letter: str, confidence: float) -> Itera
         changes = tuple(Change(pair.samples[index], pair.a[index], pair.b[index]) for index in changed)
         p_value = result.p_value
         yield ScorerComparison(
-            pair.title, info, "A", letter, result, p_value, confidence, pair.unpaired, changes=changes
+            pair.title, info, "A", letter, pair.info_b, result, p_value, confidence, pair.unpaired, changes=changes
         )
 
 
-def _compare_slices(
-    pair: PairedScores, letter: str, confidence: float, field: str, keys: Mapping[str, str]
-) -> Iterator[ScorerComparison]:
+def _slices(pair: PairedScores, keys: Mapping[str, str]) -> Iterator[tuple[str, PairedScores]]:
+    """The pairs of each slice, by key."""
     members: dict[str, list[int]] = {}
     for index, sample in enumerate(pair.samples):
         members.setdefault(keys.get(sample, ABSENT), []).append(index)
     for key, indexes in sorted(members.items(), key=lambda item: slice_order(item[0])):
-        part = dataclasses.replace(
-            pair,
-            samples=tuple(pair.samples[index] for index in indexes),
-            a=[pair.a[index] for index in indexes],
-            b=[pair.b[index] for index in indexes],
-            groups=None if pair.groups is None else tuple(pair.groups[index] for index in indexes),
-            unpaired=0,
+        yield (
+            key,
+            dataclasses.replace(
+                pair,
+                samples=tuple(pair.samples[index] for index in indexes),
+                a=[pair.a[index] for index in indexes],
+                b=[pair.b[index] for index in indexes],
+                groups=None if pair.groups is None else tuple(pair.groups[index] for index in indexes),
+                unpaired=0,
+            ),
         )
-        for line in _compare_scorer(part, letter, confidence):
-            yield dataclasses.replace(line, field=field, key=key)
 
 
 def _corrected(lines: Sequence[ScorerComparison], correction: Correction) -> tuple[ScorerComparison, ...]:
@@ -238,11 +249,13 @@ def _compare_all(
     from evalstone.stats.comparison import compare_many  # noqa: PLC0415 - numpy
 
     results: dict[str, stats.ManyComparison] = {}
-    for title, times in Counter(line.title for line in lines).items():
-        if times != len(runs) - 1:
+    for title in dict.fromkeys(line.title for line in lines):
+        of_scorer = [line for line in lines if line.title == title]
+        if len(of_scorer) != len(runs) - 1:
             continue
-        info = runs["A"][title].info
-        scores = {letter: scores_by_sample(run, run[title].info.signature) for letter, run in runs.items()}
+        info = of_scorer[0].info
+        signatures = {"A": info.signature, **{line.b: line.info_b.signature for line in of_scorer}}
+        scores = {letter: scores_by_sample(runs[letter], signature) for letter, signature in signatures.items()}
         common = [sample for sample in scores["A"][0] if all(sample in values for values, _ in scores.values())]
         columns = {letter: [values[sample] for sample in common] for letter, (values, _) in scores.items()}
         named = {sample: name for _, groups in reversed(scores.values()) for sample, name in groups.items()}
@@ -259,6 +272,8 @@ def _compare_all(
 class PairedScores(OfScorer):
     """One scorer's values in two runs, sample by sample, in the order of the first run."""
 
+    info_b: ScorerInfo
+    """The scorer in the second run."""
     samples: tuple[str, ...]
     """The ids of the samples with a score in both runs."""
     a: Sequence[float]
@@ -269,6 +284,11 @@ class PairedScores(OfScorer):
     """The samples' groups, the first run's where both name one; None where neither does."""
     unpaired: int
     """Samples with a score in only one of the runs."""
+
+    @property
+    def units(self) -> int:
+        """How many samples are independent: those with a score in both runs, or their groups."""
+        return len(self.samples) if self.groups is None else len(set(self.groups))
 
 
 def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[PairedScores], tuple[str, ...]]:
@@ -295,18 +315,25 @@ def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[Pai
 
 
 def _common_scorers(a: Run, b: Run) -> list[tuple[ScorerInfo, ScorerInfo]]:
-    """The scorers of both runs, matched by signature, else by title."""
-    by_signature = {info.signature: info for info in b.scorers}
-    by_title = {b.titles[info.signature]: info for info in b.scorers}
-    common = [
-        (info, other)
-        for info in a.scorers
-        if (other := by_signature.get(info.signature) or by_title.get(a.titles[info.signature])) is not None
-    ]
-    if not common:
-        ours, theirs = (", ".join(run.titles.values()) for run in (a, b))
-        raise ConfigError(f"the runs have no scorer in common: {ours} in the first, {theirs} in the second")
-    return common
+    """The scorers of both runs, each in one pair at most: of one signature, else of the same parameters, else the only
+    ones of a name that are left."""
+    found: dict[ScorerInfo, ScorerInfo] = {}
+    for attribute in ("signature", "parameters", "name"):
+        ours, theirs = (
+            _unique(attribute, [info for info in run.scorers if info not in matched])
+            for run, matched in ((a, found), (b, set(found.values())))
+        )
+        found |= {info: theirs[key] for key, info in ours.items() if key in theirs}
+    if not found:
+        first, second = (", ".join(run.titles.values()) for run in (a, b))
+        raise ConfigError(f"the runs have no scorer in common: {first} in the first, {second} in the second")
+    return [(info, found[info]) for info in a.scorers if info in found]
+
+
+def _unique(attribute: str, scorers: Sequence[ScorerInfo]) -> dict[str, ScorerInfo]:
+    """The scorers by an attribute, without those that share its value."""
+    values = [getattr(info, attribute) for info in scorers]
+    return {value: info for value, info in zip(values, scorers, strict=True) if values.count(value) == 1}
 
 
 def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[str], list[str]]:
@@ -328,8 +355,10 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
     for run, name in ((a, "first"), (b, "second")):
         if run.stop_reason:
             notes.append(f"the {name} run stopped early ({run.stop_reason})")
-    if single := sorted(set(a.titles.values()) ^ set(b.titles.values())):
-        notes.append(f"only in one of the runs: {', '.join(single)}")
+    in_both = {info.signature for pair in scorers for info in pair}
+    single = {title for run in (a, b) for signature, title in run.titles.items() if signature not in in_both}
+    if single:
+        notes.append(f"only in one of the runs: {', '.join(sorted(single))}")
     return mismatches, notes
 
 
@@ -369,6 +398,7 @@ def _pair(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo) -> PairedScores:
     return PairedScores(
         title=a.titles[ours.signature],
         info=ours,
+        info_b=theirs,
         samples=samples,
         a=array("d", (first[name] for name in samples)),
         b=array("d", (second[name] for name in samples)),

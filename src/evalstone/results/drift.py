@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
-from evalstone.results.run import OfScorer, Run, find_scorer
+from evalstone.results.run import OfScorer, Run, result_for
 
 if TYPE_CHECKING:
     from evalstone.stats.comparison import Drift
@@ -53,7 +53,7 @@ class DriftResult:
         Raises:
             ConfigError: the scorer is unknown, ambiguous, or has no pair of scores.
         """
-        return find_scorer(self.scorers, self.before, scorer)
+        return result_for(self.scorers, self.before, scorer)
 
     def __iter__(self) -> Iterator[ScorerDrift]:
         return iter(self.scorers)

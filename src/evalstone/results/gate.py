@@ -16,7 +16,8 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
 from evalstone.results.run import Run, scores_in_order
-from evalstone.results.summary import by_scorer
+from evalstone.results.summary import values_by_scorer
+from evalstone.stats.thresholds import reaches
 
 if TYPE_CHECKING:
     from evalstone.stats.gates import Criterion, Decision, Verdict
@@ -106,7 +107,7 @@ def gate(
             "--max-regression, --pass-rate)"
         )
     for check in ("minimum", "maximum", "max_regression", "pass_rate"):
-        by_scorer(getattr(criteria, check), lambda name: run[name].info, check)
+        values_by_scorer(getattr(criteria, check), lambda name: run[name].info, check)
     notes = dict.fromkeys(_missing_scores(run, criteria))
     checks = [*_mean_checks(run, criteria), *_pass_rate_checks(run, criteria)]
     if criteria.max_regression:
@@ -144,8 +145,9 @@ def _pass_rate_checks(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
         values, groups = scores_in_order(run, info.signature)
         if groups is not None:
             raise ConfigError(f"pass rate of {name}: not supported for clustered samples, which are not independent")
-        passed = sum(value <= threshold if info.lower_is_better else value >= threshold for value in values)
-        yield PassRate(f"{name} {'<=' if info.lower_is_better else '>='} {threshold:g}", passed, len(values), share)
+        lower = info.lower_is_better
+        passed = sum(reaches(value, threshold, info.scale, lower_is_better=lower) for value in values)
+        yield PassRate(f"{name} {'<=' if lower else '>='} {threshold:g}", passed, len(values), share)
 
 
 def _regression_checks(
@@ -155,10 +157,10 @@ def _regression_checks(
 
     pairs, differences = pair_runs(baseline, run, allow_mismatch=allow_mismatch)
     notes.update(dict.fromkeys(f"baseline and run: {text}" for text in differences))
-    by_signature = {pair.info.signature: pair for pair in pairs}
+    by_scorer = {pair.info_b: pair for pair in pairs}
     for name, margin in criteria.max_regression.items():
-        info = baseline[name].info
-        pair = by_signature.get(info.signature)
+        info = run[name].info
+        pair = by_scorer.get(info)
         if pair is None:
             raise ConfigError(f"largest regression of {name}: no sample has a score in both runs")
         if pair.unpaired:

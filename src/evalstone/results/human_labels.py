@@ -8,7 +8,7 @@ on the scorer's scale; words such as yes, no, supported or wrong are read as in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
 from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
+from evalstone.stats.thresholds import reaches
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
@@ -104,14 +105,14 @@ def corrected(run: Run, scorer: str, labels: Mapping[str, float], *, confidence:
 
 
 def select_for_labeling(
-    run: Run, scorer: str, labels: Mapping[str, float], *, count: int = 20, seed: int = 0
+    run: Run, scorer: str, labeled: Collection[str], *, count: int = 20, seed: int = 0
 ) -> tuple[str, ...]:
     """The ids of the samples to label next, in random order: where labels narrow the corrected mean most.
 
     Args:
         run: the run.
         scorer: title, signature or name of the scorer.
-        labels: the labels so far, as `load_labels` returns them.
+        labeled: the ids of the samples that have a label, such as the keys of `load_labels`.
         count: how many samples to select.
         seed: the same arguments and seed give the same selection.
 
@@ -123,9 +124,9 @@ def select_for_labeling(
     info = run[scorer].info
     values, _ = scores_by_sample(run, info.signature)
     names = list(values)
-    indexes = {name: index for index, name in enumerate(names)}
-    labeled = {indexes[name]: label for name, label in labels.items() if name in indexes}
-    selected = choose(list(values.values()), labeled=labeled, n=count, scale=info.scale, seed=seed)
+    known = set(labeled)
+    places = [index for index, name in enumerate(names) if name in known]
+    selected = choose(list(values.values()), labeled=places, n=count, scale=info.scale, seed=seed)
     return tuple(names[index] for index in selected)
 
 
@@ -142,7 +143,7 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
         confidence: of the interval.
 
     Raises:
-        ConfigError: the calibration is of another judge or scorer, or no sample has a score.
+        ConfigError: the calibration is of another judge or scorer, or is unusable; or no sample has a score.
     """
     from evalstone.stats.classification import Confusion  # noqa: PLC0415 - only reports with a calibration need it
     from evalstone.stats.rogan_gladen import rogan_gladen  # noqa: PLC0415 - the same
@@ -154,10 +155,14 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
             f"the calibration is of {calibration.scorer} by {calibration.judge}, the run's scores are of "
             f"{info.signature} by {judge}"
         )
+    if calibration.unusable:
+        raise ConfigError(f"the calibration of {run.titles[info.signature]} can't be used: {calibration.unusable}")
     values, groups = scores_by_sample(run, info.signature)
     threshold = calibration.default_threshold
-    labels = Confusion.of((value >= threshold / calibration.scale, truth) for value, truth in calibration.decided)
-    passed = sum(value >= threshold for value in values.values())
+    labels = Confusion.of(
+        (reaches(value, threshold / calibration.scale), truth) for value, truth in calibration.decided
+    )
+    passed = sum(reaches(value, threshold, calibration.scale) for value in values.values())
     result = rogan_gladen(passed, len(values), labels, confidence=confidence)
     if result is None:
         raise ConfigError(f"{info.name} has no score to correct")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
-from evalstone.results.run import OfScorer, Run, find_scorer, scores_in_order
+from evalstone.results.run import OfScorer, Run, result_for, scores_in_order
 from evalstone.stats.intervals import cluster_spread, mean_of, plain_spread
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class PowerAnalysis:
         Raises:
             ConfigError: the scorer is unknown, ambiguous, or has fewer than two scores.
         """
-        return find_scorer(self.scorers, self.baseline or self.run, scorer)
+        return result_for(self.scorers, self.baseline or self.run, scorer)
 
     def __iter__(self) -> Iterator[ScorerPower]:
         return iter(self.scorers)

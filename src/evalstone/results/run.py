@@ -9,15 +9,14 @@ import importlib
 import json
 import tempfile
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
 
 from evalstone._core.display import count, money, safe
-from evalstone.errors import ConfigError, MissingDependency, unknown
-from evalstone.results.summary import ScorerInfo, ScorerSummary, summarize
+from evalstone.errors import ConfigError, MissingDependency
+from evalstone.results.summary import ScorerInfo, ScorerSummary, find_scorer, scorer_titles, summarize
 from evalstone.types import Record, Sample, Score, total_cost
 
 if TYPE_CHECKING:
@@ -55,7 +54,8 @@ class Run:
     scorers: tuple[ScorerInfo, ...]
     """The scorers, in table order."""
     records: Sequence[Record]
-    """One record for each sample and scorer, in the order of the dataset; read from a temporary file when many."""
+    """One record for each sample and scorer, in the order of the dataset; from a ledger, in the order in which samples
+    were first scored. Read from a temporary file when many."""
     summary: tuple[ScorerSummary, ...]
     """One summary per scorer: mean, confidence interval, counts, cost."""
     started: str
@@ -100,22 +100,13 @@ class Run:
         """
         if not isinstance(key, str):
             return self.records[key]
-        for line in self.summary:
-            if key in (self.titles[line.info.signature], line.info.signature):
-                return line
-        same_name = [line for line in self.summary if line.info.name == key]
-        if len(same_name) > 1:
-            candidates = ", ".join(self.titles[line.info.signature] for line in same_name)
-            raise ConfigError(f"{len(same_name)} scorers are named {key}: {candidates}")
-        if same_name:
-            return same_name[0]
-        raise ConfigError(unknown("scorer", key, self.titles.values()))
+        info = find_scorer(key, self.scorers)
+        return next(line for line in self.summary if line.info == info)
 
     @functools.cached_property
     def titles(self) -> Mapping[str, str]:
-        """By signature, the scorer's short title: its name, with parameters where several scorers share the name."""
-        names = Counter(info.name for info in self.scorers)
-        return {info.signature: info.name if names[info.name] == 1 else info.parameters for info in self.scorers}
+        """By signature, each scorer's title, unique in the run: its name, with parameters where others have it too."""
+        return scorer_titles(self.scorers)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -220,7 +211,10 @@ class Run:
             return [record.to_dict() for record in self.records]
         texts = {sample.id: {name: getattr(sample, name) for name in TEXTS} for sample in self.dataset or ()}
         rows: dict[str, dict[str, Any]] = {}
-        columns = {signature: title if title not in TEXTS else signature for signature, title in self.titles.items()}
+        columns = {
+            signature: title if title not in ("sample", *TEXTS) else signature
+            for signature, title in self.titles.items()
+        }
         for record in self.records:
             row = rows.get(record.sample)
             if row is None:
@@ -348,7 +342,7 @@ class OfScorer:
 _Item = TypeVar("_Item", bound=OfScorer)
 
 
-def find_scorer(items: Iterable[_Item], run: Run, scorer: str) -> _Item:
+def result_for(items: Iterable[_Item], run: Run, scorer: str) -> _Item:
     """The first item about a scorer of the run, by title, signature or name.
 
     Raises:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, unknown
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
 from evalstone.types import Failed, JudgeCall, Outcome, Record, Score, Skipped, total_cost
@@ -18,6 +18,11 @@ _FINGERPRINTS = re.compile(r"(; |\()[0-9a-f]{8}(?:, [0-9a-f]{8})*\)@\d+\Z|@\d+\Z
 MAX_REASONS = 1000
 V = TypeVar("V")
 TOP_REASONS = 5
+
+
+def without_fingerprints(signature: str) -> str:
+    """A scorer's name with its non-default parameters, from its signature."""
+    return _FINGERPRINTS.sub(lambda match: ")" if match[1] == "; " else "", signature)
 
 
 @dataclass(frozen=True)
@@ -36,10 +41,41 @@ class ScorerInfo:
     @property
     def parameters(self) -> str:
         """The name with its non-default parameters: the signature without fingerprints and version."""
-        return _FINGERPRINTS.sub(lambda match: ")" if match[1] == "; " else "", self.signature)
+        return without_fingerprints(self.signature)
 
 
-def by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo], what: str) -> dict[ScorerInfo, V]:
+def scorer_titles(scorers: Sequence[ScorerInfo]) -> dict[str, str]:
+    """By signature, what to call each scorer of a run: its name, with its parameters where several have the name, or
+    the signature where those are equal too."""
+    names = Counter(info.name for info in scorers)
+    parameters = Counter(info.parameters for info in scorers)
+    return {
+        info.signature: info.name
+        if names[info.name] == 1
+        else info.parameters
+        if parameters[info.parameters] == 1
+        else info.signature
+        for info in scorers
+    }
+
+
+def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
+    """The scorer with this title or signature, else the only one with this name or these parameters.
+
+    Raises:
+        ConfigError: there is no such scorer, or there are several; names the candidates.
+    """
+    titles = scorer_titles(scorers)
+    found = [info for info in scorers if name in (titles[info.signature], info.signature)]
+    found = found or [info for info in scorers if name in (info.parameters, info.name)]
+    if not found:
+        raise ConfigError(unknown("scorer", name, titles.values()))
+    if len(found) > 1:
+        raise ConfigError(f"{name} is ambiguous; name one of {', '.join(titles[info.signature] for info in found)}")
+    return found[0]
+
+
+def values_by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo], what: str) -> dict[ScorerInfo, V]:
     """Values by scorer, instead of by one of its names.
 
     Raises:

@@ -21,8 +21,9 @@ from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.logging import LoggingJudge
 from evalstone.ledger.base import Key, is_there
 from evalstone.questions.base import Answer, Question
+from evalstone.results.summary import scorer_titles
 from evalstone.run.budget import estimated_usage
-from evalstone.run.plan import Plan
+from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.runner import score_sample
 from evalstone.run.session import InflightCall, Session, read_stored
 from evalstone.types import Failed, Sample, Skipped, Usage, total_cost
@@ -94,7 +95,8 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     store = Ledger(ledger) if ledger is not None and is_there(ledger) else None
     try:
         session = _DryRunSession(plan.judge, store)
-        lines = tuple(ScorerEstimate(scorer.name) for scorer in plan.scorers)
+        titles = scorer_titles([scorer_info(scorer) for scorer in plan.scorers])
+        lines = tuple(ScorerEstimate(titles[scorer.signature]) for scorer in plan.scorers)
         for sample in plan.dataset:
             for scorer, line in zip(plan.scorers, lines, strict=True):
                 await session.score(scorer, sample, line)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
 from evalstone.ledger import RunRow
 from evalstone.results import files
 from evalstone.results.run import Run
+from evalstone.types import Record
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger
@@ -37,7 +38,7 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
 
         with Ledger(str(url)) as opened:
             if (row := find_row(opened, str(name))) is not None:
-                return Run.from_dict(row.metadata, opened.records(row.id))
+                return Run.from_dict(row.metadata, _by_sample(opened.records(row.id), row.metadata))
     if name == "last":
         raise ConfigError(
             f"there are no saved runs in the ledger {shown(url)}; run `evalstone run` first, or name a results folder "
@@ -46,6 +47,13 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
     raise ConfigError(
         f"there is no results folder {json_line(str(name))}, and no run of that id or name in the ledger {shown(url)}"
     )
+
+
+def _by_sample(records: Sequence[Record], metadata: Mapping[str, Any]) -> list[Record]:
+    """A ledger's records, which are in the order in which they were made, with those of a sample together."""
+    samples = {name: place for place, name in enumerate(dict.fromkeys(record.sample for record in records))}
+    scorers = {scorer["signature"]: place for place, scorer in enumerate(metadata["scorers"])}
+    return sorted(records, key=lambda record: (samples[record.sample], scorers[record.scorer]))
 
 
 def find_row(ledger: Ledger, name: str) -> RunRow | None:

@@ -1,15 +1,16 @@
 """A gate that watches a run and stops it as soon as the verdict is clear.
 
 Samples are scored in random order and looked at in that order, whichever finishes first: a slow sample may not be
-passed over, because what takes long may well score differently. The error rates hold whenever the run stops.
+passed over, because what takes long may well score differently. The error rates hold whenever the run stops, so that
+samples which had begun by then count as well, as they do in the run.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from evalstone.errors import ConfigError
+from evalstone.results.summary import scorer_titles
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.stats.gates import Decision, Verdict, overall
@@ -34,8 +35,8 @@ class RunGate:
 
     def __init__(self, plan: Plan, thresholds: Mapping[str, float], stop: StopSignal, *, alpha: float = 0.05) -> None:
         watched = [scorer_info(scorer) for scorer in plan.scorers if scorer.signature in thresholds]
-        names = Counter(scorer.name for scorer in plan.scorers)
-        self._titles = {info.signature: info.name if names[info.name] == 1 else info.parameters for info in watched}
+        titles = scorer_titles([scorer_info(scorer) for scorer in plan.scorers])
+        self._titles = {info.signature: titles[info.signature] for info in watched}
         targets = [
             Target(
                 self._titles[info.signature],
@@ -55,29 +56,28 @@ class RunGate:
                 )
         ids = [sample.id for sample in plan.dataset]
         self._order = [ids[place] for place in plan.random_order()]
-        self._next = 0
-        self._waiting: dict[str, dict[str, float | None]] = {}
+        self._next = dict.fromkeys(self._titles, 0)
+        self._waiting: dict[str, dict[str, float | None]] = {signature: {} for signature in self._titles}
 
     def add(self, record: Record) -> None:
         """Add a record of the run; they may come in any order."""
-        if (title := self._titles.get(record.scorer)) is None:
+        scorer = record.scorer
+        if (title := self._titles.get(scorer)) is None:
             return
-        self._waiting.setdefault(record.sample, {})[title] = record.value
-        while self._next < len(self._order) and self._whole(self._order[self._next]):
-            values = self._waiting.pop(self._order[self._next])
-            self._next += 1
-            if not self._gate.settled:
-                self._gate.add({name: value for name, value in values.items() if value is not None})
+        waiting = self._waiting[scorer]
+        waiting[record.sample] = record.value
+        while self._next[scorer] < len(self._order) and self._order[self._next[scorer]] in waiting:
+            value = waiting.pop(self._order[self._next[scorer]])
+            self._next[scorer] += 1
+            if value is not None:
+                self._gate.add({title: value})
         if self._gate.settled:
             self._stop.request(DECIDED)
 
-    def _whole(self, sample: str) -> bool:
-        return len(self._waiting.get(sample, ())) == len(self._titles)
-
     @property
-    def settled(self) -> bool:
-        """Whether every threshold is decided, or one has failed."""
-        return self._gate.settled
+    def waiting(self) -> int:
+        """How many scores count in no decision, because a sample that comes before them has none yet."""
+        return sum(value is not None for values in self._waiting.values() for value in values.values())
 
     def decisions(self) -> tuple[Decision, ...]:
         """The decision on each threshold so far."""

@@ -20,9 +20,9 @@ from typing import Literal, TypeAlias
 from evalstone.errors import DataError
 from evalstone.stats.classification import MEASURES, Confusion
 from evalstone.stats.intervals import Interval, wilson_interval
+from evalstone.stats.thresholds import TOLERANCE, reaches
 
 BINS = 10
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _cuts(by_score: Sequence[tuple[float, bool]]) -> Iterator[tuple[float, float
     yield before, 0.0, Confusion(tp=positives, fp=negatives)
     missed = rejected = 0  # positives and negatives below the threshold
     for score, truth in [*by_score, (1.0, False)]:
-        if score - before > ROUNDING:
+        if score - before > TOLERANCE:
             counts = Confusion(positives - missed, negatives - rejected, missed, rejected)
             yield (before + score) / 2, score - before, counts
         before, missed, rejected = score, missed + bool(truth), rejected + (not truth)
@@ -182,7 +182,7 @@ def cross_validated_threshold(
         best = best_threshold([scores[i] for i in train], [truths[i] for i in train], measure)
         if best is None:
             return None
-        verdicts += [(scores[place] >= best[0], truths[place]) for place in part]
+        verdicts += [(reaches(scores[place], best[0]), truths[place]) for place in part]
     return MEASURES[measure](Confusion.of(verdicts))
 
 

@@ -27,6 +27,8 @@ from evalstone.errors import ConfigError, DataError
 
 SMALL_SAMPLE = 30
 FEW_CLUSTERS = 20
+MIN_SAMPLES = 5
+"""Slices with fewer samples or clusters are not tested."""
 ROUNDING = 1e-20
 RELATIVE_ROUNDING = 1e-12
 MAX_SPAN = 1e150
@@ -113,7 +115,7 @@ def mean_interval(
     if (n if clusters is None else clusters) == 1:
         return replace(estimate, caution=single(n))
     if largest - smallest <= RELATIVE_ROUNDING * max(abs(smallest), abs(largest)):
-        return _equal(estimate, low, high)
+        return equal(estimate, low, high)
     spread = plain_spread(values, mean)
     if groups is None:
         return bounded(estimate, spread, low, high)
@@ -158,7 +160,8 @@ def exact_reach(units: int, alpha: float, span: float) -> float:
     return span * -math.expm1(math.log(alpha) / units)
 
 
-def _equal(estimate: Interval, low: float, high: float) -> Interval:
+def equal(estimate: Interval, low: float, high: float) -> Interval:
+    """The estimate where all values are equal: with exact limits at an end of the range, without any inside."""
     mean, n, span = estimate.mean, estimate.n, high - low
     slack = RELATIVE_ROUNDING * span
     end = low if mean - low <= slack else high if high - mean <= slack else mean

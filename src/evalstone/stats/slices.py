@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
-from evalstone.stats.intervals import ROUNDING, Interval, Spread, bounded, mean_interval
+from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums, same_length
+from evalstone.stats.intervals import MIN_SAMPLES, Interval, Spread, bounded, equal, mean_interval
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 
-MIN_SAMPLES = 5
+CANCELLED = 1e-9
+"""The share of a sum below which its difference from a part of it is taken for rounding."""
 
 
 @dataclass(frozen=True)
@@ -113,16 +114,15 @@ def worst_slices(
     """
     same_length(values=values, groups=groups, **{f"field {name}": keys for name, keys in fields.items()})
     x = column("values", values, 0.0, scale)
-    rest = _Rest(x, scale, confidence, None if groups is None else codes(groups), -1.0 if lower_is_better else 1.0)
+    every = _All(x, scale, confidence, None if groups is None else codes(groups), -1.0 if lower_is_better else 1.0)
     findings: list[SliceFinding] = []
     for field, keys in fields.items():
         of_field: list[SliceFinding] = []
         for part in slice_by(values, keys, scale=scale, confidence=confidence, groups=groups):
-            inside = np.zeros(x.size, dtype=np.bool_)
-            inside[list(part.indexes)] = True
-            if min(rest.units(inside), rest.units(~inside)) < MIN_SAMPLES:
+            inside = _Part(every, np.array(part.indexes))
+            if min(inside.units, inside.other_units) < MIN_SAMPLES:
                 continue
-            own, others, p = part.interval, rest.interval(inside), rest.p_worse(inside)
+            own, others, p = part.interval, inside.interval_of_others(), inside.p_worse()
             gap = _gap(own, others)
             of_field.append(SliceFinding(field, part.key, own.n, own, others.mean, gap, own.mean, p, p))
         findings.extend(_shrunken(of_field, x))
@@ -131,46 +131,94 @@ def worst_slices(
     return tuple(sorted(with_adjusted, key=lambda f: (f.p_value, -f.n)))
 
 
-class _Rest:
-    """All samples, summed once, so that comparing many small slices with the rest stays cheap.
+class _All:
+    """All samples, summed once, so that the work on a slice is in proportion to the slice.
 
     sign: -1 where lower is better.
     """
 
     def __init__(self, x: Floats, scale: float, confidence: float, groups: Positions | None, sign: float) -> None:
-        self._x, self._scale, self._confidence, self._groups, self._sign = x, scale, confidence, groups, sign
-        self._grand = min(max(float(x.mean()), float(x.min())), float(x.max())) if x.size else 0.0
-        self._d: Floats = x - self._grand
-        self._squares, self._cubes = float(np.sum(self._d**2)), float(np.sum(self._d**3))
+        self.x, self.scale, self.confidence, self.groups, self.sign = x, scale, confidence, groups, sign
+        self.grand = min(max(float(x.mean()), float(x.min())), float(x.max())) if x.size else 0.0
+        self.d: Floats = x - self.grand
+        self.squares, self.cubes = float(np.sum(self.d**2)), float(np.sum(self.d**3))
+        if groups is not None:
+            self.sizes, self.sums = np.bincount(groups), group_sums(self.d, groups)
+            # Clusters of one size count alike in CR2, so that sums by size are enough for those outside of a slice.
+            self.size_of, self.class_of = np.unique(self.sizes, return_inverse=True)
+            weights = (None, self.sums, self.sums**2)
+            self.by_size = tuple(np.bincount(self.class_of, one).astype(np.float64) for one in weights)
+            self.square_of_sums = float(np.sum(self.sums**2))
 
-    def units(self, part: Mask) -> int:
-        """The number of samples, or clusters, in a part."""
-        return int(np.count_nonzero(part)) if self._groups is None else int(np.unique(self._groups[part]).size)
 
-    def interval(self, inside: Mask) -> Interval:
-        """The mean of all other samples: `mean_interval`, from the sums where samples are independent."""
-        outside, n = ~inside, self._x.size - int(np.count_nonzero(inside))
-        within = self._d[inside]
-        shift = -float(within.sum()) / n
-        squares = self._squares - float(np.sum(within**2)) - n * shift**2
-        mean = Interval(self._grand + shift, None, None, n, self._confidence)
-        if self._groups is None and squares > ROUNDING * n * self._scale**2:
-            return bounded(mean, Spread(squares / (n - 1) / n, n - 1, n), 0.0, self._scale)
-        labels: list[int] | None = None if self._groups is None else self._groups[outside].tolist()
-        others: list[float] = self._x[outside].tolist()
-        return mean_interval(others, low=0.0, high=self._scale, confidence=self._confidence, groups=labels) or mean
+class _Part:
+    """One slice of all samples, given by their places, and the other samples."""
 
-    def p_worse(self, inside: Mask) -> float:
+    def __init__(self, every: _All, places: Positions) -> None:
+        self._all, self._places, self._d = every, places, every.d[places]
+        self._n, self._others = places.size, every.x.size - places.size
+        self.units, self.other_units = self._n, self._others
+        if every.groups is not None:
+            self._clusters, position = np.unique(every.groups[places], return_inverse=True)
+            self._sums, sizes = group_sums(self._d, position), np.bincount(position)
+            self._left = every.sizes[self._clusters] - sizes
+            self.units = self._clusters.size
+            self.other_units = every.sizes.size - int(np.sum(self._left == 0))
+
+    def interval_of_others(self) -> Interval:
+        """`mean_interval` of all other samples."""
+        every, n = self._all, self._others
+        shift = -float(self._d.sum()) / n
+        clusters = None if every.groups is None else self.other_units
+        mean = Interval(every.grand + shift, None, None, n, every.confidence, clusters)
+        if every.squares == 0:
+            return equal(mean, 0.0, every.scale)
+        squares = every.squares - float(np.sum(self._d**2)) - n * shift**2
+        spread = Spread(squares / (n - 1) / n, n - 1, n) if every.groups is None else self._cluster_spread(shift)
+        if min(squares, spread.variance * n**2) > CANCELLED * every.squares:
+            return bounded(mean, spread, 0.0, every.scale)
+        # What is left after the subtraction may be rounding only.
+        outside = np.delete(np.arange(every.x.size), self._places)
+        labels: list[int] | None = None if every.groups is None else every.groups[outside].tolist()
+        others: list[float] = every.x[outside].tolist()
+        return mean_interval(others, low=0.0, high=every.scale, confidence=every.confidence, groups=labels) or mean
+
+    def _cluster_spread(self, shift: float) -> Spread:
+        """`cluster_spread` of all other samples: sums over all clusters, corrected for those that the slice touches."""
+        every, n, touched = self._all, self._others, self._clusters
+        size, of = every.size_of, every.class_of
+        counts, sums, squares = every.by_size
+        inside = every.sums[touched]
+        counts = counts - np.bincount(of[touched], minlength=size.size)
+        sums = sums - np.bincount(of[touched], inside, size.size)
+        squares = squares - np.bincount(of[touched], inside**2, size.size)
+        left = self._left[self._left > 0]
+        rest = (inside - self._sums)[self._left > 0] - left * shift
+        # Only sizes that some untouched cluster has: a larger one may be as large as all others together.
+        size, counts, sums, squares = (column[counts > 0] for column in (size, counts, sums, squares))
+        untouched = squares - 2 * size * shift * sums + (size * shift) ** 2 * counts
+        variance = float(np.sum(untouched / (1 - size / n)) + np.sum(rest**2 / (1 - left / n))) / n**2
+        every_size, times = np.concatenate([size, left]), np.concatenate([counts, np.ones(left.size)])
+        shares = every_size / n
+        weights = shares**2 / (1 - shares)
+        square, cross = np.sum(times * shares**2), np.sum(times * weights) ** 2 - np.sum(times * weights**2)
+        return Spread(variance, max(1.0, float(1 / (square + cross))), self.other_units)
+
+    def p_worse(self) -> float:
         """The one-sided p-value of "the slice is no worse than the rest"."""
-        size, n = int(np.count_nonzero(inside)), self._x.size
-        gap = self._sign * float(self._d[inside].sum()) * (1 / size + 1 / (n - size))
-        if self._groups is None:
-            return _permutation_p(n, size, gap, (self._squares / n, self._sign * self._cubes / n))
+        every, size, rest = self._all, self._n, self._others
+        n = size + rest
+        gap = every.sign * float(self._d.sum()) * (1 / size + 1 / rest)
+        if every.groups is None:
+            return _permutation_p(n, size, gap, (every.squares / n, every.sign * every.cubes / n))
         from scipy.special import stdtr  # noqa: PLC0415 - 0.15 s of import
 
-        terms = group_sums(self._d * np.where(inside, 1 / size, -1 / (n - size)), self._groups)
-        variance = float(np.sum(terms**2)) * terms.size / (terms.size - 1)
-        return float(stdtr(terms.size - 2, gap / math.sqrt(variance))) if variance > 0 else 1.0
+        outside = every.sums[self._clusters] - self._sums
+        terms = self._sums / size - outside / rest
+        untouched = max(0.0, every.square_of_sums - float(np.sum(every.sums[self._clusters] ** 2))) / rest**2
+        clusters = every.sizes.size
+        variance = (float(np.sum(terms**2)) + untouched) * clusters / (clusters - 1)
+        return float(stdtr(clusters - 2, gap / math.sqrt(variance))) if variance > 0 else 1.0
 
 
 def _permutation_p(n: int, size: int, gap: float, moments: tuple[float, float]) -> float:
