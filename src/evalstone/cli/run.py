@@ -149,6 +149,8 @@ def score(
     as_json: options.Json = False,
 ) -> int:
     """Score one sample."""
+    from evalstone.ledger.base import DEFAULT_LEDGER
+
     options.refuse_foreign([scorer])
     sample = {
         "input": input,
@@ -161,7 +163,7 @@ def score(
         scorer,
         {name: value for name, value in sample.items() if value is not None},
         judge=options.judge_spec("lexical" if judge is None else judge, base_url),
-        ledger=ledger,
+        ledger=DEFAULT_LEDGER if ledger is None else ledger,
     )
     if not deliver(json_lines(as_json, record.to_dict())):
         _show_record(record)

@@ -12,7 +12,7 @@ import functools
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from evalstone.errors import LedgerBusyError, LedgerError
 from evalstone.ledger import base
-from evalstone.ledger.base import Applied, Claim, Key, Operations, StoredAnswer
-from evalstone.types import Record
+from evalstone.ledger.base import Applied, Claim, Key, Operations, StoredAnswer, chunks
+from evalstone.types import Record, Sample
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger
@@ -34,6 +34,7 @@ MIN_PAUSE, MAX_PAUSE = 0.02, 0.5
 DROP_INTERVAL = 1.0
 """Seconds between two attempts to drop expired leases while waiting."""
 RECORDS_PER_READ = 2000
+SAMPLES_PER_WRITE = 1000
 SLOW = 0.005
 """Average seconds for a transaction above which all of them go to the worker thread."""
 
@@ -184,6 +185,16 @@ class AsyncLedger:
         """Store a record. Returns when it is durable."""
         self._operations.records.append((run, record))
         await self._schedule()
+
+    async def keep_samples(self, dataset: str, samples: Sequence[Sample]) -> None:
+        """Store the samples of a dataset version, unless all of them are there. Returns when they are durable.
+
+        Each transaction writes a part, so that many samples keep no other process waiting.
+        """
+        if await self.work(self.store.samples, dataset) == len(samples):
+            return
+        for number, part in enumerate(chunks(samples, SAMPLES_PER_WRITE)):
+            await self.work(self.store.write_samples, dataset, number * SAMPLES_PER_WRITE, part)
 
     async def records(self, run: str) -> AsyncIterator[Record]:
         """The records of a run, in the order in which they were first written. Reads a few thousand at a time."""

@@ -148,6 +148,8 @@ class _Runner:
         another's answer leaves no slot empty."""
         began = time.perf_counter()
         resumed = await self._resume() if resume else await self._start()
+        if self.ledger is not None:
+            await self.ledger.keep_samples(self.plan.dataset.version, self.plan.dataset.samples)
         warnings = retry_warnings(*self.plan.judges)
         count = min(workers, self.plan.size)
         if self.batches is not None:

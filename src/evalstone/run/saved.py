@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,11 +34,15 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
 
     url = DEFAULT_LEDGER if ledger is None else ledger
     if is_there(url):
-        from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy
+        from evalstone.ledger.store import Ledger, LedgerSamples  # noqa: PLC0415 - SQLAlchemy
 
         with Ledger(str(url)) as opened:
             if (row := find_row(opened, str(name))) is not None:
-                return Run.from_dict(row.metadata, opened.records(row.id))
+                version = row.metadata["dataset"]["version"]
+                run = Run.from_dict(row.metadata, opened.records_in_order(row))
+                # The samples of a run that was imported, or that was killed at its start, may not be there.
+                there = opened.samples(version) == run.samples
+                return dataclasses.replace(run, dataset=LedgerSamples(str(url), version)) if there else run
     if name == "last":
         raise ConfigError(
             f"there are no saved runs in the ledger {shown(url)}; run `evalstone run` first, or name a results folder "
