@@ -84,7 +84,7 @@ def test_the_reference_may_be_what_is_to_be_taken_up():
 
 
 def test_elements_must_be_a_function_and_the_rest_a_known_word():
-    with pytest.raises(ConfigError, match="elements must be a function of a text, not 'words'"):
+    with pytest.raises(ConfigError, match="elements must be a plain function of a text, not 'words'"):
         Completeness(elements=cast(Any, "words"))
     with pytest.raises(ConfigError, match="without_elements must be 'skip' or 'compare', not 1"):
         Completeness(without_elements=cast(Any, 1))

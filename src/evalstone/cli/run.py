@@ -232,7 +232,7 @@ def _run(
             budget=config.budget,
             batch=evalstone.BatchOptions(wait=config.wait, on_state=to_stderr) if config.batch else False,
             stop=stop,
-            on_record=on_record,
+            on_record=on_record if gate is not None or verbose else None,
             name=config.name,
             tags=config.tags,
         )

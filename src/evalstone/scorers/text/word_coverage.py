@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
 
+from evalstone._core.sync import is_async
 from evalstone._core.text import STOPWORDS, words
 from evalstone.errors import ConfigError
 from evalstone.scorers.base import reason_with, require_choice
@@ -94,7 +95,7 @@ class Completeness(PairScorer):
     (see `without_elements`). No judge call. Source: @mastra/evals.
 
     Attributes:
-        elements: A function that returns the elements of a text.
+        elements: A plain function that returns the elements of a text.
         without_elements: For an input without elements: "skip" it, or "compare": 1 if the answer has none, else 0.
     """
 
@@ -113,8 +114,8 @@ class Completeness(PairScorer):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_choice(self, "without_elements", ("skip", "compare"))
-        if self.elements is not None and not callable(self.elements):  # pyright: ignore[reportUnnecessaryComparison]
-            raise ConfigError(f"{self.name}: elements must be a function of a text, not {self.elements!r}")
+        if self.elements is not None and (not callable(self.elements) or is_async(self.elements)):
+            raise ConfigError(f"{self.name}: elements must be a plain function of a text, not {self.elements!r}")
 
     def compare(self, text: str, output: str) -> Score | Skipped:
         elements = self.elements or content_words
