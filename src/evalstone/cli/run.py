@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.report.view import View
     from evalstone.results.summary import ScorerInfo
+    from evalstone.run.dry_run import JudgeEstimate
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
 
@@ -447,6 +448,21 @@ def expense(calls: int, usage: evalstone.Usage, price: float | None, how: str = 
     return f"{count(calls, 'call')}, {tokens}, {cost}; retries and reasoning tokens not included"
 
 
+def show_judges(judges: Sequence[JudgeEstimate]) -> None:
+    """Print what each judge would be asked, where there are several."""
+    from evalstone.report.text import money, safe
+
+    if len(judges) < 2:
+        return
+    names = ("calls", "input tokens", "output tokens", "cost")
+    rows = table("judge", *names, numbers=names)
+    for one in judges:
+        cost = "unknown" if one.cost is None else money(one.cost)
+        counts = (f"{number:,}" for number in (one.calls, one.usage.input, one.usage.output))
+        rows.add_row(safe(one.judge, 200), *counts, cost)
+    console().print(rows)
+
+
 def _dry_run(config: RunConfig) -> int:
     """Print what a run would ask and cost."""
     from evalstone._core import sync
@@ -467,6 +483,7 @@ def _dry_run(config: RunConfig) -> int:
     screen.print(rows)
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in work.kinds.items()) or "none"
     screen.print(f"Judge calls: {kinds}")
+    show_judges(work.judges)
     price = at_batch_price(work.cost) if config.batch else work.cost
     screen.print(expense(work.calls, work.usage, price, " at the batch price" if config.batch else ""))
     if config.budget is not None and price is not None and price > config.budget:
