@@ -15,7 +15,7 @@ from evalstone._core.prompts import Material
 from evalstone.judges.scripted import Script, ScriptedJudge
 from evalstone.questions.base import Question
 from evalstone.run.runner import score_sample
-from evalstone.run.session import Session
+from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Outcome, Record, Sample, Score
 
@@ -90,7 +90,12 @@ def outcome_of(scorer: Scorer, sample: Sample, script: Script) -> Outcome:
 
 
 def score_of(scorer: Scorer, sample: Sample, script: Script) -> Score:
-    outcome = outcome_of(scorer, sample, script)
+    """The scorer's own score, with its evidence as the values that a record has as JSON data."""
+
+    async def work() -> Outcome:
+        return await scorer.run(Recording(Session(ScriptedJudge(script, retries=0))), sample)
+
+    outcome = asyncio.run(work())
     assert isinstance(outcome, Score), outcome
     return outcome
 

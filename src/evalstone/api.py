@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -72,7 +72,7 @@ async def aevaluate(
     budget: float | None = None,
     batch: bool | BatchOptions = False,
     stop: StopSignal | None = None,
-    on_record: Callable[[Record], None] | None = None,
+    on_record: Callable[[Record], Awaitable[None] | None] | None = None,
     name: str = "",
     tags: Iterable[str] = (),
 ) -> Run:
@@ -92,7 +92,8 @@ async def aevaluate(
         batch: Ask through the provider's batch API, at half the price. The run ends when everything is submitted, and
             the same call continues it later; `BatchOptions(wait=True)` waits.
         stop: Ends the run from outside.
-        on_record: Called with each record.
+        on_record: Called with each record once it is stored, one at a time: `async def` on the event loop, `def` in a
+            thread. What it raises ends the run, and is raised.
         name: A name for the run, to find it again.
         tags: Tags for the run.
 
@@ -106,16 +107,11 @@ async def aevaluate(
     """
     plan = plan_for(samples, scorers, judge=judge, mapping=mapping)
     with contextlib.ExitStack() as stack:
-        listeners = [on_record] if on_record is not None else []
+        bar = None
         if _is_interactive() if progress is None else progress:
             from evalstone.report.progress import progress_bar  # noqa: PLC0415 - rich, which only a terminal needs
 
-            listeners.append(stack.enter_context(progress_bar(plan.size)))
-
-        def notify(record: Record) -> None:
-            for listener in listeners:
-                listener(record)
-
+            bar = stack.enter_context(progress_bar(plan.size))
         return await execute(
             plan,
             ledger=ledger,
@@ -124,7 +120,8 @@ async def aevaluate(
             budget=budget,
             batch=batch,
             stop=stop,
-            on_record=notify,
+            on_record=on_record,
+            progress=bar,
             name=name,
             tags=tuple(tags),
         )

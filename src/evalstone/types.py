@@ -477,7 +477,8 @@ class Score:
     """A score. Whether higher or lower is better depends on the scorer.
 
     Raises:
-        OutcomeError: The value is NaN, infinite or outside [0, scale], so that no such number ever reaches a mean.
+        OutcomeError: The value is NaN, infinite or outside [0, scale], so that no such number ever reaches a mean; or
+            the reason is not text.
     """
 
     value: float
@@ -487,7 +488,8 @@ class Score:
     reason: str = ""
     """An explanation for people."""
     evidence: Any = ()
-    """The explanation as data, such as claims with their verdicts."""
+    """The explanation as data, such as claims with their verdicts. A record has it as JSON data: dataclasses and
+    pydantic models as objects, tuples as lists, sets as sorted lists, anything else as its text."""
 
     def __post_init__(self) -> None:
         value = cast(object, self.value)
@@ -499,6 +501,7 @@ class Score:
             raise OutcomeError(f"a score's scale must be a positive number, not {self.scale}")
         if not 0 <= self.value <= self.scale:
             raise OutcomeError(f"a score must be in [0, {self.scale:g}], not {self.value}")
+        _check_reason(self.reason)
 
     @property
     def fraction(self) -> float:
@@ -508,9 +511,16 @@ class Score:
 
 @dataclass(frozen=True)
 class Skipped:
-    """The score is undefined for this sample. It is in no mean."""
+    """The score is undefined for this sample. It is in no mean.
+
+    Raises:
+        OutcomeError: The reason is not text.
+    """
 
     reason: str
+
+    def __post_init__(self) -> None:
+        _check_reason(self.reason)
 
 
 @dataclass(frozen=True)
@@ -651,6 +661,11 @@ class Record:
             seconds=data["seconds"],
             group=data.get("group"),
         )
+
+
+def _check_reason(reason: object) -> None:
+    if not isinstance(reason, str):
+        raise OutcomeError(f"a reason must be text, not {type(reason).__name__}: {_short(reason)}")
 
 
 RECORD_FORMAT = 1

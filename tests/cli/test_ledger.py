@@ -31,7 +31,7 @@ def test_what_is_exported_is_imported_elsewhere(ledger: Path, tmp_path: Path, ev
     assert evalstone("ledger", "export", "all.jsonl", "--ledger", "l.db").returncode == 0
     done = evalstone("ledger", "import", "all.jsonl", "--ledger", "new.db")
     assert done.returncode == 0, done.stderr
-    assert "datasets: 1, runs: 2, answers: 3, records: 4" in done.stdout
+    assert "datasets: 1, runs: 2, items: 3, samples: 3, answers: 3, records: 4" in done.stdout
     with Ledger(ledger) as old, Ledger(tmp_path / "new.db") as new:
         assert new.records("r1") == old.records("r1")
 
@@ -67,7 +67,7 @@ def test_a_line_that_is_no_json_is_named_with_file_and_line(
         file.write(line + "\n")
     done = evalstone("ledger", "import", "all.jsonl", "--ledger", "new.db")
     assert done.returncode == 2
-    assert done.stderr.startswith("evalstone: all.jsonl, line 11: ")
+    assert done.stderr.startswith("evalstone: all.jsonl, line 17: ")
     assert told in done.stderr
     assert done.stderr.endswith("nothing was imported\n")
     with Ledger(tmp_path / "new.db") as new:
@@ -89,8 +89,8 @@ def test_answers_and_records_are_exported_as_parquet(
 
 def test_prune_says_what_would_go_and_deletes_with_yes(ledger: Path, tmp_path: Path, evalstone: Evalstone) -> None:
     command = ("ledger", "prune", "--older-than", "1", "--ledger", "l.db")
-    assert "Would delete 1 run with 3 records, 0 answers." in evalstone(*command).stdout
-    assert "Deleted 1 run with 3 records, 0 answers." in evalstone(*command, "--yes").stdout
+    assert "Would delete 1 run with 3 records, 0 samples, 0 answers." in evalstone(*command).stdout
+    assert "Deleted 1 run with 3 records, 0 samples, 0 answers." in evalstone(*command, "--yes").stdout
     with Ledger(ledger) as found:
         assert [row.id for row in found.runs()] == ["r2"]
 

@@ -137,6 +137,17 @@ def test_a_dry_run_asks_nothing_and_tells_calls_tokens_and_cost(
         assert "0 calls" in again.stdout
 
 
+def test_a_dry_run_lists_what_each_judge_would_be_asked(data: Path, evalstone: Evalstone) -> None:
+    scorers = ("-s", "faithfulness", "-s", "hallucination(judge='openai/gpt-5-nano')", "-s", "rouge_l")
+    done = evalstone("run", str(data), *scorers, "-j", "openai/gpt-5.1", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "judge openai/gpt-5.1, openai/gpt-5-nano · dry run" in done.stdout
+    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.startswith("openai/")}
+    assert {judge: row[0] for judge, row in rows.items()} == {"openai/gpt-5.1": "4", "openai/gpt-5-nano": "4"}
+    assert all(re.fullmatch(r"\$0\.\d+", row[3]) for row in rows.values())
+    assert "8 calls" in done.stdout
+
+
 def test_a_toml_file_holds_what_does_not_fit_a_line(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
     (tmp_path / "eval.toml").write_text(
         """

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -41,7 +42,9 @@ def test_one_sentence_without_support_fails_the_response_and_is_named() -> None:
     response = FactCheckingEvaluator(judge_of(London="no")).evaluate(REQUEST)
     assert (response.passed, response.score) == (False, 0.0)
     assert response.feedback == "2 of 3 claims are supported; not supported: “She was born in London.”."
-    assert response.metadata["evidence"][1] == ClaimCheck("She was born in London.", "no", "on She was born in London.")
+    assert response.metadata["evidence"][1] == dataclasses.asdict(
+        ClaimCheck("She was born in London.", "no", "on She was born in London.")
+    )
 
 
 def test_an_undecided_sentence_leaves_the_response_undecided_unless_another_failed() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from evalstone.ledger import RunRow, StoredAnswer
-from evalstone.types import JudgeCall, Record, Score, Usage
+from evalstone.types import JudgeCall, Record, Sample, Score, Usage
 
 JUDGE = "openai/x"
+DATASET = "d" * 16
 
 
 def answer(number: int = 0, *, reply: str = '{"claims": []}', judge: str = JUDGE, again: int = 0) -> StoredAnswer:
@@ -38,7 +39,7 @@ def run(name: str = "r1", *, plan: str = "p" * 32, started: str = "2026-01-01T00
         "name": "",
         "tags": list[str](),
         "ended": "",
-        "dataset": {"name": "data.jsonl", "version": "d" * 16, "samples": 3},
+        "dataset": {"name": "data.jsonl", "version": DATASET, "samples": 3},
         "judge": {"identity": JUDGE, "note": ""},
         "scorers": [{"name": "s", "signature": "s@1", "scale": 1.0, "lower_is_better": False}],
         "started": started,
@@ -48,3 +49,8 @@ def run(name: str = "r1", *, plan: str = "p" * 32, started: str = "2026-01-01T00
         "judging": dict[str, int](),
     }
     return RunRow(name, plan, started, None, metadata)
+
+
+def samples(number: int = 3) -> list[Sample]:
+    """Samples with different contents."""
+    return [Sample(id=str(n), input="Where?", output=f"In place {n}.", metadata={"n": n}) for n in range(number)]

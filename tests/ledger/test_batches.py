@@ -103,7 +103,7 @@ def test_the_batches_of_a_run_go_with_it_and_those_of_others_stay(url: str) -> N
             batches.enter(ledger, row(name, run=owner), [question(f"q{name}")])
         batches.collect(ledger, closed(row("1")), {"q1": "told"}, missing=None)
         for delete, left in ((False, {"q1", "q2", "q3"}), (True, {"q3"})):
-            assert prune(ledger, unfinished=True, delete=delete) == PruneCounts(1, 0, 0, batches=1)
+            assert prune(ledger, unfinished=True, delete=delete) == PruneCounts(1, 0, 0, 0, batches=1)
             assert set(batches.question_batches(ledger, "j")) == left
         assert [each.id for each in batches.batches_of(ledger, "j")] == ["3"]
 

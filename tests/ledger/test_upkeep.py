@@ -23,13 +23,14 @@ from evalstone.ledger.maintenance import PruneCounts, info, prune, verify
 from evalstone.ledger.schema import answers as answers_table
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record
-from tests.ledger.rows import JUDGE, answer, record, run
+from tests.ledger.rows import DATASET, JUDGE, answer, record, run, samples
 
 
 def filled(url: str | Path, *, size: int = 3) -> None:
     """A ledger with a run that has ended, one that has not, and answers of which only the first is used."""
     with Ledger(url) as ledger:
         ledger.start_run(run("r1"))
+        ledger.write_samples(DATASET, 0, samples())
         ledger.write([answer(n) for n in range(size)], [("r1", record(str(n))) for n in range(size)])
         ledger.finish_run("r1", "2026-01-01T00:01:00+00:00", dict(run().metadata))
         ledger.start_run(run("r2", started=datetime.now(UTC).isoformat(timespec="seconds")))
@@ -47,7 +48,7 @@ def test_what_a_ledger_holds_is_told(url: str) -> None:
     with Ledger(url) as ledger:
         ledger.write([dataclasses.replace(answer(9), judge="another", cost=0.25)])
         found = info(ledger)
-    assert found.counts == {"dataset": 1, "run": 2, "answer": 4, "record": 4}
+    assert found.counts == {"dataset": 1, "run": 2, "item": 3, "sample": 3, "answer": 4, "record": 4}
     assert (found.unfinished, found.in_progress) == (1, 0)
     assert [(j.judge, j.answers, j.unpriced, j.tokens, j.cost) for j in found.judges] == [
         ("another", 1, 0, 3, 0.25),
@@ -60,11 +61,13 @@ def test_a_ledger_moves_whole_and_a_second_time_nothing_is_new(url: str, tmp_pat
     filled(url)
     with Ledger(url) as ledger, Ledger(tmp_path / "other.db") as other:
         moved = placed(export_rows(ledger))
-        assert import_rows(other, moved) == {"dataset": 1, "run": 2, "answer": 3, "record": 4}
-        assert import_rows(other, moved) == {"dataset": 0, "run": 0, "answer": 0, "record": 0}
-        assert import_rows(ledger, placed(export_rows(other))) == {"dataset": 0, "run": 0, "answer": 0, "record": 0}
+        assert import_rows(other, moved) == info(ledger).counts
+        nothing = dict.fromkeys(info(ledger).counts, 0)
+        assert import_rows(other, moved) == nothing
+        assert import_rows(ledger, placed(export_rows(other))) == nothing
         assert other.runs() == ledger.runs()
         assert other.records("r1") == ledger.records("r1")
+        assert [sample for _, sample in other.samples_after(DATASET, -1, 10)] == samples()
         assert list(export_rows(other)) == list(export_rows(ledger))
         assert list(export_rows(other, "answer")) == [row for row in export_rows(ledger) if row["type"] == "answer"]
 
@@ -149,15 +152,15 @@ def test_only_what_is_named_goes_and_only_when_it_is_meant(url: str) -> None:
     with Ledger(url) as ledger:
         aged(ledger)
         everything: dict[str, Any] = {"older_than": timedelta(days=1), "unfinished": True, "unused_answers": True}
-        assert prune(ledger, **everything, delete=False) == PruneCounts(2, 4, 3)
-        assert info(ledger).counts == {"dataset": 1, "run": 2, "answer": 3, "record": 4}
-        assert prune(ledger, unused_answers=True, delete=True) == PruneCounts(0, 0, 2)
-        assert prune(ledger, older_than=timedelta(days=1), delete=True) == PruneCounts(1, 3, 0)
+        assert prune(ledger, **everything, delete=False) == PruneCounts(2, 4, 3, 3)
+        assert info(ledger).counts == {"dataset": 1, "run": 2, "item": 3, "sample": 3, "answer": 3, "record": 4}
+        assert prune(ledger, unused_answers=True, delete=True) == PruneCounts(0, 0, 0, 2)
+        assert prune(ledger, older_than=timedelta(days=1), delete=True) == PruneCounts(1, 3, 0, 0)
         assert [row.id for row in ledger.runs()] == ["r2"]
-        assert prune(ledger, unfinished=True, delete=True) == PruneCounts(1, 1, 0)
-        assert prune(ledger, unused_answers=True, delete=True) == PruneCounts(0, 0, 1)
+        assert prune(ledger, unfinished=True, delete=True) == PruneCounts(1, 1, 3, 0)
+        assert prune(ledger, unused_answers=True, delete=True) == PruneCounts(0, 0, 0, 1)
         ledger.compact()
-        assert info(ledger).counts == {"dataset": 1, "run": 0, "answer": 0, "record": 0}
+        assert not any(info(ledger).counts.values())
 
 
 def test_a_run_under_way_and_fresh_answers_are_never_pruned(url: str) -> None:
@@ -165,14 +168,17 @@ def test_a_run_under_way_and_fresh_answers_are_never_pruned(url: str) -> None:
         working.start_run(run())
         working.apply(Operations(answers=[answer(1)]))
         everything: dict[str, Any] = {"older_than": timedelta(0), "unfinished": True, "unused_answers": True}
-        assert prune(ledger, **everything, delete=True) == PruneCounts(0, 0, 0)
+        assert prune(ledger, **everything, delete=True) == PruneCounts(0, 0, 0, 0)
+        working.write_samples(DATASET, 0, samples())
+        assert prune(ledger, **everything, delete=True) == PruneCounts(0, 0, 0, 0)
+        assert ledger.samples(DATASET) == 3
 
 
 def test_a_sound_ledger_is_said_to_be_sound(url: str) -> None:
     filled(url)
     found = verify(url)
     assert found.sound
-    assert found.rows == 1 + 2 + 3 + 4
+    assert found.rows == 1 + 2 + 3 + 3 + 3 + 4
 
 
 def test_rows_that_do_not_hold_what_they_should_are_named(url: str) -> None:
@@ -180,9 +186,14 @@ def test_rows_that_do_not_hold_what_they_should_are_named(url: str) -> None:
     with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
         connection.execute(sa.text("UPDATE records SET body = '{' WHERE sample = '1'"))
         connection.execute(sa.text("UPDATE records SET sample = 'else' WHERE sample = '2'"))
+        connection.execute(sa.text("UPDATE samples SET body = replace(body, 'place 2', 'place 3')"))
     found = verify(url)
     assert not found.sound
-    assert [told.split(":")[0].split()[:2] for told in found.invalid_rows] == [["record", "r1"], ["record", "r1"]]
+    kinds = [told.split(":")[0].split()[0] for told in found.invalid_rows]
+    assert kinds == ["sample", "record", "record"]
+    assert found.invalid_rows[0].endswith("its key does not match its content")
+    with Ledger(url) as ledger, pytest.raises(DataError, match="a sample must be an object, not int"):
+        import_rows(ledger, [("line 1", {"format": 1, "type": "sample", "hash": "x", "body": 4})])
 
 
 def damage(path: Path, *pages: int, size: int = 4096) -> None:

@@ -159,7 +159,7 @@ def test_a_panel_votes_on_each_item(vote: Any, mean: float, words: list[str]):
     assert run["allowed_promises"].mean == mean
     (record,) = run
     assert isinstance(record.outcome, Score)
-    assert [one.verdict for one in record.outcome.evidence] == words
+    assert [one["verdict"] for one in record.outcome.evidence] == words
 
 
 def test_self_consistency_votes_on_each_item():

@@ -6,7 +6,7 @@ import csv
 import io
 
 import pytest
-from tests.report.test_text import WRITTEN
+from tests._core.test_display import WRITTEN
 
 from evalstone import Sample, evaluate
 from evalstone.report.csv import csv_rows, inert, run_csv

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,13 +11,16 @@ import pytest
 
 import evalstone.questions
 from evalstone import compare, evaluate, read_run, score, write_run
+from evalstone.api import plan_for
 from evalstone.compat.spring import RelevancyEvaluator
 from evalstone.errors import ConfigError
-from evalstone.judges import Judge, ModelJudge, ScriptedJudge
+from evalstone.judges import Cascade, Judge, ModelJudge, Panel, ScriptedJudge
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Answer, Ask, Question
+from evalstone.run.dry_run import JudgeEstimate, by_judge, estimate
 from evalstone.scorers import Faithfulness, Hallucination, Scorer
 from evalstone.types import Score
+from tests.run.test_composites import Paid
 from tests.serving import Response, completion, serving
 
 ROWS = [{"input": "When?", "output": "Ada was born in 1815.", "context": ["Ada lived 1815-1852."]}]
@@ -127,3 +132,46 @@ def test_errors_of_an_endpoint_that_two_judges_share_are_counted_once() -> None:
         plain, own = (ModelJudge("vllm/x", base_url=server.url, seed=seed) for seed in (None, 1))
         run = evaluate(ROWS, Faithfulness(judge=own), judge=plain, ledger=None)
     assert run.warnings == {"HTTP 500": 1}
+
+
+def test_a_dry_run_lists_every_judge_that_the_run_then_asks_and_counts_shared_calls_of_each() -> None:
+    cheap, dear, free = Paid("cheap"), Paid("dear"), Named("free")
+    own = [Faithfulness(judge=dear), Hallucination(judge=dear), Counted(judge=free)]
+    scorers = [*own, "faithfulness(scale=2)", "hallucination(scale=2)"]
+    found = asyncio.run(estimate(plan_for(ROWS, scorers, judge=cheap)))
+    run = evaluate(ROWS, scorers, judge=cheap, ledger=None)
+    asked = Counter(call.judge for record in run for call in record.steps if not call.cached)
+    assert {one.judge: one.calls for one in found.judges} == asked == {"dear": 2, "cheap": 2, "free": 1}
+    assert [(one.judge, one.cost, one.usage.input > 0) for one in found.judges] == [
+        ("dear", 1.0, True),
+        ("free", 0.0, False),
+        ("cheap", 1.0, True),
+    ]
+    shared = [sum(call.cached for call in record.steps) for record in run]
+    assert [line.shared for line in found.scorers] == shared == [0, 2, 0, 0, 2]
+    assert (found.calls, found.cost, found.judge) == (4, run.cost, "cheap, dear, free")
+    assert by_judge([found, found])[0] == JudgeEstimate("dear", 4, found.judges[0].usage + found.judges[0].usage, 2.0)
+
+
+def test_a_dry_run_leaves_out_a_judge_that_no_scorer_asks_and_its_unknown_price() -> None:
+    unpriced = ModelJudge("vllm/unpriced")
+    found = asyncio.run(estimate(plan_for(ROWS, [Faithfulness(judge=Paid("own"))], judge=unpriced)))
+    assert (found.judge, found.cost, [one.judge for one in found.judges]) == ("own", 1.0, ["own"])
+    code = asyncio.run(estimate(plan_for(ROWS, "completeness", judge=unpriced)))
+    assert (code.judge, code.cost, code.judges) == ("none", 0.0, ())
+    both = asyncio.run(estimate(plan_for(ROWS, [Faithfulness(judge=Paid("own")), "hallucination"], judge=unpriced)))
+    assert (both.cost, [one.cost for one in both.judges]) == (None, [1.0, None])
+
+
+def test_a_dry_run_lists_the_members_of_composite_judges() -> None:
+    judge = Cascade(Named("first"), Panel(Paid("one"), Paid("two")))
+    found = asyncio.run(estimate(plan_for(ROWS, "faithfulness", judge=judge)))
+    assert {one.judge for one in found.judges} == {"first", "one", "two"}
+    assert found.calls == sum(one.calls for one in found.judges if one.cost)
+    assert found.judge == judge.identity
+
+
+def test_a_free_run_counts_the_calls_of_its_judges() -> None:
+    found = asyncio.run(estimate(plan_for(ROWS, [Faithfulness(judge=Named("own")), "hallucination"])))
+    assert (found.calls, found.cost) == (sum(one.calls for one in found.judges), 0.0)
+    assert [one.judge for one in found.judges] == ["own", "lexical@4"]

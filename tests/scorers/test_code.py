@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstone import checks
+from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.scorers import (
     CodeScorer,
@@ -51,7 +53,8 @@ def test_columns_give_what_the_samples_give_one_by_one(scorer: PairScorer):
         "output": [right for _, right in pairs],
     }
     alone = [outcome_of(scorer, sample(scorer, left, right), []) for left, right in pairs]
-    assert scorer.score_columns(**columns) == alone
+    in_columns = scorer.score_columns(**columns)
+    assert [replace(o, evidence=to_jsonable(o.evidence)) if isinstance(o, Score) else o for o in in_columns] == alone
 
 
 @pytest.mark.parametrize("scorer", PAIRS, ids=lambda scorer: scorer.signature)

@@ -91,7 +91,7 @@ def test_mastra_takes_all_words_in_latin_letters():
 
 
 def test_elements_must_be_a_function():
-    with pytest.raises(ConfigError, match="elements must be a function of a text, not 'words'"):
+    with pytest.raises(ConfigError, match="elements must be a plain function of a text, not 'words'"):
         Completeness(elements=cast(Any, "words"))
 
 

@@ -444,8 +444,8 @@ def test_a_scorer_of_your_own_that_goes_wrong_makes_the_outcome_failed(output: s
 def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
     assert Length().required_fields == ("output",)
     assert re.fullmatch(r"length\([0-9a-f]{8}\)@1", Length().signature)  # the code is in it
-    assert outcome_of(Length(), Sample(output="abcd"), []) == Score(0.25, reason="none", evidence=())
-    assert outcome_of(Length(), Sample(output="abcd", reference="r"), []) == Score(0.25, reason="r", evidence=())
+    assert outcome_of(Length(), Sample(output="abcd"), []) == Score(0.25, reason="none", evidence=[])
+    assert outcome_of(Length(), Sample(output="abcd", reference="r"), []) == Score(0.25, reason="r", evidence=[])
 
 
 ROOT = Path(evalstone.scorers.__file__).parent

@@ -17,13 +17,51 @@ import functools
 import inspect
 import os
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine
+from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar, cast
 
 from evalstone.errors import ConfigError
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+
+class Worker:
+    """Daemon threads that run functions, one by default, which runs them in order.
+
+    A ThreadPoolExecutor refuses work once the main thread has ended, while a run on another thread may still be under
+    way and would wait forever for its answers to be stored. A Worker lives as long as its owner.
+    """
+
+    def __init__(self, name: str, threads: int = 1) -> None:
+        self._queue: SimpleQueue[tuple[concurrent.futures.Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._name, self._to_start = name, threads
+        self.close = weakref.finalize(self, self._queue.put, None)
+        """Ends the threads once all submitted work is done; doesn't wait for that. Runs when the worker is dropped."""
+        self.close.atexit = False
+
+    def submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
+        """Run a function after those submitted before. A future that is cancelled before its turn is skipped."""
+        if self._to_start > 0:
+            self._to_start -= 1
+            threading.Thread(target=_work_off, args=(self._queue,), name=self._name, daemon=True).start()
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self._queue.put((future, functools.partial(work, *args, **kwargs)))
+        return future
+
+
+def _work_off(queue: SimpleQueue[tuple[concurrent.futures.Future[Any], Callable[[], Any]] | None]) -> None:
+    while (item := queue.get()) is not None:
+        future, work = item
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
+                future.set_exception(error)
+        del item, future, work  # don't keep its arguments alive until the next function arrives
+    queue.put(None)  # for the other threads
 
 
 class _Loop:
@@ -46,7 +84,7 @@ class _Loop:
 THREADS = 32
 _lock = threading.Lock()
 _current: list[_Loop] = []
-_threads: list[concurrent.futures.ThreadPoolExecutor] = []
+_threads: list[Worker] = []
 
 
 def _reset_after_fork() -> None:
@@ -107,18 +145,23 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
+def is_async(function: object) -> bool:
+    """Whether calling this, a function or an object that is called like one, gives a coroutine."""
+    method: Any = getattr(type(function), "__call__", None)  # noqa: B004 - of an object that is called like a function
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method)
+
+
 async def call(function: Callable[..., T | Awaitable[T]], *args: Any, **kwargs: Any) -> T:
     """The result of a user's function: an async one is awaited, a plain one runs in one of 32 threads.
 
     The context variables follow. Raises what the function raises; StopIteration, which no future can carry, as
     RuntimeError.
     """
-    method: Any = getattr(type(function), "__call__", None)  # noqa: B004 - of an object that is called like a function
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method):
+    if is_async(function):
         return await cast("Awaitable[T]", function(*args, **kwargs))
     with _lock:
         if not _threads:
-            _threads.append(concurrent.futures.ThreadPoolExecutor(THREADS, thread_name_prefix="evalstone"))
+            _threads.append(Worker("evalstone", THREADS))
     context = contextvars.copy_context()
 
     def work() -> T | Awaitable[T]:
@@ -127,7 +170,7 @@ async def call(function: Callable[..., T | Awaitable[T]], *args: Any, **kwargs: 
         except StopIteration as error:
             raise RuntimeError(f"{getattr(function, '__qualname__', function)} raised StopIteration") from error
 
-    result = await asyncio.get_running_loop().run_in_executor(_threads[0], work)
+    result = await asyncio.wrap_future(_threads[0].submit(work))
     return await cast("Awaitable[T]", result) if inspect.isawaitable(result) else cast("T", result)
 
 

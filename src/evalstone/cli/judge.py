@@ -21,7 +21,7 @@ from evalstone.cli.output import (
     table,
     to_stderr,
 )
-from evalstone.cli.run import INTERRUPTION, RESUME, expense, interruptible
+from evalstone.cli.run import INTERRUPTION, RESUME, expense, interruptible, show_judges
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -226,11 +226,13 @@ def _list_perturbations() -> None:
 
 def _show_estimates(found: Sequence[Estimate]) -> None:
     from evalstone._core.display import count
+    from evalstone.run.dry_run import by_judge
     from evalstone.types import NO_USAGE, total_cost
 
     versions, plain = found[:2]
     screen = console()
     samples = f"{count(versions.samples, 'version')} of {count(plain.samples, 'sample')}"
     screen.print(f"{samples} · judge {short_judge(versions.judge)} · dry run")
+    show_judges(by_judge(found))
     usage = sum((one.usage for one in found), NO_USAGE)
     screen.print(expense(sum(one.calls for one in found), usage, total_cost(one.cost for one in found)))

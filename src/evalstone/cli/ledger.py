@@ -167,9 +167,10 @@ def prune(
     age = None if older_than is None else timedelta(days=older_than)
     with Ledger(_existing(ledger)) as opened:
         gone = prune_ledger(opened, older_than=age, unfinished=unfinished, unused_answers=unused_answers, delete=yes)
-        if yes and (gone.runs or gone.answers):
+        if yes and (gone.runs or gone.samples or gone.answers):
             opened.compact()
-    deleted = f"{count(gone.runs, 'run')} with {count(gone.records, 'record')}, {count(gone.answers, 'answer')}"
+    deleted = f"{count(gone.runs, 'run')} with {count(gone.records, 'record')}, {count(gone.samples, 'sample')}"
+    deleted += f", {count(gone.answers, 'answer')}"
     deleted += f", {count(gone.batches, 'open batch record')}" if gone.batches else ""
     console().print(f"Deleted {deleted}." if yes else f"Would delete {deleted}. Nothing was deleted; add --yes.")
     return ExitCode.OK

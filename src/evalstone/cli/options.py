@@ -49,7 +49,7 @@ Flag: TypeAlias = bool | None
 
 # Data
 Map = Annotated[Values, option("--map FIELD=COLUMN", "Read a field from this column, e.g. output=answer. Repeatable.")]
-Data = Annotated[Value, option("--data FILE", "The run's samples, if its results folder does not contain them.")]
+Data = Annotated[Value, option("--data FILE", "The run's samples, if they were not saved with it.")]
 
 # Judge
 Judge = Annotated[

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.report.view import View
     from evalstone.results.summary import ScorerInfo
+    from evalstone.run.dry_run import JudgeEstimate
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
 
@@ -149,6 +150,8 @@ def score(
     as_json: options.Json = False,
 ) -> int:
     """Score one sample."""
+    from evalstone.ledger.base import DEFAULT_LEDGER
+
     options.refuse_foreign([scorer])
     sample = {
         "input": input,
@@ -161,7 +164,7 @@ def score(
         scorer,
         {name: value for name, value in sample.items() if value is not None},
         judge=options.judge_spec("lexical" if judge is None else judge, base_url),
-        ledger=ledger,
+        ledger=DEFAULT_LEDGER if ledger is None else ledger,
     )
     if not deliver(json_lines(as_json, record.to_dict())):
         _show_record(record)
@@ -230,7 +233,7 @@ def _run(
             budget=config.budget,
             batch=evalstone.BatchOptions(wait=config.wait, on_state=to_stderr) if config.batch else False,
             stop=stop,
-            on_record=on_record,
+            on_record=on_record if gate is not None or verbose else None,
             name=config.name,
             tags=config.tags,
         )
@@ -447,6 +450,21 @@ def expense(calls: int, usage: evalstone.Usage, price: float | None, how: str = 
     return f"{count(calls, 'call')}, {tokens}, {cost}; retries and reasoning tokens not included"
 
 
+def show_judges(judges: Sequence[JudgeEstimate]) -> None:
+    """Print what each judge would be asked, where there are several."""
+    from evalstone._core.display import money, safe
+
+    if len(judges) < 2:
+        return
+    names = ("calls", "input tokens", "output tokens", "cost")
+    rows = table("judge", *names, numbers=names)
+    for one in judges:
+        cost = "unknown" if one.cost is None else money(one.cost)
+        counts = (f"{number:,}" for number in (one.calls, one.usage.input, one.usage.output))
+        rows.add_row(safe(one.judge, 200), *counts, cost)
+    console().print(rows)
+
+
 def _dry_run(config: RunConfig) -> int:
     """Print what a run would ask and cost."""
     from evalstone._core import sync
@@ -466,6 +484,7 @@ def _dry_run(config: RunConfig) -> int:
     screen.print(rows)
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in work.kinds.items()) or "none"
     screen.print(f"Judge calls: {kinds}")
+    show_judges(work.judges)
     price = at_batch_price(work.cost) if config.batch else work.cost
     screen.print(expense(work.calls, work.usage, price, " at the batch price" if config.batch else ""))
     if config.budget is not None and price is not None and price > config.budget:

@@ -30,7 +30,6 @@ from evalstone.scorers.rag.graded import (
     Layout,
     OnUndecided,
     RelevancyCheck,
-    Undecided,
     WhenEmpty,
     default_prompt,
 )
@@ -312,7 +311,7 @@ class JudgeEvaluator:
         metadata: dict[str, Any] = {
             "evaluator": self.name,
             "threshold": self.threshold,
-            "decided": score is not None and not isinstance(evidence, Undecided),
+            "decided": score is not None and not (isinstance(evidence, dict) and "undecided" in evidence),
             "judge": cast(Judge, self.judge).identity,
             "prompt": cast(Prompt, prompts[calls[0].question]).fingerprint if calls else None,
             "questions": tuple(call.fingerprint for call in calls),

@@ -57,7 +57,7 @@ class JudgeOptions:
     ) -> Run:
         """The run of these samples and scorers with these options."""
         plan = Plan(dataset, tuple(scorers), parse_judge(judge), kind)
-        with progress_bar(plan.size) if self.progress else nullcontext() as on_record:
+        with progress_bar(plan.size) if self.progress else nullcontext() as progress:
             return await execute(
                 plan,
                 ledger=ledger,
@@ -65,7 +65,7 @@ class JudgeOptions:
                 use_cache=self.use_cache,
                 budget=self.budget,
                 stop=self.stop,
-                on_record=on_record,
+                progress=progress,
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -24,10 +25,11 @@ Script: TypeAlias = "Sequence[Any] | Mapping[str, Any] | Callable[[Question[Any]
 class ScriptedJudge(Judge):
     """Gives prepared replies, through the same reading and retrying as a model's.
 
-    script: a list (replies in the order of asking, retries included), a mapping from question kind to a reply or a list
-    of replies, or a function of the question. A reply is the raw text, data that is sent as JSON, or a `Completion`,
-    which may carry probabilities. `asked` collects the questions. When a list is used up the judge has nothing more to
-    say, and the question fails. name: what it is called, so that several can sit on one panel.
+    script: a list (replies in the order of asking, retries included), a mapping from question kind to a reply or a
+    list of replies, or a function of the question, `def` or `async def`. A reply is the raw text, data that is sent
+    as JSON, or a `Completion`, which may carry probabilities. `asked` collects the questions. When a list is used
+    up the judge has nothing more to say, and the question fails. name: what it is called, so that several can sit
+    on one panel.
     """
 
     cacheable = False
@@ -56,6 +58,8 @@ class ScriptedJudge(Judge):
 
         async def complete(*_: object) -> Completion | None:
             reply = self._next(question)
+            if inspect.isawaitable(reply):
+                reply = await reply
             if reply is None or isinstance(reply, Completion):
                 return reply
             return Completion(reply if isinstance(reply, str) else json.dumps(reply), Usage(requests=1))

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import threading
 import time
-import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
+from evalstone._core.sync import Worker
 from evalstone.errors import LedgerBusyError, LedgerError
 from evalstone.ledger import base
-from evalstone.ledger.base import Applied, Claim, Key, Operations, StoredAnswer
-from evalstone.types import Record
+from evalstone.ledger.base import Applied, Claim, Key, Operations, StoredAnswer, chunks
+from evalstone.types import Record, Sample
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger
@@ -34,40 +32,9 @@ MIN_PAUSE, MAX_PAUSE = 0.02, 0.5
 DROP_INTERVAL = 1.0
 """Seconds between two attempts to drop expired leases while waiting."""
 RECORDS_PER_READ = 2000
+SAMPLES_PER_WRITE = 1000
 SLOW = 0.005
 """Average seconds for a transaction above which all of them go to the worker thread."""
-
-
-class Worker:
-    """A daemon thread that runs functions in order.
-
-    A ThreadPoolExecutor refuses work once the main thread has ended, while a run on another thread may still be under
-    way and would wait forever for its answers to be stored. A Worker lives as long as its owner.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
-        threading.Thread(target=_work_off, args=(self._queue,), name=name, daemon=True).start()
-        self.close = weakref.finalize(self, self._queue.put, None)
-        """Ends the thread once everything submitted is done; doesn't wait for that. Runs when the worker is dropped."""
-        self.close.atexit = False
-
-    def submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run a function after those submitted before. A future that is cancelled before its turn is skipped."""
-        future: Future[T] = Future()
-        self._queue.put((future, functools.partial(work, *args, **kwargs)))
-        return future
-
-
-def _work_off(queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]) -> None:
-    while (item := queue.get()) is not None:
-        future, work = item
-        if future.set_running_or_notify_cancel():
-            try:
-                future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
-                future.set_exception(error)
-        del item, future, work  # don't keep its arguments alive until the next function arrives
 
 
 class _Waiting(NamedTuple):
@@ -184,6 +151,16 @@ class AsyncLedger:
         """Store a record. Returns when it is durable."""
         self._operations.records.append((run, record))
         await self._schedule()
+
+    async def keep_samples(self, dataset: str, samples: Sequence[Sample]) -> None:
+        """Store the samples of a dataset version, unless all of them are there. Returns when they are durable.
+
+        Each transaction writes a part, so that many samples keep no other process waiting.
+        """
+        if await self.work(self.store.samples, dataset) == len(samples):
+            return
+        for number, part in enumerate(chunks(samples, SAMPLES_PER_WRITE)):
+            await self.work(self.store.write_samples, dataset, number * SAMPLES_PER_WRITE, part)
 
     async def records(self, run: str) -> AsyncIterator[Record]:
         """The records of a run, in the order in which they were first written. Reads a few thousand at a time."""

@@ -6,13 +6,15 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from evalstone.datasets.stored import sample_row
 from evalstone.errors import ConfigError
-from evalstone.types import NO_USAGE, JudgeCall, Record, Usage
+from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage
 
 if TYPE_CHECKING:
     from evalstone.questions.base import Answer
@@ -210,7 +212,15 @@ class Applied:
     leased: set[Key] = field(default_factory=set[Key])
 
 
+T = TypeVar("T")
 R = TypeVar("R", StoredAnswer, RunRow, BatchRow, BatchedQuestion)
+
+
+def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of up to `size` values."""
+    iterator = iter(values)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
 
 
 def storable(text: str) -> str:
@@ -252,6 +262,23 @@ def record_row(run: str, record: Record) -> dict[str, Any]:
     sample, scorer = storable(record.sample), storable(record.scorer)
     body = json.dumps(record.to_dict())
     return {"run": run, "cell": cell_hash(sample, scorer), "sample": sample, "scorer": scorer, "body": body}
+
+
+def sample_hash(sample: Sample) -> str:
+    """The hash of a sample's id and content, which is the key of its row."""
+    return hashlib.blake2b(f"{json.dumps(sample.id)} {sample.content_hash}".encode(), digest_size=16).hexdigest()
+
+
+def sample_rows(dataset: str, first: int, samples: Iterable[Sample]) -> tuple[list[dict[str, Any]], ...]:
+    """Samples as rows of `samples`, in the order of their keys, and of `items`: the first is at the place `first`."""
+    bodies: dict[str, str] = {}
+    items: list[dict[str, Any]] = []
+    for place, sample in enumerate(samples, first):
+        key = sample_hash(sample)
+        bodies[key] = json.dumps(sample_row(sample))
+        items.append({"dataset": dataset, "place": place, "id": storable(sample.id), "sample": key})
+    # Every process uses the same order, so no two of them wait for each other.
+    return [{"hash": key, "body": bodies[key]} for key in sorted(bodies)], items
 
 
 def dataset_row(run: RunRow) -> dict[str, Any] | None:

@@ -12,8 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from evalstone.ledger.base import BatchedQuestion, BatchRow, from_row, storable, to_row
-from evalstone.ledger.copy import chunks
+from evalstone.ledger.base import BatchedQuestion, BatchRow, chunks, from_row, storable, to_row
 from evalstone.ledger.schema import batch_questions as questions
 from evalstone.ledger.schema import batches, leases
 from evalstone.ledger.store import Ledger

@@ -1,7 +1,7 @@
 """Copying rows: export and import as lines of JSON, export to Parquet, and recovery from a damaged SQLite file.
 
-A line is an object: `format`, `type` (answer, run, record or dataset) and the columns of the row; `body` and `metadata`
-are objects. A line of `records.jsonl` can be imported too: the answers behind its score are stored.
+A line is an object: `format`, `type` (a kind of row, such as answer or record) and the columns of the row; `body` and
+`metadata` are objects. A line of `records.jsonl` can be imported too: the answers behind its score are stored.
 """
 
 from __future__ import annotations
@@ -19,16 +19,28 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import sqlalchemy as sa
 
 from evalstone._core.display import count
+from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, DataError, EvalstoneError, LedgerError, MissingDependency
 from evalstone.ledger import schema
-from evalstone.ledger.base import Key, RunRow, StoredAnswer, cell_hash, dataset_row, file_of, shown, storable, to_row
+from evalstone.ledger.base import (
+    Key,
+    RunRow,
+    StoredAnswer,
+    cell_hash,
+    chunks,
+    dataset_row,
+    file_of,
+    sample_hash,
+    shown,
+    storable,
+    to_row,
+)
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record
 
@@ -36,6 +48,8 @@ FORMAT = 1
 KINDS: Mapping[str, sa.Table] = {
     "dataset": schema.datasets,
     "run": schema.runs,
+    "item": schema.items,
+    "sample": schema.samples,
     "answer": schema.answers,
     "record": schema.records,
 }
@@ -67,8 +81,6 @@ _WORDS = {
     datetime: "a time, such as 2026-01-31T12:00:00+00:00",
 }
 _ROWS_PER_WRITE = 500
-
-T = TypeVar("T")
 
 
 def export_rows(ledger: Ledger, *kinds: str) -> Iterator[dict[str, Any]]:
@@ -148,13 +160,6 @@ def stream(connection: sa.Connection, query: Any, table: sa.Table) -> Iterator[d
         yield dict(cast("Mapping[str, Any]", row))
 
 
-def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Lists of up to `size` values."""
-    iterator = iter(values)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
-
-
 def _rows_of(line: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     if not isinstance(line, dict):
         raise TypeError("expected an object")
@@ -189,6 +194,8 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         _check(body, _BODY, "body")
         Record.from_dict(body)
         values["cell"] = cell_hash(values["sample"], values["scorer"])
+    elif table is schema.samples:
+        values["hash"] = sample_hash(sample_of(json.loads(values["body"])))
     elif table is schema.runs:
         metadata = json.loads(values["metadata"])
         _check(metadata, _METADATA, "metadata")

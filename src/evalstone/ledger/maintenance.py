@@ -13,8 +13,21 @@ from typing import Any
 import sqlalchemy as sa
 import sqlalchemy.exc
 
-from evalstone.ledger.copy import INVALID_ROW, KINDS, chunks, stream, validated
-from evalstone.ledger.schema import KEYS, SCHEMA_VERSION, answers, batch_questions, batches, leases, records, runs
+from evalstone.ledger.base import chunks
+from evalstone.ledger.copy import INVALID_ROW, KINDS, stream, validated
+from evalstone.ledger.schema import (
+    KEYS,
+    SCHEMA_VERSION,
+    answers,
+    batch_questions,
+    batches,
+    datasets,
+    items,
+    leases,
+    records,
+    runs,
+    samples,
+)
 from evalstone.ledger.store import Ledger
 
 MAX_REPORTED = 20
@@ -81,6 +94,7 @@ class PruneCounts:
 
     runs: int
     records: int
+    samples: int
     answers: int
     batches: int = 0
 
@@ -93,7 +107,7 @@ def prune(
     unused_answers: bool = False,
     delete: bool,
 ) -> PruneCounts:
-    """Delete runs and answers in one transaction. Runs that somebody is working on stay.
+    """Delete runs and answers in one transaction, and samples that no run uses. Runs that somebody works on stay.
 
     Args:
         ledger: The ledger.
@@ -109,6 +123,8 @@ def prune(
         criteria.append(runs.c.finished.is_(None))
     matching = sa.select(runs.c.id).where(sa.or_(*criteria), runs.c.id.not_in(_IN_PROGRESS))
     with ledger.transaction(writing=True) as connection:
+        if ledger.dialect.lock_runs:
+            connection.exec_driver_sql(ledger.dialect.lock_runs)
         ledger.drop_expired(connection)
         ids = connection.scalars(matching).all()
         record_count = open_count = 0
@@ -120,12 +136,22 @@ def prune(
             connection.execute(sa.delete(batch_questions).where(questions))
             connection.execute(sa.delete(batches).where(theirs))
             connection.execute(sa.delete(runs).where(runs.c.id.in_(chunk)))
+        sample_count = _delete_unused_samples(connection)
         unused = list(_unused_answers(connection)) if unused_answers else []
         if unused:
             connection.exec_driver_sql(ledger.dialect.sql.delete_answer, unused)
         if not delete:
             connection.rollback()
-    return PruneCounts(len(ids), record_count, len(unused), open_count)
+    return PruneCounts(len(ids), record_count, sample_count, len(unused), open_count)
+
+
+def _delete_unused_samples(connection: sa.Connection) -> int:
+    """Delete the datasets that no run uses, and the samples of no dataset; how many samples."""
+    used = sa.select(runs.c.dataset).where(runs.c.dataset.is_not(None))
+    connection.execute(sa.delete(datasets).where(datasets.c.version.not_in(used)))
+    connection.execute(sa.delete(items).where(items.c.dataset.not_in(used)))
+    unused = sa.select(samples.c.hash).except_(sa.select(items.c.sample))
+    return connection.execute(sa.delete(samples).where(samples.c.hash.in_(unused))).rowcount
 
 
 def _unused_answers(connection: sa.Connection) -> Iterator[dict[str, Any]]:
@@ -188,4 +214,5 @@ def _problem(table: sa.Table, row: dict[str, Any]) -> str:
         values = validated(table, row)
     except INVALID_ROW as error:
         return f"{type(error).__name__}: {error}"
-    return "its key does not match its sample and scorer" if values.get("cell") != row.get("cell") else ""
+    derived = ("cell", "hash")
+    return "" if all(values.get(name) == row.get(name) for name in derived) else "its key does not match its content"

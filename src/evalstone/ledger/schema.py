@@ -48,6 +48,19 @@ datasets = sa.Table(
     *_columns(sa.Text, "name", "first_seen", nullable=False),
     sa.Column("samples", sa.Integer, nullable=False),
 )
+samples = sa.Table(
+    "samples",
+    metadata,
+    sa.Column("hash", sa.Text, primary_key=True),
+    sa.Column("body", sa.Text, nullable=False),
+)
+items = sa.Table(
+    "items",
+    metadata,
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
+    *_columns(sa.Text, "id", "sample", nullable=False),
+)
 runs = sa.Table(
     "runs",
     metadata,
@@ -106,6 +119,8 @@ batch_questions = sa.Table(
 
 KEYS: dict[sa.Table, tuple[str, ...]] = {
     datasets: ("version",),
+    samples: ("hash",),
+    items: ("dataset", "place"),
     runs: ("id",),
     answers: ("question", "judge", "repeat_index"),
     records: ("run", "cell"),
@@ -186,6 +201,8 @@ class SQLite:
     """SQL for the tables of the database and their columns."""
     lock_schema = ""
     """SQL that keeps other processes from creating the tables, where a writing transaction doesn't do that already."""
+    lock_runs = ""
+    """SQL that keeps other processes from adding runs and samples, where a writing transaction doesn't already."""
 
     def __init__(self, path: Path) -> None:
         """Creates the folder of the file."""
@@ -282,6 +299,7 @@ class PostgreSQL:
         "WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')"
     )
     lock_schema = "SELECT pg_advisory_xact_lock(hashtext('evalstone ledger schema'))"
+    lock_runs = "LOCK TABLE runs, samples IN SHARE ROW EXCLUSIVE MODE"
 
     def __init__(self, url: str) -> None:
         self.location = shown(url)

@@ -1,4 +1,4 @@
-"""The synchronous ledger: answers, records, runs and leases, on SQLite and PostgreSQL alike.
+"""The synchronous ledger: answers, records, runs, samples and leases, on SQLite and PostgreSQL alike.
 
 Nothing secret is written: a judge's identity contains no key and no header, and no row contains the ledger's URL.
 
@@ -16,8 +16,9 @@ import os
 import platform
 import secrets
 import time
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import starmap
 from operator import attrgetter
 from pathlib import Path
@@ -26,6 +27,7 @@ from typing import Any
 import sqlalchemy as sa
 import sqlalchemy.exc
 
+from evalstone.datasets.stored import sample_of
 from evalstone.errors import LedgerError
 from evalstone.ledger import base, schema
 from evalstone.ledger.base import (
@@ -38,13 +40,17 @@ from evalstone.ledger.base import (
     file_of,
     from_row,
     record_row,
+    sample_rows,
+    storable,
     to_row,
 )
-from evalstone.types import Record
+from evalstone.types import Record, Sample
 
 LEASE_SECONDS = 30.0
 """How long a lease lasts without renewal."""
+SAMPLES_PER_READ = 1000
 
+_STORED = schema.items.join(schema.samples, schema.items.c.sample == schema.samples.c.hash)
 _RUNS = sa.select(schema.runs).order_by(schema.runs.c.position.desc())
 _abandoned: set[str] = set()
 """Closed owners of this process that could not release their leases, for example on a full disk."""
@@ -292,12 +298,62 @@ class Ledger:
             rows = connection.execute(query.limit(limit)).all()
         return [(at, Record.from_dict(json.loads(body))) for at, body in rows]
 
+    def samples(self, dataset: str) -> int:
+        """How many samples of a dataset version are stored."""
+        query = sa.select(sa.func.count()).select_from(_STORED).where(schema.items.c.dataset == dataset)
+        with self.transaction() as connection:
+            return connection.scalar(query) or 0
+
+    def write_samples(self, dataset: str, first: int, samples: Iterable[Sample]) -> None:
+        """Write samples of a dataset version, from the place `first` on, in one transaction. Existing rows stay."""
+        bodies, items = sample_rows(dataset, first, samples)
+        with self.transaction(writing=True) as connection:
+            self.insert_missing(connection, schema.samples, bodies)
+            self.insert_missing(connection, schema.items, items)
+
+    def samples_after(self, dataset: str, place: int, limit: int) -> list[tuple[int, Sample]]:
+        """Samples of a dataset version after a place, each with its own place."""
+        items = schema.items.c
+        query = sa.select(items.place, schema.samples.c.body).select_from(_STORED).order_by(items.place).limit(limit)
+        with self.transaction() as connection:
+            rows = connection.execute(query.where(items.dataset == dataset, items.place > place)).all()
+        return [(at, sample_of(json.loads(body))) for at, body in rows]
+
+    def records_in_order(self, run: RunRow) -> list[Record]:
+        """The records of a run in the order of its dataset and scorers; as written where samples are not stored."""
+        items, records = schema.items.c, self.records(run.id)
+        scorers = {scorer["signature"]: place for place, scorer in enumerate(run.metadata["scorers"])}
+        query = sa.select(items.id).where(items.dataset == run.metadata["dataset"]["version"]).order_by(items.place)
+        with self.transaction() as connection:
+            places = {id: place for place, id in enumerate(connection.scalars(query))}
+        for record in records:
+            places.setdefault(storable(record.sample), len(places))
+        return sorted(records, key=lambda record: (places[storable(record.sample)], scorers.get(record.scorer, -1)))
+
     def compact(self) -> None:
         """Return the space of deleted rows to the file system."""
         try:
             self.dialect.compact(self.connection)
         except sqlalchemy.exc.DBAPIError as error:
             raise self.dialect.explain(error) from None
+
+
+@dataclass(frozen=True)
+class LedgerSamples(Iterable[Sample]):
+    """The samples of a dataset version in a ledger, read anew for each iteration, a few at a time.
+
+    Iterating raises LedgerError when the ledger can't be read.
+    """
+
+    url: str
+    dataset: str
+
+    def __iter__(self) -> Iterator[Sample]:
+        place = -1
+        with Ledger(self.url) as ledger:
+            while some := ledger.samples_after(self.dataset, place, SAMPLES_PER_READ):
+                for place, sample in some:  # noqa: B007 - the last place is where the next part begins
+                    yield sample
 
 
 def _listed(names: Collection[str]) -> str:

@@ -8,6 +8,7 @@ import html
 import importlib
 import json
 import tempfile
+import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -161,7 +162,7 @@ class Run:
             "stop_reason": self.stop_reason,
             "warnings": dict(self.warnings),
             "judge_stats": dict(self.judge_stats),
-            "scorers": list(map(dataclasses.asdict, self.scorers)),
+            "scorers": [dataclasses.asdict(info) for info in self.scorers],
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -381,8 +382,8 @@ def scores_in_order(run: Run, signature: str) -> tuple[Sequence[float], tuple[st
 class SpillingRecords(Sequence[Record]):
     """Records by cell number, of which there are `size`; cells without a record are left out when read.
 
-    The first `in_memory` records stay as they are. Later ones are written to a temporary file that is deleted with this
-    object, and come back with judge calls and evidence as plain data.
+    The first `in_memory` records are kept in memory. Later ones are written to a temporary file that is deleted with
+    this object.
     """
 
     def __init__(self, size: int, *, in_memory: int = MAX_IN_MEMORY) -> None:
@@ -402,6 +403,7 @@ class SpillingRecords(Sequence[Record]):
             return
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this object
+            weakref.finalize(self, self._file.close)
         self._offsets[cell] = self._file.seek(0, 2)
         self._file.write(json.dumps(record.to_dict()).encode() + b"\n")
 

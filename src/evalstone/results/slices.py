@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evalstone._core.json import to_jsonable
+from evalstone._core.sync import is_async
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
 from evalstone.stats.intervals import Interval
@@ -107,9 +108,10 @@ def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
     """
     if run.dataset is None:
         raise ConfigError(
-            f"the samples of run {run.id} are not available, and slices need their metadata: read the run from a "
-            "results folder (--out), or name the dataset (--data)"
+            f"the samples of run {run.id} are not available, and slices need their metadata: name the dataset (--data)"
         )
+    if is_async(field):
+        raise ConfigError(f"slices need a plain function of a sample, and {field_name(field)} is async")
     names: dict[str, None] = {}
     keys: dict[str, str] = {}
     for sample in run.dataset:

@@ -10,13 +10,13 @@ import asyncio
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstone.errors import JudgeDeclined, JudgeError
-from evalstone.judges.base import Judge, leaves
+from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.logging import LoggingJudge
 from evalstone.ledger.base import Key, is_there
@@ -55,15 +55,27 @@ class ScorerEstimate:
     """The kinds of question of the calls."""
 
 
+@dataclass
+class JudgeEstimate:
+    """What one judge would be asked: a model, the lexical judge, or a member of a composite judge."""
+
+    judge: str
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = 0.0
+    """US dollars; None when the price is unknown."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """What a run would ask and cost."""
 
     judge: str
+    """The judges that the scorers ask, comma-separated; "none" if they ask none."""
     samples: int
     scorers: tuple[ScorerEstimate, ...]
-    cost: float | None
-    """US dollars; None when a price is unknown, 0 when the judge is free."""
+    judges: tuple[JudgeEstimate, ...]
+    """Every judge that would be called, members of composite judges by themselves, in the order of the first call."""
     kinds: Mapping[str, int]
     """Calls by kind of question."""
 
@@ -73,8 +85,13 @@ class Estimate:
         return SECONDS_PER_CALL * max(self.calls / concurrency, rounds)
 
     @property
+    def cost(self) -> float | None:
+        """US dollars; None when a price is unknown, 0 when the judges are free."""
+        return total_cost(judge.cost for judge in self.judges)
+
+    @property
     def calls(self) -> int:
-        """Judge calls that would be made."""
+        """Judge calls that would be made; those of free judges only count where no other judge could be asked."""
         return sum(scorer.calls for scorer in self.scorers)
 
     @property
@@ -94,7 +111,7 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
 
     store = Ledger(ledger) if ledger is not None and is_there(ledger) else None
     try:
-        session = _DryRunSession(plan.judge, store)
+        session = _DryRunSession(plan, store)
         titles = scorer_titles([scorer_info(scorer) for scorer in plan.scorers])
         lines = tuple(ScorerEstimate(titles[scorer.signature]) for scorer in plan.scorers)
         for sample in plan.dataset:
@@ -104,7 +121,19 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     finally:
         if store is not None:
             store.close()
-    return Estimate(plan.judge.identity, len(plan.dataset), lines, session.cost(), session.kinds)
+    judges = tuple(session.judges.values())
+    named = [judge.identity for judge in plan.asked_judges] or [judge.judge for judge in judges] or ["none"]
+    return Estimate(", ".join(named), len(plan.dataset), lines, judges, session.kinds)
+
+
+def by_judge(estimates: Iterable[Estimate]) -> list[JudgeEstimate]:
+    """What each judge would be asked in all of several runs."""
+    found: dict[str, JudgeEstimate] = {}
+    for one in (judge for estimate in estimates for judge in estimate.judges):
+        so_far = found.get(one.judge, JudgeEstimate(one.judge))
+        cost = total_cost((so_far.cost, one.cost))
+        found[one.judge] = JudgeEstimate(one.judge, so_far.calls + one.calls, so_far.usage + one.usage, cost)
+    return list(found.values())
 
 
 class _DryRunSession(Session):
@@ -116,17 +145,14 @@ class _DryRunSession(Session):
 
     remembered = math.inf
 
-    def __init__(self, judge: Judge, store: Ledger | None) -> None:
-        super().__init__(judge)
+    def __init__(self, plan: Plan, store: Ledger | None) -> None:
+        super().__init__(plan.judge)
         self.kinds: Counter[str] = Counter()
+        self.judges: dict[str, JudgeEstimate] = {}
         self._store = store
         self._line = ScorerEstimate("")
-        self._cost: float | None = 0.0
-
-    def cost(self) -> float | None:
-        """US dollars for everything that would be asked; None when a price is unknown."""
-        prices = [leaf.price(Usage(1, 1)) for leaf in leaves(self.judge) if leaf.cacheable]
-        return None if None in prices else self._cost
+        self._all_free = not any(judge.cacheable for judge in plan.judges)
+        self._of_scorers = {judge.identity for judge in plan.judges}
 
     async def score(self, scorer: Any, sample: Sample, line: ScorerEstimate) -> None:
         """Run one scorer on one sample, counting its calls on a line."""
@@ -137,8 +163,13 @@ class _DryRunSession(Session):
 
     def known(self, key: Key) -> Answer[Any] | JudgeError | None:
         found = super().known(key)
-        self._line.shared += found is not None and key.judge == self.identity
+        self._line.shared += found is not None and key.judge in self._of_scorers
         return found
+
+    def inflight(self, key: Key, judge: Judge, question: Question[Any]) -> tuple[InflightCall, bool]:
+        call, own = super().inflight(key, judge, question)
+        self._line.shared += not own and key.judge in self._of_scorers
+        return call, own
 
     async def _combine(self, call: InflightCall, judge: Judge) -> Answer[Any]:
         answer = await super()._combine(call, _unwrapped(judge))
@@ -150,7 +181,9 @@ class _DryRunSession(Session):
         if judge.cacheable and (stored := self._stored(call)) is not None:
             line.answered += 1
             return stored
-        if judge.cacheable or not self.judge.cacheable:
+        asked = self.judges.setdefault(call.key.judge, JudgeEstimate(call.key.judge))
+        asked.calls += 1
+        if judge.cacheable or self._all_free:
             line.calls += 1
             self.kinds[question.kind] += 1
             line.kinds.add(question.kind)
@@ -158,8 +191,9 @@ class _DryRunSession(Session):
             return await judge.answer(question)
         usage = estimated_usage(question)
         line.usage += usage
+        asked.usage += usage
         # Each call by itself: some prices rise with the length of a call.
-        self._cost = total_cost((self._cost, judge.price(usage)))
+        asked.cost = total_cost((asked.cost, judge.price(usage)))
         return Answer(value=await stand_in(question), judge=call.key.judge)
 
     def _stored(self, call: InflightCall) -> Answer[Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from evalstone._core.display import joined
@@ -30,8 +30,8 @@ class BatchOptions:
     wait: bool = False
     """Wait until the batches are done, and continue. Otherwise the run ends when everything is submitted, and the same
     call continues it later."""
-    on_state: Callable[[str], None] | None = None
-    """Called while waiting with the state of the batches, whenever it changes."""
+    on_state: Callable[[str], Awaitable[None] | None] | None = None
+    """Called while waiting with the state of the batches, whenever it changes. What it raises ends the run."""
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 import secrets
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from evalstone._core import sync
+from evalstone._core.json import to_jsonable
 from evalstone.errors import (
     AnswerPending,
     BudgetExceeded,
@@ -23,6 +26,7 @@ from evalstone.errors import (
     JudgeDeclined,
     JudgeError,
     LedgerError,
+    OutcomeError,
     RunAborted,
 )
 from evalstone.judges.providers.limits import counting_warnings
@@ -33,13 +37,13 @@ from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
-from evalstone.types import Failed, Outcome, Record, Sample, Skipped
+from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
 
 if TYPE_CHECKING:
     from evalstone.run.batch.runner import BatchRunner
 
 Cell = tuple[int, Sample, Scorer]
-OnRecord = Callable[[Record], None]
+OnRecord = Callable[[Record], Awaitable[None] | None]
 
 TRACEBACK_FRAMES = 20
 """The most frames of a scorer's traceback that are kept: its innermost."""
@@ -55,6 +59,7 @@ async def execute(
     batch: bool | BatchOptions = False,
     stop: StopSignal | None = None,
     on_record: OnRecord | None = None,
+    progress: Callable[[Record], None] | None = None,
     name: str = "",
     tags: tuple[str, ...] = (),
 ) -> Run:
@@ -71,7 +76,9 @@ async def execute(
             part of the dataset.
         batch: Ask through the provider's batch API. The run ends when it would have to wait, unless told to wait.
         stop: Ends the run from outside.
-        on_record: Called with each record once it is durable.
+        on_record: Called with each record once it is durable, one at a time; a plain function in a thread. What it
+            raises ends the run.
+        progress: Called with each record on the event loop.
         name: Of the run.
         tags: Of the run.
 
@@ -93,7 +100,8 @@ async def execute(
         else:
             session = Session(plan.judge, ledger=store, concurrency=concurrency, use_cache=use_cache, budget=limit)
         stack.push_async_callback(session.close)
-        runner = _Runner(plan, session, store, stop or StopSignal(), on_record)
+        runner = _Runner(plan, session, store, stop or StopSignal())
+        runner.on_record, runner.progress = on_record, progress
         runner.batches, runner.budget = batches, limit
         runner.name, runner.tags = name, tags
         shuffled = budget is not None or (stop is not None and stop.shuffled)
@@ -128,15 +136,11 @@ def _batches(
 class _Runner:
     """A plan being run."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        session: Session,
-        ledger: AsyncLedger | None,
-        stop: StopSignal,
-        on_record: OnRecord | None,
-    ) -> None:
-        self.plan, self.session, self.ledger, self.stop, self.on_record = plan, session, ledger, stop, on_record
+    def __init__(self, plan: Plan, session: Session, ledger: AsyncLedger | None, stop: StopSignal) -> None:
+        self.plan, self.session, self.ledger, self.stop = plan, session, ledger, stop
+        self.on_record: OnRecord | None = None
+        self.progress: Callable[[Record], None] | None = None
+        self._one_at_a_time = asyncio.Lock()
         self.records = SpillingRecords(plan.size)
         self.batches: BatchRunner | None = None
         self.budget: Budget | None = None
@@ -155,6 +159,8 @@ class _Runner:
         another's answer leaves no slot empty."""
         began = time.perf_counter()
         resumed = await self._resume() if resume else await self._start()
+        if self.ledger is not None:
+            await self.ledger.keep_samples(self.plan.dataset.version, self.plan.dataset.samples)
         count = min(workers, self.plan.size)
         if self.batches is not None:
             await self.batches.begin(self.id, self.records)
@@ -168,7 +174,7 @@ class _Runner:
         if self.batches is not None:
             await self.batches.end(self.stop, complete=self.records.complete)
         for index, record in self.failed.items():
-            self._add(index, record)
+            await self._add(index, record)
         run = self._result(time.perf_counter() - began, resumed)
         if self.ledger is not None:
             finished = datetime.now(UTC).isoformat(timespec="seconds") if run.complete else None
@@ -202,16 +208,19 @@ class _Runner:
             if isinstance(record.outcome, Failed):
                 self.failed[index] = record
             else:
-                self._add(index, record)
+                await self._add(index, record)
         return len(self.records)
 
-    def _add(self, index: int, record: Record) -> None:
+    async def _add(self, index: int, record: Record) -> None:
         self.records.put(index, record)
         self.summaries[record.scorer].add(record)
         if self.judge_stats is not None:
             self.judge_stats.add(record)
+        if self.progress is not None:
+            self.progress(record)
         if self.on_record is not None:
-            self.on_record(record)
+            async with self._one_at_a_time:
+                await sync.call(self.on_record, record)
 
     def _cells(self) -> Iterator[Cell]:
         index = 0
@@ -245,7 +254,7 @@ class _Runner:
                 record = replace(record, steps=(*(step for step in failed.steps if step.cost != 0), *record.steps))
             if self.ledger is not None:
                 await self.ledger.keep_record(self.id, record)
-            self._add(index, record)
+            await self._add(index, record)
             self.session.check(record)
             # Code scorers and the lexical judge never wait; let other tasks of the loop run.
             await asyncio.sleep(0)
@@ -309,7 +318,7 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
     recording = Recording(session, scorer.judge)
     started = time.perf_counter()
     try:
-        outcome: Outcome = await scorer.run(recording, sample)
+        outcome = _plain(await scorer.run(recording, sample))
     except _OF_THE_RUN:
         await recording.close()
         raise
@@ -327,6 +336,21 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
         seconds=time.perf_counter() - started,
         group=sample.group,
     )
+
+
+def _plain(outcome: Score | Skipped) -> Score | Skipped:
+    """An outcome with its evidence as `records.jsonl` has it, so that a run and what is read back are the same.
+
+    Raises:
+        OutcomeError: The evidence has no JSON form: a number is NaN or infinite, or it contains itself.
+    """
+    if not isinstance(outcome, Score):
+        return Skipped(outcome.reason)  # and not a subclass of the user's
+    try:
+        evidence = json.loads(json.dumps(to_jsonable(outcome.evidence), allow_nan=False))
+    except (ValueError, RecursionError) as error:
+        raise OutcomeError(f"the evidence cannot be written as JSON: {error}") from None
+    return Score(outcome.value, outcome.scale, outcome.reason, evidence)
 
 
 def _outcome(error: Exception) -> Outcome:

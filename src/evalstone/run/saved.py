@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
 from evalstone.ledger import RunRow
 from evalstone.results import files
 from evalstone.results.run import Run
-from evalstone.types import Record
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger
@@ -34,11 +34,15 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
 
     url = DEFAULT_LEDGER if ledger is None else ledger
     if is_there(url):
-        from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy
+        from evalstone.ledger.store import Ledger, LedgerSamples  # noqa: PLC0415 - SQLAlchemy
 
         with Ledger(str(url)) as opened:
             if (row := find_row(opened, str(name))) is not None:
-                return Run.from_dict(row.metadata, _by_sample(opened.records(row.id), row.metadata))
+                version = row.metadata["dataset"]["version"]
+                run = Run.from_dict(row.metadata, opened.records_in_order(row))
+                # The samples of a run that was imported, or that was killed at its start, may not be there.
+                there = opened.samples(version) == run.samples
+                return dataclasses.replace(run, dataset=LedgerSamples(str(url), version)) if there else run
     if name == "last":
         raise ConfigError(
             f"there are no saved runs in the ledger {shown(url)}; run `evalstone run` first, or name a results folder "
@@ -47,13 +51,6 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
     raise ConfigError(
         f"there is no results folder {json_line(str(name))}, and no run of that id or name in the ledger {shown(url)}"
     )
-
-
-def _by_sample(records: Sequence[Record], metadata: Mapping[str, Any]) -> list[Record]:
-    """A ledger's records, which are in the order in which they were made, with those of a sample together."""
-    samples = {name: place for place, name in enumerate(dict.fromkeys(record.sample for record in records))}
-    scorers = {scorer["signature"]: place for place, scorer in enumerate(metadata["scorers"])}
-    return sorted(records, key=lambda record: (samples[record.sample], scorers[record.scorer]))
 
 
 def find_row(ledger: Ledger, name: str) -> RunRow | None:

@@ -26,7 +26,7 @@ from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
 from evalstone.scorers.code_identity import class_hash, code_hash, is_own_code
-from evalstone.types import FIELD_ROLES, SAMPLE_FIELDS, Outcome, Sample, Score, Skipped, passages
+from evalstone.types import FIELD_ROLES, SAMPLE_FIELDS, Sample, Score, Skipped, passages
 
 if TYPE_CHECKING:
     from evalstone.judges.base import Judge
@@ -182,7 +182,7 @@ class Scorer(ABC):
         """Return what `score` is called with for this sample; None for an absent field."""
         return {name: getattr(sample, name) for name in self._fields or self.required_fields}
 
-    async def run(self, ask: Ask, sample: Sample) -> Outcome:
+    async def run(self, ask: Ask, sample: Sample) -> Score | Skipped:
         """Score one sample. Errors of the judge, and of the scorer's own code, are raised.
 
         A plain `score` that is not part of evalstone runs in a thread, so that it blocks no other sample.
@@ -238,10 +238,16 @@ class Scorer(ABC):
         return Skipped(reason)
 
     async def _extracted(self, sample: Sample) -> Sample:
-        """The sample with the fields that functions of the user supply. Raises OutcomeError for a wrong type."""
+        """The sample with the fields that functions of the user supply.
+
+        Raises what a function raises, and OutcomeError for a wrong type: either concerns this sample alone.
+        """
         for field, name in self.extractors.items():
             if (function := getattr(self, name)) is not None:
-                value = await sync.call(function, sample)
+                try:
+                    value = await sync.call(function, sample)
+                except ConfigError as error:
+                    raise OutcomeError(f"{self.name}: {name}: {error}") from None
                 try:
                     sample = replace(sample, **{field: value})
                 except ConfigError as error:

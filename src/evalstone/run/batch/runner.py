@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from evalstone._core import sync
 from evalstone.errors import BatchError, ConfigError, DeliveryUnknown, ProviderError
 from evalstone.judges.base import Judge
 from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
@@ -272,7 +273,7 @@ class BatchRunner:
         while not stop.requested:
             if self.options.on_state is not None and self.waiting != self._shown:
                 self._shown = self.waiting
-                self.options.on_state(self._shown)
+                await sync.call(self.options.on_state, self._shown)
             waited = 0.0
             while waited < pause and not stop.requested:
                 await asyncio.sleep(_WATCH)

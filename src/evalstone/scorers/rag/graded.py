@@ -43,9 +43,9 @@ _RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
 
 @dataclass(frozen=True)
 class Undecided:
-    """The evidence of a score of 0 that stands for an undecided answer. answer: what the judge said, if anything."""
+    """The evidence of a score of 0 that stands for an undecided answer. undecided: what the judge said, if anything."""
 
-    answer: Any = None
+    undecided: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -103,7 +103,7 @@ class Completeness(Defined, PairScorer):
     Source: @mastra/evals.
 
     Attributes:
-        elements: A function that returns the elements of a text, such as a tagger's, in place of the definition's.
+        elements: A plain function that returns a text's elements, such as a tagger's, in place of the definition's.
     """
 
     name = "completeness"

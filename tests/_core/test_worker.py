@@ -1,4 +1,4 @@
-"""The ledger's thread: one piece after the other, errors to whom they belong, no thread left."""
+"""A worker's threads: one piece after the other, errors to whom they belong, no thread left."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from evalstone.ledger.async_ledger import Worker
+from evalstone._core.sync import Worker
 
 
 def gone(name: str) -> bool:
@@ -81,3 +81,11 @@ def test_a_worker_that_is_dropped_leaves_no_thread() -> None:
 def test_a_worker_that_had_no_work_leaves_no_thread() -> None:
     Worker("idle").close()
     assert gone("idle")
+
+
+def test_several_threads_work_side_by_side_and_all_end() -> None:
+    worker, all_here = Worker("several", 3), threading.Barrier(3, timeout=10)
+    futures = [worker.submit(all_here.wait) for _ in range(6)]
+    assert sorted(future.result(10) for future in futures) == [0, 0, 1, 1, 2, 2]
+    worker.close()
+    assert gone("several")

@@ -1,0 +1,110 @@
+"""Commands on runs that were kept only in the ledger: the same texts and numbers as from a results folder."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import Run, evaluate, read_run, write_run
+from evalstone.datasets.stored import sample_row
+from evalstone.ledger.store import Ledger
+from tests.cli.conftest import Evalstone
+from tests.runs import Given, Harm, samples_of
+from tests.serving import serving
+
+ANSWERS = ["1.0", "0.8", "0.4", "skip", "fail"] * 8
+LEDGER = ("--ledger", "l.db")
+
+
+@pytest.fixture
+def runs(tmp_path: Path, evalstone: Evalstone) -> dict[str, Run]:
+    """Two runs in the ledger l.db, by name: `first` and `second`. Folders in `res` have the same runs."""
+    made: dict[str, Run] = {}
+    draw = random.Random(1)
+    for name, answers in (("first", ANSWERS), ("second", [*ANSWERS[1:], "1.0"])):
+        metadata = [{"kind": "x" if number % 4 < 2 else "y"} for number in range(len(answers))]
+        samples = samples_of(answers, question="What is \u202e<b>this</b>?", metadata=metadata)
+        made[name] = evaluate(samples, [Given(), Harm()], ledger=tmp_path / "l.db", name=name)
+        write_run(made[name], tmp_path / "res" / name)
+        with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as connection:
+            # Concurrent workers write records in any order.
+            rows = connection.exec_driver_sql("SELECT * FROM records WHERE run = ?", (made[name].id,)).mappings().all()
+            connection.exec_driver_sql("DELETE FROM records WHERE run = ?", (made[name].id,))
+            shuffled = [{**row, "position": None} for row in draw.sample(rows, len(rows))]
+            connection.exec_driver_sql(
+                "INSERT INTO records VALUES (:position, :run, :cell, :sample, :scorer, :body)", shuffled
+            )
+    return made
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("report", "{first}"),
+        ("report", "{first}", "--html", "-"),
+        ("report", "{first}", "--markdown", "-"),
+        ("report", "{first}", "--csv", "-"),
+        ("report", "{first}", "--junit", "-"),
+        ("report", "{first}", "--json", "--slice-by", "kind"),
+        ("report", "{first}", "--labels", "given=labels.csv"),
+        ("gate", "{first}", "--min", "given=0.2", "--html", "-"),
+        ("annotate", "{first}", "--labels", "new.csv", "--count", "1"),
+    ],
+)
+def test_a_command_says_of_a_run_in_the_ledger_what_it_says_of_its_folder(
+    runs: dict[str, Run], tmp_path: Path, evalstone: Evalstone, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "labels.csv").write_text("id,label\n" + "".join(f"s{n},{n % 2}\n" for n in (1, 2, 3, 6, 7, 8)))
+    said: list[str] = []
+    for place in (runs["first"].id, "res/first"):
+        done = evalstone(*(word.format(first=place) for word in command), *LEDGER, typed="y\nq\n")
+        assert (done.returncode, done.stderr) == (0 if command[0] == "annotate" else 3, ""), done
+        (tmp_path / "new.csv").unlink(missing_ok=True)
+        said.append(done.stdout.replace("res/first", runs["first"].id))
+    assert said[0] == said[1]
+    assert "this" in said[0] or "--junit" in command or "--json" in command or command[0] == "gate"
+
+
+def test_runs_of_the_ledger_are_compared_with_their_texts(runs: dict[str, Run], evalstone: Evalstone) -> None:
+    options = ("--allow-mismatch", "--slice-by", "kind", "--html", "-", *LEDGER)
+    kept, folders = (
+        evalstone("compare", *names, *options) for names in (("first", "second"), ("res/first", "res/second"))
+    )
+    assert kept.returncode == 0, kept.stderr
+    assert kept.stdout == folders.stdout.replace("res/", "")
+    assert "this" in kept.stdout
+
+
+def test_a_run_read_from_the_ledger_equals_the_one_from_its_folder(runs: dict[str, Run], tmp_path: Path) -> None:
+    for name, run in runs.items():
+        kept, folder = read_run(run.id, ledger=tmp_path / "l.db"), read_run(tmp_path / "res" / name)
+        assert list(kept.records) == list(folder.records)
+        assert list(map(sample_row, kept.dataset or ())) == list(map(sample_row, folder.dataset or ()))
+        assert kept.to_dict() == folder.to_dict()
+        assert kept.to_dicts(wide=True) == folder.to_dicts(wide=True)
+
+
+def test_a_run_whose_samples_are_not_stored_has_no_texts(runs: dict[str, Run], tmp_path: Path) -> None:
+    with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as connection:
+        connection.exec_driver_sql("DELETE FROM items WHERE dataset = ? AND place = 3", (runs["first"].version,))
+    assert read_run("first", ledger=tmp_path / "l.db").dataset is None
+    assert read_run("second", ledger=tmp_path / "l.db").dataset is not None
+
+
+def test_a_score_on_the_command_line_is_paid_for_once_and_serves_a_run(tmp_path: Path, evalstone: Evalstone) -> None:
+    sample: dict[str, Any] = {"output": "Paris is in France.", "context": ["Paris is in France."]}
+    (tmp_path / "data.jsonl").write_text(json.dumps(sample) + "\n")
+    texts = ("--output", sample["output"], "--context", *sample["context"])
+    with serving() as server:
+        judge = ("-s", "faithfulness", "-j", "openai/gpt-5.1", "--base-url", server.url)
+        for _ in range(2):
+            done = evalstone("score", *texts, *judge, env={"OPENAI_API_KEY": "sk-test"})
+            assert done.returncode == 0, done.stderr
+        asked = len(server.requests)
+        assert evalstone("run", "data.jsonl", *judge, env={"OPENAI_API_KEY": "sk-test"}).returncode == 0
+        assert len(server.requests) == asked == 2
+    assert (tmp_path / ".evalstone" / "ledger.db").exists()
