@@ -438,7 +438,7 @@ def test_an_empty_text_is_present_and_not_absent():
 
 ROOT = Path(evalstone.scorers.__file__).parent
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
-SHARED = {"base", "code_identity", "registry", "agents", "custom", "rag", "text"}
+SHARED = {"base", "code_identity", "foreign_options", "registry", "agents", "custom", "rag", "text"}
 """Modules that hold what scorers share. `checks` uses `text`, and no other scorer."""
 
 
@@ -457,7 +457,7 @@ def test_every_file_holds_scorers_or_what_they_share():
         for registry in (SCORERS, TEMPLATES)
         for path in registry.paths.values()
     }
-    shared = {f"{name}.py" for name in ("base", "code_identity", "registry", "__init__")}
+    shared = {f"{name}.py" for name in ("base", "code_identity", "foreign_options", "registry", "__init__")}
     shared |= {f"{name}/__init__.py" for name in ("agents", "custom", "rag", "text")} | {"custom/pipeline.py"}
     assert set(FILES) == {f"{module}.py" for module in modules} | shared
 
