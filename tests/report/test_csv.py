@@ -6,10 +6,10 @@ import csv
 import io
 
 import pytest
-from tests._core.test_display import WRITTEN
 
 from evalstone import Sample, evaluate
 from evalstone.report.csv import csv_rows, inert, run_csv
+from tests._core.test_display import WRITTEN
 from tests.runs import Given, run_of
 
 

@@ -10,7 +10,7 @@ import evalstone
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Value, option
 from evalstone.cli.output import console, short_judge, table
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, near, unknown
 
 if TYPE_CHECKING:
     from evalstone.judges.providers.base import ProviderInfo
@@ -25,20 +25,25 @@ COMPOSITE_JUDGES = {
 
 
 def scorers(
-    name: Annotated[Value, options.argument("SCORER", "A scorer to describe. Default: list all.")] = None,
+    name: Annotated[
+        Value, options.argument("SCORER", "A scorer to describe, or with --from, a name that the tool uses.")
+    ] = None,
     system: Annotated[
-        Value, option("--from TOOL", "Show another tool's names for scorers: mastra, spring, ragas or deepeval.")
+        Value,
+        option("--from TOOL", "Show what mastra, spring, ragas or deepeval call scorers, and the options of SCORER."),
     ] = None,
 ) -> int:
     """List the scorers, or describe one.
 
-    Describes a scorer's formula, required fields, parameters and interpretation.
+    Describes a scorer's formula, required fields, parameters and interpretation. With --from, lists another tool's
+    names for scorers. SCORER is then a scorer, a call or an option of that tool, to see what stands for each option:
+    evalstone scorers --from deepeval GEval, or evalstone scorers --from deepeval strict_mode.
     """
     from evalstone.scorers import SCORERS, parse_scorers
     from evalstone.scorers.registry import TEMPLATES
 
     if system is not None:
-        _list_names(system)
+        _list_foreign(system, name)
     elif name is None:
         _list_scorers(SCORERS)
     elif (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
@@ -108,21 +113,40 @@ def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
         screen.print(f"  {kind.advice}")
 
 
-def _list_names(tool: str) -> None:
-    """Print a tool's scorer names, ours, and how they differ. Raises ConfigError for an unknown tool."""
+def _list_foreign(tool: str, name: str | None) -> None:
+    """Print a tool's scorers or, for a name, its options, with ours. Raises ConfigError for an unknown tool or name."""
     from rich.text import Text
 
     from evalstone.compat.names import SYSTEMS
+    from evalstone.scorers.foreign_options import OPTIONS, bare, options_for
 
-    name = tool.lower()
-    if name not in SYSTEMS:
+    system = tool.lower()
+    if system not in SYSTEMS:
         raise ConfigError(unknown("tool", tool, SYSTEMS))
-    rows = table(name, "evalstone", "difference in meaning")
-    for row in SYSTEMS[name]:
-        rows.add_row(row.theirs, Text(row.ours or "-", style="bold"), Text(row.difference, style="dim"))
     screen = console()
+    if scorers := [row for row in SYSTEMS[system] if name is None or bare(row.theirs).lower() == name.lower()]:
+        rows = table(system, "evalstone", "difference in meaning")
+        for row in scorers:
+            rows.add_row(row.theirs, Text(row.ours or "-", style="bold"), Text(row.difference, style="dim"))
+        screen.print(rows)
+    if name is None:
+        known = [bare(row.theirs) for row in SYSTEMS[system]]
+        calls = dict.fromkeys(one for each in OPTIONS[system] for one in each.scorers if bare(one) not in known)
+        screen.print(f"\nOptions: {', '.join(calls)}.")
+        screen.print(f"evalstone scorers --from {system} NAME shows those of a scorer or of one of these.", style="dim")
+        screen.print("evalstone scorers NAME describes one of ours.", style="dim")
+        return
+    found = options_for(system, name) + [each for each in OPTIONS[system] if scorers and each.is_common]
+    if not found:
+        names = {one for each in OPTIONS[system] for one in (*each.scorers, each.theirs)}
+        guesses = " or ".join(near(name, names | {row.theirs for row in SYSTEMS[system]}))
+        told = f"did you mean {guesses}?" if guesses else f"see evalstone scorers --from {system}"
+        raise ConfigError(f"{system} has no scorer, call or option {name!r}; {told}")
+    rows = table(f"option of {system}", "of", "evalstone", "difference")
+    for each in found:
+        ours = Text(each.ours or "absent", style="bold")
+        rows.add_row(each.theirs, each.of, ours, Text(each.difference, style="dim"))
     screen.print(rows)
-    screen.print("\nevalstone scorers NAME describes one of ours.", style="dim")
 
 
 def judges(

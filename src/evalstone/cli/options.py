@@ -196,7 +196,9 @@ def refuse_foreign(scorers: Iterable[object]) -> None:
 
         if found := counterparts(name):
             ours = list(dict.fromkeys(row.ours or f"not measured ({row.difference})" for _, row in found))
-            lists = " or ".join(f"evalstone scorers --from {tool}" for tool in dict.fromkeys(tool for tool, _ in found))
+            lists = " or ".join(
+                f"evalstone scorers --from {tool} {name}" for tool in dict.fromkeys(tool for tool, _ in found)
+            )
             raise ConfigError(f"{name} is {' or '.join(ours)} here; see {lists}")
 
 

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from types import CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from evalstone._core import sync
 from evalstone._core.display import joined
@@ -85,6 +85,14 @@ class Scorer(ABC):
     scale: float = 1.0
     explain: bool = False
     judge: Any = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuse an unknown parameter as the command line does; Python's own error names no other."""
+        if unknown_names := kwargs.keys() - cls.__dataclass_fields__.keys():
+            accepted = inspect.signature(cls.__init__).parameters
+            if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in accepted.values()):
+                require_known(cls.__name__, "parameter", sorted(unknown_names - accepted.keys()), cls)
+        return super().__new__(cls)
 
     @abstractmethod
     def score(self, *args: Any, **fields: Any) -> Score | Skipped | Awaitable[Score | Skipped]:
@@ -426,11 +434,20 @@ class ContextScorer(Scorer):
 
 
 def require_known(label: str, what: str, names: Iterable[object], kind: type[Any]) -> None:
-    """Raise ConfigError for a name in a table that is no field of a dataclass, with the nearest one."""
+    """Raise ConfigError for a name in a table that is no field of a dataclass, with the nearest one.
+
+    For an option of another system that a scorer doesn't have, it says what stands for it here.
+    """
     known = [field.name for field in fields(kind) if field.init]
-    for name in names:
+    for name in map(str, names):
         if name not in known:
-            raise ConfigError(f"{label}: {unknown(what, str(name), known)}")
+            counterpart = ""
+            if issubclass(kind, Scorer):
+                from evalstone.scorers.foreign_options import hint  # noqa: PLC0415 - a table that only errors need
+
+                counterpart = hint(name, kind.__name__, getattr(kind, "name", ""), known)
+            told = f"unknown {what} {name!r}; {counterpart}" if counterpart else unknown(what, name, known)
+            raise ConfigError(f"{label}: {told}")
 
 
 def require_number(

@@ -1,0 +1,44 @@
+"""What someone who comes from another tool types, and is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Evalstone
+
+
+def test_a_command_line_and_a_file_refuse_an_option_of_another_system_with_ours(
+    evalstone: Evalstone, tmp_path: Path
+) -> None:
+    (tmp_path / "d.jsonl").write_text('{"output": "x"}\n')
+    (tmp_path / "t.toml").write_text('data = "d.jsonl"\nscorers = [{ name = "toxicity", strict_mode = true }]\n')
+    for command in (["t.toml"], ["d.jsonl", "--scorer", "toxicity(strict_mode=true)"]):
+        done = evalstone("run", *command)
+        assert done.returncode == 2
+        assert "deepeval's strict_mode is evalstone gate RUN --pass-rate toxicity@1=0.9 here" in done.stderr
+
+
+def test_the_command_shows_the_options_of_a_scorer_a_call_and_an_option(evalstone: Evalstone) -> None:
+    shown = evalstone("scorers", "--from", "deepeval", "FaithfulnessMetric").stdout
+    assert all(word in shown for word in ("definition='deepeval_strict'", "penalize_ambiguous_claims", "strict_mode"))
+    assert "prompt_instructions" not in shown
+    shown = evalstone("scorers", "--from", "ragas", "RunConfig").stdout
+    assert "max_workers" in shown
+    assert "every metric" not in shown
+    shown = evalstone("scorers", "--from", "deepeval", "truths_extraction_limit").stdout
+    assert shown.count("absent") == 2
+    assert "RunConfig" in evalstone("scorers", "--from", "ragas").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("refernceTone", "mastra has no scorer, call or option 'refernceTone'; did you mean referenceTone?"),
+        ("zzz", "mastra has no scorer, call or option 'zzz'; see evalstone scorers --from mastra"),
+    ],
+)
+def test_the_command_refuses_a_name_that_the_system_does_not_have(evalstone: Evalstone, name: str, told: str) -> None:
+    done = evalstone("scorers", "--from", "mastra", name)
+    assert (done.returncode, told in done.stderr) == (2, True)
