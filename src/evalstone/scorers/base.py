@@ -149,6 +149,11 @@ class Scorer(ABC):
         """The judges that this scorer asks in place of the run's."""
         return () if self.judge is None else (self.judge,)
 
+    @property
+    def asks_shared_judge(self) -> bool:
+        """Whether it asks the run's judge."""
+        return bool(self.questions) and self.judge is None
+
     @functools.cached_property
     def signature(self) -> str:
         """Name, changed parameters, fingerprints and version: `faithfulness(scale=10; 5c1d77b2, 9a0e41c3)@1`.
