@@ -91,7 +91,7 @@ class Scorer(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.score is not next(base for base in cls.__mro__[1:] if issubclass(base, Scorer)).score:
+        if all(cls.score is not base.score for base in cls.__mro__[1:] if issubclass(base, Scorer)):
             cls._read_parameters()
 
     @classmethod
