@@ -75,13 +75,13 @@ def test_commands_to_paste_name_the_ledger_and_a_file(folder: Path, evalstone: E
         ("gate runs --min given=1", "runs holds several runs; name one: runs/a, runs/b"),
         (
             "run d.jsonl -s createFaithfulnessScorer",
-            "createFaithfulnessScorer is faithfulness here; see evalstone scorers --from mastra\n",
+            "createFaithfulnessScorer is faithfulness(definition='mastra') here; see evalstone scorers --from mastra\n",
         ),
         ("score -s GEval --output x", "GEval is geval(text='…') here; see evalstone scorers --from deepeval"),
         ("audit d.jsonl -s RougeScore", "RougeScore is rouge_l here; see evalstone scorers --from ragas"),
         (
             "scorers FaithfulnessMetric",
-            "FaithfulnessMetric is faithfulness or faithfulness(definition='deepeval') or "
+            "FaithfulnessMetric is faithfulness(definition='mastra') or faithfulness(definition='deepeval') or "
             "faithfulness(definition='deepeval_strict') here; see evalstone scorers --from mastra or "
             "evalstone scorers --from deepeval\n",
         ),

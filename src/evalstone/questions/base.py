@@ -345,13 +345,9 @@ DEFAULT_LIMITS = ContextLimits()
 
 
 class Ask(Protocol):
-    """How a scorer asks a question: `claims = await ask(ListClaims(text=output))`.
+    """How a scorer asks a question: `claims = await ask(ListClaims(text=output))`."""
 
-    judge: Who answers this question; by default the scorer's judge, or that of the run.
-    """
-
-    # Any: judges live in a layer above this one.
-    async def __call__(self, question: Question[A], judge: Any = None) -> A: ...
+    async def __call__(self, question: Question[A]) -> A: ...
 
 
 def context_limits_of(ask: Ask) -> ContextLimits:

@@ -226,7 +226,8 @@ class Pipeline(CustomScorer):
             if name == "score"
             else AnswerAs(materials, prompt, AnswerForm(step.answer))
         )
-        answer: Any = await (ask(question) if step.judge is None else ask(question, step.judge))
+        # The `ask` of a run takes a judge; one that a scorer is tried out with need not.
+        answer: Any = await (ask(question) if step.judge is None else cast(Any, ask)(question, step.judge))
         return StepResult(name, answer, "\n\n".join(part for part in question.render() if part))
 
     async def _written(self, name: str, write: Callable[[SoFar], Any], so_far: SoFar) -> Prompt:
