@@ -458,7 +458,7 @@ def require_whole(scorer: Scorer, name: str, low: int = 0, high: int | None = No
 def require_text(scorer: Scorer, name: str, *, blank: bool = True) -> None:
     """Raise ConfigError for a field that is not text, or is blank where that is not allowed."""
     value: object = getattr(scorer, name)
-    if not isinstance(value, str) or not (blank or value.strip()):
+    if not isinstance(value, str) or (not blank and is_blank(value)):
         allowed = "text" if blank else "text that is not blank"
         raise ConfigError(f"{scorer.name}: {name} must be {allowed}, not {shortened(repr(value), 60)}")
 
