@@ -61,8 +61,8 @@ run = evaluate(samples, ["faithfulness", ContextRelevance(scale=10)], judge=Lexi
 print(run["faithfulness"].mean, run["context_relevance"].mean)
 ```
 
-A sample that lacks a required field is skipped before any judge call. Skipped and failed samples are never part of a
-mean.
+A sample that lacks a required field, or has only blank text in it, is skipped before any judge call. Skipped and
+failed samples are never part of a mean.
 
 See also: [checks](checks.md) for pass/fail scorers in code, [agents](agents.md) for tool calls and trajectories,
 [definitions](definitions.md) for the formulas of other systems, and [custom scorers](custom-scorers.md) to write your

@@ -76,13 +76,13 @@ def test_commands_to_paste_name_the_ledger_and_a_file(folder: Path, evalstone: E
         ("gate runs --min given=1", "runs holds several runs; name one: runs/a, runs/b"),
         (
             "run d.jsonl -s createFaithfulnessScorer",
-            "is faithfulness here; see evalstone scorers --from mastra createFaithfulnessScorer\n",
+            "is faithfulness(definition='mastra') here; see evalstone scorers --from mastra createFaithfulnessScorer\n",
         ),
         ("score -s GEval --output x", "GEval is geval(text='…') here; see evalstone scorers --from deepeval GEval\n"),
         ("audit d.jsonl -s RougeScore", "RougeScore is rouge_l here; see evalstone scorers --from ragas RougeScore\n"),
         (
             "scorers FaithfulnessMetric",
-            "FaithfulnessMetric is faithfulness or faithfulness(definition='deepeval') or "
+            "FaithfulnessMetric is faithfulness(definition='mastra') or faithfulness(definition='deepeval') or "
             "faithfulness(definition='deepeval_strict') here; see evalstone scorers --from mastra FaithfulnessMetric "
             "or evalstone scorers --from deepeval FaithfulnessMetric\n",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,20 @@ def test_a_case_that_an_adapter_breaks_on_is_different_and_the_others_are_told()
 def test_a_javascript_pattern_means_here_what_it_means_there(source: str, flags: str, text: str, found: bool) -> None:
     case = {"id": "p", "scorer": "check-matches", "options": {"args": [source, flags]}, "output": text}
     assert [verdict.told for verdict in check_all([{**case, "score": int(found)}], edge=False)] == [""]
+
+
+def test_adapters_choose_a_definition_and_no_other_option_of_their_own() -> None:
+    chosen: dict[str, set[str]] = defaultdict(set)
+    for case in read_cases(BUNDLED / "scores.jsonl"):
+        scorer, _, _ = ADAPTERS[case["scorer"]](case)
+        if not case["options"]:
+            chosen[case["scorer"]] |= {name for name, _ in scorer.changed_parameters()}
+    extra = {name: options - {"definition"} for name, options in chosen.items() if options - {"definition"}}
+    assert extra == {
+        "completeness": {"elements"},
+        "legacy-completeness": {"elements"},
+        "rubric": {"criteria"},
+    }, "a tagger's lists, and the criteria of which the judge's copy decides"
 
 
 def untagged(file: Path) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from evalstone.judges import Cascade, Judge, ModelJudge, Panel, ScriptedJudge
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Answer, Ask, Question
 from evalstone.run.dry_run import JudgeEstimate, by_judge, estimate
-from evalstone.scorers import Faithfulness, Hallucination, Scorer
+from evalstone.scorers import Faithfulness, Hallucination, Pipeline, PromptStep, Scorer
 from evalstone.types import Score
 from tests.run.test_composites import Paid
 from tests.serving import Response, completion, serving
@@ -175,3 +176,37 @@ def test_a_free_run_counts_the_calls_of_its_judges() -> None:
     found = asyncio.run(estimate(plan_for(ROWS, [Faithfulness(judge=Named("own")), "hallucination"])))
     assert (found.calls, found.cost) == (sum(one.calls for one in found.judges), 0.0)
     assert [one.judge for one in found.judges] == ["own", "lexical@4"]
+
+
+GRADE = {"reason": "so", "score": 1}
+
+
+def test_a_step_s_judge_answers_in_place_of_the_run_s_and_is_named() -> None:
+    own = ScriptedJudge([{"answer": "found"}], name="own")
+    scorer = Pipeline(analyze=PromptStep("{{output}}?", judge=own), score=PromptStep("{{analyze}}?"), name="p")
+    run = evaluate(ROWS, scorer, judge=ScriptedJudge([GRADE], name="shared"), ledger=None)
+    assert [call.judge for record in run for call in record.steps] == ["own", "shared"]
+    assert run["p"].judges == ("own", "shared")
+    assert run.judge == "shared, own"
+    assert run["p"].mean == 1
+
+
+def test_a_run_s_judge_that_no_step_asks_is_not_needed() -> None:
+    scorer = Pipeline(score=PromptStep("{{output}}?", judge=ScriptedJudge([GRADE], name="own")), name="p")
+    run = evaluate(ROWS, scorer, judge="openai/gpt-5.1", ledger=None)
+    assert (run.judge, run["p"].mean) == ("own", 1)
+
+
+def test_a_step_s_judge_is_read_checked_and_kept_out_of_the_signature(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    step = PromptStep("{{output}}?", judge="openai/gpt-5.1")
+    assert step.judge.identity == "openai/gpt-5.1"
+    assert Pipeline(score=step, name="p").signature == Pipeline(score=PromptStep("{{output}}?"), name="p").signature
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        evaluate(ROWS, Pipeline(score=step, name="p"), judge="lexical", ledger=None)
+    with pytest.raises(ConfigError, match="p has a judge of its own"):
+        evaluate(ROWS, Pipeline(score=step, name="p"), judge="lexical", ledger=tmp_path / "answers.db", batch=True)
+    with pytest.raises(ConfigError, match="lexicl"):
+        PromptStep("{{output}}?", judge="lexicl")

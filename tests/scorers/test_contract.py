@@ -104,6 +104,11 @@ def test_a_scorer_is_listed_under_its_name_and_can_be_made_without_parameters(ki
 
 
 @every
+def test_the_class_needs_what_a_scorer_without_parameters_needs(kind: type[Scorer]):
+    assert kind.required_fields == kind().required_fields
+
+
+@every
 def test_a_scorer_lives_in_a_file_of_its_name_or_of_its_family_and_the_class_has_its_name_too(kind: type[Scorer]):
     module = kind.__module__.rpartition(".")[2]
     assert module in FAMILIES or module == kind.name

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from evalstone.compat.names import SYSTEMS, Counterpart
 from evalstone.scorers import SCORERS
 from evalstone.scorers.registry import TEMPLATES, parse_scorer
 from tests.parity.adapters import ADAPTERS
+from tests.parity.cases import read_cases
 
 ROWS = [(system, row) for system, rows in SYSTEMS.items() for row in rows]
-MASTRA = {row.theirs for row in SYSTEMS["mastra"]}
+MASTRA = {row.theirs: row.ours for row in SYSTEMS["mastra"]}
+DATA = Path(__file__).parents[1] / "parity" / "data"
 
 SAME = (
     "answer-relevancy answer-similarity bias toxicity faithfulness hallucination context-precision context-recall "
@@ -40,14 +44,25 @@ def test_every_name_of_ours_is_a_scorer_that_can_be_built_as_it_is_written(syste
     assert parse_scorer(row.ours).signature
 
 
+def name_at_mastra(recorded: str) -> str:
+    if recorded.startswith("check-"):
+        return f"checks.{recorded.removeprefix('check-')}"
+    if recorded.startswith("legacy-"):
+        return f"{recorded.removeprefix('legacy-').title().replace('-', '')}Metric (0.13)"
+    return FACTORIES[recorded]
+
+
 @pytest.mark.parametrize("recorded", ADAPTERS)
 def test_every_recorded_name_of_mastra_is_in_the_table(recorded: str) -> None:
-    if recorded.startswith("check-"):
-        assert f"checks.{recorded.removeprefix('check-')}" in MASTRA
-    elif recorded.startswith("legacy-"):
-        assert f"{recorded.removeprefix('legacy-').title().replace('-', '')}Metric (0.13)" in MASTRA
-    else:
-        assert FACTORIES[recorded] in MASTRA
+    assert name_at_mastra(recorded) in MASTRA
+
+
+def test_the_table_names_the_scorer_and_the_definition_that_the_recorded_cases_hold_for() -> None:
+    cases = {case["scorer"]: case for case in read_cases(DATA / "scores.jsonl")}
+    for recorded, case in cases.items():
+        scorer = ADAPTERS[recorded](case)[0]
+        named = parse_scorer(MASTRA[name_at_mastra(recorded)])
+        assert (type(named), getattr(named, "definition", None)) == (type(scorer), getattr(scorer, "definition", None))
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

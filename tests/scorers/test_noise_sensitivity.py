@@ -140,10 +140,16 @@ def test_a_reply_that_is_none_fails(reply: Any):
     assert isinstance(outcome_of(SCORER, SAMPLE, [reply]), Failed)
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\u200b"])
 @pytest.mark.parametrize("name", ["baseline", "noisy_query"])
-def test_an_empty_option_is_refused(name: str):
-    with pytest.raises(ConfigError, match=f"{name} must be text that is not empty"):
-        NoiseSensitivity(**cast(Any, {name: ""}))
+def test_a_blank_option_is_refused(name: str, blank: str):
+    with pytest.raises(ConfigError, match=f"{name} must be text that is not blank"):
+        NoiseSensitivity(**cast(Any, {name: blank}))
+
+
+def test_a_blank_noisy_question_in_metadata_is_absent():
+    sample = Sample(input="q", output="a", reference="b", metadata={"noisy_query": " "})
+    assert outcome_of(NoiseSensitivity(), sample, []) == Skipped("noise_sensitivity needs noisy_query in metadata")
 
 
 @pytest.mark.parametrize("impact", IMPACTS)

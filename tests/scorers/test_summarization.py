@@ -110,7 +110,8 @@ def test_fewer_than_one_question_is_refused(value: float):
 
 
 def test_a_source_that_is_none_is_refused():
-    with pytest.raises(ConfigError, match="source must be text, not 5"):
-        Summarization(source=cast(Any, 5))
+    for source in (5, " \u200b"):
+        with pytest.raises(ConfigError, match="source must be text that is not blank, not "):
+            Summarization(source=cast(Any, source))
     with pytest.raises(ConfigError, match="source_from must be a function"):
         Summarization(source_from=cast(Any, "f"))

@@ -53,7 +53,7 @@ class Plan:
     @functools.cached_property
     def asked_judges(self) -> tuple[Judge, ...]:
         """Those of the judges that a scorer is known to ask: none if the scorers are code."""
-        shared = any(scorer.questions and scorer.judge is None for scorer in self.scorers)
+        shared = any(scorer.asks_shared_judge for scorer in self.scorers)
         return self.judges if shared else tuple(judge for judge in self.judges if judge is not self.judge)
 
     @functools.cached_property

@@ -100,7 +100,7 @@ class Scorer(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.score is not next(base for base in cls.__mro__[1:] if issubclass(base, Scorer)).score:
+        if all(cls.score is not base.score for base in cls.__mro__[1:] if issubclass(base, Scorer)):
             cls._read_parameters()
 
     @classmethod
@@ -157,6 +157,11 @@ class Scorer(ABC):
     def judges(self) -> tuple[Judge, ...]:
         """The judges that this scorer asks in place of the run's."""
         return () if self.judge is None else (self.judge,)
+
+    @property
+    def asks_shared_judge(self) -> bool:
+        """Whether it asks the run's judge."""
+        return bool(self.questions) and self.judge is None
 
     @functools.cached_property
     def signature(self) -> str:
@@ -477,7 +482,7 @@ def require_whole(scorer: Scorer, name: str, low: int = 0, high: int | None = No
 def require_text(scorer: Scorer, name: str, *, blank: bool = True) -> None:
     """Raise ConfigError for a field that is not text, or is blank where that is not allowed."""
     value: object = getattr(scorer, name)
-    if not isinstance(value, str) or not (blank or value.strip()):
+    if not isinstance(value, str) or (not blank and is_blank(value)):
         allowed = "text" if blank else "text that is not blank"
         raise ConfigError(f"{scorer.name}: {name} must be {allowed}, not {shortened(repr(value), 60)}")
 

@@ -103,6 +103,14 @@ def test_without_a_constant_a_check_compares_with_each_samples_reference(check: 
         assert outcome.value == value
 
 
+@pytest.mark.parametrize("name", ["exact_match", "contains", "regex", "similarity"])
+def test_by_its_name_alone_a_check_compares_with_each_samples_reference(name: str):
+    samples = [{"output": "Oslo", "reference": "Oslo"}, {"output": "Oslo", "reference": "Jukk"}]
+    for spec in (name, {"name": name}, getattr(checks, name), getattr(checks, name)()):
+        run = evaluate(samples, spec, ledger=None)
+        assert [record.value for record in run] == [1, 0]
+
+
 def test_a_reference_that_is_not_a_regular_expression_fails_its_sample():
     outcome = outcome_of(checks.regex(), Sample(output="Oslo", reference="("), [])
     assert isinstance(outcome, Failed)

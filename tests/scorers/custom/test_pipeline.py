@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -278,3 +279,66 @@ def test_the_signature_names_functions_and_holds_the_prompts() -> None:
     assert len({scorer.signature for scorer in made}) == len(made)
     assert "score=" in FULL.signature
     assert ".share#" in FULL.signature
+
+
+def by_topic(so_far: SoFar) -> str:
+    topic = "number" if "1" in (so_far.sample.output or "") else "name"
+    return f"{{{{output}}}}\n{{{{context}}}}\nWhich {topic}? {{{{preprocess}}}}"
+
+
+async def by_topic_later(so_far: SoFar) -> str:
+    return by_topic(so_far)
+
+
+@pytest.mark.parametrize("written", [by_topic, by_topic_later])
+def test_a_prompt_may_be_a_function_of_what_came_before_it(written: Any) -> None:
+    scorer = Pipeline(words, PromptStep(written, list[str], "Be brief."), quarter, name="p")
+    record, judge = record_of(scorer, SAMPLE, [{"answer": ["one"]}])
+    assert isinstance(record.outcome, Score)
+    system, user = judge.asked[0].render()
+    assert system.startswith("Be brief.")
+    assert "<<output " in user
+    assert "\np1\n" in user
+    assert "Which name? <<preprocess " in user
+    assert record.outcome.evidence[1].prompt == f"{system}\n\n{user}"
+    assert "by_topic" in scorer.signature
+    assert scorer.signature != Pipeline(words, PromptStep(written, list[str], "Be long."), quarter, name="p").signature
+    assert scorer.signature != Pipeline(words, PromptStep(written, list[int], "Be brief."), quarter, name="p").signature
+    assert pickle.loads(pickle.dumps(scorer)) == scorer
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        (5, "p: the prompt of the step analyze must be text, not int"),
+        (" ", "p: the prompt of the step analyze: the template is empty"),
+        ("{{outptu}}?", "p: the prompt of the step analyze: .* did you mean output"),
+        ("{{score}}?", "p: the prompt of the step analyze: .* unknown placeholder 'score'"),
+        (
+            "{{reference}} {{instructions}}",
+            "p: the prompt of the step analyze needs reference and instructions",
+        ),
+    ],
+)
+def test_a_prompt_that_cannot_be_asked_fails_its_sample(template: Any, told: str) -> None:
+    def written(_: SoFar) -> Any:
+        return template
+
+    record, judge = record_of(Pipeline(analyze=PromptStep(written), score=quarter, name="p"), SAMPLE, [])
+    assert isinstance(record.outcome, Failed)
+    assert re.match(told, record.outcome.error)
+    assert judge.asked == []
+
+
+def test_a_function_that_writes_a_prompt_may_say_that_nothing_can_be_scored() -> None:
+    def unwilling(_: SoFar) -> Any:
+        return not_scorable("no promise")
+
+    scorer = Pipeline(score=PromptStep(unwilling), name="p")
+    assert outcome_of(scorer, SAMPLE, []) == Skipped("not scorable, says the step score: no promise")
+
+
+@pytest.mark.parametrize("template", [None, 5, ["{{output}}"]])
+def test_a_template_is_text_or_a_function(template: Any) -> None:
+    with pytest.raises(ConfigError, match="a prompt is a template or a function that returns one"):
+        PromptStep(template)

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evalstone._core import sync
 from evalstone._core.prompts import Prompt
-from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, unknown
+from evalstone._core.text import is_blank, joined
+from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, PromptError, unknown
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled, number_form
 from evalstone.questions.grade import Grade
 from evalstone.scorers.custom import PLACEHOLDERS, CustomScorer, as_material, inputs, template_prompt
 from evalstone.types import SAMPLE_FIELDS, Sample, Score, Skipped
+
+if TYPE_CHECKING:
+    from evalstone.judges.base import Judge
 
 STEPS = ("preprocess", "analyze", "score", "reason")
 
@@ -51,21 +55,31 @@ class PromptStep:
 
     Attributes:
         template: Its placeholders are filled with sample fields and the results of earlier steps: {{output}},
-            {{preprocess}}.
+            {{preprocess}}. Or a function of a `SoFar`, `def` or `async def`, that returns a template; what it inserts
+            itself is not marked as data for the judge.
         answer: The type of the answer: a dataclass, a TypedDict, a pydantic model, a Literal, str, bool, a number, or a
             list of these. The score step always has a number from 0 to the scale.
         instructions: What comes first in the system message.
+        judge: Who answers: a name, a table or a Judge; by default the judge of the run.
 
     Raises:
-        ConfigError: For a type whose values have no fixed shape.
+        ConfigError: For a template that is neither text nor a function, a type whose values have no fixed shape, and an
+            unknown judge.
     """
 
-    template: str
+    template: str | Callable[[SoFar], str | Awaitable[str]]
     answer: Any = str
     instructions: str = ""
+    judge: Any = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.template, str) and not callable(self.template):  # pyright: ignore[reportUnnecessaryComparison]
+            raise ConfigError(f"a prompt is a template or a function that returns one, not {self.template!r}")
         AnswerForm(self.answer)
+        if self.judge is not None:
+            from evalstone.judges.parse import parse_judge  # noqa: PLC0415 - most steps name no judge
+
+            object.__setattr__(self, "judge", parse_judge(self.judge))
 
 
 Step: TypeAlias = Callable[[SoFar], Any] | PromptStep
@@ -128,33 +142,50 @@ class Pipeline(CustomScorer):
 
     @functools.cached_property
     def step_prompts(self) -> Mapping[str, Prompt]:
-        """The prompts of the steps that have one, by the step's name."""
+        """The prompts of the steps that have one, by the step's name. A function's has its instructions only."""
         prompts: dict[str, Prompt] = {}
-        before: list[str] = []
         for name, step in self.steps:
             if isinstance(step, PromptStep):
                 form = number_form(self.scale) if name == "score" else AnswerForm(step.answer).description()
                 instructions = "\n\n".join(part for part in (step.instructions.strip(), form) if part)
-                prompts[name] = template_prompt(step.template, instructions, placeholders=(*PLACEHOLDERS, *before))
-            before.append(name)
+                prompts[name] = Prompt(instructions, "")
+                if isinstance(step.template, str):
+                    prompts[name] = template_prompt(step.template, instructions, placeholders=self._known(name))
         return prompts
+
+    def _known(self, name: str) -> tuple[str, ...]:
+        """The placeholders that a step's template may have."""
+        before = [step for step, _ in self.steps if STEPS.index(step) < STEPS.index(name)]
+        return (*PLACEHOLDERS, *before)
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        return tuple(step.judge for _, step in self.steps if isinstance(step, PromptStep) and step.judge is not None)
+
+    @property
+    def asks_shared_judge(self) -> bool:
+        return any(isinstance(step, PromptStep) and step.judge is None for _, step in self.steps)
 
     def description(self) -> str:
         step = dict(self.steps)["score"]
-        return step.template if isinstance(step, PromptStep) else getattr(step, "__name__", "pipeline").strip("<>")
+        said = step.template if isinstance(step, PromptStep) else step
+        return said if isinstance(said, str) else getattr(said, "__name__", "pipeline").strip("<>")
 
     def changed_parameters(self) -> Iterator[tuple[str, Any]]:
         for name, value in super().changed_parameters():
             if name not in ("steps", "fields"):
                 yield name, value
-        yield from ((name, step) for name, step in self.steps if not isinstance(step, PromptStep))
+        for name, step in self.steps:
+            function = step.template if isinstance(step, PromptStep) else step
+            if not isinstance(function, str):
+                yield name, function
 
     def prompts(self) -> tuple[Prompt, ...]:
         return tuple(self.step_prompts.values())
 
     def values(self, sample: Sample) -> dict[str, Any]:
         values = super().values(sample)
-        context = values.get("context")
+        context = self.passages_for(sample)
         complete = sample if context is None or context == sample.context else replace(sample, context=context)
         return {**values, "sample": complete}
 
@@ -171,7 +202,7 @@ class Pipeline(CustomScorer):
         scored = results["score"].answer
         reason = results["reason"].answer if "reason" in results else getattr(scored, "reason", "")
         if not isinstance(reason, str):
-            raise OutcomeError(f"{self.name}: the reason step must return text, not {type(reason).__name__}")
+            raise OutcomeError(f"{self.name}: the reason step must return text, not {_type_name(reason)}")
         return Score(so_far.score, self.scale, reason.strip(), tuple(results.values()))
 
     async def _result(self, ask: Ask, name: str, step: Step, fields: Mapping[str, Any], so_far: SoFar) -> StepResult:
@@ -184,14 +215,32 @@ class Pipeline(CustomScorer):
             return StepResult(name, result)
         earlier = {before: as_material(getattr(so_far, before)) for before in STEPS[: STEPS.index(name)]}
         prompt = self.step_prompts[name]
+        if not isinstance(step.template, str):
+            prompt = await self._written(name, step.template, so_far)
+            fields = {p: value for p in PLACEHOLDERS if not _absent(value := getattr(so_far.sample, p))}
+            if lacking := [p for p in prompt.placeholders if p in PLACEHOLDERS and p not in fields]:
+                raise OutcomeError(f"{self.name}: the prompt of the step {name} needs {joined(lacking)}")
         materials = filled(prompt, {**inputs(fields), **earlier})
         question: OwnQuestion[Any] = (
             GiveNumber(materials, prompt, self.scale)
             if name == "score"
             else AnswerAs(materials, prompt, AnswerForm(step.answer))
         )
-        answer: Any = await ask(question)
+        # The `ask` of a run takes a judge; one that a scorer is tried out with need not.
+        answer: Any = await (ask(question) if step.judge is None else cast(Any, ask)(question, step.judge))
         return StepResult(name, answer, "\n\n".join(part for part in question.render() if part))
+
+    async def _written(self, name: str, write: Callable[[SoFar], Any], so_far: SoFar) -> Prompt:
+        """The prompt that a function writes. Raises OutcomeError for one that can't be asked."""
+        template: Any = await sync.call(write, so_far)
+        if isinstance(template, NotScorable):
+            raise template
+        if not isinstance(template, str):
+            raise OutcomeError(f"{self.name}: the prompt of the step {name} must be text, not {_type_name(template)}")
+        try:
+            return template_prompt(template, self.step_prompts[name].instructions, placeholders=self._known(name))
+        except PromptError as error:
+            raise OutcomeError(f"{self.name}: the prompt of the step {name}: {error}") from None
 
     def _number(self, answer: Any) -> float:
         """The number that a score step returned. Raises OutcomeError for anything but a number in [0, scale]."""
@@ -201,6 +250,15 @@ class Pipeline(CustomScorer):
             scales = f"the score step's scale is {answer.scale:g}, the pipeline's {self.scale:g}"
             raise OutcomeError(f"{self.name}: {scales}")
         return Score(cast(Any, answer.value if isinstance(answer, Score) else answer), self.scale).value
+
+
+def _type_name(value: object) -> str:
+    return type(value).__name__
+
+
+def _absent(value: object) -> bool:
+    """Whether a sample field has nothing to fill a placeholder with."""
+    return value is None or (isinstance(value, str) and is_blank(value))
 
 
 def _check_steps(steps: Sequence[tuple[str, object]]) -> None:

@@ -76,9 +76,9 @@ class NoiseSensitivity(Defined):
         super().__post_init__()
         for name in ("baseline", "noisy_query"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, str) or not value):
+            if value is not None and (not isinstance(value, str) or is_blank(value)):
                 raise ConfigError(
-                    f"{self.name}: {name} must be text that is not empty; leave it out to use the sample's"
+                    f"{self.name}: {name} must be text that is not blank; leave it out to use the sample's"
                 )
         require_number(self, *IMPACTS, high=1)
         require_number(self, "discrepancy", "issue", "issue_limit")

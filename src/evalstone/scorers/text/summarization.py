@@ -73,7 +73,7 @@ class Summarization(Defined):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.source is not None:
-            require_text(self, "source")
+            require_text(self, "source", blank=False)
         if self.source_from is not None and not callable(self.source_from):  # pyright: ignore[reportUnnecessaryComparison]
             raise ConfigError(f"{self.name}: source_from must be a function of a sample, not {self.source_from!r}")
         require_number(self, "max_questions", low=1)
