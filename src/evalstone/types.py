@@ -485,7 +485,7 @@ class Score:
     scale: float = 1.0
     """The highest possible value."""
     reason: str = ""
-    """An explanation for people."""
+    """An explanation for people, as a sentence."""
     evidence: Any = ()
     """The explanation as data, such as claims with their verdicts."""
 
@@ -511,6 +511,7 @@ class Skipped:
     """The score is undefined for this sample. It is in no mean."""
 
     reason: str
+    """Why, without a period at the end: reports put words before it."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import typer
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
+    from evalstone.results import run as results
     from evalstone.results.summary import ScorerInfo
 
 
@@ -28,6 +29,12 @@ class ExitCode(IntEnum):
     FAILURES = 3
     INCONCLUSIVE = 4
     INTERRUPTED = 130
+
+
+def of_run(run: results.Run) -> ExitCode:
+    """How a command on a run ends: with failures if some scores failed, there are none, or the run is incomplete."""
+    whole = run.complete and not run.failed and any(line.scored for line in run.summary)
+    return ExitCode.OK if whole else ExitCode.FAILURES
 
 
 def option(usage: str, help: str, **settings: Any) -> Any:
