@@ -160,7 +160,7 @@ class Run:
             "stop_reason": self.stop_reason,
             "warnings": dict(self.warnings),
             "judge_stats": dict(self.judge_stats),
-            "scorers": list(map(dataclasses.asdict, self.scorers)),
+            "scorers": [dataclasses.asdict(info) for info in self.scorers],
         }
 
     def to_dict(self) -> dict[str, Any]:
