@@ -486,7 +486,7 @@ class Score:
     scale: float = 1.0
     """The highest possible value."""
     reason: str = ""
-    """An explanation for people."""
+    """An explanation for people, as a sentence."""
     evidence: Any = ()
     """The explanation as data, such as claims with their verdicts. A record has it as JSON data: dataclasses and
     pydantic models as objects, tuples as lists, sets as sorted lists, anything else as its text."""
@@ -518,6 +518,7 @@ class Skipped:
     """
 
     reason: str
+    """Why, without a period at the end: reports put words before it."""
 
     def __post_init__(self) -> None:
         _check_reason(self.reason)

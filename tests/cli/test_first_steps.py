@@ -117,6 +117,9 @@ def test_a_run_that_only_skips_ends_with_exit_code_3(folder: Path, evalstone: Ev
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
     assert line.startswith("no sample was scored: ")
+    assert evalstone("report", "last").returncode == 3
+    assert evalstone("gate", "last", "--min", "bias=0.5", "--inconclusive", "pass").returncode == 2  # lower is better
+    assert evalstone("gate", "last", "--max", "bias=0.5", "--inconclusive", "pass").returncode == 3
     assert evalstone("run", "d.jsonl", "-s", "bias", "-s", "faithfulness", "-q").returncode == 0
 
 

@@ -377,6 +377,21 @@ def test_two_scorers_of_one_name_are_told_apart_by_their_parameters(data: Path, 
     assert "rouge_l(scale=10): mean" in missed.stderr
 
 
+def test_a_threshold_names_a_scorer_however_its_parameters_are_written(data: Path, evalstone: Evalstone) -> None:
+    both = ("run", str(data), "-s", 'contains(expected="a=b)")', "-s", "contains(expected=':-(')", "--fail-under")
+    missed = evalstone(*both, "contains(expected='a=b)')=0.9")
+    assert (missed.returncode, missed.stderr) == (1, "contains(expected=a=b)): mean 0.000 is below --fail-under 0.9\n")
+    assert evalstone(*both, 'contains( expected=":-(" )=0').returncode == 0
+    told = {"contains=1": "contains is ambiguous; name one of contains(expected=a=b)), contains(expected=:-()",
+            "contains(expected='x')=1": "unknown scorer \"contains(expected='x')\"",
+            "contains(expected=1": "'contains(expected' cannot be read as a scorer",
+            "contains(expected=1)": "takes SCORER=NUMBER"}  # fmt: skip
+    for text, message in told.items():
+        refused = evalstone(*both, text)
+        assert (refused.returncode, refused.stderr.startswith("evalstone: --fail-under")) == (2, True)
+        assert message in refused.stderr
+
+
 def test_limit_scores_the_first_samples(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
     assert evalstone("run", str(data), "-s", "faithfulness", "--limit", "1", "--out", "res").returncode == 0
     assert [row["sample"] for row in records(tmp_path / "res")] == ["one"]

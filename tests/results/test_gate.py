@@ -48,10 +48,11 @@ def test_samples_of_a_group_are_no_evidence_of_their_own_that_a_run_is_no_worse(
 
 
 def test_a_pass_rate_counts_the_samples_that_reach_the_score() -> None:
-    found = gate(run_of(MIXED, [Given(), Harm()]), GateCriteria(pass_rate={"given": (0.9, 0.3), "harm": (0.9, 0.3)}))
+    run = run_of([*MIXED, *["1.0"] * 40], [Given(), Harm()])
+    found = gate(run, GateCriteria(pass_rate={"given": (0.9, 0.3), "harm": (0.9, 0.1)}))
     assert [(d.name, d.estimate, d.verdict) for d in found.decisions] == [
-        ("given >= 0.9", 0.5, "pass"),
-        ("harm <= 0.9", 0.5, "pass"),
+        ("given >= 0.9", 0.75, "pass"),
+        ("harm <= 0.9", 0.25, "pass"),
     ]
 
 

@@ -57,6 +57,8 @@ _JUDGE_EXIT_CODES = "Exit codes: 0 success; 2 usage error; 3 some scores failed,
 EXIT_CODES = {
     "run": "Exit codes: 0 success; 1 a threshold was not met; 2 usage error; 3 some scores failed, no sample "
     "was scored, or the run is incomplete; 4 with --gate, inconclusive; 130 interrupted.",
+    "report": "Exit codes: 0 success; 2 usage error; 3 some scores failed, no sample was scored, or the run is "
+    "incomplete.",
     "gate": "Exit codes: 0 every check passes; 1 a check fails; 2 usage error; 3 every check passes, but some scores "
     "failed or the run is incomplete; 4 inconclusive.",
     "drift": "Exit codes: 0 no drift; 1 drift; 2 usage error.",

@@ -13,6 +13,7 @@ import typer
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
+    from evalstone.results import run as results
     from evalstone.results.summary import ScorerInfo
 
 
@@ -28,6 +29,12 @@ class ExitCode(IntEnum):
     FAILURES = 3
     INCONCLUSIVE = 4
     INTERRUPTED = 130
+
+
+def of_run(run: results.Run) -> ExitCode:
+    """How a command on a run ends: with failures if some scores failed, there are none, or the run is incomplete."""
+    whole = run.complete and not run.failed and any(line.scored for line in run.summary)
+    return ExitCode.OK if whole else ExitCode.FAILURES
 
 
 def option(usage: str, help: str, **settings: Any) -> Any:
@@ -124,7 +131,7 @@ def scorer_numbers(texts: Iterable[str], option: str) -> dict[str, float]:
     values: dict[str, float] = {}
     for text in texts:
         scorer, equals, number = (part.strip() for part in text.rpartition("="))
-        if not (scorer and equals and number) or scorer.count("(") != scorer.count(")"):
+        if not (scorer and equals and number) or number.endswith(")"):
             raise ConfigError(f"{option} takes SCORER=NUMBER, such as faithfulness=0.9, not {text!r}")
         value = finite(number, f"{option} {scorer}")
         if scorer in values:
@@ -165,14 +172,16 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
     from evalstone.results.summary import find_scorer
 
     try:
-        return find_scorer(name if "(" in name else name.replace("-", "_"), scorers)
-    except ConfigError as error:
-        if "(" in name:
-            from evalstone.scorers import parse_scorers
+        try:
+            return find_scorer(name if "(" in name else name.replace("-", "_"), scorers)
+        except ConfigError:
+            if "(" not in name:
+                raise
+        from evalstone.scorers import parse_scorers
 
-            (spec,) = parse_scorers([name])
-            if matches := [info for info in scorers if info.signature == spec.signature]:
-                return matches[0]
+        signature = parse_scorers([name])[0].signature
+        return next((info for info in scorers if info.signature == signature), None) or find_scorer(name, scorers)
+    except ConfigError as error:
         raise ConfigError(f"{option}: {error}") from None
 
 

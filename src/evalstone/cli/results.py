@@ -85,7 +85,7 @@ def report(
     view = run_view(found, worst=3 if top is None else top, corrected=extra, slices=sliced)
     exports = {"csv": (csv, lambda: run_csv(found)), "junit": (junit, lambda: run_junit(found))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, plain))
-    return ExitCode.FAILURES if found.failed or not found.complete else ExitCode.OK
+    return options.of_run(found)
 
 
 def _corrected_mean(run: evalstone.Run, text: str) -> PPIResult:
@@ -256,7 +256,7 @@ def gate(
     outputs = documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict())
     present(view, outputs, always_show=True)
     code = {"pass": ExitCode.OK, "fail": ExitCode.FAILED_THRESHOLD, "inconclusive": codes[inconclusive]}[result.verdict]
-    return ExitCode.FAILURES if code == ExitCode.OK and (found.failed or not found.complete) else code
+    return code or options.of_run(found)
 
 
 def power(

@@ -402,15 +402,12 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
         missed = True
     if missed:
         return ExitCode.FAILED_THRESHOLD
-    if not any(line.scored for line in result.summary):
-        reasons = [r.outcome.reason for r in result.records if isinstance(r.outcome, evalstone.Skipped)]
-        if reasons and not result.failed:
-            to_stderr(f"no sample was scored: {reasons[0]}")
-            return ExitCode.FAILURES
+    if not any(line.scored for line in result.summary) and not result.failed and result.complete:
+        to_stderr(f"no sample was scored: {result.summary[0].reasons[0][0]}")
     if not result.complete:
         higher = "" if config.budget is None else " with a higher --budget"
         to_stderr(f"The run is incomplete: {result.stop_reason}. Rerun the same command{higher} to resume.")
-    return ExitCode.FAILURES if result.failed or not result.complete else ExitCode.OK
+    return options.of_run(result)
 
 
 def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
