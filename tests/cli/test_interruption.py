@@ -26,6 +26,28 @@ MOMENTS = 10
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 
 
+WHILE_IMPORTED = """
+import sys
+from evalstone.cli import main
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+sys.argv[1:] = ["report", "nothing"]
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "evalstone.cli.app", "evalstone.cli.results", "evalstone.run.saved"])
+def test_ctrl_c_before_a_command_has_begun_ends_it_without_a_traceback(tmp_path: Path, module: str) -> None:
+    command = [sys.executable, "-c", WHILE_IMPORTED.replace("sys.argv[1]", repr(module), 1)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr.strip()) == (130, "")
+
+
 def command(server: Server, *more: str) -> list[str]:
     options = ["-s", "faithfulness", "-j", "vllm/test", "--base-url", server.url, "--ledger", "l.db", "--out", "res"]
     return [sys.executable, "-m", "evalstone", "run", "data.jsonl", *options, "--concurrency", str(CONCURRENCY), *more]

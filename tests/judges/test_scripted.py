@@ -15,7 +15,7 @@ from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.base import Answer, Question
 from evalstone.scorers import Faithfulness, Hallucination
 from evalstone.types import Record, Sample
-from tests.fakes import claims, outcome_of, record_of, verdicts
+from tests.fakes import claims, record_of, score_of, verdicts
 
 ONE, TWO = ListClaims(text="one"), ListClaims(text="two")
 VERIFY = VerifyClaims(claims=("a",), context=("p",))
@@ -128,8 +128,8 @@ def test_a_recorded_run_is_scored_again_without_the_judge(tmp_path: Path):
     async def scored(scorer: Any) -> Any:
         return await scorer.run(ask, SAMPLE)
 
-    assert run(scored(Faithfulness())) == record.outcome
-    assert run(scored(Hallucination(scale=10))) == outcome_of(Hallucination(scale=10), SAMPLE, REPLIES)
+    assert run(scored(Faithfulness())) == score_of(Faithfulness(), SAMPLE, REPLIES)
+    assert run(scored(Hallucination(scale=10))) == score_of(Hallucination(scale=10), SAMPLE, REPLIES)
 
 
 def test_a_question_that_was_not_recorded_cannot_be_answered(tmp_path: Path):

@@ -88,8 +88,9 @@ def test_another_run_of_the_same_judge_leaves_the_questions_of_an_open_batch_alo
     assert len(server.requests) == 8
 
 
+@pytest.mark.parametrize("is_async", [False, True])
 def test_waiting_goes_through_all_rounds_in_one_call_and_tells_what_it_waits_for(
-    server: BatchServer, run: Call
+    server: BatchServer, run: Call, is_async: bool
 ) -> None:
     server.holding = True
     told: list[str] = []
@@ -98,10 +99,28 @@ def test_waiting_goes_through_all_rounds_in_one_call_and_tells_what_it_waits_for
         told.append(state)
         server.finish()
 
-    done = run(batch=BatchOptions(wait=True, on_state=on_state))
+    async def on_state_later(state: str) -> None:
+        await asyncio.sleep(0)
+        on_state(state)
+
+    done = run(batch=BatchOptions(wait=True, on_state=on_state_later if is_async else on_state))
     assert done.complete
     assert done.cost == pytest.approx(8 * A_QUESTION)
     assert [state.partition(" (")[0] for state in told] == [f"waiting for batch batch_{n}" for n in range(2)]
+
+
+def test_what_on_state_raises_ends_the_run_and_the_batches_are_collected_later(server: BatchServer, run: Call) -> None:
+    server.holding = True
+
+    def on_state(_: str) -> None:
+        raise ZeroDivisionError("no luck")
+
+    with pytest.raises(ZeroDivisionError, match="no luck"):
+        run(batch=BatchOptions(wait=True, on_state=on_state))
+    server.holding = False
+    server.finish()
+    assert run(batch=BatchOptions(wait=True)).complete
+    assert len(server.requests) == 8
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import json
+import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,6 +32,8 @@ from evalstone import (
     read_run,
     write_run,
 )
+from evalstone.judges import Judge
+from evalstone.questions.base import Answer, Question
 from evalstone.results.run import SpillingRecords
 from evalstone.scorers import Completeness, Faithfulness, Pipeline, Summarization
 from evalstone.types import Record, Usage
@@ -236,8 +240,8 @@ def cyclic() -> list[Any]:
 
 MAKERS: dict[str, Callable[[], Any]] = {
     "none": lambda: (),
-    "nan": lambda: float("nan"),
-    "infinite": lambda: {"a": [float("inf")]},
+    "nan": lambda: math.nan,
+    "infinite": lambda: {"a": [math.inf]},
     "cyclic": cyclic,
     "silent": Silent,
     "set": lambda: {"b", "a"},
@@ -299,6 +303,41 @@ def test_evidence_is_kept_as_the_json_data_that_is_written(tmp_path: Path, name:
     run = with_evidence(name, ledger=tmp_path / "l.db")
     for each in (run, read_run("last", ledger=tmp_path / "l.db"), read_run(write_run(run, tmp_path / "out"))):
         assert each[1].outcome == Score(1.0, evidence=kept)
+
+
+@dataclass(frozen=True)
+class Unsure(Judge):
+    """A judge of the user's own, with a number in its answers that is none."""
+
+    given: Mapping[str, Any]
+    cacheable = False
+
+    @property
+    def identity(self) -> str:
+        return "unsure"
+
+    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+        return Answer(value=question.parse(json.dumps(question.example())), judge="unsure", **self.given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"confidence": math.nan},
+        {"cost": math.nan},
+        {"cost": math.inf},
+        {"alternatives": {"a": math.nan}},
+    ],
+)
+@pytest.mark.parametrize("ledger", [False, True])
+def test_an_answer_with_a_number_that_is_none_fails_its_samples(
+    tmp_path: Path, given: Mapping[str, Any], ledger: bool
+) -> None:
+    run = evaluate(SAMPLES[:2], "faithfulness", judge=Unsure(given), ledger=tmp_path / "l.db" if ledger else None)
+    assert run["faithfulness"].failed == 2
+    assert "unsure: a cost, a time or a probability of its answer is" in str(run[0].outcome)
+    assert run.cost == 0.0
+    assert read_run(write_run(run, tmp_path / "out")).failed == 2
 
 
 @pytest.mark.parametrize("made", [Score, Skipped])

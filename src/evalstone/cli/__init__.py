@@ -1,5 +1,15 @@
 """The command line."""
 
-from evalstone.cli.app import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import sys
+
+
+def main() -> None:
+    """Run the command line. Ctrl-C ends it with exit code 130, also while it is being imported."""
+    try:
+        from evalstone.cli import app
+
+        app.main()
+    except KeyboardInterrupt:
+        sys.exit(130)

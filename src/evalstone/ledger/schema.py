@@ -8,6 +8,7 @@ that lead from revision "1", the tables below, to `SCHEMA_VERSION`. A new databa
 
 from __future__ import annotations
 
+import logging
 import re
 import sqlite3
 import time
@@ -283,6 +284,9 @@ def _code(error: sqlalchemy.exc.DBAPIError) -> int:
     return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
 
 
+_NO_OUTPUT = logging.NullHandler()
+
+
 class PostgreSQL:
     """A database, or a schema of one, on a PostgreSQL server."""
 
@@ -302,6 +306,8 @@ class PostgreSQL:
     lock_runs = "LOCK TABLE runs, samples IN SHARE ROW EXCLUSIVE MODE"
 
     def __init__(self, url: str) -> None:
+        # Of a lost connection psycopg logs a warning, which without a handler goes to standard error. Ours is enough.
+        logging.getLogger("psycopg").addHandler(_NO_OUTPUT)
         self.location = shown(url)
         try:
             address = sa.make_url(f"postgresql+psycopg://{url.partition('://')[2]}")
@@ -335,7 +341,7 @@ class PostgreSQL:
         """Nothing to do: the server's autovacuum returns the space."""
 
     def explain(self, error: sqlalchemy.exc.DBAPIError) -> LedgerError:
-        where, text = f"the ledger {self.location}", " ".join(str(error.orig).split())
+        where, text = f"the ledger {self.location}", " ".join(str(error.orig).split()).rstrip(".")
         if _state(error).startswith("53"):
             return LedgerError(f"the server of {where} is out of space: {text}. Earlier results are saved")
         if error.connection_invalidated:

@@ -11,6 +11,7 @@ replayed, and why a judge that is no language model can answer the same question
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, get_origin
@@ -26,7 +27,7 @@ from evalstone._core.parsing import (
     validated,
 )
 from evalstone._core.prompts import Material, Prompt
-from evalstone.errors import ConfigError, JudgeError, ReplyError
+from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
 from evalstone.questions.reply import (
     example_of,
     fold_words,
@@ -277,7 +278,11 @@ def _check_placeholders(kind: type[Question[Any]], prompt: Prompt) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Generic[A]):
-    """A judge's answer and what it took."""
+    """A judge's answer and what it took.
+
+    Raises:
+        OutcomeError: The cost, the seconds, the confidence or a probability is NaN or infinite.
+    """
 
     value: A
     """The typed answer."""
@@ -300,6 +305,11 @@ class Answer(Generic[A]):
     """Of a composite judge: what its members answered."""
     detail: Mapping[str, Any] | None = None
     """Of a composite judge: how the members' answers became one."""
+
+    def __post_init__(self) -> None:
+        for number in (self.cost, self.seconds, self.confidence, *(self.alternatives or {}).values()):
+            if number is not None and not math.isfinite(number):
+                raise OutcomeError(f"{self.judge}: a cost, a time or a probability of its answer is {number}")
 
 
 def item_confidences(question: Question[Any], answer: Answer[Any]) -> tuple[float | None, ...] | None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evalstone._core import sync
+from evalstone._core.display import joined
 from evalstone._core.prompts import Prompt
-from evalstone._core.text import is_blank, joined
+from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, PromptError, unknown
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled, number_form
