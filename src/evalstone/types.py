@@ -562,6 +562,8 @@ class JudgeCall:
     """The judge's raw reply."""
     alternatives: Mapping[str, float] | None = None
     """The probability of each possible verdict, if the provider returned it."""
+    refused_settings: tuple[str, ...] = ()
+    """The judge's settings that its endpoint refused, so that this answer was given without them."""
     repeat_index: int = 0
     """Which of several answers to the same question this is, from 0."""
     members: tuple[JudgeCall, ...] = ()
@@ -582,6 +584,7 @@ def judge_call_from(data: Mapping[str, Any]) -> JudgeCall:
     fields = dict(data)
     fields["usage"] = Usage(**fields["usage"])
     fields["members"] = tuple(map(judge_call_from, fields["members"]))
+    fields["refused_settings"] = tuple(fields["refused_settings"])
     return JudgeCall(**fields)
 
 

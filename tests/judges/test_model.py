@@ -335,7 +335,7 @@ def test_a_base_url_from_the_environment_is_taken_and_named(monkeypatch: pytest.
 def test_identity_names_what_changes_answers_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)
-    judge = ModelJudge("openai/gpt-5.1", api_key="secret", temperature=0.5, seed=1, headers={"X-Key": "hidden"})
+    judge = ModelJudge("openai/gpt-5.1", api_key="secret", temperature=0.5, seed=1, headers={"X-Api-Key": "hidden"})
     assert judge.identity == "openai/gpt-5.1(temperature=0.5, seed=1)"
     assert "secret" not in repr(judge)
     assert "hidden" not in repr(judge)

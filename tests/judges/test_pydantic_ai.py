@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,7 +18,7 @@ from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
 from evalstone.judges import ModelJudge
 from evalstone.judges.model import converse
 from evalstone.judges.providers.base import ChatMessage, ModelSettings
-from evalstone.judges.providers.limits import TransientError, counting_warnings
+from evalstone.judges.providers.limits import Limits, TransientError, counting_warnings
 from evalstone.judges.providers.pydantic_ai import PydanticAI
 from evalstone.questions import ListClaims
 
@@ -32,7 +32,9 @@ MESSAGES = [
 SETTINGS = ModelSettings(temperature=0.0, seed=7, reasoning_effort="low")
 
 
-def provider(*answers: Any, seen: list[Any] | None = None, thinks: bool = True) -> PydanticAI:
+def provider(
+    *answers: Any, seen: list[Any] | None = None, thinks: bool = True, profile: Any = (), **more: Any
+) -> PydanticAI:
     """A provider whose model gives these answers in turn, the last one again and again."""
     left = list(answers)
 
@@ -44,12 +46,14 @@ def provider(*answers: Any, seen: list[Any] | None = None, thinks: bool = True) 
             raise answer
         return answer
 
-    judge = ModelJudge(
-        "google/gemini-2.5-pro", headers={"X-Team": "a"}, timeout=9.0, total_timeout=5.0, prices=(1.0, 1.0)
-    )
+    settings: dict[str, Any] = {"timeout": 9.0, "total_timeout": 5.0, "prices": (1.0, 1.0), **more}
+    judge = ModelJudge("google/gemini-2.5-pro", headers={"X-Team": "a"}, **settings)
     return PydanticAI(
         judge,
-        FunctionModel(respond, profile={"supports_thinking": thinks, "supports_json_schema_output": True}),
+        FunctionModel(
+            respond,
+            profile=cast(Any, {"supports_thinking": thinks, "supports_json_schema_output": True, **dict(profile)}),
+        ),
     )
 
 
@@ -156,6 +160,7 @@ def test_a_provider_that_stays_busy_is_given_up_after_the_total_timeout() -> Non
         ("anthropic/claude-sonnet-4-5", {"logprobs": True}, "logprobs"),
         ("google/gemini-2.5-pro", {"logprobs": True}, "logprobs"),
         ("cohere/command-r", {"headers": {"X": "1"}}, "headers"),
+        ("google/gemini-2.0-flash", {"reasoning_effort": "low"}, "reasoning_effort"),
         ("cohere/command-r", {"reasoning_effort": "low"}, "reasoning_effort"),
     ],
 )
@@ -168,9 +173,8 @@ def test_a_setting_that_a_provider_cannot_take_is_refused_before_the_run(
 
 def test_a_reasoning_effort_is_not_dropped_for_a_model_that_does_not_reason() -> None:
     async def work() -> Any:
-        return await provider(ModelResponse(parts=[TextPart("{}")]), thinks=False).complete(
-            MESSAGES, QUESTION, SETTINGS
-        )
+        reply = ModelResponse(parts=[TextPart("{}")])
+        return await provider(reply, thinks=False, reasoning_effort="low").complete(MESSAGES, QUESTION, SETTINGS)
 
     with pytest.raises(ConfigError, match="can't take reasoning_effort"):
         asyncio.run(work())
@@ -187,3 +191,64 @@ def test_a_missing_key_is_the_callers_to_mend(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
         asyncio.run(ModelJudge("anthropic/claude-sonnet-4-5").answer(QUESTION))
+
+
+def test_a_reasoning_effort_that_does_not_exist_is_refused_before_the_run() -> None:
+    with pytest.raises(ConfigError, match=r"reasoning_effort of \S+ must be minimal or .* not 'much'"):
+        ModelJudge("google/gemini-2.5-pro", api_key="k", reasoning_effort="much").check()
+    ModelJudge("google/gemini-2.5-pro", api_key="k", reasoning_effort="high").check()
+
+
+GOOD = ModelResponse(parts=[TextPart('{"claims": ["a"]}')], finish_reason="stop")
+
+
+def test_a_temperature_that_the_library_drops_is_named_by_the_answer() -> None:
+    async def work(**profile: bool) -> Any:
+        seen: list[Any] = []
+        model = provider(GOOD, seen=seen, profile=profile)
+        answer = await converse(QUESTION, model.complete, judge="g", settings=ModelSettings(temperature=0.0))
+        return answer.refused_settings, "temperature" in (seen[0][1].model_settings or {})
+
+    assert asyncio.run(work()) == ((), True)
+    assert asyncio.run(work(anthropic_disallows_sampling_settings=True)) == (("temperature",), False)
+
+
+def test_probabilities_that_a_question_wants_and_the_library_cannot_give_are_named() -> None:
+    async def work() -> Any:
+        return await provider(GOOD).complete(MESSAGES, QUESTION, ModelSettings(logprobs=True, top_logprobs=20))
+
+    assert asyncio.run(work()).refused_settings == ("logprobs",)
+
+
+def test_a_request_ends_at_its_timeout_whatever_the_library_does_with_it() -> None:
+    async def slow(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        await asyncio.sleep(30)
+        return GOOD
+
+    async def work() -> Any:
+        judge = ModelJudge("google/gemini-2.5-pro", timeout=0.05, total_timeout=5.0)
+        with counting_warnings() as warnings, pytest.raises(TransientError, match=r"no answer within 0.05 s"):
+            await PydanticAI(judge, FunctionModel(slow)).complete(MESSAGES, QUESTION, ModelSettings())
+        return dict(warnings)
+
+    assert asyncio.run(work()) == {"timeouts": 1}
+
+
+def test_the_limits_of_a_judge_hold_through_the_library() -> None:
+    running = most = 0
+
+    async def counted(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        return GOOD
+
+    async def work() -> None:
+        judge = ModelJudge("google/gemini-2.5-pro", limits=Limits(max_concurrency=2))
+        model = PydanticAI(judge, FunctionModel(counted))
+        await asyncio.gather(*(model.complete(MESSAGES, QUESTION, ModelSettings()) for _ in range(6)))
+
+    asyncio.run(work())
+    assert most == 2

@@ -33,8 +33,8 @@ def test_a_model_has_the_room_of_its_listed_window_or_of_the_one_it_is_given() -
     assert ModelJudge("openai/gpt-3.5-turbo-instruct", context_window=4_096).context_limits.tokens < 2_000
 
 
-def test_the_window_changes_no_answer_and_so_is_no_part_of_the_identity() -> None:
-    assert ModelJudge("vllm/mine", context_window=8_192).identity == ModelJudge("vllm/mine").identity
+def test_the_window_decides_what_is_asked_and_is_in_the_identity() -> None:
+    assert ModelJudge("vllm/mine", context_window=8_192).identity == "vllm/mine(context_window=8192)"
 
 
 def test_the_list_of_models_is_not_loaded_for_a_server_of_ones_own() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import enum
 import json
 import pickle
 import re
@@ -219,6 +220,18 @@ def test_a_word_out_of_a_list_is_read_in_any_spelling(question: Question[Any], s
 
 def test_every_family_of_questions_with_words_is_tried():
     assert len(WORDED) >= 12
+
+
+class Weather(enum.Enum):
+    WARM = "warm"
+    COLD = "cold"
+
+
+@pytest.mark.parametrize("kind", [Literal["warm", "cold"] | None, Weather, Weather | None, Weather | Literal["mild"]])
+def test_a_word_of_one_of_several_types_is_read_in_any_spelling(kind: Any):
+    question = AnswerAs(OWN[1], OWN[0], AnswerForm(kind))
+    reply = json.dumps({"reason": "", "answer": "Warm."})
+    assert question.parse(reply) == question.parse(reply.replace("Warm.", "warm"))
 
 
 def test_a_word_that_could_be_two_is_not_guessed():

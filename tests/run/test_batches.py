@@ -266,6 +266,8 @@ def test_a_setting_that_is_refused_is_left_out_from_then_on_by_later_calls_too(
     assert done.complete
     assert done.summary[0].scored == 4
     assert ["temperature" in request for request in server.requests] == [True] * 4 + [False] * 8
+    assert {step.refused_settings for record in done.records for step in record.steps} == {("temperature",)}
+    assert done.warnings["temperature refused"] == 8
 
 
 def test_a_request_that_is_refused_for_good_fails_at_once(server: BatchServer, run: Call) -> None:

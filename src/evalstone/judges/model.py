@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
+from evalstone._core.json import content_hash
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, ReplyError
 from evalstone.judges.base import Judge
 from evalstone.judges.providers.base import (
@@ -61,6 +62,10 @@ def _are_headers(value: Any) -> bool:
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 _KEY = re.compile("[!-~]*")
+_CREDENTIAL = re.compile(
+    r"authorization|cookie|(?:api|access|auth|subscription)[-_]?key|(?:^|[-_])(?:auth|token|secret|password)$",
+    re.IGNORECASE,
+)
 
 
 _PRICES = Rule("None or two numbers of 0 or more, dollars for a million input and output tokens", _are_prices)
@@ -71,9 +76,9 @@ _HEADERS = Rule("a mapping of names to text without line ends and other control 
 class ModelJudge(Judge):
     """A language model, named `provider/model`.
 
-    A setting, or a form of reply, that an OpenAI-compatible endpoint refuses is left out from then on. Raises
-    ConfigError for an unknown provider and for a setting of the wrong kind or out of range; `check` raises it for a
-    setting that the provider can't take.
+    A setting, or a form of reply, that an endpoint refuses is left out from then on; answers name such settings in
+    `refused_settings`. Raises ConfigError for an unknown provider and for a setting of the wrong kind or out of range;
+    `check` raises it for a setting that the provider can't take.
     """
 
     model: str
@@ -108,7 +113,7 @@ class ModelJudge(Judge):
     limits: Limits = field(default=NO_LIMITS, compare=False)
     """Limits of its own. Without them the endpoint's refusals teach how much it takes."""
 
-    context_window: Annotated[int | None, Range(1)] = field(default=None, compare=False)
+    context_window: Annotated[int | None, Range(1)] = None
     """Tokens that the model takes in, in place of the listed number. Longer passages are read in parts."""
 
     prices: Annotated[tuple[float, float] | None, _PRICES] = field(default=None, compare=False)
@@ -117,23 +122,34 @@ class ModelJudge(Judge):
     headers: Annotated[Mapping[str, str], _HEADERS] = field(default_factory=dict[str, str], repr=False, compare=False)
     """HTTP headers added to every request."""
 
+    routing: str = field(init=False, repr=False, default="")
+    """A hash of the headers that may decide who answers: all but those that carry credentials."""
+
     def __post_init__(self) -> None:
         check_settings(self)
         split_model(self.model)
+        routes = sorted((name.lower(), text) for name, text in self.headers.items() if not _CREDENTIAL.search(name))
+        if routes:
+            object.__setattr__(self, "routing", content_hash(routes))
         if self.prices is not None:
             # Prices from a file are a list, which can't be compared and hashed.
             object.__setattr__(self, "prices", tuple(self.prices))
 
     @property
     def identity(self) -> str:
-        """The model's name, and every setting that may change its answers."""
+        """The model's name, and every setting that may change its answers; headers as a hash of 128 bits."""
         settings: list[str] = []
-        if (url := self.url) != PROVIDERS[split_model(self.model)[0]].base_url:
+        info = PROVIDERS[split_model(self.model)[0]]
+        others = (os.environ.get(variable) for variable in info.library_url_from)
+        if (url := self.url or next(filter(None, others), "")) != info.base_url:
             parts = urlsplit(url)
             settings.append(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
         for name, default in _IN_IDENTITY:
             if (value := getattr(self, name)) != default:
-                settings.append(f"{name}={value}")
+                whole = isinstance(value, float) and value.is_integer()  # 1.0 and 1 are one setting
+                settings.append(f"{name}={int(value) if whole else value}")
+        if self.routing:
+            settings.append(f"headers={self.routing}")
         return f"{self.model}({', '.join(settings)})" if settings else self.model
 
     @property
@@ -186,9 +202,11 @@ class ModelJudge(Judge):
         if url:
             return
         self.check_supported()
-        from evalstone.judges.providers.pydantic_ai import require  # noqa: PLC0415 - an extra
+        from evalstone.judges.providers.pydantic_ai import check_model, require  # noqa: PLC0415 - an extra
 
         require()
+        if self.reasoning_effort or self.seed is not None or self.max_tokens or self.headers:
+            check_model(self)  # not without a reason: it imports the provider's library
 
     def check_key(self) -> None:
         """Raise ConfigError for a key that can't be sent. Its characters are not shown."""
@@ -269,7 +287,7 @@ class ModelJudge(Judge):
 _IN_IDENTITY = tuple(
     (each.name, each.default)
     for each in fields(ModelJudge)
-    if each.name in ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs")
+    if each.name in ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs", "context_window")
 )
 
 
@@ -334,6 +352,7 @@ async def converse(
                 seconds=time.perf_counter() - started,
                 confidence=completion.confidence,
                 alternatives=completion.alternatives,
+                refused_settings=completion.refused_settings,
             )
     except JudgeError as error:
         # What all attempts took, beside what the last one took.

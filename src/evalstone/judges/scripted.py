@@ -139,6 +139,7 @@ class ReplayJudge(Judge):
             judge=self.identity,
             reply=reply,
             alternatives=alternatives,
+            refused_settings=tuple(call.get("refused_settings", ())),
             confidence=call.get("confidence"),
             detail={"verdicts": votes} if (votes := detail.get("verdicts")) else None,
         )

@@ -91,6 +91,8 @@ class StoredAnswer:
     """Index among several answers to the same question."""
     written: float = field(default_factory=time.time, compare=False)
     """When the answer was given, in seconds since 1970."""
+    refused_settings: tuple[str, ...] = ()
+    """The judge's settings that its endpoint refused, so that this answer was given without them."""
 
     @classmethod
     def of(cls, key: Key, kind: str, answer: Answer[Any] | JudgeCall) -> StoredAnswer:
@@ -106,6 +108,7 @@ class StoredAnswer:
             seconds=answer.seconds,
             confidence=answer.confidence,
             alternatives=answer.alternatives,
+            refused_settings=answer.refused_settings,
         )
 
     @property
@@ -240,6 +243,8 @@ def to_row(value: StoredAnswer | RunRow | BatchRow | BatchedQuestion) -> dict[st
     row = dict(vars(value))
     if usage := row.pop("usage", None):
         row.update(zip(USAGE_COLUMNS, (usage.input, usage.output, usage.cached, usage.requests), strict=True))
+    if "refused_settings" in row:
+        row["refused_settings"] = ",".join(row["refused_settings"])
     for name in _NESTED & row.keys():
         row[name] = json.dumps(dict(row[name])) if row[name] is not None else None
     for name in _FREE_TEXT & row.keys():
@@ -252,6 +257,8 @@ def from_row(kind: type[R], row: Any) -> R:
     values: dict[str, Any] = dict(row._mapping)
     if "requests" in values:
         values["usage"] = Usage(*(values.pop(name) for name in USAGE_COLUMNS))
+    if "refused_settings" in values:
+        values["refused_settings"] = tuple(values["refused_settings"].split(",")) if values["refused_settings"] else ()
     for name in _NESTED & values.keys():
         values[name] = json.loads(values[name]) if values[name] else None
     return kind(**{name: values[name] for name in kind.__dataclass_fields__})

@@ -188,7 +188,7 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = json.dumps(json.loads(value) if isinstance(value, str) else value)
     if table is schema.answers:
         json.loads(values.get("alternatives") or "{}")
-        values = {"repeat_index": 0, "alternatives": None, "written": time.time(), **values}
+        values = {"repeat_index": 0, "alternatives": None, "refused_settings": "", "written": time.time(), **values}
     elif table is schema.records:
         body = json.loads(values["body"])
         _check(body, _BODY, "body")

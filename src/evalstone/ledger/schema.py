@@ -75,7 +75,7 @@ answers = sa.Table(
     "answers",
     metadata,
     *_answer_key(),
-    *_columns(sa.Text, "kind", "reply", nullable=False),
+    *_columns(sa.Text, "kind", "reply", "refused_settings", nullable=False),
     *_columns(sa.Integer, *USAGE_COLUMNS, nullable=False),
     *_columns(sa.Float, "seconds", "written", nullable=False),
     *_columns(sa.Float, "cost", "confidence"),

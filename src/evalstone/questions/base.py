@@ -299,6 +299,8 @@ class Answer(Generic[A]):
     """The probability in [0, 1] that the answer is right, when the judge gives one."""
     alternatives: Mapping[str, float] | None = None
     """The probabilities of the question's labels, when it asks for them and the judge gives them."""
+    refused_settings: tuple[str, ...] = ()
+    """The judge's settings that its endpoint refused, so that this answer was given without them."""
     cached: bool = False
     """Nothing was asked for it."""
     members: tuple[JudgeCall, ...] = ()
@@ -343,6 +345,7 @@ def judge_call(question: Question[A], answer: Answer[A], repeat_index: int = 0) 
         cached=answer.cached,
         reply=answer.reply,
         alternatives=answer.alternatives,
+        refused_settings=answer.refused_settings,
         repeat_index=repeat_index,
         members=answer.members,
         detail=answer.detail,

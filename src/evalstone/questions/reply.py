@@ -442,11 +442,10 @@ def fold_words(data: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def _folded(data: Any, node: Mapping[str, Any], defined: Mapping[str, Any]) -> Any:
+    if isinstance(data, str):
+        return _word_in(_words(node, defined), data)
     if "$ref" in node:
         return _folded(data, defined[node["$ref"].rpartition("/")[2]], defined)
-    if isinstance(data, str):
-        options = (node, *node.get("anyOf", ()))
-        return _word_in([word for option in options for word in option.get("enum", ())], data)
     for option in node.get("anyOf", ()):
         if (folded := _folded(data, option, defined)) != data:
             return folded
@@ -460,8 +459,15 @@ def _folded(data: Any, node: Mapping[str, Any], defined: Mapping[str, Any]) -> A
     return data
 
 
-def _word_in(words: Sequence[Any], text: str) -> str:
-    known = [word for word in words if isinstance(word, str)]
+def _words(node: Mapping[str, Any], defined: Mapping[str, Any]) -> list[str]:
+    """The words that a text of this node may be."""
+    if "$ref" in node:
+        return _words(defined[node["$ref"].rpartition("/")[2]], defined)
+    inner = (word for option in node.get("anyOf", ()) for word in _words(option, defined))
+    return [*(word for word in node.get("enum", ()) if isinstance(word, str)), *inner]
+
+
+def _word_in(known: Sequence[str], text: str) -> str:
     for bare in (str.strip, _without_quotes):
         matches = [word for word in known if bare(word).casefold() == bare(text).casefold()]
         if len(matches) == 1:

@@ -133,6 +133,8 @@ def _warnings(run: Run) -> Iterator[str]:
         yield f"The run ended early: {run.stop_reason}. The numbers are those of the samples that were scored."
     if run.failed:
         yield f"{count(run.failed, 'result')} failed. No mean includes them; the reasons are below."
+    for name, times in refused_settings(run.warnings).items():
+        yield f"The endpoint refused the setting {name}; {count(times, 'answer was', 'answers were')} given without it."
 
 
 def _facts(run: Run) -> Iterator[Fact]:
@@ -142,8 +144,8 @@ def _facts(run: Run) -> Iterator[Fact]:
         yield Fact("Judge calls", calls, calls)
     yield Fact("Cost", money(run.cost), f"cost {money(run.cost)}")
     yield Fact("Duration", f"{run.seconds:.1f} s", f"{run.seconds:.1f} s")
-    if run.warnings:
-        yield Fact("Retries", retries(run.warnings), retries(run.warnings))
+    if text := retries(run.warnings):
+        yield Fact("Retries", text, text)
     if run.resumed:
         text = f"{count(run.resumed, 'result')} from the interrupted run"
         yield Fact("Resumed", text, f"resumed: {text}")
@@ -155,9 +157,18 @@ def _facts(run: Run) -> Iterator[Fact]:
 def retries(warnings: Mapping[str, int]) -> str:
     """What was retried, and why: "retried 40 × HTTP 429; 17 malformed replies"."""
     malformed = sum(times for what, times in warnings.items() if "repl" in what)
-    transport = [f"{times:,} × {what}" for what, times in warnings.items() if "repl" not in what]
+    retried = [what for what in warnings if "repl" not in what and not what.endswith(_REFUSED)]
+    transport = [f"{warnings[what]:,} × {what}" for what in retried]
     parts = [f"retried {listed(transport)}"] if transport else []
     return "; ".join([*parts, count(malformed, "malformed reply", "malformed replies")] if malformed else parts)
+
+
+_REFUSED = " refused"
+
+
+def refused_settings(warnings: Mapping[str, int]) -> dict[str, int]:
+    """The settings that endpoints refused, with the number of answers that were given without them."""
+    return {what.removesuffix(_REFUSED): times for what, times in warnings.items() if what.endswith(_REFUSED)}
 
 
 # ---- Scores ----

@@ -6,9 +6,10 @@ import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from evalstone._core.display import joined
 from evalstone.errors import ConfigError, unknown
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
@@ -16,6 +17,7 @@ from evalstone.types import Failed, JudgeCall, Outcome, Record, Score, Skipped, 
 
 _FINGERPRINTS = re.compile(r"(; |\()[0-9a-f]{8}(?:, [0-9a-f]{8})*\)@\d+\Z|@\d+\Z")
 MAX_REASONS = 1000
+WITHOUT = " without "
 V = TypeVar("V")
 TOP_REASONS = 5
 
@@ -115,8 +117,10 @@ class ScorerSummary:
     """Repeated requests after malformed replies."""
     bounds: tuple[float, float] | None = None
     """The lowest and highest possible mean if skipped and failed samples had scores; None when there are none."""
+    refused_settings: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Settings that the judges' endpoints refused, with the number of answers that were given without them."""
     judges: tuple[str, ...] = ()
-    """The identities of the judges that were asked."""
+    """The identities of the judges that were asked; "openai/x without temperature" where the endpoint refused it."""
 
     @property
     def mean(self) -> float | None:
@@ -169,6 +173,7 @@ class SummaryBuilder:
         self.cached = 0
         self.corrections = 0
         self.cost: float | None = 0.0
+        self.refused_settings: Counter[str] = Counter()
         self.judges: dict[str, None] = {}
 
     def add(self, record: Record) -> None:
@@ -189,11 +194,15 @@ class SummaryBuilder:
             if reason in self.reasons or len(self.reasons) < MAX_REASONS:
                 self.reasons[reason] += 1
         for step in record.steps:
-            self.judges.setdefault(step.judge)
+            refused: dict[str, None] = {}
             for call in step.leaves():
+                if call.refused_settings:
+                    refused.update(dict.fromkeys(call.refused_settings))
+                    self.refused_settings.update(call.refused_settings)
                 self.questions += call.answer is not None or call.usage.requests > 0
                 self.cached += call.cached
                 self.corrections += max(0, call.usage.requests - 1)
+            self.judges.setdefault(f"{step.judge}{WITHOUT}{joined(sorted(refused))}" if refused else step.judge)
         self.cost = total_cost((self.cost, record.cost))
 
     def summary(self) -> ScorerSummary:
@@ -211,6 +220,7 @@ class SummaryBuilder:
             cost=self.cost,
             reasons=tuple(self.reasons.most_common(TOP_REASONS)),
             corrections=self.corrections,
+            refused_settings=dict(self.refused_settings),
             bounds=missing_bounds(self.values, missing, 0.0, scale) if missing else None,
             judges=tuple(sorted(self.judges)),
         )

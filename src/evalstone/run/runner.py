@@ -9,6 +9,7 @@ import json
 import secrets
 import time
 import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -32,7 +33,7 @@ from evalstone.errors import (
 from evalstone.judges.providers.limits import counting_warnings
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.run import Run, SpillingRecords
-from evalstone.results.summary import JudgeStats, SummaryBuilder
+from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import Recording, Session
@@ -264,10 +265,14 @@ class _Runner:
         warnings = dict(self.warnings)
         if corrections := sum(line.corrections for line in summary):
             warnings["malformed replies"] = corrections
+        for name, times in sum((Counter(line.refused_settings) for line in summary), Counter[str]()).items():
+            warnings[f"{name} refused"] = times
         known = {judge.identity: judge.note for judge in self.plan.judges}
         # Those that were asked, too: a scorer of the user's own may ask more than its code shows.
-        asked = (identity for line in summary for identity in line.judges)
-        judges = tuple(dict.fromkeys((*(judge.identity for judge in self.plan.asked_judges), *asked)))
+        asked = tuple(dict.fromkeys(identity for line in summary for identity in line.judges))
+        reduced = {identity.rpartition(WITHOUT)[0] for identity in asked} - set(asked)
+        planned = (judge.identity for judge in self.plan.asked_judges if judge.identity not in reduced)
+        judges = tuple(dict.fromkeys((*planned, *asked)))
         return Run(
             id=self.id,
             kind=self.plan.kind,
@@ -275,7 +280,7 @@ class _Runner:
             version=self.plan.dataset.version,
             samples=len(self.plan.dataset),
             judge=", ".join(judges) or "none",
-            judge_note="\n".join(filter(None, (known.get(judge, "") for judge in judges))),
+            judge_note="\n".join(filter(None, (known.get(judge.partition(WITHOUT)[0], "") for judge in judges))),
             scorers=self.scorers,
             records=self.records,
             summary=summary,

@@ -391,6 +391,7 @@ def read_stored(question: Question[A], answer: StoredAnswer) -> Answer[A] | None
         reply=answer.reply,
         confidence=answer.confidence,
         alternatives=answer.alternatives,
+        refused_settings=answer.refused_settings,
         cached=True,
     )
 

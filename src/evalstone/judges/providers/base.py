@@ -30,23 +30,33 @@ class ProviderInfo:
 
     base_url: its OpenAI-compatible endpoint; empty if it is reached through pydantic-ai. key: the environment variable
     that holds the key; empty if none is needed. base_url_from: environment variables that replace `base_url`.
-    unsupported: settings that it can't take.
+    unsupported: settings that it can't take. library_url_from: environment variables that send the provider's library
+    to another endpoint.
     """
 
     base_url: str = ""
     key: str = ""
     base_url_from: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
+    library_url_from: tuple[str, ...] = ()
 
 
 PROVIDERS: Mapping[str, ProviderInfo] = {
-    "anthropic": ProviderInfo(key="ANTHROPIC_API_KEY", unsupported=("seed", "logprobs")),
-    "bedrock": ProviderInfo(unsupported=("seed", "logprobs")),
+    "anthropic": ProviderInfo(
+        key="ANTHROPIC_API_KEY", unsupported=("seed", "logprobs"), library_url_from=("ANTHROPIC_BASE_URL",)
+    ),
+    "bedrock": ProviderInfo(
+        unsupported=("seed", "logprobs"), library_url_from=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_ENDPOINT_URL")
+    ),
     "cerebras": ProviderInfo("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
-    "cohere": ProviderInfo(key="CO_API_KEY", unsupported=("reasoning_effort", "logprobs", "headers")),
+    "cohere": ProviderInfo(
+        key="CO_API_KEY", unsupported=("reasoning_effort", "logprobs", "headers"), library_url_from=("CO_BASE_URL",)
+    ),
     "deepseek": ProviderInfo("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
     "fireworks": ProviderInfo("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
-    "google": ProviderInfo(key="GOOGLE_API_KEY", unsupported=("logprobs",)),
+    "google": ProviderInfo(
+        key="GOOGLE_API_KEY", unsupported=("logprobs",), library_url_from=("GOOGLE_GEMINI_BASE_URL",)
+    ),
     "groq": ProviderInfo("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
     "llamacpp": ProviderInfo("http://127.0.0.1:8080/v1"),
     "lmstudio": ProviderInfo("http://127.0.0.1:1234/v1"),
@@ -100,7 +110,8 @@ class Completion:
     """A model's raw reply.
 
     complete: False if the model was stopped before its end. tokens: the reply's tokens with their probabilities, where
-    the provider returns them; confidence and alternatives are read from them, unless they are given.
+    the provider returns them; confidence and alternatives are read from them, unless they are given. refused_settings:
+    those that were to be sent and were not.
     """
 
     text: str
@@ -110,6 +121,7 @@ class Completion:
     complete: bool = True
     alternatives: Mapping[str, float] | None = None
     tokens: Sequence[Mapping[str, Any]] = ()
+    refused_settings: tuple[str, ...] = ()
 
 
 class AccessRefused(ConfigError):

@@ -12,6 +12,7 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 from urllib.parse import urlsplit
@@ -217,6 +218,7 @@ class ChatCompletions(Provider):
     ) -> Completion:
         capabilities = self.endpoint.capabilities[self.model]
         payload = chat_payload(self.model, messages, question, settings, capabilities)
+        refused = capabilities.refused_of(settings) if capabilities.refused else ()
         try:
             content = await self.endpoint.request(*_chat_call(payload))
         except AccessRefused as error:
@@ -226,7 +228,8 @@ class ChatCompletions(Provider):
                 raise TransientError(str(error), adapted=True) from None
             raise
         self.endpoint.accepted(self.model)
-        return chat_completion(self.model, self.endpoint.parsed(content), self.judge.price)
+        completion = chat_completion(self.model, self.endpoint.parsed(content), self.judge.price)
+        return replace(completion, refused_settings=refused) if refused else completion
 
     async def _probe(self) -> tuple[Usage, float | None]:
         """Ask for a word; what that took. Raises ConfigError if the key or the model is refused."""
@@ -256,6 +259,12 @@ class ModelCapabilities:
         self.refused: set[str] = set()
         # By kind of question: a schema that is too much for an endpoint must not take the schema from the others.
         self._forms: Counter[str] = Counter()
+
+    def refused_of(self, settings: ModelSettings) -> tuple[str, ...]:
+        """The settings that are not sent although they are set. `max_tokens` is sent under another name."""
+        names = [name for name in SETTINGS if name in self.refused and name != "max_tokens"]
+        # A temperature of 0 equals False.
+        return tuple(name for name in names if not any(getattr(settings, name) is unset for unset in (None, False)))
 
     def response_format(self, question: Question[Any]) -> Mapping[str, Any] | None:
         """The strictest form that is left to ask for JSON; None for the prompt alone."""

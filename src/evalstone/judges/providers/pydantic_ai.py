@@ -5,9 +5,11 @@ Only this module imports that library, and only when such a provider is asked.
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +60,7 @@ class PydanticAI(Provider):
     ) -> Completion:
         judge, name = self.judge, self.judge.model
         model = self._model or shared((PydanticAI, name, judge.api_key), partial(_library_model, name, judge.api_key))
-        if settings.reasoning_effort and not model.profile.get("supports_thinking"):
-            raise ConfigError(f"{name} can't take reasoning_effort: leave it out of the judge")
+        _check(judge, model)
         limiter = shared_limiter((split_model(name)[0], judge.api_key), judge.request_limits)
         tokens = sum(len(message.content.encode("utf-8", "replace")) for message in messages) // BYTES_PER_TOKEN
         try:
@@ -67,7 +68,11 @@ class PydanticAI(Provider):
         except TimeoutError:
             raise ProviderTimeout(f"{name} asks everyone to wait for too long") from None
         try:
-            response = await self._request(model, messages, settings, _parameters(question, model))
+            async with asyncio.timeout(judge.timeout):  # some of the library's clients know no timeout
+                response = await self._request(model, messages, settings, _parameters(question, model))
+        except TimeoutError:
+            count_warning("timeouts")
+            raise TransientError(f"no answer within {judge.timeout:g} s", host=name) from None
         except AccessRefused as error:
             raise await self.connection.refused(name, error, partial(self._probe, model)) from None
         except TransientError as error:
@@ -79,7 +84,9 @@ class PydanticAI(Provider):
             self.connection.accepted(name)
         finally:
             limiter.release()
-        return self._completion(response)
+        refused = ["temperature"] if settings.temperature is not None and "temperature" in _unused(model) else []
+        refused += ["logprobs"] if settings.logprobs else []  # a question may want them; no judge has them set
+        return replace(self._completion(response), refused_settings=tuple(refused))
 
     async def _request(
         self,
@@ -96,7 +103,7 @@ class PydanticAI(Provider):
             return await direct.model_request(
                 model,
                 _messages(messages),
-                model_settings=self._settings(settings),
+                model_settings=self._settings(model, settings),
                 model_request_parameters=parameters,
             )
         except (exceptions.ModelAuthenticationError, exceptions.ModelNotFoundError, exceptions.UserError) as error:
@@ -125,7 +132,7 @@ class PydanticAI(Provider):
         usage = _usage(response)
         return usage, self.judge.price(usage)
 
-    def _settings(self, settings: ModelSettings) -> LibrarySettings:
+    def _settings(self, model: Model, settings: ModelSettings) -> LibrarySettings:
         from pydantic_ai.settings import ModelSettings as LibrarySettings  # noqa: PLC0415
 
         values: dict[str, Any] = {
@@ -137,7 +144,10 @@ class PydanticAI(Provider):
             "timeout": self.judge.timeout,
             "max_retries": 0,  # the conversation with the judge retries
         }
-        return LibrarySettings(**{name: value for name, value in values.items() if value is not None})
+        unused = _unused(model)
+        return LibrarySettings(
+            **{name: value for name, value in values.items() if value is not None and name not in unused}
+        )
 
     def _completion(self, response: ModelResponse) -> Completion:
         usage = _usage(response)
@@ -146,6 +156,36 @@ class PydanticAI(Provider):
             message = "the model declined: a content filter stopped the reply"
             raise JudgeDeclined(message, reply=response.text, usage=usage, cost=cost)
         return Completion(response.text or "", usage, cost, complete=response.finish_reason != "length")
+
+
+_LIBRARY_NAMES = {"seed": "seed", "max_tokens": "max_tokens", "headers": "extra_headers"}
+
+
+def check_model(judge: ModelJudge) -> None:
+    """Raise ConfigError for a setting that the judge's model can't take."""
+    _check(judge, _library_model(judge.model, judge.api_key))
+
+
+def _check(judge: ModelJudge, model: Model) -> None:
+    unused = _unused(model)
+    lost = [name for name, theirs in _LIBRARY_NAMES.items() if theirs in unused and getattr(judge, name)]
+    effort, profile = judge.reasoning_effort, model.profile
+    if effort and not (profile.get("supports_thinking") or profile.get("thinking_always_enabled")):
+        lost.append("reasoning_effort")
+    if lost:
+        raise ConfigError(f"{judge.model} can't take {lost[0]}: leave it out of the judge")
+    if effort and effort not in _EFFORTS:
+        raise ConfigError(f"reasoning_effort of {judge.model} must be {' or '.join(_EFFORTS)}, not {effort!r}")
+
+
+_EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def _unused(model: Model) -> Set[str]:
+    """The library's settings that it would drop for this model without an error."""
+    unused: Set[str] = getattr(model, "unsupported_settings", frozenset[str]())
+    samples = ("anthropic_disallows_sampling_settings", "bedrock_disallows_sampling_settings")
+    return unused | {"temperature"} if any(model.profile.get(name) for name in samples) else unused
 
 
 def _usage(response: ModelResponse) -> Usage:

@@ -165,6 +165,7 @@ class BatchSession(Session):
             cost=total_cost([known.cost, reply.cost]),
             confidence=reply.confidence,
             alternatives=reply.alternatives,
+            refused_settings=self._sent_with(known).refused_of(self.api.judge.settings_for(question)),
         )
         await self.store.keep_answer(StoredAnswer.of(call.key, question.kind, answer))
         self._taken[call.key.question] = answer.usage, answer.cost
@@ -213,9 +214,11 @@ class BatchSession(Session):
 
     def _payload(self, question: Question[Any], known: BatchedQuestion) -> dict[str, Any]:
         """The request as it was sent last."""
-        return self.api.payload(
-            question, self.messages(question, known), self._sent.get(known.batch, ModelCapabilities())
-        )
+        return self.api.payload(question, self.messages(question, known), self._sent_with(known))
+
+    def _sent_with(self, known: BatchedQuestion) -> ModelCapabilities:
+        """What the provider was known to refuse when a question was sent last."""
+        return self._sent.get(known.batch, ModelCapabilities())
 
 
 class EstimateSession(Session):
