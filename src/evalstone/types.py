@@ -521,6 +521,10 @@ class Failed:
     error: str
     reply: str | None = None
     """The judge's raw reply, if there was one."""
+    exception: str | None = field(default=None, compare=False)
+    """The type of the exception that a scorer's own code raised, such as KeyError."""
+    traceback: str | None = field(default=None, compare=False)
+    """Its traceback, from the scorer's code on."""
 
 
 Outcome: TypeAlias = Score | Skipped | Failed
@@ -620,7 +624,7 @@ class Record:
             "steps": [to_jsonable(step) for step in self.steps],
             "seconds": self.seconds,
             "cost": self.cost,
-            "error": {"message": outcome.error, "reply": outcome.reply} if isinstance(outcome, Failed) else None,
+            "error": _error(outcome) if isinstance(outcome, Failed) else None,
             **({} if self.group is None else {"group": self.group}),
         }
 
@@ -635,7 +639,8 @@ class Record:
             case "skipped":
                 outcome = Skipped(data["reason"])
             case "failed":
-                outcome = Failed(data["error"]["message"], data["error"]["reply"])
+                error = data["error"]
+                outcome = Failed(error["message"], error["reply"], error.get("exception"), error.get("traceback"))
             case other:
                 raise ConfigError(f"outcome must be score, skipped or failed, not {other!r}")
         steps = tuple(judge_call_from(step) for step in data["steps"])
@@ -651,6 +656,13 @@ class Record:
 
 RECORD_FORMAT = 1
 OUTCOME_NAMES: Mapping[type[Outcome], str] = {Score: "score", Skipped: "skipped", Failed: "failed"}
+
+
+def _error(outcome: Failed) -> dict[str, Any]:
+    error: dict[str, Any] = {"message": outcome.error, "reply": outcome.reply}
+    if outcome.exception is not None:
+        error |= {"exception": outcome.exception, "traceback": outcome.traceback}
+    return error
 
 
 def _short(value: object) -> str:

@@ -143,7 +143,7 @@ def test_other_words_stay_in_their_places():
 
 
 def test_a_month_is_named_in_reasons():
-    assert (shown("5mo"), shown("17h30"), shown("12"), shown("promo")) == ("May", "17h30", "12", "promo")
+    assert (shown("5mo"), shown("17h30"), shown("12"), shown("promo")) == ("May", "17:30", "12", "promo")
 
 
 def checked(output: str, context: str) -> tuple[Record, Record]:

@@ -9,7 +9,7 @@ import pytest
 
 from evalstone import Sample, evaluate
 from evalstone.report.csv import csv_rows, inert, run_csv
-from tests.report.test_text import WRITTEN
+from tests._core.test_display import WRITTEN
 from tests.runs import Given, run_of
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from evalstone._core.display import visible
 from evalstone.datasets.writing import write_text
 from evalstone.report.html import asset, json_block, page
 from evalstone.report.run_view import run_view
-from evalstone.report.text import visible
 from evalstone.report.view import Cell, Column, Examples, Fact, Outcome, SampleView, Section, View, table
 from tests.report.hostile import HOSTILE, MARKUP, hostile_run, hostile_views
 from tests.runs import Given, Harm, run_of

@@ -74,12 +74,47 @@ def test_scorers_with_equal_parameters_are_told_apart_by_their_signatures() -> N
 
 def test_printing_shows_the_judge_and_the_summary() -> None:
     run = run_of(["1.0", "0.5"])
-    title, _, header, row = str(run).split("\n")
+    title, _, header, row, _, last = str(run).split("\n")
     assert title == f"{run.dataset_name}: 2 samples · no judge needed"
     assert header.split("  ")[0] == "scorer"
     assert row.split()[:2] == ["given", "0.750"]
+    assert row.endswith("higher is better")
+    assert last == f"cost $0.00 · {run.seconds:.1f} s"
     judged = replace(run, judge="lexical@4", samples=1)
     assert str(judged).startswith(f"{run.dataset_name}: 1 sample · judge lexical@4\n")
+
+
+def test_printing_shows_why_results_are_missing_and_what_the_run_cost() -> None:
+    run = run_of(["fail", "skip", "skip", "0.5"], [Given(), Harm()])
+    stopped = replace(run, stop_reason="the budget of $1 is spent", seconds=2.0)
+    lines = str(stopped).split("\n")
+    assert lines[4].endswith("lower is better")
+    assert lines[6:] == [
+        "The run ended early: the budget of $1 is spent",
+        "given: 2 × nothing to say",
+        "given: 1 × ValueError: could not convert string to float: 'fail'",
+        "harm: 2 × nothing to say",
+        "harm: 1 × ValueError: could not convert string to float: 'fail'",
+        "cost $0.00 · 2.0 s",
+    ]
+
+
+def test_printing_counts_the_judge_calls() -> None:
+    sample = {"input": "Where?", "output": "Bern is in Switzerland.", "context": ["Bern is in Switzerland."]}
+    run = evaluate([sample], ["faithfulness", "hallucination"], ledger=None)
+    assert str(run).split("\n")[-1].startswith("2 judge calls, 2 cached · cost $0.00 · ")
+
+
+def test_a_reason_cannot_move_the_cursor_of_a_terminal() -> None:
+    class Escaping(Given):
+        name = "escaping"
+
+        def score(self, *, output: str) -> Score:
+            raise ValueError("\x1b[2J\u202e")
+
+    text = str(run_of(["0.5"], [Escaping()]))
+    assert "\x1b" not in text
+    assert "\\u001b[2J\\u202e" in text
 
 
 def test_a_notebook_shows_an_escaped_table() -> None:
@@ -89,6 +124,7 @@ def test_a_notebook_shows_an_escaped_table() -> None:
     assert "<b>" not in page
     assert "&lt;img src=x onerror=alert(1)&gt;: 2 samples · judge &lt;b&gt;&amp;" in page
     assert "<td>given</td><td>0.750</td>" in page
+    assert f"<p>cost $0.00 · {run.seconds:.1f} s</p>" in page
     assert page.count("<tr>") == page.count("</tr>") == 2
 
 

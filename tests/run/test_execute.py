@@ -76,7 +76,15 @@ def test_a_missing_field_skips_a_sample_and_says_which() -> None:
 def test_a_scorer_that_raises_fails_its_records_and_nothing_else() -> None:
     run = evaluate(SAMPLES, [Broken(), Length(), Beyond()], ledger=None)
     assert run["broken"].failed == 3
-    assert run.records[0].outcome == Failed("ZeroDivisionError: no luck")
+    failed = run.records[0].outcome
+    assert failed == Failed("ZeroDivisionError: no luck")
+    assert isinstance(failed, Failed)
+    assert failed.exception == "ZeroDivisionError"
+    assert failed.traceback is not None
+    lines = failed.traceback.splitlines()
+    assert lines[1].strip().startswith(f'File "{__file__}"')
+    assert lines[-1] == "ZeroDivisionError: no luck"
+    assert Record.from_dict(run.records[0].to_dict()).outcome.traceback == failed.traceback  # pyright: ignore
     assert run["length"].scored == 3
     assert run["beyond"].failed == 3
     assert run.failed == 6

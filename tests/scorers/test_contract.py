@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import evalstone.scorers
 from evalstone import questions
-from evalstone._core.text import joined
+from evalstone._core.display import joined
 from evalstone.errors import ConfigError
 from evalstone.questions import FindToxicity, ListStatements
 from evalstone.questions.base import Ask, Question

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from evalstone._core.text import count
+from evalstone._core.display import count
 from evalstone.errors import ReplyError
 
 if TYPE_CHECKING:

@@ -9,21 +9,11 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 
 def _set(spaced: str) -> frozenset[str]:
     return frozenset(spaced.split())
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: 1 sample, 2,000 samples."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
-def joined(names: Sequence[str]) -> str:
-    """Names in a row: input, output and context."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 STOPWORDS = _set(

@@ -197,7 +197,7 @@ def _endpoint(provider: ProviderInfo) -> str:
 def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> None:
     from rich.text import Text
 
-    from evalstone.report.text import safe
+    from evalstone._core.display import safe
 
     screen = console()
     screen.print(safe(judge.identity, 500), style="bold")
@@ -245,7 +245,7 @@ def _readiness(judge: evalstone.Judge) -> str:
 
 def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
     """One row per calibration: judge, scorer, data, and agreement with the labels."""
-    from evalstone.report.text import number, safe
+    from evalstone._core.display import number, safe
     from evalstone.results.calibration import measure
     from evalstone.results.summary import without_fingerprints
 

@@ -69,7 +69,7 @@ def calibrate(
 
     Shows how accurate the judge is and which threshold to use. The calibration is saved beside the ledger.
     """
-    from evalstone._core.text import count
+    from evalstone._core.display import count
     from evalstone.datasets.writing import write_jsonl, write_text
     from evalstone.judge_quality.calibrate import LabelConfig
     from evalstone.ledger.base import DEFAULT_LEDGER
@@ -225,7 +225,7 @@ def _list_perturbations() -> None:
 
 
 def _show_estimates(found: Sequence[Estimate]) -> None:
-    from evalstone._core.text import count
+    from evalstone._core.display import count
     from evalstone.types import NO_USAGE, total_cost
 
     versions, plain = found[:2]

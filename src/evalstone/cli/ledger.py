@@ -28,9 +28,9 @@ def _existing(ledger: str | None) -> str:
 
 def info(ledger: options.Ledger = None) -> int:
     """Show size, row counts, cost by judge, and the latest runs."""
+    from evalstone._core.display import money
     from evalstone.ledger.maintenance import info as ledger_info
     from evalstone.ledger.store import Ledger
-    from evalstone.report.text import money
 
     with Ledger(_existing(ledger)) as opened:
         found, latest = ledger_info(opened), opened.runs(LAST_RUNS)
@@ -68,7 +68,7 @@ def export(
     run: Annotated[str, option("--run RUN", "The run whose records to export: its ID or name, or last.")] = "last",
 ) -> int:
     """Export rows to a file, as a backup or for another ledger."""
-    from evalstone._core.text import count
+    from evalstone._core.display import count
     from evalstone.datasets.writing import write_jsonl
     from evalstone.ledger.copy import PARQUET_COLUMNS, export_records, export_rows, write_parquet
     from evalstone.ledger.store import Ledger
@@ -156,7 +156,7 @@ def prune(
     """
     from datetime import timedelta
 
-    from evalstone._core.text import count
+    from evalstone._core.display import count
     from evalstone.ledger.maintenance import prune as prune_ledger
     from evalstone.ledger.store import Ledger
 
@@ -180,11 +180,10 @@ def verify(ledger: options.Ledger = None) -> int:
 
     Exit code 1 if it is damaged.
     """
-    from evalstone._core.text import count
+    from evalstone._core.display import count, safe
     from evalstone.ledger.base import shown
     from evalstone.ledger.maintenance import verify as verify_ledger
     from evalstone.ledger.schema import SCHEMA_VERSION
-    from evalstone.report.text import safe
 
     url = _existing(ledger)
     found, name = verify_ledger(url), shown(url)

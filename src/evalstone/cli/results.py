@@ -327,8 +327,8 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
+    from evalstone._core.display import safe
     from evalstone.ledger.base import shown
-    from evalstone.report.text import safe
     from evalstone.results.summary import ScorerInfo, scorer_titles
 
     screen = console()
@@ -355,7 +355,7 @@ def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Non
 
 def _mean(scorer: Mapping[str, Any]) -> str:
     """The mean of a scorer's summary, with its scale where that isn't 1."""
-    from evalstone.report.text import digits_for, number
+    from evalstone._core.display import digits_for, number
 
     mean, scale = scorer.get("mean"), scorer.get("scale", 1)
     return number(mean, digits_for(scale)) + (f" of {scale:g}" if scale != 1 and mean is not None else "")

@@ -169,7 +169,7 @@ def score(
 
 
 def _show_record(record: evalstone.Record) -> None:
-    from evalstone.report.text import money, safe
+    from evalstone._core.display import money, safe
     from evalstone.results.summary import without_fingerprints
 
     match record.outcome:
@@ -361,9 +361,9 @@ def _stopped(result: evalstone.Run, config: RunConfig, size: int) -> int:
 def _show_run(
     view: View, result: evalstone.Run, config: RunConfig, saved: Sequence[str], next_commands: Mapping[str, str] | None
 ) -> None:
+    from evalstone._core.display import safe
     from evalstone.ledger.base import shown
     from evalstone.report.terminal import show
-    from evalstone.report.text import safe
     from evalstone.scorers import SCORERS
 
     screen = console()
@@ -409,7 +409,7 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
 
 def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
     """Show the decisions of a gate that watched a run; the exit code."""
-    from evalstone._core.text import count
+    from evalstone._core.display import count
     from evalstone.report.comparison_view import decisions_view
     from evalstone.report.terminal import show
     from evalstone.run.sequential import DECIDED
@@ -437,8 +437,7 @@ def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) ->
 
 def expense(calls: int, usage: evalstone.Usage, price: float | None, how: str = "") -> str:
     """What judge calls would cost, in a line."""
-    from evalstone._core.text import count
-    from evalstone.report.text import money
+    from evalstone._core.display import count, money
 
     cost = "cost unknown" if price is None else f"about {money(price)}{how}"
     tokens = f"about {usage.input:,} input and {usage.output:,} output tokens"
@@ -448,9 +447,8 @@ def expense(calls: int, usage: evalstone.Usage, price: float | None, how: str = 
 def _dry_run(config: RunConfig) -> int:
     """Print what a run would ask and cost."""
     from evalstone._core import sync
-    from evalstone._core.text import count
+    from evalstone._core.display import count, safe
     from evalstone.judges.providers.base import at_batch_price
-    from evalstone.report.text import safe
     from evalstone.run.dry_run import SECONDS_PER_CALL, estimate
 
     plan, _ = _plan(config, calls_judge=False)

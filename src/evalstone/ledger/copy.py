@@ -25,7 +25,7 @@ from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 
-from evalstone._core.text import count
+from evalstone._core.display import count
 from evalstone.errors import ConfigError, DataError, EvalstoneError, LedgerError, MissingDependency
 from evalstone.ledger import schema
 from evalstone.ledger.base import Key, RunRow, StoredAnswer, cell_hash, dataset_row, file_of, shown, storable, to_row

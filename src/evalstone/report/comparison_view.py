@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from evalstone._core.text import count
-from evalstone.report.samples import score_text
-from evalstone.report.text import (
+from evalstone._core.display import (
+    count,
     digits_for,
     limits,
     listed,
@@ -19,6 +18,7 @@ from evalstone.report.text import (
     sentences,
     signed,
 )
+from evalstone.report.samples import score_text
 from evalstone.report.view import (
     Block,
     Cell,

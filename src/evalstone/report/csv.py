@@ -14,8 +14,8 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from evalstone._core.display import visible
 from evalstone.report.samples import with_texts
-from evalstone.report.text import visible
 from evalstone.results.compare import Comparison, ScorerComparison
 from evalstone.results.run import Run
 from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score

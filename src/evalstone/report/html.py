@@ -20,7 +20,7 @@ from typing import Any, cast
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from evalstone.report.text import visible
+from evalstone._core.display import visible
 from evalstone.report.view import Block, ReliabilityChart, SampleList, SampleView, View
 
 SCRIPTS = ("sentences.js", "elements.js", "samples.js")

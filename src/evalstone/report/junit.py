@@ -8,8 +8,8 @@ from typing import Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
+from evalstone._core.display import p_value, safe, visible
 from evalstone.report.comparison_view import check_cells, check_name, required, verdict_text
-from evalstone.report.text import p_value, safe, visible
 from evalstone.results.gate import Gate
 from evalstone.results.run import Run
 from evalstone.stats.gates import Decision

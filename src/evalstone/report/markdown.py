@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from evalstone.report.text import safe
+from evalstone._core.display import safe
 from evalstone.report.view import Cell, Examples, SampleView, Section, Table, View
 
 LONG = 2000

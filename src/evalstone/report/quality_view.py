@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstone._core.text import count
-from evalstone.report.text import limits, listed, money, number, p_value, percent, signed
+from evalstone._core.display import count, limits, listed, money, number, p_value, percent, signed
 from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
 from evalstone.results.audit import ALPHA
 from evalstone.results.summary import scorer_titles

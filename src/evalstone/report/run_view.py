@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evalstone._core.text import count
+from evalstone._core.display import count, digits_for, limits, listed, money, number, p_value, percent, signed
 from evalstone.report.samples import goodness, sample_view, with_texts
-from evalstone.report.text import digits_for, limits, listed, money, number, p_value, percent, signed
 from evalstone.report.view import (
     Cell,
     Column,

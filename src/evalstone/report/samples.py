@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from evalstone._core.display import digits_for, listed
 from evalstone._core.json import to_jsonable
-from evalstone.report.text import digits_for, listed
 from evalstone.report.view import Block, Outcome, SampleView, Tone, tone_of
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import OUTCOME_NAMES, Failed, JudgeCall, Message, Record, Sample, Score
@@ -212,9 +212,11 @@ def _explained(record: Record, outcome: Outcome, evidence: Any, *, shown_above: 
     items: list[Block] = []
     if evidence and not _is_claims(evidence) and not (shown_above and _about_passages(evidence)):
         items.append(laid_out(evidence))
-    if isinstance(record.outcome, Failed) and record.outcome.reply:
-        reply = Block("raw", text=record.outcome.reply)
-        items.append(Block("data", "The judge's raw reply", items=(reply,), folded=True))
+    if isinstance(record.outcome, Failed):
+        failed = {"The judge's raw reply": record.outcome.reply, "Traceback": record.outcome.traceback}
+        for title, text in failed.items():
+            if text:
+                items.append(Block("data", title, items=(Block("raw", text=text),), folded=True))
     if record.steps:
         calls = tuple(Block("note", text=_judge_call(call)) for call in record.steps)
         items.append(Block("data", "Judge calls", items=calls, folded=True))

@@ -14,7 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from evalstone.report.text import safe
+from evalstone._core.display import safe
 from evalstone.report.view import SampleView, Section, Table, Tone, View
 
 STYLES: Mapping[Tone, str] = {"": "", "good": "green", "bad": "red", "unsure": "yellow", "dim": "dim", "strong": "bold"}

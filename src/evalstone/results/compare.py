@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from evalstone._core.display import count
 from evalstone._core.json import content_hash, to_jsonable
-from evalstone._core.text import count
 from evalstone.errors import ConfigError
 from evalstone.results.run import OfScorer, Run, group_labels, result_for, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
 
-from evalstone._core.text import count
+from evalstone._core.display import count, money, safe
 from evalstone.errors import ConfigError, MissingDependency
 from evalstone.results.summary import ScorerInfo, ScorerSummary, find_scorer, scorer_titles, summarize
 from evalstone.types import Record, Sample, Score, total_cost
@@ -28,14 +28,15 @@ RunKind: TypeAlias = Literal["evaluation", "calibration", "audit"]
 TEXTS = ("input", "output", "reference", "context")
 MAX_IN_MEMORY = 20_000
 _MISSING, _IN_MEMORY = -1, -2
-HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed")
+HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "direction")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """The result of an evaluation: a sequence of records, with a summary for each scorer.
 
-    Printing it shows the summary table. `run["faithfulness"].mean` is a scorer's mean, `run[0]` the first record.
+    Printing it shows the summary table, why results are missing, and the cost. `run["faithfulness"].mean` is a scorer's
+    mean, `run[0]` the first record.
     """
 
     id: str
@@ -255,6 +256,17 @@ class Run:
         """
         return ", ".join(self[scorer].judges) or self.judge
 
+    def _notes(self) -> Iterator[str]:
+        """Why the run ended early, why results are missing, and what the run cost."""
+        if self.stop_reason:
+            yield f"The run ended early: {safe(self.stop_reason)}"
+        for line in self.summary:
+            for reason, times in line.reasons:
+                yield f"{self.titles[line.info.signature]}: {times:,} × {safe(reason)}"
+        questions, cached = (sum(getattr(line, name) for line in self.summary) for name in ("questions", "cached"))
+        calls = f"{count(questions - cached, 'judge call')}, {cached:,} cached · " if questions else ""
+        yield f"{calls}cost {money(self.cost)} · {self.seconds:.1f} s"
+
     def _rows(self) -> list[tuple[str, ...]]:
         return [(self.titles[line.info.signature], *_numbers(line)) for line in self.summary]
 
@@ -265,7 +277,7 @@ class Run:
         for row in rows:
             cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
             lines.append("  ".join(cells).rstrip())
-        return "\n".join(lines)
+        return "\n".join((*lines, "", *self._notes()))
 
     def _repr_html_(self) -> str:
         """The summary table for notebooks."""
@@ -274,19 +286,21 @@ class Run:
             return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
         body = "".join(row("td", cells) for cells in self._rows())
-        return f"<p>{html.escape(self.title)}</p><table><thead>{row('th', HEADER)}</thead><tbody>{body}</tbody></table>"
+        table = f"<table><thead>{row('th', HEADER)}</thead><tbody>{body}</tbody></table>"
+        return f"<p>{html.escape(self.title)}</p>{table}<p>{'<br>'.join(map(html.escape, self._notes()))}</p>"
 
     def __repr__(self) -> str:
         return f"<Run {self.id}: {len(self.records)} records of {len(self.scorers)} scorers>"
 
 
 def _numbers(line: ScorerSummary) -> tuple[str, ...]:
-    """Mean, interval, and the counts scored, skipped and failed, as text for a table."""
+    """The cells after the scorer's title, under HEADER."""
     interval, digits = line.interval, 3 if line.info.scale <= 1 else 2
     mean = "-" if interval is None else f"{interval.mean:.{digits}f}"
     bounded = interval is not None and interval.low is not None
     spread = f"{interval.low:.{digits}f} to {interval.high:.{digits}f}" if interval is not None and bounded else "-"
-    return mean, spread, str(line.scored), str(line.skipped), str(line.failed)
+    direction = "lower is better" if line.info.lower_is_better else "higher is better"
+    return mean, spread, str(line.scored), str(line.skipped), str(line.failed), direction
 
 
 def _library(name: str) -> Any:

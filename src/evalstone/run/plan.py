@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from evalstone._core.display import joined
 from evalstone._core.json import content_hash
-from evalstone._core.text import joined
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import claims
 from evalstone.datasets.loading import IN_MEMORY

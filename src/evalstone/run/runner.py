@@ -7,10 +7,12 @@ import contextlib
 import itertools
 import secrets
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from evalstone.errors import (
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 
 Cell = tuple[int, Sample, Scorer]
 OnRecord = Callable[[Record], None]
+
+TRACEBACK_FRAMES = 20
+"""The most frames of a scorer's traceback that are kept: its innermost."""
 
 
 async def execute(
@@ -332,7 +337,22 @@ def _outcome(error: Exception) -> Outcome:
     first = next(each for each in errors if not isinstance(each, JudgeDeclined))
     if isinstance(first, JudgeError):
         return Failed(str(first), first.reply)
-    return Failed(str(first) if isinstance(first, EvalstoneError) else f"{type(first).__name__}: {first}")
+    if isinstance(first, EvalstoneError):
+        return Failed(str(first))
+    kind = type(first).__name__
+    return Failed(f"{kind}: {first}", exception=kind, traceback=_traceback(first))
+
+
+def _traceback(error: Exception) -> str:
+    """The traceback from the first frame of a scorer's code on; that of evalstone's own frames says nothing more."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_next is not None and _is_ours(frames):
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames, limit=-TRACEBACK_FRAMES)).rstrip()
+
+
+def _is_ours(frame: TracebackType) -> bool:
+    return str(frame.tb_frame.f_globals.get("__name__", "")).partition(".")[0] in ("evalstone", "asyncio", "concurrent")
 
 
 def _flat(error: Exception) -> Iterator[Exception]:

@@ -17,9 +17,9 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from evalstone._core import sync
+from evalstone._core.display import joined
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.prompts import Prompt
-from evalstone._core.text import joined
 from evalstone.agents import messages
 from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, cast
 
-from evalstone._core.text import count
+from evalstone._core.display import count
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.scorers.base import listed, require_number, require_text, require_whole, shortened
 from evalstone.scorers.text import CodeScorer, dice, is_blank

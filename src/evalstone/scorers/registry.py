@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from evalstone._core.text import joined
+from evalstone._core.display import joined
 from evalstone.errors import ConfigError, unknown
 from evalstone.scorers.base import Scorer, require_known
 

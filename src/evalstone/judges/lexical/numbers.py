@@ -114,8 +114,11 @@ def figures(low: Sequence[str]) -> tuple[str, ...]:
 
 
 def shown(figure: str) -> str:
-    """A number as a reason names it: a month by its name."""
-    return MONTHS[int(figure[:-2]) - 1] if figure.endswith("mo") and figure[:-2].isdigit() else figure
+    """A number as a reason names it: a month by its name, and a clock time as 17:30."""
+    if figure.endswith("mo") and figure[:-2].isdigit():
+        return MONTHS[int(figure[:-2]) - 1]
+    hour, mark, minute = figure.partition("h")
+    return f"{hour}:{minute}" if mark and hour.isdigit() and minute.isdigit() else figure
 
 
 def _at(written: Sequence[str], low: Sequence[str], at: int) -> tuple[Sequence[str], int]:

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
+from evalstone._core.display import joined
 from evalstone._core.prompts import Prompt
-from evalstone._core.text import joined, sentences
+from evalstone._core.text import sentences
 from evalstone.errors import JudgeDeclined, PromptError, ReplyError
 from evalstone.questions.base import Ask, Question, context_limits_of
 from evalstone.questions.claims import chunked

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import add
 from typing import Any, Literal, TypeAlias, cast
 
-from evalstone._core.text import joined
+from evalstone._core.display import joined
 from evalstone.errors import ConfigError
 from evalstone.scorers.base import Scorer, require_choice
 from evalstone.types import Sample, Score, Skipped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 LINE_WIDTH = 240
 # Control, format and direction characters, lone surrogates, private use, noncharacters, and letters without a shape.
@@ -28,13 +28,14 @@ _WRITTEN = "|".join(
         "(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f",
     )
 )
-_HIDDEN = re.compile(f"({_WRITTEN})|[{_INVISIBLE}]|{_SELECTORS}")
+# Compiled when used, which takes longer than all other imports of this module.
+_HIDDEN = f"({_WRITTEN})|[{_INVISIBLE}]|{_SELECTORS}"
 
 
 def visible(text: str) -> str:
     """Text with control, direction and invisible characters written as `\\u202e`; line breaks, tabs, and what languages
     are written with stay."""
-    return _HIDDEN.sub(lambda match: match[1] or f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
+    return re.sub(_HIDDEN, lambda match: match[1] or f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
 
 
 def safe(text: str, width: int = LINE_WIDTH) -> str:
@@ -44,9 +45,14 @@ def safe(text: str, width: int = LINE_WIDTH) -> str:
     return visible(line if whole else line[: width - 1] + "…")
 
 
-def percent(share: float) -> str:
-    """A share in percent, with at most one decimal."""
-    return f"{round(100 * share, 1):g}%"
+def count(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: 1 sample, 2,000 samples."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names in a row: input, output and context."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def money(cost: float | None) -> str:
@@ -54,6 +60,11 @@ def money(cost: float | None) -> str:
     if cost is None:
         return "unknown"
     return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, with at most one decimal."""
+    return f"{round(100 * share, 1):g}%"
 
 
 def number(value: float | None, digits: int = 3) -> str:

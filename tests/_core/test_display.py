@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone._core.text import count
-from evalstone.report.text import limits, money, p_value, percent, safe, sentence, signed, visible
+from evalstone._core.display import count, limits, money, p_value, percent, safe, sentence, signed, visible
 
 
 @pytest.mark.parametrize(
