@@ -76,14 +76,14 @@ def test_what_had_begun_when_the_gate_was_decided_counts_as_well() -> None:
     watch = RunGate(plan, {InOrder().signature: 0.5, HarmInOrder().signature: 0.95}, stop)
     run = sync.run(aevaluate(plan.dataset, plan.scorers, ledger=None, concurrency=8, stop=stop, on_record=watch.add))
     given, harm = watch.decisions()
-    assert (watch.verdict, given.n, harm.n) == ("pass", run["given"].scored, run["harm"].scored)
-    assert (given.estimate, harm.estimate) == pytest.approx((run["given"].mean, run["harm"].mean))
+    assert (watch.verdict, given.n, harm.n) == ("pass", run["in_order"].scored, run["harm_in_order"].scored)
+    assert (given.estimate, harm.estimate) == pytest.approx((run["in_order"].mean, run["harm_in_order"].mean))
     assert watch.waiting == 0
 
 
 def test_a_sample_counts_for_each_scorer_that_scored_it() -> None:
-    plan = plan_of(Given(), Harm())
-    watch = RunGate(plan, {Given().signature: 0.5, Harm().signature: 0.95}, StopSignal())
+    plan = plan_of(Given(), HarmInOrder())
+    watch = RunGate(plan, {Given().signature: 0.5, HarmInOrder().signature: 0.95}, StopSignal())
     records_in(plan.random_order()[:3], watch)
     assert [decision.n for decision in watch.decisions()] == [3, 0]
     records_in(plan.random_order()[5:7], watch)
