@@ -41,7 +41,7 @@ def test_a_miscount_fails():
     assert outcome.error == "3 opinions, 2 verdicts; missing: 3"
 
 
-@pytest.mark.parametrize("word", ["Yes", "unsure", ""])
+@pytest.mark.parametrize("word", ["unsure", ""])
 def test_an_unknown_word_fails_instead_of_counting_as_no(word: str):
     assert isinstance(outcome_of(Bias(), SAMPLE, [SAID, verdicts("no", word, "no")]), Failed)
 

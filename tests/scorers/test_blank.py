@@ -78,8 +78,8 @@ class Tolerant(Scorer):
 @blank
 def test_scorers_of_your_own_are_not_called_with_blank_text(blank: str):
     assert outcome_of(Own(), Sample(output=blank), []) == Skipped("the output is blank")
-    assert outcome_of(Own(), Sample(output="a", reference=blank), []) == Score(1, reason="none")
-    assert outcome_of(Tolerant(), Sample(output=blank), []) == Score(0, reason=f"{len(blank)}")
+    assert outcome_of(Own(), Sample(output="a", reference=blank), []) == Score(1, reason="none", evidence=[])
+    assert outcome_of(Tolerant(), Sample(output=blank), []) == Score(0, reason=f"{len(blank)}", evidence=[])
     step = PromptStep("{{output}}")
     for scorer in (LLMClassifier("Polite?"), GEval("Polite", steps=[]), Pipeline(score=step, name="p")):
         assert outcome_of(scorer, Sample(input="q", output=blank), []) == Skipped("the output is blank")
@@ -91,11 +91,11 @@ def test_a_check_of_text_takes_a_blank_answer_as_it_is_and_no_blank_reference(bl
     for check in made:
         assert isinstance(check, TextCheck)
         assert outcome_of(check, Sample(output=blank, reference="a"), []) == Score(
-            0, reason=check.check(blank, "a").reason
+            0, reason=check.check(blank, "a").reason, evidence=[]
         )
         assert outcome_of(check, Sample(output="a", reference=blank), []) == Skipped("the reference is blank")
     assert outcome_of(checks.not_contains("a"), Sample(output=blank), []) == Score(
-        1, reason="The answer does not contain “a”."
+        1, reason="The answer does not contain “a”.", evidence=[]
     )
 
 

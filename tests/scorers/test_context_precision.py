@@ -71,7 +71,7 @@ def test_a_miscount_fails(words: tuple[str, ...]):
     assert f"4 passages, {len(words)} verdicts" in outcome.error
 
 
-@pytest.mark.parametrize("word", ["Yes", "YES ", "yes.", "maybe", ""])
+@pytest.mark.parametrize("word", ["yess", "maybe", ""])
 def test_any_other_word_than_yes_and_no_fails_instead_of_counting_as_no(word: str):
     assert isinstance(outcome_of(ContextPrecision(), SAMPLE, [verdicts("yes", word, "no", "no")]), Failed)
 

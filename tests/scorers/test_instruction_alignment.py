@@ -77,7 +77,7 @@ def test_a_miscount_fails_none_at_all_included():
     assert outcome.error == "3 instructions, 2 verdicts; missing: 3"
 
 
-@pytest.mark.parametrize("word", ["n/a", "Yes", ""])
+@pytest.mark.parametrize("word", ["n/a", "yess", ""])
 def test_an_unknown_word_fails_instead_of_being_left_out(word: str):
     assert isinstance(outcome_of(SCORER, SAMPLE, [verdicts("yes", word, "no")]), Failed)
 
