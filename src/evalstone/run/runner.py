@@ -40,6 +40,9 @@ from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
 if TYPE_CHECKING:
     from evalstone.run.batch.runner import BatchRunner
 
+MOST_UNTOLD = 1000
+"""How many records of an interrupted run are read before the user's function is called with them."""
+
 Cell = tuple[int, Sample, Scorer]
 OnRecord = Callable[[Record], Awaitable[None] | None]
 
@@ -134,7 +137,8 @@ class _Runner:
         self.plan, self.session, self.ledger, self.stop = plan, session, ledger, stop
         self.on_record: OnRecord | None = None
         self.progress: Callable[[Record], None] | None = None
-        self._one_at_a_time = asyncio.Lock()
+        self._untold = list[Record]()
+        self._telling: asyncio.Future[None] | None = None
         self.records = SpillingRecords(plan.size)
         self.batches: BatchRunner | None = None
         self.budget: Budget | None = None
@@ -168,7 +172,8 @@ class _Runner:
         if self.batches is not None:
             await self.batches.end(self.stop, complete=self.records.complete)
         for index, record in self.failed.items():
-            await self._add(index, record)
+            self._add(index, record)
+        await self._told()
         run = self._result(time.perf_counter() - began, resumed, retry_warnings(*self.plan.judges) - warnings)
         if self.ledger is not None:
             finished = datetime.now(UTC).isoformat(timespec="seconds") if run.complete else None
@@ -202,10 +207,13 @@ class _Runner:
             if isinstance(record.outcome, Failed):
                 self.failed[index] = record
             else:
-                await self._add(index, record)
+                self._add(index, record)
+            if len(self._untold) >= MOST_UNTOLD:
+                await self._told()
+        await self._told()
         return len(self.records)
 
-    async def _add(self, index: int, record: Record) -> None:
+    def _add(self, index: int, record: Record) -> None:
         self.records.put(index, record)
         self.summaries[record.scorer].add(record)
         if self.judge_stats is not None:
@@ -213,8 +221,28 @@ class _Runner:
         if self.progress is not None:
             self.progress(record)
         if self.on_record is not None:
-            async with self._one_at_a_time:
-                await sync.call(self.on_record, record)
+            self._untold.append(record)
+
+    async def _told(self) -> None:
+        """Return once the user's function has been called with every record so far."""
+        if self._untold and (self._telling is None or self._telling.done()):
+            self._telling = asyncio.ensure_future(self._tell())
+        if self._telling is not None:
+            await self._telling
+
+    async def _tell(self) -> None:
+        """Call the user's function with the records that wait, one at a time; all of them share a change of threads."""
+        function = self.on_record
+        await asyncio.sleep(0)  # let those of the same transaction join
+        while self._untold and function is not None:
+            records, self._untold = self._untold, []
+            if sync.is_async(function):
+                results = map(function, records)
+            else:
+                results = await sync.call(_each, function, records)
+            for result in results:
+                if result is not None:
+                    await result
 
     def _cells(self) -> Iterator[Cell]:
         index = 0
@@ -248,7 +276,8 @@ class _Runner:
                 record = replace(record, steps=(*(step for step in failed.steps if step.cost != 0), *record.steps))
             if self.ledger is not None:
                 await self.ledger.keep_record(self.id, record)
-            await self._add(index, record)
+            self._add(index, record)
+            await self._told()
             # Code scorers and the lexical judge never wait; let other tasks of the loop run.
             await asyncio.sleep(0)
 
@@ -282,6 +311,10 @@ class _Runner:
             name=self.name,
             tags=self.tags,
         )
+
+
+def _each(function: OnRecord, records: list[Record]) -> list[Awaitable[None] | None]:
+    return [function(record) for record in records]
 
 
 async def _all(workers: list[asyncio.Future[None]]) -> None:
