@@ -82,8 +82,8 @@ def test_what_had_begun_when_the_gate_was_decided_counts_as_well() -> None:
 
 
 def test_a_sample_counts_for_each_scorer_that_scored_it() -> None:
-    plan = plan_of(Given(), HarmInOrder())
-    watch = RunGate(plan, {Given().signature: 0.5, HarmInOrder().signature: 0.95}, StopSignal())
+    plan = plan_of(Given(), Harm())
+    watch = RunGate(plan, {Given().signature: 0.5, Harm().signature: 0.95}, StopSignal())
     records_in(plan.random_order()[:3], watch)
     assert [decision.n for decision in watch.decisions()] == [3, 0]
     records_in(plan.random_order()[5:7], watch)

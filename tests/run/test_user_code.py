@@ -33,6 +33,8 @@ from evalstone import (
     write_run,
 )
 from evalstone.judges import Judge
+from evalstone.ledger.base import Applied, Operations
+from evalstone.ledger.store import Ledger
 from evalstone.questions.base import Answer, Question
 from evalstone.results.run import SpillingRecords
 from evalstone.scorers import Completeness, Faithfulness, Pipeline, Summarization
@@ -178,6 +180,35 @@ def test_a_slow_plain_on_record_does_not_block_the_event_loop() -> None:
         return longest
 
     assert asyncio.run(work()) < 0.35
+
+
+def test_on_record_leaves_many_records_to_a_transaction_and_is_called_with_resumed_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    apply = Ledger.apply
+
+    def counted(ledger: Ledger, operations: Operations) -> Applied:
+        written.append(len(operations.records))
+        return apply(ledger, operations)
+
+    monkeypatch.setattr(Ledger, "apply", counted)
+    told: list[str] = []
+    stop = StopSignal()
+
+    def on_record(record: Record) -> None:
+        told.append(record.sample)
+        if len(told) == 200:
+            stop.request("enough")
+
+    samples = samples_of(["0.5"] * 400)
+    first = evaluate(samples, Given(), ledger=tmp_path / "l.db", stop=stop, on_record=on_record)
+    assert 200 <= len(told) == len(first) == sum(written) < 400
+    assert len(written) < len(told) / 4
+    again: list[str] = []
+    run = evaluate(samples, Given(), ledger=tmp_path / "l.db", on_record=lambda record: again.append(record.sample))
+    assert run.resumed == len(first)
+    assert sorted(again) == sorted(record.sample for record in run)
 
 
 def test_on_record_may_score_something_itself() -> None:

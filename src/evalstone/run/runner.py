@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstone._core import sync
 from evalstone._core.json import to_jsonable
@@ -42,6 +42,9 @@ from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
 
 if TYPE_CHECKING:
     from evalstone.run.batch.runner import BatchRunner
+
+MOST_UNNOTIFIED = 1000
+"""How many records of an interrupted run are read before the user's function is called with them."""
 
 Cell = tuple[int, Sample, Scorer]
 OnRecord = Callable[[Record], Awaitable[None] | None]
@@ -141,7 +144,8 @@ class _Runner:
         self.plan, self.session, self.ledger, self.stop = plan, session, ledger, stop
         self.on_record: OnRecord | None = None
         self.progress: Callable[[Record], None] | None = None
-        self._one_at_a_time = asyncio.Lock()
+        self._unnotified = list[Record]()
+        self._notifying: asyncio.Future[None] | None = None
         self.records = SpillingRecords(plan.size)
         self.batches: BatchRunner | None = None
         self.budget: Budget | None = None
@@ -150,6 +154,9 @@ class _Runner:
         self.judge_stats = JudgeStats() if any(judge.members for judge in plan.judges) else None
         self.name, self.tags = "", tuple[str, ...]()
         self.warnings: Mapping[str, int] = {}
+        self._keeping: set[asyncio.Task[Any] | None] = set()
+        """The workers that are storing a record, which was paid for and is not given up when another worker fails."""
+        self._ended = False
         self.failed: dict[int, Record] = {}
         """Failures of an interrupted run that have not been tried again."""
         self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
@@ -170,12 +177,13 @@ class _Runner:
             cells = self._open_cells(shuffled)
             if self.batches is not None:
                 cells = await self.batches.affordable(cells)
-            await _all([asyncio.ensure_future(self._work(cells)) for _ in range(count)])
+            await self._all([asyncio.ensure_future(self._work(cells)) for _ in range(count)])
             again = self.batches is not None and await self.batches.proceed(self.stop)
         if self.batches is not None:
             await self.batches.end(self.stop, complete=self.records.complete)
         for index, record in self.failed.items():
-            await self._add(index, record)
+            self._add(index, record)
+        await self._notified()
         run = self._result(time.perf_counter() - began, resumed)
         if self.ledger is not None:
             finished = datetime.now(UTC).isoformat(timespec="seconds") if run.complete else None
@@ -209,10 +217,13 @@ class _Runner:
             if isinstance(record.outcome, Failed):
                 self.failed[index] = record
             else:
-                await self._add(index, record)
+                self._add(index, record)
+            if len(self._unnotified) >= MOST_UNNOTIFIED:
+                await self._notified()
+        await self._notified()
         return len(self.records)
 
-    async def _add(self, index: int, record: Record) -> None:
+    def _add(self, index: int, record: Record) -> None:
         self.records.put(index, record)
         self.summaries[record.scorer].add(record)
         if self.judge_stats is not None:
@@ -220,8 +231,28 @@ class _Runner:
         if self.progress is not None:
             self.progress(record)
         if self.on_record is not None:
-            async with self._one_at_a_time:
-                await sync.call(self.on_record, record)
+            self._unnotified.append(record)
+
+    async def _notified(self) -> None:
+        """Return once the user's function has been called with every record so far."""
+        if self._unnotified and (self._notifying is None or self._notifying.done()):
+            self._notifying = asyncio.ensure_future(self._notify())
+        if self._notifying is not None:
+            await self._notifying
+
+    async def _notify(self) -> None:
+        """Call the user's function with the records that wait, one at a time; all of them share a change of threads."""
+        function = self.on_record
+        await asyncio.sleep(0)  # let those of the same transaction join
+        while self._unnotified and function is not None:
+            records, self._unnotified = self._unnotified, []
+            if sync.is_async(function):
+                results = map(function, records)
+            else:
+                results = await sync.call(_each, function, records)
+            for result in results:
+                if result is not None:
+                    await result
 
     def _cells(self) -> Iterator[Cell]:
         index = 0
@@ -238,8 +269,9 @@ class _Runner:
         return (cell for cell in cells if not self.records.has(cell[0]))
 
     async def _work(self, cells: Iterator[Cell]) -> None:
+        worker = asyncio.current_task()
         for index, sample, scorer in cells:
-            if self.stop.requested:
+            if self.stop.requested or self._ended:
                 return
             try:
                 record = await score_sample(scorer, sample, self.session)
@@ -253,12 +285,27 @@ class _Runner:
             if (failed := self.failed.pop(index, None)) is not None:
                 # What the earlier attempt cost was paid too.
                 record = replace(record, steps=(*(step for step in failed.steps if step.cost != 0), *record.steps))
+            self._keeping.add(worker)
             if self.ledger is not None:
                 await self.ledger.keep_record(self.id, record)
-            await self._add(index, record)
+            self._add(index, record)
+            await self._notified()
+            self._keeping.discard(worker)
             self.session.check(record)
             # Code scorers and the lexical judge never wait; let other tasks of the loop run.
             await asyncio.sleep(0)
+
+    async def _all(self, workers: list[asyncio.Task[None]]) -> None:
+        """Wait for all workers; the first error, or being canceled, ends them all and is raised as it is."""
+        try:
+            await asyncio.gather(*workers)
+        except BaseException as error:
+            self._ended = True
+            for worker in workers:
+                if worker not in self._keeping or isinstance(error, asyncio.CancelledError):
+                    worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            raise
 
     def _result(self, seconds: float, resumed: int) -> Run:
         summary = tuple(builder.summary() for builder in self.summaries.values())
@@ -297,15 +344,8 @@ class _Runner:
         )
 
 
-async def _all(workers: list[asyncio.Future[None]]) -> None:
-    """Wait for all workers; the first error, or being cancelled, ends them all and is raised as it is."""
-    try:
-        await asyncio.gather(*workers)
-    except BaseException:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-        raise
+def _each(function: OnRecord, records: list[Record]) -> list[Awaitable[None] | None]:
+    return [function(record) for record in records]
 
 
 _OF_THE_RUN = (ConfigError, LedgerError, RunAborted)

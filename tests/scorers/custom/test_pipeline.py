@@ -300,7 +300,7 @@ def test_a_prompt_may_be_a_function_of_what_came_before_it(written: Any) -> None
     assert "<<output " in user
     assert "\np1\n" in user
     assert "Which name? <<preprocess " in user
-    assert record.outcome.evidence[1].prompt == f"{system}\n\n{user}"
+    assert record.outcome.evidence[1]["prompt"] == f"{system}\n\n{user}"
     assert "by_topic" in scorer.signature
     assert scorer.signature != Pipeline(words, PromptStep(written, list[str], "Be long."), quarter, name="p").signature
     assert scorer.signature != Pipeline(words, PromptStep(written, list[int], "Be brief."), quarter, name="p").signature

@@ -123,8 +123,8 @@ class Completeness(Defined, PairScorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.elements is not None and not callable(self.elements):  # pyright: ignore[reportUnnecessaryComparison]
-            raise ConfigError(f"{self.name}: elements must be a function of a text, not {self.elements!r}")
+        if self.elements is not None and (not callable(self.elements) or is_async(self.elements)):
+            raise ConfigError(f"{self.name}: elements must be a plain function of a text, not {self.elements!r}")
 
     def compare(self, text: str, output: str) -> Score | Skipped:
         elements = self.elements or self.compute
