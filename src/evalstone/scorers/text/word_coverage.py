@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import ClassVar
 
+from evalstone._core.sync import is_async
 from evalstone._core.text import STOPWORDS, words
 from evalstone.errors import ConfigError
 from evalstone.scorers.base import reason_with
