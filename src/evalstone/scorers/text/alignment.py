@@ -75,6 +75,7 @@ class PromptAlignment(Defined):
     )
     definitions: ClassVar[Mapping[str, Definition]] = {
         "evalstone": Definition("0.7 user + 0.3 system in the mode both", alignment),
+        "documented": Definition("the same, which is what the documentation of @mastra/evals says", alignment),
         "mastra": Definition(
             "0.7 user + 0.3 user in the mode both; an empty prompt or answer is an error",
             functools.partial(alignment, both=USER),
