@@ -25,7 +25,7 @@ _INVISIBLE = re.compile(
 
 def is_blank(text: str) -> bool:
     """Whether a text has nothing to see: it is empty, or all white space and invisible characters."""
-    return _INVISIBLE.fullmatch(text) is not None
+    return not "!" <= text[:1] <= "~" and _INVISIBLE.fullmatch(text) is not None
 
 
 STOPWORDS = _set(
