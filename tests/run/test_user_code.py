@@ -32,6 +32,7 @@ from evalstone import (
     read_run,
     write_run,
 )
+from evalstone.errors import AnswerPending, BudgetExceeded, JudgeUnavailable, LedgerError
 from evalstone.judges import Judge
 from evalstone.ledger.base import Applied, Operations
 from evalstone.ledger.store import Ledger
@@ -102,6 +103,45 @@ def test_a_step_of_a_pipeline_is_def_or_async_def_and_fails_alone(is_async: bool
 
     run = evaluate(SAMPLES, Pipeline(score=either(step, is_async=is_async), name="own"), ledger=None)
     assert [record.value for record in run] == [0.5, 0.5, 0.5, None, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConfigError("no such table"),
+        LedgerError("locked"),
+        JudgeUnavailable("down"),
+        BudgetExceeded("spent"),
+        AnswerPending("later"),
+        asyncio.CancelledError("elsewhere"),
+        ExceptionGroup("several", [ConfigError("no such table")]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_of_the_users_own_code_concerns_its_sample_whatever_its_class(
+    error: BaseException, is_async: bool
+) -> None:
+    def step(so_far: Any) -> float:
+        if so_far.sample.id == "3":
+            raise error
+        return 0.5
+
+    @dataclass(frozen=True, kw_only=True)
+    class Own(Scorer):
+        """Raises for one sample."""
+
+        name = "own"
+
+        async def score(self, *, output: str, input: str) -> Score:
+            if input == "3":
+                raise error
+            return Score(1.0)
+
+    samples = [Sample(id=str(n), input=str(n), output=PARIS) for n in range(6)]
+    run = evaluate(samples, [Pipeline(score=either(step, is_async=is_async), name="steps"), Own()], ledger=None)
+    assert (len(run), run.complete) == (12, True)
+    assert [(record.sample, type(record.outcome)) for record in run if record.value is None] == [("3", Failed)] * 2
 
 
 @pytest.mark.parametrize("is_async", [False, True])
