@@ -51,6 +51,14 @@ def test_a_good_reply_counts_though_its_tokens_are_counted_badly(usage: Any) -> 
     assert (answer.usage.input, answer.cost) == (0, None)
 
 
+def test_no_more_tokens_are_cached_than_there_were() -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 10**6}}
+    with serving(one_after_another({**GOOD, "usage": usage})) as server:
+        answer = asked(server)
+    assert answer.usage.cached == 100
+    assert answer.cost == pytest.approx((100 * 0.075 + 20 * 0.6) / 1e6)
+
+
 def test_the_request_has_instructions_the_fenced_text_and_a_strict_schema() -> None:
     with serving(one_after_another(GOOD)) as server:
         asked(server)

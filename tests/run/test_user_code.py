@@ -32,7 +32,7 @@ from evalstone import (
     read_run,
     write_run,
 )
-from evalstone.errors import AnswerPending, BudgetExceeded, JudgeUnavailable, LedgerError
+from evalstone.errors import AnswerPending, BudgetExceeded, DataError, JudgeUnavailable, LedgerError
 from evalstone.judges import Judge
 from evalstone.ledger.base import Applied, Operations
 from evalstone.ledger.store import Ledger
@@ -388,7 +388,8 @@ class Unsure(Judge):
         return "unsure"
 
     async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
-        return Answer(value=question.parse(json.dumps(question.example())), judge="unsure", **self.given)
+        given = {"value": question.parse(json.dumps(question.example())), **self.given}
+        return Answer(judge="unsure", **given)
 
 
 @pytest.mark.parametrize(
@@ -398,6 +399,7 @@ class Unsure(Judge):
         {"cost": math.nan},
         {"cost": math.inf},
         {"alternatives": {"a": math.nan}},
+        {"usage": Usage(input=math.nan)},  # type: ignore[arg-type]
     ],
 )
 @pytest.mark.parametrize("ledger", [False, True])
@@ -406,9 +408,41 @@ def test_an_answer_with_a_number_that_is_none_fails_its_samples(
 ) -> None:
     run = evaluate(SAMPLES[:2], "faithfulness", judge=Unsure(given), ledger=tmp_path / "l.db" if ledger else None)
     assert run["faithfulness"].failed == 2
-    assert "unsure: a cost, a time or a probability of its answer is" in str(run[0].outcome)
+    assert "unsure: a cost, a count, a time or a probability of its answer is" in str(run[0].outcome)
     assert run.cost == 0.0
     assert read_run(write_run(run, tmp_path / "out")).failed == 2
+
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"detail": {"sure": math.nan}}, "unsure: its answer cannot be written as JSON: "),
+        ({"detail": {"sure": CYCLE}}, "unsure: its answer cannot be written as JSON: it is nested too deeply"),
+        ({"value": (math.inf,)}, "unsure: its answer cannot be written as JSON: "),
+        ({"cost": -1.0}, "unsure: the cost of its answer is -1.0, below 0"),
+        ({"usage": None}, "AttributeError: "),
+    ],
+)
+@pytest.mark.parametrize("ledger", [False, True])
+def test_an_answer_without_a_form_as_json_fails_its_samples(
+    tmp_path: Path, given: Mapping[str, Any], error: str, ledger: bool
+) -> None:
+    run = evaluate(SAMPLES[:2], "faithfulness", judge=Unsure(given), ledger=tmp_path / "l.db" if ledger else None)
+    assert run["faithfulness"].failed == 2
+    assert str(getattr(run[0].outcome, "error", "")).startswith(error)
+    assert read_run(write_run(run, tmp_path / "out")).failed == 2
+
+
+@pytest.mark.parametrize("value", [math.nan, [math.inf], CYCLE, 10**5000], ids=["nan", "infinite", "cycle", "huge"])
+@pytest.mark.parametrize("name", ["", "a"])
+def test_a_sample_without_a_form_as_json_is_refused_before_anything_is_asked(value: Any, name: str) -> None:
+    judge = ScriptedJudge([])
+    with pytest.raises(DataError, match=r"sample.*: metadata cannot be written as JSON: "):
+        evaluate([Sample(id=name, output="x", metadata={"n": value})], "faithfulness", judge=judge, ledger=None)
 
 
 @pytest.mark.parametrize("made", [Score, Skipped])

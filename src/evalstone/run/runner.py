@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core import sync
-from evalstone._core.json import to_jsonable
+from evalstone._core.json import strict_json
 from evalstone.errors import (
     AnswerPending,
     BudgetExceeded,
@@ -393,8 +393,8 @@ def _plain(outcome: Score | Skipped) -> Score | Skipped:
     if not isinstance(outcome, Score):
         return Skipped(outcome.reason)  # and not a subclass of the user's
     try:
-        evidence = json.loads(json.dumps(to_jsonable(outcome.evidence), allow_nan=False))
-    except (ValueError, RecursionError) as error:
+        evidence = json.loads(strict_json(outcome.evidence))
+    except ValueError as error:
         raise OutcomeError(f"the evidence cannot be written as JSON: {error}") from None
     return Score(outcome.value, outcome.scale, outcome.reason, evidence)
 

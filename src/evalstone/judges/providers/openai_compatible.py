@@ -357,10 +357,12 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
 def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> tuple[Usage, float | None]:
     """The tokens that a response reports and their cost, which is unknown if it reports none."""
     reported = as_object(data.get("usage"))
+    prompt = as_count(reported.get("prompt_tokens"))
     usage = Usage(
-        input=as_count(reported.get("prompt_tokens")),
+        input=prompt,
         output=as_count(reported.get("completion_tokens")),
-        cached=as_count(as_object(reported.get("prompt_tokens_details")).get("cached_tokens")),
+        # More than there were would make the cost too low, or negative.
+        cached=min(prompt, as_count(as_object(reported.get("prompt_tokens_details")).get("cached_tokens"))),
         requests=1,
     )
     return usage, price(usage) if is_number(reported.get("prompt_tokens")) else None
