@@ -32,6 +32,7 @@ from evalstone.judges.providers.base import (
     split_model,
 )
 from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError, count_warning, shared
+from evalstone.judges.providers.logprobs import readable_tokens
 from evalstone.judges.settings import is_number
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import NO_USAGE, Usage
@@ -344,13 +345,12 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
         reason = _one_line(str(refusal)) if refusal else "a content filter stopped the reply"
         reply = str(content or refusal or "")
         raise JudgeDeclined(f"the model declined: {reason}", reply=reply, usage=usage, cost=cost)
-    logprobs: Mapping[str, Any] = choice.get("logprobs") or {}
     return Completion(
         text=str(content or ""),
         usage=usage,
         cost=cost,
         complete=finish != "length",
-        tokens=logprobs.get("content") or (),
+        tokens=readable_tokens(as_object(choice.get("logprobs")).get("content")),
     )
 
 
