@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from evalstone._core.json import content_hash, to_jsonable
-from evalstone.errors import ConfigError, OutcomeError, unknown
+from evalstone.errors import ConfigError, DataError, OutcomeError, unknown
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
@@ -444,9 +444,19 @@ class Sample:
 
     @functools.cached_property
     def content_hash(self) -> str:
-        """A hash of all fields but the id."""
+        """A hash of all fields but the id. Raises DataError for a field without a form as JSON, such as NaN."""
         content = {name: getattr(self, name) for name in SAMPLE_FIELDS}
-        return content_hash({name: v for name, v in content.items() if v is not None or name not in _HASHED_IF_PRESENT})
+        hashed = {name: v for name, v in content.items() if v is not None or name not in _HASHED_IF_PRESENT}
+        try:
+            return content_hash(hashed, strict=True)
+        except ValueError:
+            for name, value in hashed.items():
+                try:
+                    content_hash(value, strict=True)
+                except ValueError as error:
+                    of = f"sample {self.id!r}" if self.id else "a sample"
+                    raise DataError(f"{of}: {name} cannot be written as JSON: {error}") from None
+            raise
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sample):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,14 @@ from evalstone.errors import ConfigError, DataError, JudgeDeclined
 from evalstone.judge_quality.audit import AuditConfig, estimate_audit
 from evalstone.judge_quality.calibrate import LabelConfig
 from evalstone.judge_quality.perturbations import CHECKED
-from evalstone.judges import ScriptedJudge
+from evalstone.judges import Judge, LexicalJudge, ScriptedJudge
 from evalstone.questions import ListClaims, VerifyClaims
-from evalstone.questions.base import Question
+from evalstone.questions.base import Answer, Question
 from evalstone.questions.custom import Choose
 from evalstone.report.quality_view import audit_view, calibration_warnings
 from evalstone.results.audit import Audit
 from evalstone.results.calibration import calibration_for
+from evalstone.scorers import Faithfulness
 from evalstone.types import Sample
 from tests.fakes import claims, verdicts
 
@@ -113,6 +115,33 @@ def test_the_threshold_is_the_paraphrase_one_or_that_of_a_calibration_or_the_sco
         judge="lexical", ledger=None, config=AuditConfig(perturbations=("with_headings",), threshold=0.25, samples=8)
     )
     assert (given.scorers[0].threshold, given.scorers[0].threshold_source) == (0.25, "config")
+
+
+@dataclass(frozen=True)
+class Reduced(Judge):
+    """The lexical judge, behind an endpoint that refuses the temperature."""
+
+    cacheable = False
+
+    @property
+    def identity(self) -> str:
+        return "reduced"
+
+    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+        answer = await LexicalJudge().answer(question, repeat)
+        return replace(answer, judge=self.identity, refused_settings=("temperature",))
+
+
+def test_the_calibration_is_that_of_the_judge_that_answers(tmp_path: Path):
+    ledger, label = tmp_path / "ledger.db", LabelConfig(objective="accuracy")
+    how = AuditConfig(perturbations=("with_headings",), samples=8)
+    made = calibrate(_demo(), judge=Reduced(), ledger=ledger, config=label)
+    assert made.threshold is not None
+    assert made.judge == "reduced without temperature"
+    (audited,) = audit(judge=Reduced(), ledger=ledger, config=how).scorers
+    assert (audited.threshold, audited.threshold_source) == (made.threshold.value, "calibration")
+    (audited,) = audit(scorers=Faithfulness(judge=Reduced()), ledger=ledger, config=how).scorers
+    assert (audited.threshold, audited.threshold_source) == (made.threshold.value, "calibration")
 
 
 def test_a_calibration_no_better_than_chance_is_kept_and_not_used(tmp_path: Path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import math
 import pickle
 import time
 import traceback
@@ -49,6 +50,14 @@ def test_a_good_reply_counts_though_its_tokens_are_counted_badly(usage: Any) -> 
         answer = asked(server)
     assert answer.value == ("Ada was born in 1815.",)
     assert (answer.usage.input, answer.cost) == (0, None)
+
+
+def test_no_more_tokens_are_cached_than_there_were() -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 10**6}}
+    with serving(one_after_another({**GOOD, "usage": usage})) as server:
+        answer = asked(server)
+    assert answer.usage.cached == 100
+    assert answer.cost == pytest.approx((100 * 0.075 + 20 * 0.6) / 1e6)
 
 
 def test_the_request_has_instructions_the_fenced_text_and_a_strict_schema() -> None:
@@ -305,6 +314,36 @@ def test_confidence_is_the_geometric_mean_of_token_probabilities() -> None:
         answer = asked(server, logprobs=True)
     assert answer.confidence == pytest.approx(0.8187, abs=1e-4)
     assert server.requests[0]["logprobs"] is True
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        "none",
+        ["x"],
+        {"content": "x"},
+        {"content": ["x"]},
+        {"content": [{"token": "a", "logprob": -0.1}, {"token": "b"}]},
+        {"content": [{"token": "a", "logprob": math.nan}]},
+        {"content": [{"token": "a", "logprob": 1.5}]},
+        {"content": [{"token": "a", "logprob": "-0.1"}]},
+        {"content": [{"token": "a", "logprob": -(10**400)}]},
+        {"content": [{"token": "a", "logprob": -0.1, "top_logprobs": "x"}]},
+        {"content": [{"token": "a", "logprob": -0.1, "top_logprobs": [{"token": "a", "logprob": None}]}]},
+    ],
+)
+def test_a_good_reply_counts_though_its_probabilities_cannot_be_read(logprobs: Any) -> None:
+    with serving(one_after_another(completion('{"claims": []}', logprobs=logprobs))) as server:
+        answer = asked(server, logprobs=True)
+    assert (answer.value, answer.confidence) == ((), None)
+
+
+@pytest.mark.parametrize("given", [7, "ab", [300], [-1], ["a"]])
+def test_bytes_of_a_token_that_are_none_are_not_read(given: Any) -> None:
+    tokens = [{"token": "a", "logprob": -0.1, "bytes": given}]
+    with serving(one_after_another(completion('{"claims": []}', logprobs={"content": tokens}))) as server:
+        answer = asked(server, logprobs=True)
+    assert answer.confidence == pytest.approx(math.exp(-0.1))
 
 
 def test_an_unknown_price_is_unknown_and_not_nothing() -> None:

@@ -313,6 +313,21 @@ def test_calls_that_a_scorer_leaves_behind_are_ended_and_counted(answered: bool)
     assert (record.value, record.cost, judge.paid, len(record.steps)) == (1.0, 1.0, 1.0, 1)
 
 
+def test_a_call_that_one_scorer_leaves_unsent_is_asked_for_another_that_asks_at_that_moment() -> None:
+    async def ask() -> Answer[Any]:
+        session = Session(SlowJudge(), concurrency=1)
+        busy = asyncio.ensure_future(session.ask(ListClaims(text="busy")))
+        leaving = Recording(session)
+        left = asyncio.ensure_future(leaving(ListClaims(text="x")))
+        await asyncio.sleep(0)
+        left.cancel()
+        await asyncio.sleep(0)
+        _, answer, _ = await asyncio.gather(leaving.close(), session.ask(ListClaims(text="x")), busy)
+        return answer
+
+    assert asyncio.run(ask()).reply == REPLY
+
+
 def test_a_budget_counts_what_is_reserved_by_calls_in_flight() -> None:
     judge = ModelJudge("vllm/x", prices=(1e6, 0.0))
     question = ListClaims(text="x")

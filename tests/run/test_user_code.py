@@ -32,6 +32,7 @@ from evalstone import (
     read_run,
     write_run,
 )
+from evalstone.errors import AnswerPending, BudgetExceeded, DataError, JudgeUnavailable, LedgerError
 from evalstone.judges import Judge
 from evalstone.ledger.base import Applied, Operations
 from evalstone.ledger.store import Ledger
@@ -102,6 +103,45 @@ def test_a_step_of_a_pipeline_is_def_or_async_def_and_fails_alone(is_async: bool
 
     run = evaluate(SAMPLES, Pipeline(score=either(step, is_async=is_async), name="own"), ledger=None)
     assert [record.value for record in run] == [0.5, 0.5, 0.5, None, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConfigError("no such table"),
+        LedgerError("locked"),
+        JudgeUnavailable("down"),
+        BudgetExceeded("spent"),
+        AnswerPending("later"),
+        asyncio.CancelledError("elsewhere"),
+        ExceptionGroup("several", [ConfigError("no such table")]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_of_the_users_own_code_concerns_its_sample_whatever_its_class(
+    error: BaseException, is_async: bool
+) -> None:
+    def step(so_far: Any) -> float:
+        if so_far.sample.id == "3":
+            raise error
+        return 0.5
+
+    @dataclass(frozen=True, kw_only=True)
+    class Own(Scorer):
+        """Raises for one sample."""
+
+        name = "own"
+
+        async def score(self, *, output: str, input: str) -> Score:
+            if input == "3":
+                raise error
+            return Score(1.0)
+
+    samples = [Sample(id=str(n), input=str(n), output=PARIS) for n in range(6)]
+    run = evaluate(samples, [Pipeline(score=either(step, is_async=is_async), name="steps"), Own()], ledger=None)
+    assert (len(run), run.complete) == (12, True)
+    assert [(record.sample, type(record.outcome)) for record in run if record.value is None] == [("3", Failed)] * 2
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -348,7 +388,8 @@ class Unsure(Judge):
         return "unsure"
 
     async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
-        return Answer(value=question.parse(json.dumps(question.example())), judge="unsure", **self.given)
+        given = {"value": question.parse(json.dumps(question.example())), **self.given}
+        return Answer(judge="unsure", **given)
 
 
 @pytest.mark.parametrize(
@@ -358,6 +399,7 @@ class Unsure(Judge):
         {"cost": math.nan},
         {"cost": math.inf},
         {"alternatives": {"a": math.nan}},
+        {"usage": Usage(input=math.nan)},  # type: ignore[arg-type]
     ],
 )
 @pytest.mark.parametrize("ledger", [False, True])
@@ -366,9 +408,41 @@ def test_an_answer_with_a_number_that_is_none_fails_its_samples(
 ) -> None:
     run = evaluate(SAMPLES[:2], "faithfulness", judge=Unsure(given), ledger=tmp_path / "l.db" if ledger else None)
     assert run["faithfulness"].failed == 2
-    assert "unsure: a cost, a time or a probability of its answer is" in str(run[0].outcome)
+    assert "unsure: a cost, a count, a time or a probability of its answer is" in str(run[0].outcome)
     assert run.cost == 0.0
     assert read_run(write_run(run, tmp_path / "out")).failed == 2
+
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"detail": {"sure": math.nan}}, "unsure: its answer cannot be written as JSON: "),
+        ({"detail": {"sure": CYCLE}}, "unsure: its answer cannot be written as JSON: it is nested too deeply"),
+        ({"value": (math.inf,)}, "unsure: its answer cannot be written as JSON: "),
+        ({"cost": -1.0}, "unsure: the cost of its answer is -1.0, below 0"),
+        ({"usage": None}, "AttributeError: "),
+    ],
+)
+@pytest.mark.parametrize("ledger", [False, True])
+def test_an_answer_without_a_form_as_json_fails_its_samples(
+    tmp_path: Path, given: Mapping[str, Any], error: str, ledger: bool
+) -> None:
+    run = evaluate(SAMPLES[:2], "faithfulness", judge=Unsure(given), ledger=tmp_path / "l.db" if ledger else None)
+    assert run["faithfulness"].failed == 2
+    assert str(getattr(run[0].outcome, "error", "")).startswith(error)
+    assert read_run(write_run(run, tmp_path / "out")).failed == 2
+
+
+@pytest.mark.parametrize("value", [math.nan, [math.inf], CYCLE, 10**5000], ids=["nan", "infinite", "cycle", "huge"])
+@pytest.mark.parametrize("name", ["", "a"])
+def test_a_sample_without_a_form_as_json_is_refused_before_anything_is_asked(value: Any, name: str) -> None:
+    judge = ScriptedJudge([])
+    with pytest.raises(DataError, match=r"sample.*: metadata cannot be written as JSON: "):
+        evaluate([Sample(id=name, output="x", metadata={"n": value})], "faithfulness", judge=judge, ledger=None)
 
 
 @pytest.mark.parametrize("made", [Score, Skipped])

@@ -15,6 +15,18 @@ def to_jsonable(value: Any) -> Any:
     return _plain(value, _ATOMS)
 
 
+def strict_json(value: Any) -> str:
+    """A value as JSON text.
+
+    Raises:
+        ValueError: It has no form as JSON: it contains NaN, infinity or itself, or is nested too deeply.
+    """
+    try:
+        return _STRICT.encode(_plain(value, _ATOMS))
+    except RecursionError:
+        raise ValueError(_ENDLESS) from None
+
+
 def _plain(value: Any, atoms: frozenset[type[Any]]) -> Any:
     """A value as JSON data. Values of the types in `atoms` stay as they are; without float, 1.0 becomes 1."""
     kind = cast("type[Any]", type(value))
@@ -43,7 +55,10 @@ def _plain(value: Any, atoms: frozenset[type[Any]]) -> Any:
 
 _ATOMS: frozenset[type[Any]] = frozenset({str, int, float, bool, type(None)})
 _HASHED_ATOMS = _ATOMS - {float}
+_ENDLESS = "it is nested too deeply, or contains itself"
+_STRICT = json.JSONEncoder(allow_nan=False)
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+_STRICT_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
 @functools.cache
@@ -52,9 +67,17 @@ def _field_names(kind: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 
-def content_hash(value: Any) -> str:
+def content_hash(value: Any, *, strict: bool = False) -> str:
     """The hash of a value's content, the same in every process: 32 hexadecimal digits.
 
     Numbers that are equal have one hash: 1 and 1.0, 0 and -0.0. True is not 1.
+
+    Raises:
+        ValueError: It contains itself or is nested too deeply; if `strict`, also for NaN and infinity.
     """
-    return hashlib.blake2b(_CANONICAL.encode(_plain(value, _HASHED_ATOMS)).encode(), digest_size=16).hexdigest()
+    encoder = _STRICT_CANONICAL if strict else _CANONICAL
+    try:
+        text = encoder.encode(_plain(value, _HASHED_ATOMS))
+    except RecursionError:
+        raise ValueError(_ENDLESS) from None
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -85,8 +85,13 @@ async def aaudit(
     """
     config, options = config or AuditConfig(), options or JudgeOptions()
     work = _prepare(data, scorers, judge, config, options)
-    thresholds = [_threshold(scorer, work.judge, ledger, config.threshold) for scorer in work.scorers]
+    for scorer in work.scorers:
+        if config.threshold is not None and config.threshold > scorer.scale:
+            raise ConfigError(
+                f"the threshold of {scorer.name} must be at most {scorer.scale:g}, not {config.threshold:g}"
+            )
     runs, scores = await _evaluate(work, ledger, options)
+    thresholds = [_threshold(scorer, runs[0], ledger, config.threshold) for scorer in work.scorers]
     audited = tuple(
         _audited(scorer, threshold, scores, runs[0]) for scorer, threshold in zip(work.scorers, thresholds, strict=True)
     )
@@ -232,14 +237,12 @@ async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOption
 
 
 def _threshold(
-    scorer: Scorer, judge: Judge, ledger: str | Path | None, configured: float | None
+    scorer: Scorer, run: Run, ledger: str | Path | None, configured: float | None
 ) -> tuple[float, ThresholdSource]:
-    """The score from which the verdict is yes, and where it comes from."""
+    """The score from which the verdict is yes, and where it comes from: a calibration is that of who really judged."""
     if configured is not None:
-        if configured > scorer.scale:
-            raise ConfigError(f"the threshold of {scorer.name} must be at most {scorer.scale:g}, not {configured:g}")
         return configured, "config"
-    identity = judge.identity if scorer.questions else "none"  # as in a run of a scorer that needs no judge
+    identity = run.judge_of(scorer.signature) if scorer.questions else "none"  # as in a run of this scorer alone
     calibration = None if ledger is None else calibration_for(identity, scorer.signature, ledger)
     if calibration is None:
         return default_threshold(scorer), "default"

@@ -309,7 +309,7 @@ class SelfConsistency(Composite):
 
     @property
     def description(self) -> str:
-        same = "; its settings give the same answer each time" if _is_deterministic(self.judge) else ""
+        same = "; its settings ask for the same answer each time" if _is_deterministic(self.judge) else ""
         return f"one judge asked {self.n} times, by majority{same}"
 
     async def decide(self, question: Question[A], ask: AskJudge) -> Answer[A]:

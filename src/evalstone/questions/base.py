@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, get_origin
 
-from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.json import content_hash, strict_json, to_jsonable
 from evalstone._core.parsing import (
     TEXT,
     member,
@@ -281,7 +281,8 @@ class Answer(Generic[A]):
     """A judge's answer and what it took.
 
     Raises:
-        OutcomeError: The cost, the seconds, the confidence or a probability is NaN or infinite.
+        OutcomeError: A cost, a count, a time or a probability is NaN or infinite, the cost is below 0, or the value or
+            the detail has no form as JSON.
     """
 
     value: A
@@ -309,9 +310,17 @@ class Answer(Generic[A]):
     """Of a composite judge: how the members' answers became one."""
 
     def __post_init__(self) -> None:
-        for number in (self.cost, self.seconds, self.confidence, *(self.alternatives or {}).values()):
+        counts = (self.usage.input, self.usage.output, self.usage.cached, self.usage.requests)
+        for number in (self.cost, self.seconds, self.confidence, *counts, *(self.alternatives or {}).values()):
             if number is not None and not math.isfinite(number):
-                raise OutcomeError(f"{self.judge}: a cost, a time or a probability of its answer is {number}")
+                raise OutcomeError(f"{self.judge}: a cost, a count, a time or a probability of its answer is {number}")
+        if self.cost is not None and self.cost < 0:
+            raise OutcomeError(f"{self.judge}: the cost of its answer is {self.cost}, below 0")
+        if self.reply is None or self.detail is not None:  # what was read from a reply has one
+            try:
+                strict_json([self.value, self.detail])
+            except ValueError as error:
+                raise OutcomeError(f"{self.judge}: its answer cannot be written as JSON: {error}") from None
 
 
 def item_confidences(question: Question[Any], answer: Answer[Any]) -> tuple[float | None, ...] | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
 
+from evalstone._core.json import strict_json
 from evalstone._core.parsing import TEXT, choice_schema, member, object_schema, validated
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, ReplyError
@@ -173,8 +174,14 @@ class AnswerForm:
     def from_json(self, data: Any) -> Any:
         """The answer in a parsed reply. Raises ReplyError when there is none."""
         if _is_object(self.type):
-            return validated(_portable(self.type), data)
-        return validated(_portable(self.type), member(data, "answer"), "answer")
+            answer = validated(_portable(self.type), data)
+        else:
+            answer = validated(_portable(self.type), member(data, "answer"), "answer")
+        try:
+            strict_json(answer)
+        except ValueError as error:  # such as for 1e999
+            raise ReplyError(f"the answer cannot be written as JSON: {error}") from None
+        return answer
 
     def description(self) -> str:
         """The form in words, for judges that get no schema."""

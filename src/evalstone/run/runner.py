@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core import sync
-from evalstone._core.json import to_jsonable
+from evalstone._core.json import strict_json
 from evalstone.errors import (
     AnswerPending,
     BudgetExceeded,
@@ -26,9 +26,7 @@ from evalstone.errors import (
     EvalstoneError,
     JudgeDeclined,
     JudgeError,
-    LedgerError,
     OutcomeError,
-    RunAborted,
 )
 from evalstone.judges.providers.limits import counting_warnings
 from evalstone.ledger import AsyncLedger, RunRow
@@ -36,7 +34,7 @@ from evalstone.results.run import Run, SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
-from evalstone.run.session import Recording, Session
+from evalstone.run.session import ENDING_THE_RUN, Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
 
@@ -49,6 +47,8 @@ MOST_UNNOTIFIED = 1000
 Cell = tuple[int, Sample, Scorer]
 OnRecord = Callable[[Record], Awaitable[None] | None]
 
+_OURS = ("evalstone", "asyncio", "concurrent", "contextlib", "functools")
+"""Modules whose frames are not those of the user's code: evalstone, and what calls are made through."""
 TRACEBACK_FRAMES = 20
 """The most frames of a scorer's traceback that are kept: its innermost."""
 
@@ -348,9 +348,6 @@ def _each(function: OnRecord, records: list[Record]) -> list[Awaitable[None] | N
     return [function(record) for record in records]
 
 
-_OF_THE_RUN = (ConfigError, LedgerError, RunAborted)
-
-
 async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Record:
     """The record of one sample and scorer.
 
@@ -358,21 +355,25 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
     ExceptionGroup counts like the error itself.
 
     Raises:
-        ConfigError, LedgerError, RunAborted: They concern the run and not the sample.
+        ConfigError, LedgerError, RunAborted: They concern the run and not the sample, as what a judge or evalstone's
+            own code raises does. What the user's code raises by itself concerns the sample.
     """
     recording = Recording(session, scorer.judge)
     started = time.perf_counter()
+    result: Outcome | Exception | asyncio.CancelledError
     try:
-        outcome = _plain(await scorer.run(recording, sample))
-    except _OF_THE_RUN:
-        await recording.close()
-        raise
+        result = _plain(await scorer.run(recording, sample))
     except Exception as error:  # noqa: BLE001 - a scorer's own code may raise anything, and must not end the run
-        outcome = _outcome(error)
+        result = error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        result = error  # of something that the scorer's own code waited for
     await recording.close()
-    if recording.aborted is not None:
-        # The scorer's own code caught it.
+    if recording.aborted is not None:  # also where the scorer's own code caught it
         raise recording.aborted
+    outcome = _outcome(result) if isinstance(result, BaseException) else result
     return Record(
         sample=sample.id,
         scorer=scorer.signature,
@@ -392,17 +393,17 @@ def _plain(outcome: Score | Skipped) -> Score | Skipped:
     if not isinstance(outcome, Score):
         return Skipped(outcome.reason)  # and not a subclass of the user's
     try:
-        evidence = json.loads(json.dumps(to_jsonable(outcome.evidence), allow_nan=False))
-    except (ValueError, RecursionError) as error:
+        evidence = json.loads(strict_json(outcome.evidence))
+    except ValueError as error:
         raise OutcomeError(f"the evidence cannot be written as JSON: {error}") from None
     return Score(outcome.value, outcome.scale, outcome.reason, evidence)
 
 
-def _outcome(error: Exception) -> Outcome:
+def _outcome(error: Exception | asyncio.CancelledError) -> Outcome:
     """What an error means for the sample. Raises the first one in a group that concerns the run."""
     errors = list(_flat(error))
     for each in errors:
-        if isinstance(each, _OF_THE_RUN):
+        if isinstance(each, ENDING_THE_RUN) and all(map(_is_ours, (*_frames(error), *_frames(each)))):
             raise each
     if all(isinstance(each, JudgeDeclined) for each in errors):
         return Skipped(str(errors[0]))
@@ -415,19 +416,25 @@ def _outcome(error: Exception) -> Outcome:
     return Failed(f"{kind}: {first}", exception=kind, traceback=_traceback(first))
 
 
-def _traceback(error: Exception) -> str:
+def _traceback(error: BaseException) -> str:
     """The traceback from the first frame of a scorer's code on; that of evalstone's own frames says nothing more."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_next is not None and _is_ours(frames):
-        frames = frames.tb_next
-    return "".join(traceback.format_exception(type(error), error, frames, limit=-TRACEBACK_FRAMES)).rstrip()
+    frames = list(_frames(error))
+    first = next((frame for frame in frames if not _is_ours(frame)), frames[-1] if frames else None)
+    return "".join(traceback.format_exception(type(error), error, first, limit=-TRACEBACK_FRAMES)).rstrip()
+
+
+def _frames(error: BaseException) -> Iterator[TracebackType]:
+    frame = error.__traceback__
+    while frame is not None:
+        yield frame
+        frame = frame.tb_next
 
 
 def _is_ours(frame: TracebackType) -> bool:
-    return str(frame.tb_frame.f_globals.get("__name__", "")).partition(".")[0] in ("evalstone", "asyncio", "concurrent")
+    return str(frame.tb_frame.f_globals.get("__name__", "")).partition(".")[0] in _OURS
 
 
-def _flat(error: Exception) -> Iterator[Exception]:
+def _flat(error: Exception | asyncio.CancelledError) -> Iterator[Exception | asyncio.CancelledError]:
     if isinstance(error, ExceptionGroup):
         for each in error.exceptions:  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
             yield from _flat(each)  # pyright: ignore[reportUnknownArgumentType]

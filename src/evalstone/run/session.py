@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 
 from evalstone.errors import (
     BudgetExceeded,
+    ConfigError,
     EvalstoneError,
     JudgeDeclined,
     JudgeError,
     JudgeUnavailable,
+    LedgerError,
     ProviderTimeout,
     RunAborted,
 )
@@ -28,6 +30,8 @@ from evalstone.types import NO_USAGE, JudgeCall, Record
 
 A = TypeVar("A")
 
+ENDING_THE_RUN = (ConfigError, LedgerError, RunAborted)
+"""Errors of a call that concern the run and not the sample."""
 REMEMBERED = 4096
 FAILURE_LIMIT = 10
 
@@ -135,6 +139,15 @@ class Session:
             self._inflight[key] = call
         return call, True
 
+    def abandon(self, call: InflightCall) -> None:
+        """Cancel a call that nobody waits for. Who asks the same from now on starts a call of their own."""
+        call.task.cancel()
+        self._forget(call)
+
+    def _forget(self, call: InflightCall) -> None:
+        if self._inflight.get(call.key) is call:
+            del self._inflight[call.key]
+
     async def _answer(self, call: InflightCall, judge: Judge) -> Answer[Any]:
         key = call.key
         try:
@@ -149,7 +162,7 @@ class Session:
             self._remember(key, error)
             raise
         finally:
-            self._inflight.pop(key, None)
+            self._forget(call)
 
     def _remember(self, key: Key, outcome: Answer[Any] | JudgeError) -> None:
         self._recent[key] = outcome
@@ -284,7 +297,7 @@ class Recording:
             outcome = await asyncio.shield(call.task)
         except JudgeError as error:
             outcome = error
-        except RunAborted as error:
+        except ENDING_THE_RUN as error:
             self.aborted = error
             raise
         finally:
@@ -318,7 +331,7 @@ class Recording:
         calls_in_flight = {call for call in self._own if not call.task.done()}
         for call in calls_in_flight:
             if not call.sent and not call.others:
-                call.task.cancel()
+                self._session.abandon(call)
         if calls_in_flight:
             await asyncio.wait({call.task for call in calls_in_flight})
         for call in self._own:

@@ -137,6 +137,15 @@ def test_an_answer_of_another_type_fails_and_what_was_asked_stays_in_the_record(
     assert [step.question for step in record.steps] == ["answer_as"]
 
 
+@pytest.mark.parametrize("number", ["1e999", '"inf"', '"NaN"'])
+def test_an_answer_that_is_no_finite_number_is_an_error_of_the_reply(number: str) -> None:
+    scorer = Pipeline(analyze=PromptStep("{{output}}?", float), score=lambda s: 1.0)
+    record, _ = record_of(scorer, SAMPLE, [f'{{"reason": "r", "answer": {number}}}'])
+    assert isinstance(record.outcome, Failed)
+    assert record.outcome.error.startswith("the answer cannot be written as JSON: ")
+    json.dumps(record.to_dict(), allow_nan=False)
+
+
 @pytest.mark.parametrize("kind", [dict[str, int], tuple[int, str], object, ["a"], print])
 def test_a_type_without_a_settled_shape_is_refused(kind: Any) -> None:
     with pytest.raises(ConfigError, match="cannot be the type of an answer"):

@@ -11,16 +11,39 @@ of its tokens.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from evalstone.questions.base import LabelProbabilities, Question
 
 Token: TypeAlias = Mapping[str, Any]
+LOWEST, ROUNDING = -1e300, 1e-3
+"""Between which numbers the logarithm of a probability lies, unless it is that of 0."""
+
+
+def readable_tokens(content: Any) -> Sequence[Token]:
+    """The tokens of a response; none if one of them has no probability that can be read, such as NaN or 1.5.
+
+    A reply is good, and paid for, whatever an endpoint sends beside it.
+    """
+    tokens = cast("list[Any]", content) if isinstance(content, list) else []
+    return tokens if all(map(_is_readable, tokens)) else ()
+
+
+def _is_readable(token: Any) -> bool:
+    if not isinstance(token, dict):
+        return False
+    entries = cast("dict[str, Any]", token)
+    logprob: Any = entries.get("logprob")
+    options: Any = entries.get("top_logprobs") or []
+    if not isinstance(logprob, float | int) or not (logprob == -math.inf or LOWEST <= logprob <= ROUNDING):
+        return False
+    return isinstance(options, list) and all(map(_is_readable, cast("list[Any]", options)))
 
 
 def geometric_mean(tokens: Sequence[Token]) -> float | None:
@@ -135,4 +158,7 @@ def _word(text: bytes) -> str:
 
 def _bytes(token: Token) -> bytes:
     given = token.get("bytes")
-    return bytes(given) if given else str(token.get("token", "")).encode(errors="replace")
+    if given and isinstance(given, list):
+        with contextlib.suppress(TypeError, ValueError):
+            return bytes(cast("list[int]", given))
+    return str(token.get("token", "")).encode(errors="replace")

@@ -32,6 +32,7 @@ from evalstone.judges.providers.base import (
     split_model,
 )
 from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError, count_warning, shared
+from evalstone.judges.providers.logprobs import readable_tokens
 from evalstone.judges.settings import is_number
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import NO_USAGE, Usage
@@ -344,23 +345,24 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
         reason = _one_line(str(refusal)) if refusal else "a content filter stopped the reply"
         reply = str(content or refusal or "")
         raise JudgeDeclined(f"the model declined: {reason}", reply=reply, usage=usage, cost=cost)
-    logprobs: Mapping[str, Any] = choice.get("logprobs") or {}
     return Completion(
         text=str(content or ""),
         usage=usage,
         cost=cost,
         complete=finish != "length",
-        tokens=logprobs.get("content") or (),
+        tokens=readable_tokens(as_object(choice.get("logprobs")).get("content")),
     )
 
 
 def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> tuple[Usage, float | None]:
     """The tokens that a response reports and their cost, which is unknown if it reports none."""
     reported = as_object(data.get("usage"))
+    prompt = as_count(reported.get("prompt_tokens"))
     usage = Usage(
-        input=as_count(reported.get("prompt_tokens")),
+        input=prompt,
         output=as_count(reported.get("completion_tokens")),
-        cached=as_count(as_object(reported.get("prompt_tokens_details")).get("cached_tokens")),
+        # More than there were would make the cost too low, or negative.
+        cached=min(prompt, as_count(as_object(reported.get("prompt_tokens_details")).get("cached_tokens"))),
         requests=1,
     )
     return usage, price(usage) if is_number(reported.get("prompt_tokens")) else None
