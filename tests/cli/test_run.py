@@ -354,12 +354,21 @@ def test_a_missed_threshold_is_named_with_its_mean(data: Path, evalstone: Evalst
     ]
 
 
-@pytest.mark.parametrize(("bound", "code"), [("0.5", 0), ("0.5000001", 1)])
+@pytest.mark.parametrize(("bound", "code"), [("0.5", 0), ("0.5000000001", 0), ("0.5000001", 1)])
 def test_a_mean_at_the_threshold_meets_it(data: Path, evalstone: Evalstone, bound: str, code: int) -> None:
     assert evalstone("run", str(data), "-s", "faithfulness", "--fail-under", f"faithfulness={bound}").returncode == code
 
 
-@pytest.mark.parametrize(("bound", "code"), [("0.5", 0), ("0.4999999", 1), ("1", 0), ("0", 1)])
+def test_each_of_two_scorers_of_one_name_has_its_own_threshold_and_title(data: Path, evalstone: Evalstone) -> None:
+    scorers = ["-s", "contains(expected=e)", "-s", "contains(expected=zzz)"]
+    for name, code in (("contains(expected=e)", 0), ("contains(expected=zzz)", 1), ("contains", 2)):
+        assert evalstone("run", str(data), *scorers, "--fail-under", f"{name}=0.5").returncode == code
+    listed = evalstone("runs", "--json").stdout
+    assert {one["signature"] for one in json.loads(listed)[0]["scorers"]} == {f"{name}@1" for name in scorers[1::2]}
+    assert "contains(expected=e) 1.000, contains(expected=zzz) 0.000" in " ".join(evalstone("runs").stdout.split())
+
+
+@pytest.mark.parametrize(("bound", "code"), [("0.5", 0), ("0.4999999999", 0), ("0.4999999", 1), ("1", 0), ("0", 1)])
 def test_a_mean_at_the_upper_threshold_meets_it(data: Path, evalstone: Evalstone, bound: str, code: int) -> None:
     done = evalstone("run", str(data), "-s", "hallucination", "--fail-over", f"hallucination={bound}")
     assert done.returncode == code
