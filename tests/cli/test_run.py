@@ -458,6 +458,14 @@ def test_a_gated_run_stops_early_and_its_exit_code_is_the_verdict(
     assert (len(records(tmp_path / "r")) < len(rows)) == (code != 4)
 
 
+def test_a_gate_that_passes_over_failed_scores_ends_with_3(tmp_path: Path, evalstone: Evalstone) -> None:
+    rows = [{"id": f"s{number}", "output": "1.0" if number else "none"} for number in range(9)]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for bar, code in (("0.2", 3), ("0.9", 4)):
+        done = evalstone("run", "d.jsonl", "-s", "tests.runs:Given", "--gate", "--fail-under", f"given={bar}", "-q")
+        assert done.returncode == code, done.stdout + done.stderr
+
+
 def test_a_gate_tells_scorers_of_one_name_apart_by_their_parameters(tmp_path: Path, evalstone: Evalstone) -> None:
     rows = [{"id": str(n), "output": "Oslo in Norway", "input": "Where?"} for n in range(400)]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
