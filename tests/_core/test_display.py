@@ -37,6 +37,8 @@ WRITTEN = [
     "!שלום\u200f",
     "שלום!\u200f",
     "سلام \u200e(C++)",
+    "שעה:\u200f 10",
+    "؟شما@\u200f",
     "ᠮᠣᠩ\u180eᠭᠣᠯ",
     "葛\U000e0100",
     "\u06dd١",
@@ -54,7 +56,12 @@ def test_what_languages_and_emoji_are_written_with_stays(text: str) -> None:
     [
         *("pass\u200dword", "\u200c", "a \u200d", "می\u200c\u200c"),
         *("a\u200fb", "שלום!\u200f\u200f\u200f", "a\u180eb", "a\U000e0100", "葛\U000e0100\U000e0100"),
-        *("🏴\U000e0067", "a\U000e0067\U000e0062\U000e0065\U000e007f", "🏴" + "\U000e0041" * 20 + "\U000e007f"),
+        *(
+            "🏴\U000e0067",
+            "🏴\U000e0067\U000e0062\U000e007f",
+            "a\U000e0067\U000e0062\U000e0065\U000e007f",
+            "🏴" + "\U000e0041" * 20 + "\U000e007f",
+        ),
     ],
 )
 def test_the_same_elsewhere_or_in_a_row_is_written_out(text: str) -> None:

@@ -90,7 +90,7 @@ def test_report_corrects_a_mean_by_labels(folder: Path, evalstone: Evalstone, to
 
 
 def test_report_corrects_shares_by_what_calibrate_kept(folder: Path, evalstone: Evalstone, told: Told) -> None:
-    assert "none is not calibrated for any scorer" in told("report", "a", "--calibrated")
+    assert "no scorer of this run is calibrated (judge none)" in told("report", "a", "--calibrated")
     pairs = tuple(LabeledScore(f"c{n}", n % 2, (float(n % 2 if n % 5 else 1),)) for n in range(80))
     kept = Calibration(
         judge="none",

@@ -354,12 +354,21 @@ def test_a_missed_threshold_is_named_with_its_mean(data: Path, evalstone: Evalst
     ]
 
 
-@pytest.mark.parametrize(("bound", "code"), [("0.5", 0), ("0.5000001", 1)])
+@pytest.mark.parametrize(("bound", "code"), [("0.5", 0), ("0.5000000001", 0), ("0.5000001", 1)])
 def test_a_mean_at_the_threshold_meets_it(data: Path, evalstone: Evalstone, bound: str, code: int) -> None:
     assert evalstone("run", str(data), "-s", "faithfulness", "--fail-under", f"faithfulness={bound}").returncode == code
 
 
-@pytest.mark.parametrize(("bound", "code"), [("0.5", 0), ("0.4999999", 1), ("1", 0), ("0", 1)])
+def test_each_of_two_scorers_of_one_name_has_its_own_threshold_and_title(data: Path, evalstone: Evalstone) -> None:
+    scorers = ["-s", "contains(expected=e)", "-s", "contains(expected=zzz)"]
+    for name, code in (("contains(expected=e)", 0), ("contains(expected=zzz)", 1), ("contains", 2)):
+        assert evalstone("run", str(data), *scorers, "--fail-under", f"{name}=0.5").returncode == code
+    listed = evalstone("runs", "--json").stdout
+    assert {one["signature"] for one in json.loads(listed)[0]["scorers"]} == {f"{name}@1" for name in scorers[1::2]}
+    assert "contains(expected=e) 1.000, contains(expected=zzz) 0.000" in " ".join(evalstone("runs").stdout.split())
+
+
+@pytest.mark.parametrize(("bound", "code"), [("0.5", 0), ("0.4999999999", 0), ("0.4999999", 1), ("1", 0), ("0", 1)])
 def test_a_mean_at_the_upper_threshold_meets_it(data: Path, evalstone: Evalstone, bound: str, code: int) -> None:
     done = evalstone("run", str(data), "-s", "hallucination", "--fail-over", f"hallucination={bound}")
     assert done.returncode == code
@@ -447,6 +456,14 @@ def test_a_gated_run_stops_early_and_its_exit_code_is_the_verdict(
     assert done.returncode == code, done.stdout
     assert verdict in done.stdout
     assert (len(records(tmp_path / "r")) < len(rows)) == (code != 4)
+
+
+def test_a_gate_that_passes_over_failed_scores_ends_with_3(tmp_path: Path, evalstone: Evalstone) -> None:
+    rows = [{"id": f"s{number}", "output": "1.0" if number else "none"} for number in range(9)]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for bar, code in (("0.2", 3), ("0.9", 4)):
+        done = evalstone("run", "d.jsonl", "-s", "tests.runs:Given", "--gate", "--fail-under", f"given={bar}", "-q")
+        assert done.returncode == code, done.stdout + done.stderr
 
 
 def test_a_gate_tells_scorers_of_one_name_apart_by_their_parameters(tmp_path: Path, evalstone: Evalstone) -> None:

@@ -84,7 +84,8 @@ def test_a_run_is_one_row_a_sample_and_scorer_with_value_reason_and_texts() -> N
         ("s2", "skipped", "", "", "skip"),
         ("s3", "failed", "", "", "fail"),
     ]
-    assert rows[1]["reason"] == "nothing to say"
+    assert [r["reason"] for r in rows[:2]] == ["says 0.5", "nothing to say"]
+    assert "could not convert string to float" in rows[2]["reason"]
 
 
 def test_a_hostile_sample_stays_one_row_without_a_formula() -> None:

@@ -18,7 +18,7 @@ from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.run_view import retries, run_notes, run_view
 from evalstone.report.terminal import show
-from evalstone.report.view import Block, Column, View, table
+from evalstone.report.view import Block, Column, HistogramChart, View, table
 from tests.fakes import claims, verdicts
 from tests.report.hostile import MARKUP, hostile_views
 from tests.runs import Claimed, Given, Harm, run_of
@@ -75,6 +75,7 @@ def test_calls_retries_and_resumed_results_are_counted() -> None:
     ):
         assert line in [fact.line for fact in view.facts]
     assert retries({"replies asked for again": 1}) == "1 malformed reply"
+    assert retries({"temperature refused": 2, "HTTP 429": 3}) == "retried 3 × HTTP 429"
 
 
 def test_metadata_comes_last_in_every_format() -> None:
@@ -171,6 +172,12 @@ def test_what_judges_say_of_passages_stands_at_the_passages() -> None:
         (("high relevance", "good"), ("not used", "dim")),
         (("no relevance", "bad"), ("not used", "dim")),
     ]
+
+
+def test_a_score_short_of_a_bin_by_rounding_is_in_it() -> None:
+    (score,) = run_view(run_of(["0.7999999999999999"])).sections[0].tables[0].rows
+    (chart,) = (cell.chart for cell in score if isinstance(cell.chart, HistogramChart))
+    assert chart.counts.index(1) == 16
 
 
 def test_slices_are_folded_and_the_worse_ones_named_above() -> None:

@@ -135,6 +135,14 @@ def test_measures_worked_by_hand():
     assert found.annotators is None
 
 
+def test_scores_and_labels_that_miss_a_threshold_by_rounding_only_are_yes():
+    short = 7.999999999999999
+    found = measure(made([(short, (short, 10)), (0, (0, 0))] * 3, scale=10, default_threshold=8, label_threshold=8))
+    assert found.at_default.confusion == Confusion(tp=3, tn=3)
+    assert found.annotators is not None
+    assert [kappa and kappa.mean for kappa in found.annotators.judge_kappa] == [1, 1]
+
+
 def test_annotators_are_compared_with_each_other_and_with_the_judge():
     pairs: list[tuple[float, Any]] = [
         (0.9, (1.0, 1.0, 1.0)),

@@ -115,12 +115,16 @@ def without_texts(run: Run) -> Run:
     return replace(run, dataset=None)
 
 
+def asked(run: Run, *judges: str) -> Run:
+    return replace(run, judge=", ".join(judges), summary=tuple(replace(line, judges=judges) for line in run.summary))
+
+
 @pytest.mark.parametrize(
     ("a", "b", "told"),
     [
         (run_of(A), run_of(A, question="How few?"), "4 of 4 samples with a different input"),
         (run_of(A), run_of(A[:3]), "1 only in the first run, 0 only in the second"),
-        (replace(run_of(A), judge="a@1"), replace(run_of(A), judge="b@1"), r"the judges differ \(a@1, b@1\)"),
+        (asked(run_of(A), "a@1"), asked(run_of(A), "b@1"), r"the judges differ \(a@1, b@1\)"),
         (without_texts(run_of(A)), without_texts(run_of(B)), "the texts are not available"),
     ],
 )
@@ -130,6 +134,11 @@ def test_runs_that_differ_in_more_are_refused_unless_told_to_and_then_it_is_told
     compared = compare(a, b, allow_mismatch=True)
     assert compared["given"].result.n >= 3
     assert compared.notes
+
+
+def test_scores_for_which_no_judge_was_asked_are_those_of_any_judge() -> None:
+    for other in (asked(run_of(A), "b@1"), replace(run_of(A), judge="b@1")):
+        assert pair_runs(replace(run_of(A), judge="a@1"), other)[1] == ()
 
 
 def test_scorers_of_another_signature_are_refused_unless_told_to() -> None:
@@ -254,10 +263,19 @@ def test_all_runs_are_tested_by_the_same_variant_of_a_scorer() -> None:
     assert found.friedman.p_value == 1
 
 
+def test_runs_without_a_scorer_are_in_no_test_of_all_and_other_signatures_are_if_told_to() -> None:
+    one, other = run_of(A * 5, OF_ONE), run_of(A * 5, [Offset(by=0.25)])
+    assert compare(one, run_of(A * 5, [Given(), *OF_ONE]), run_of(A * 5, OF_ONE)).all_runs.keys() == {"offset"}
+    assert compare(run_of(A, [Given(), *OF_ONE]), run_of(A, [Given()]), run_of(A, OF_ONE)).all_runs == {}
+    (found,) = compare(one, other, one, allow_mismatch=True).all_runs.values()
+    assert list(found.means.values()) == [one["offset"].mean, other["offset"].mean, one["offset"].mean]
+
+
 def test_the_reasons_of_both_runs_are_those_of_the_same_variant() -> None:
-    compared = compare(run_of(A, OF_ONE), run_of(B, OF_BOTH))
-    (examples,) = comparison_view(compared).examples
-    assert {item.why for sample in examples.samples for item in sample.panel[-1].items} == {"plus 0.5"}
+    for theirs, told in ((OF_BOTH, {"plus 0.5"}), ([Offset(by=0.25)], {"plus 0.5", "plus 0.25"})):
+        compared = compare(run_of(A, OF_ONE), run_of(B, theirs), allow_mismatch=True)
+        (examples,) = comparison_view(compared).examples
+        assert {item.why for sample in examples.samples for item in sample.panel[-1].items} == told
 
 
 @pytest.mark.parametrize(

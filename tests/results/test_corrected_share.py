@@ -40,6 +40,24 @@ def test_the_share_is_corrected_by_how_often_the_judge_is_right_on_yes_and_on_no
     assert found.notes == ()
 
 
+def test_a_scorer_that_asks_no_judge_is_calibrated_whichever_judge_others_of_its_run_ask() -> None:
+    run = replace(run_of(["1.0", "0.0"]), judge="openai/gpt-5.1")
+    assert corrected_share(run, "given", calibration()).result.rate is not None
+
+
+def test_a_share_counts_scores_that_miss_the_threshold_by_rounding_only() -> None:
+    short = 0.1 * 3 + 0.5 - 1e-15
+    assert short < 0.8
+    pairs = tuple(replace(pair, value=short if pair.value else 0.0) for pair in calibration().pairs)
+    found = corrected_share(
+        run_of([repr(short), "0.0"]), "given", replace(calibration(), default_threshold=0.8, pairs=pairs)
+    )
+    assert found.result.raw is not None
+    assert found.result.raw.mean == 0.5
+    assert found.result.sensitivity is not None
+    assert found.result.sensitivity.mean == 0.9
+
+
 def test_labelled_samples_of_the_run_itself_are_told() -> None:
     inside = replace(calibration(), pairs=(*calibration().pairs, LabeledScore("s1", 1.0, (1.0,))))
     told = corrected_share(run_of(["1.0", "0.0"]), "given", inside).notes

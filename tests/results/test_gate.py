@@ -121,6 +121,8 @@ def test_a_regression_is_that_of_the_runs_scorer_whatever_else_the_baseline_has(
     assert gate(alone, criteria, baseline=both).verdict == "pass"
     with pytest.raises(ConfigError, match="no sample has a score in both runs"):
         gate(both, criteria, baseline=alone)  # "offset" is the one without parameters here
+    other = run_of(answers, [Offset(by=0.25)])
+    assert gate(other, criteria, baseline=alone, allow_mismatch=True).verdict == "fail"
 
 
 def test_scores_that_miss_a_limit_by_rounding_reach_it() -> None:

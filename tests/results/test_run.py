@@ -36,8 +36,9 @@ def test_a_run_is_a_sequence_of_records() -> None:
         run[3]
 
 
-def test_a_scorer_is_found_by_title_signature_or_name() -> None:
-    run = run_of(["0.5", "1.0"], [Given(), Offset(by=0.0), Harm()])
+def test_a_scorer_is_found_by_title_signature_parameters_or_name() -> None:
+    run = run_of(["0.5", "1.0"], [Given(), Offset(by=0.25), Harm()])
+    assert run["offset(by=0.25)"] is run["offset"]
     assert run["given"].mean == 0.75
     assert run[Given().signature] is run["given"]
     assert run["harm"].interval is not None

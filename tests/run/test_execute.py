@@ -42,8 +42,11 @@ class Broken(Scorer):
     """Raises."""
 
     name = "broken"
+    depth: int = 0
 
     def score(self, *, output: str) -> Score:
+        if self.depth:
+            return Broken(depth=self.depth - 1).score(output=output)
         raise ZeroDivisionError("no luck")
 
 
@@ -65,6 +68,14 @@ def test_a_run_has_a_record_for_each_sample_and_scorer_in_order(tmp_path: Path) 
     assert run["faithfulness"].scored == 2
     assert run["faithfulness"].skipped == 1
     assert run["length"].mean == pytest.approx(0.4)
+
+
+def test_a_long_traceback_is_cut_to_where_the_error_was_raised() -> None:
+    failed = score(Broken(depth=60), output="a").outcome
+    assert isinstance(failed, Failed)
+    assert failed.traceback is not None
+    assert "[Previous line repeated 16 more times]" in failed.traceback  # after 3, before the one that raises
+    assert failed.traceback.endswith("ZeroDivisionError: no luck")
 
 
 def test_a_missing_field_skips_a_sample_and_says_which() -> None:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from evalstone import ConfigError, Record, Score, aevaluate, load
+from evalstone import ConfigError, Record, Score, Skipped, aevaluate, load
 from evalstone._core import sync
 from evalstone.judges import LexicalJudge
 from evalstone.run.budget import StopSignal
@@ -87,6 +87,8 @@ def test_a_sample_counts_for_each_scorer_that_scored_it() -> None:
     records_in(plan.random_order()[:3], watch)
     assert [decision.n for decision in watch.decisions()] == [3, 0]
     records_in(plan.random_order()[5:7], watch)
+    skipped = f"s{plan.random_order()[8] + 1}"
+    watch.add(Record(sample=skipped, scorer=Given().signature, outcome=Skipped("nothing to say")))
     assert (watch.decisions()[0].n, watch.waiting) == (3, 2)
 
 

@@ -18,7 +18,7 @@ from evalstone.types import Sample, Score, Skipped
 from tests.fakes import outcome_of, record_of
 from tests.scorers.variants import FULL
 
-BLANKS = ["", " ", "\n\t\u00a0", "\u200b\ufeff", "\u2060\u00ad\u3164", "\x00\x1b"]
+BLANKS = ["", " ", "\n\t\u00a0", "\u200b\ufeff", "\u2060\u00ad\u3164", "\x00\x1b", "\u2800\ufe0f\U000e0041"]
 TEXTS = ("input", "output", "reference", "context", "instructions")
 
 blank = pytest.mark.parametrize("blank", BLANKS, ids=ascii)
@@ -120,3 +120,12 @@ def test_by_mastra_a_blank_answer_is_judged(blank: str):
     for name in ("faithfulness", "hallucination", "bias", "toxicity", "answer_relevancy", "rubric", "summarization"):
         _, judge = record_of(SCORERS[name](definition="mastra"), sample, lambda question: None)  # type: ignore[call-arg]
         assert judge.asked, name
+
+
+@blank
+@pytest.mark.parametrize("name", ["context_precision", "context_position", "context_relevance", "context_usage"])
+def test_by_mastra_passages_are_judged_for_a_blank_question_and_a_blank_answer(name: str, blank: str):
+    for field in ("input", "output"):
+        sample = Sample(**cast(Any, {**FULL, field: blank}))
+        _, judge = record_of(SCORERS[name](definition="mastra"), sample, lambda question: None)  # type: ignore[call-arg]
+        assert judge.asked, field

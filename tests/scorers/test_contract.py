@@ -53,6 +53,15 @@ with_context = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.parametrize("value", [object(), b"x"], ids=["object", "bytes"])
+@every
+def test_every_parameter_refuses_a_value_of_another_type_by_its_name(kind: type[Scorer], value: Any):
+    for parameter in dataclasses.fields(kind):
+        if parameter.init:
+            with pytest.raises(ConfigError, match=parameter.name):
+                kind(**{parameter.name: value})
+
+
 def others(scorer: Scorer, name: str) -> list[Any]:
     """Values of a parameter that differ from its default and from each other."""
     value = getattr(scorer, name)

@@ -84,5 +84,5 @@ def test_an_unknown_word_fails_instead_of_being_left_out(word: str):
 
 @pytest.mark.parametrize("given", [[" "], [5], ["a", None]])
 def test_a_blank_instruction_is_refused(given: Any):
-    with pytest.raises(ConfigError, match="an instruction must be text that is not blank"):
+    with pytest.raises(ConfigError, match="instructions must be a list of texts that are not blank, not"):
         InstructionAlignment(instructions=given)

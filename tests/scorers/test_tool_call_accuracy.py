@@ -112,9 +112,9 @@ def test_without_messages_nothing_is_known_of_calls():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"tool": ""}, "tool must be the name of a tool, not ''"),
-        ({"tool": 5}, "tool must be the name of a tool, not 5"),
-        ({"order": "a"}, "order must be a list of tool names, not 'a'"),
+        ({"tool": ""}, "tool must be text that is not blank, not ''"),
+        ({"tool": 5}, "tool must be text that is not blank, not 5"),
+        ({"order": "a"}, "order must be a list of texts that are not blank, not 'a'"),
         ({"strict": "yes"}, "strict must be True or False, not 'yes'"),
     ],
 )

@@ -80,5 +80,5 @@ def test_a_conversation_without_one_of_its_sides_is_broken():
 
 @pytest.mark.parametrize("tools", ["search", 5, [5], [""], [{"description": "nameless"}]])
 def test_tools_that_have_no_name_are_refused(tools: Any):
-    with pytest.raises(ConfigError, match=r"tool_call_appropriateness: (a tool must be|tools must be)"):
+    with pytest.raises(ConfigError, match=r"tool_call_appropriateness: tools(: a tool)? must be"):
         ToolCallAppropriateness(tools=tools)

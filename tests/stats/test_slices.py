@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from scipy.stats import hypergeom
+from scipy.stats import hypergeom, t
 
 from evalstone.errors import DataError
 from evalstone.stats import mean_interval
@@ -87,6 +87,38 @@ def test_groups_make_a_slice_less_certain_and_count_as_one_each() -> None:
     assert alone[0].p_value < 1e-6
     assert 0.001 < grouped[0].p_value < 0.2
     assert worst_slices(values, {"half": [place < 48 for place in range(120)]}, groups=groups) == ()
+
+
+def test_a_cluster_of_a_slice_may_be_as_large_as_all_other_samples() -> None:
+    groups = [0] * 6 + list(range(1, 11))
+    found = worst_slices(VALUES[:16], {"k": [place < 10 for place in range(16)]}, groups=groups)
+    rest = mean_interval(VALUES[10:16], low=0, high=1, groups=groups[10:])
+    assert rest is not None
+    assert rest.low is not None
+    one = next(f for f in found if f.key)
+    assert one.interval.high is not None
+    reach = math.hypot(one.interval.high - one.interval.mean, rest.mean - rest.low)
+    assert one.difference.high == pytest.approx(one.difference.mean + reach)
+
+
+@pytest.mark.parametrize("size", [5, 7, 20])
+def test_the_p_value_of_clusters_is_that_of_their_parts_in_the_difference(size: int) -> None:
+    groups = np.array([place % size for place in range(60)])
+    inside = np.array([place < 30 or place % size == 0 for place in range(60)])
+    values = np.array(VALUES[:60])
+    found = {f.key: f for f in worst_slices(values.tolist(), {"k": inside.tolist()}, groups=groups.tolist())}
+    if size == 5:
+        assert found == {}  # all of one cluster is inside, so that only four are outside
+        return
+    parts = (values - values.mean()) * np.where(inside, 1 / inside.sum(), -1 / (~inside).sum())
+    clusters = np.bincount(groups, parts)
+    error = math.sqrt(np.sum(clusters**2) * size / (size - 1))
+    assert found[True].p_value == pytest.approx(t.cdf(parts.sum() / error, size - 2))
+    assert found[False].p_value == pytest.approx(1 - found[True].p_value)
+    apart = worst_slices(VALUES, {"first": [place < 60 for place in range(120)]}, groups=[n // 6 for n in range(120)])
+    parts = (np.array(VALUES) - np.mean(VALUES)) / 60 * np.repeat([1, -1], 60)
+    error = math.sqrt(np.sum(np.bincount(np.arange(120) // 6, parts) ** 2) * 20 / 19)
+    assert {f.key: f.p_value for f in apart}[True] == pytest.approx(t.cdf(parts.sum() / error, 18))
 
 
 def test_slices_without_spread_are_no_worse() -> None:

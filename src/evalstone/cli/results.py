@@ -120,7 +120,7 @@ def _corrected_rates(run: evalstone.Run, place: str) -> list[RoganGladenResult]:
     known = [(info, one) for info, one in found if one is not None]
     usable = [(info, one) for info, one in known if not one.unusable]
     if not known:
-        raise ConfigError(f"{run.judge} is not calibrated for any scorer of this run; see evalstone calibrate")
+        raise ConfigError(f"no scorer of this run is calibrated (judge {run.judge}); see evalstone calibrate")
     for info, one in known if usable else ():
         if one.unusable:
             to_stderr(f"The calibration of {run.titles[info.signature]} is not used: {one.unusable}.")

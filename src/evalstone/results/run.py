@@ -251,11 +251,11 @@ class Run:
         return f"{count(self.samples, 'sample')} · {judge}"
 
     def judge_of(self, scorer: str) -> str:
-        """The judges that a scorer asked, by its title, signature or name; the run's where none was asked.
+        """The judges that a scorer asked, by its title, signature or name; "none" where it asked none.
 
         Raises ConfigError for an unknown scorer.
         """
-        return ", ".join(self[scorer].judges) or self.judge
+        return ", ".join(self[scorer].judges) or "none"
 
     def _notes(self) -> Iterator[str]:
         """Why the run ended early, why results are missing, and what the run cost."""

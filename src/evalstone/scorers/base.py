@@ -487,6 +487,17 @@ def require_text(scorer: Scorer, name: str, *, blank: bool = True) -> None:
         raise ConfigError(f"{scorer.name}: {name} must be {allowed}, not {shortened(repr(value), 60)}")
 
 
+def require_texts(scorer: Scorer, name: str) -> None:
+    """Make a field a tuple. Raise ConfigError if it is not a list of texts that are not blank."""
+    value: object = getattr(scorer, name)
+    listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    texts = tuple(cast("Sequence[object]", value)) if listed else (None,)
+    if not all(isinstance(text, str) and not is_blank(text) for text in texts):
+        allowed = "a list of texts that are not blank"
+        raise ConfigError(f"{scorer.name}: {name} must be {allowed}, not {shortened(repr(value), 60)}")
+    object.__setattr__(scorer, name, texts)
+
+
 def require_choice(scorer: Scorer, name: str, allowed: Sequence[object]) -> None:
     """Raise ConfigError for a field whose value is not one of those allowed."""
     value = cast(object, getattr(scorer, name))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 
 from evalstone._core.display import count
 from evalstone.errors import ConfigError, OutcomeError
-from evalstone.scorers.base import listed, require_number, require_text, require_whole, shortened
+from evalstone.scorers.base import listed, require_number, require_text, require_texts, require_whole, shortened
 from evalstone.scorers.text import CodeScorer, dice
 from evalstone.types import Message, Score, Skipped, ToolCall
 
@@ -240,7 +240,7 @@ class ToolCalled(ToolCheck):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_text(self, "tool")
+        require_text(self, "tool", blank=False)
         require_whole(self, "times")
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
@@ -265,7 +265,7 @@ class ToolNotCalled(ToolCheck):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_text(self, "tool")
+        require_text(self, "tool", blank=False)
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
         number = sum(call.name == self.tool for call in calls)
@@ -289,10 +289,7 @@ class ToolOrder(ToolCheck):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        tools: Any = self.tools
-        if isinstance(tools, str) or not isinstance(tools, Sequence) or not all(isinstance(t, str) for t in tools):  # pyright: ignore[reportUnknownVariableType]
-            raise ConfigError(f"{self.name}: tools must be a list of names, not {tools!r}")
-        object.__setattr__(self, "tools", tuple(self.tools))
+        require_texts(self, "tools")
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
         called = [call.name for call in calls]

@@ -140,15 +140,18 @@ def test_parameters_of_the_wrong_kind_are_refused():
     assert "not nan" in refused("similarity", expected="a", threshold=float("nan"))
     assert refused("regex", pattern="(").startswith("regex: '(' is not a regular expression: ")
     assert refused("regex", pattern=3) == "regex: pattern must be text, not 3"
-    assert refused("tool_called", tool=None) == "tool_called: tool must be text, not None"
+    assert refused("tool_called", tool=None) == "tool_called: tool must be text that is not blank, not None"
     assert (
         refused("tool_called", tool="a", times=-1) == "tool_called: times must be a whole number of at least 0, not -1"
     )
-    assert refused("tool_not_called", tool=["a"]) == "tool_not_called: tool must be text, not ['a']"
+    assert refused("tool_not_called", tool="") == "tool_not_called: tool must be text that is not blank, not ''"
     assert (
         refused("max_tool_calls", limit=True) == "max_tool_calls: limit must be a whole number of at least 0, not True"
     )
     assert refused("max_tool_calls", limit=1.5) == "max_tool_calls: limit must be a whole number of at least 0, not 1.5"
-    assert refused("tool_order", tools="search") == "tool_order: tools must be a list of names, not 'search'"
-    assert refused("tool_order", tools=[1]) == "tool_order: tools must be a list of names, not [1]"
-    assert refused("tool_order", tools=None) == "tool_order: tools must be a list of names, not None"
+    assert (
+        refused("tool_order", tools="search")
+        == "tool_order: tools must be a list of texts that are not blank, not 'search'"
+    )
+    assert refused("tool_order", tools=[1]) == "tool_order: tools must be a list of texts that are not blank, not [1]"
+    assert refused("tool_order", tools=None) == "tool_order: tools must be a list of texts that are not blank, not None"

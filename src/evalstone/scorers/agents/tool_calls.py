@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from evalstone._core.text import is_blank
 from evalstone.agents.messages import called_tools, last_assistant_text, last_user_text, tool_calls
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeToolCalls, ToolCallVerdicts
-from evalstone.scorers.base import Scorer, as_text, reason_with, share, shortened
+from evalstone.scorers.base import Scorer, as_text, reason_with, require_text, require_texts, share, shortened
 from evalstone.types import TOOL_STEPS, Message, Score, Skipped, ToolCall, TrajectoryExpectation
 
 
@@ -75,12 +76,10 @@ class ToolCallAccuracy(Scorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.tool is not None and (not isinstance(self.tool, str) or not self.tool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"{self.name}: tool must be the name of a tool, not {self.tool!r}")
-        if isinstance(self.order, str):
-            raise ConfigError(f"{self.name}: order must be a list of tool names, not {self.order!r}")
+        if self.tool is not None:
+            require_text(self, "tool", blank=False)
         if self.order is not None:
-            object.__setattr__(self, "order", tuple(self.order))
+            require_texts(self, "order")
 
     def score(
         self,
@@ -153,13 +152,13 @@ class ToolCallAppropriateness(Scorer):
         object.__setattr__(self, "tools", tuple(self._described(tool) for tool in self.tools))
 
     def _described(self, tool: str | Mapping[str, Any]) -> str:
-        if isinstance(tool, str) and tool:
+        if isinstance(tool, str) and not is_blank(tool):
             return tool
         if isinstance(tool, Mapping):
             name = tool.get("name") or tool.get("id")
             if isinstance(name, str):
                 return f"{name}: {tool['description']}" if tool.get("description") else name
-        raise ConfigError(f"{self.name}: a tool must be a name, or an object with a name, not {tool!r}")
+        raise ConfigError(f"{self.name}: tools: a tool must be a name, or an object with a name, not {tool!r}")
 
     async def score(
         self, ask: Ask, *, messages: Sequence[Message], input: str | None = None, output: str | None = None

@@ -37,11 +37,11 @@ class Criterion:
         if isinstance(value, str):
             return cls(value)
         if not isinstance(value, Mapping):
-            raise ConfigError(f"a criterion is a text, a Criterion or a table, not {type(value).__name__}")
+            raise ConfigError(f"criteria: a criterion is a text, a Criterion or a table, not {type(value).__name__}")
         table = cast("Mapping[str, Any]", value)
         require_known("criterion", "field", table, cls)
         if "description" not in table:
-            raise ConfigError("a criterion's table needs a description")
+            raise ConfigError("criteria: a criterion's table needs a description")
         return cls(**table)
 
 

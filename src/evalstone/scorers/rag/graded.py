@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import sentences
-from evalstone.errors import JudgeDeclined, PromptError, ReplyError
+from evalstone.errors import ConfigError, JudgeDeclined, PromptError, ReplyError
 from evalstone.questions.base import Ask, Question, context_limits_of
 from evalstone.questions.claims import chunked
 from evalstone.questions.explanation import EXPLAIN
@@ -80,7 +80,12 @@ class GradedScorer(Scorer, ABC):
         require_choice(self, "on_undecided", get_args(OnUndecided))
         require_choice(self, "when_empty", get_args(WhenEmpty))
         if self.prompt is not None:
-            kind, prompt = own_prompt(self.prompt, self.questions, self.form)
+            if not isinstance(self.prompt, Prompt | str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ConfigError(f"{self.name}: prompt must be a template or a Prompt, not {self.prompt!r}")
+            try:
+                kind, prompt = own_prompt(self.prompt, self.questions, self.form)
+            except PromptError as error:
+                raise PromptError(f"{self.name}: prompt: {error}") from None
             object.__setattr__(self, "prompt", prompt)
             object.__setattr__(self, "questions", (kind,))
 

@@ -9,7 +9,7 @@ from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.robustness import IMPACTS, JudgeRobustness, Robustness
-from evalstone.scorers.base import reason_with, require_number
+from evalstone.scorers.base import reason_with, require_number, require_text
 from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Score, Skipped
 
@@ -80,6 +80,7 @@ class NoiseSensitivity(Defined):
                 raise ConfigError(
                     f"{self.name}: {name} must be text that is not blank; leave it out to use the sample's"
                 )
+        require_text(self, "noise")
         require_number(self, *IMPACTS, high=1)
         require_number(self, "discrepancy", "issue", "issue_limit")
 

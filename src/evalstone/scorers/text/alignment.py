@@ -6,13 +6,13 @@ import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, cast, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from evalstone.agents.messages import conversation_history
 from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.alignment import PARTS, Alignment, InstructionVerdict, JudgeAlignment, JudgeInstructions
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import lines_of, listed, reason_with, require_whole
+from evalstone.scorers.base import lines_of, listed, reason_with, require_texts, require_whole
 from evalstone.scorers.definitions import OURS, Defined, Definition
 from evalstone.types import Message, Score, Skipped
 
@@ -168,11 +168,9 @@ class InstructionAlignment(Defined):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        texts = lines_of(self.instructions) if isinstance(self.instructions, str) else tuple(self.instructions)
-        for text in cast("tuple[object, ...]", texts):
-            if not isinstance(text, str) or not text.strip():
-                raise ConfigError(f"{self.name}: an instruction must be text that is not blank, not {text!r}")
-        object.__setattr__(self, "instructions", texts)
+        if isinstance(self.instructions, str):
+            object.__setattr__(self, "instructions", lines_of(self.instructions))
+        require_texts(self, "instructions")
 
     async def score(
         self, ask: Ask, *, output: str, input: str | None = None, instructions: str | None = None

@@ -1,0 +1,27 @@
+"""Slices of a run: the direction, the groups and the title of each scorer are its own."""
+
+from __future__ import annotations
+
+from tests.runs import Given, Harm, run_of
+
+SCORES = ["0.9", "0.8"] * 10 + ["0.1", "0.2"] * 5
+
+
+def test_what_is_worse_depends_on_the_scorer() -> None:
+    kinds = [{"kind": "first" if n < 20 else "last"} for n in range(30)]
+    given, harm = run_of(SCORES, [Given(), Harm(scale=10)], metadata=kinds).slices("kind")
+    assert (given.title, given.findings[0].key) == ("given", "last")
+    assert (harm.title, harm.findings[0].key) == ("harm", "first")
+    assert max(given.findings[0].adjusted_p, harm.findings[0].adjusted_p) < 0.001
+    assert harm.findings[0].interval.mean == 8.5
+
+
+def test_samples_of_a_group_are_no_evidence_of_their_own_that_a_slice_is_worse() -> None:
+    kinds = [{"kind": "first" if n < 20 else "last"} for n in range(30)]
+    grouped = [{**kind, "group": f"{n // 2}"} for n, kind in enumerate(kinds)]
+    (alone,) = run_of(SCORES, metadata=kinds).slices("kind")
+    (clustered,) = run_of(SCORES, metadata=grouped).slices("kind")
+    assert clustered.findings[0].interval.groups == 5
+    assert clustered.findings[0].p_value > alone.findings[0].p_value
+    (few,) = run_of(SCORES, metadata=[{**kind, "group": kind["kind"]} for kind in kinds]).slices("kind")
+    assert few.findings == ()
