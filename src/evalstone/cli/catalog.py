@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import evalstone
+from evalstone._core.display import number, safe
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Value, option
 from evalstone.cli.output import console, short_judge, table
@@ -223,8 +224,6 @@ def _endpoint(provider: ProviderInfo) -> str:
 def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> None:
     from rich.text import Text
 
-    from evalstone._core.display import safe
-
     screen = console()
     screen.print(safe(judge.identity, 500), style="bold")
     if judge.note:
@@ -271,7 +270,6 @@ def _readiness(judge: evalstone.Judge) -> str:
 
 def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
     """One row per calibration: judge, scorer, data, and agreement with the labels."""
-    from evalstone._core.display import number, safe
     from evalstone.results.calibration import measure
     from evalstone.results.summary import without_fingerprints
 
