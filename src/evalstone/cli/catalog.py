@@ -99,7 +99,7 @@ def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
             rows.add_row(f"  {field.name}", Text.assemble(described, " " * bool(described), (f"({shown})", "dim")))
         screen.print(rows)
     if issubclass(kind, Defined):
-        shared = ", all from the same judge calls" if kind.questions else ""
+        shared = ", from the same judge calls" if kind.questions else ""
         screen.print(f"\nDefinitions{shared}: definition=NAME", style="bold")
         rows = table("", "")
         for name, definition in kind.definitions.items():
