@@ -118,8 +118,7 @@ def _list_foreign(tool: str, name: str | None) -> None:
     """Print a tool's scorers or, for a name, its options, with ours. Raises ConfigError for an unknown tool or name."""
     from rich.text import Text
 
-    from evalstone.compat.names import SYSTEMS
-    from evalstone.scorers.foreign_options import OPTIONS, bare, options_for
+    from evalstone.scorers.other_systems import OPTIONS, SYSTEMS, bare, options_for
 
     system = tool.lower()
     if system not in SYSTEMS:

@@ -448,7 +448,7 @@ def require_known(label: str, what: str, names: Iterable[object], kind: type[Any
         if name not in known:
             counterpart = ""
             if issubclass(kind, Scorer):
-                from evalstone.scorers.foreign_options import hint  # noqa: PLC0415 - a table that only errors need
+                from evalstone.scorers.other_systems import hint  # noqa: PLC0415 - a table that only errors need
 
                 counterpart = hint(name, kind.__name__, getattr(kind, "name", ""), known)
             told = f"unknown {what} {name!r}; {counterpart}" if counterpart else unknown(what, name, known)
