@@ -8,6 +8,7 @@ from evalstone.errors import ConfigError
 from evalstone.questions.claims import ClaimVerdict
 from evalstone.scorers.base import ContextScorer, listed, share
 
+
 def require_passages(scorer: ContextScorer) -> None:
     """Raise ConfigError for an empty `context`, for a scorer that divides by the number of passages."""
     if scorer.context is not None and not scorer.context:
