@@ -240,7 +240,7 @@ def _run(
     if stopped := _stopped(result, config, plan.size):
         return stopped
     saved = [] if config.out is None else [str(evalstone.write_run(result, config.out))]
-    view = run_view(result, dataset=plan.dataset, worst=config.top)
+    view = run_view(result, worst=config.top)
     files = documents(view, config.html, config.markdown)
     deliver(files | json_lines(as_json, result.to_dict()), announce=False)
     if shown := not as_json and STDOUT not in (config.html, config.markdown):

@@ -34,7 +34,7 @@ from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
 from evalstone.stats.intervals import Interval
 from evalstone.stats.thresholds import TOLERANCE
-from evalstone.types import Record, Sample, Score
+from evalstone.types import Record, Score
 
 if TYPE_CHECKING:
     from evalstone.stats.slices import SliceFinding
@@ -47,7 +47,6 @@ LONGEST_JUDGE = 200
 def run_view(
     run: Run,
     *,
-    dataset: Iterable[Sample] | None = None,
     worst: int = 3,
     corrected: Sequence[PPIResult | RoganGladenResult] = (),
     slices: Sequence[ScorerSlices] = (),
@@ -56,13 +55,10 @@ def run_view(
 
     Args:
         run: The run.
-        dataset: Where texts are read from if the run has none at hand.
         worst: How many of the worst samples are shown.
         corrected: Means corrected by human labels or by a calibration.
         slices: Slices of the run.
     """
-    if run.dataset is None and dataset is not None:
-        run = replace(run, dataset=dataset)
     records = run.records if isinstance(run.records, tuple | list) else tuple(run.records)
     by_sample = _by_sample(records)
     scorers = {info.signature: info for info in run.scorers}
