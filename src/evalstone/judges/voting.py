@@ -199,7 +199,8 @@ def decided(
     """One verdict out of many. Raises JudgeDeclined as `settle` does."""
     if scale.number and all(isinstance(one, int | float) for one in choices):
         return _number(choices, scale, config.vote, at)
-    labels = sorted(dict.fromkeys(choices), key=lambda label: _rank(label, scale))
+    ranks = {label: rank for rank, label in enumerate(scale.worst_first)}
+    labels = sorted(dict.fromkeys(choices), key=lambda label: ranks.get(label, 0))
     counts = {label: sum(one == label for one in choices) for label in labels}
     probability: float | None = None
     if config.vote == "unanimous":
@@ -237,10 +238,6 @@ def _least(labels: Sequence[Any], scale: LabelOrder, at: str) -> Any:
         names = ", ".join(str(label)[:40] for label in labels)
         raise JudgeDeclined(f"the judges are not unanimous on {at or 'the answer'}: {names}")
     return labels[0]
-
-
-def _rank(label: Any, scale: LabelOrder) -> int:
-    return scale.worst_first.index(label) if label in scale.worst_first else 0
 
 
 def _mean_probabilities(

@@ -51,14 +51,7 @@ def run_view(
     corrected: Sequence[PPIResult | RoganGladenResult] = (),
     slices: Sequence[ScorerSlices] = (),
 ) -> View:
-    """A run as a report.
-
-    Args:
-        run: The run.
-        worst: How many of the worst samples are shown.
-        corrected: Means corrected by human labels or by a calibration.
-        slices: Slices of the run.
-    """
+    """A run as a report. worst: how many of the worst samples are shown."""
     records = run.records if isinstance(run.records, tuple | list) else tuple(run.records)
     by_sample = _by_sample(records)
     scorers = {info.signature: info for info in run.scorers}
