@@ -108,7 +108,9 @@ async def aevaluate(
     plan = plan_for(samples, scorers, judge=judge, mapping=mapping)
     with contextlib.ExitStack() as stack:
         bar = None
-        if _is_interactive() if progress is None else progress:
+        if progress is None:  # a terminal or a notebook
+            progress = sys.stderr.isatty() or "ipykernel" in sys.modules
+        if progress:
             from evalstone.report.progress import progress_bar  # noqa: PLC0415 - rich, which only a terminal needs
 
             bar = stack.enter_context(progress_bar(plan.size))
@@ -205,11 +207,6 @@ async def open_session(
         session = Session(judge, ledger=store, concurrency=concurrency, budget=limit)
         stack.push_async_callback(session.close)
         yield session
-
-
-def _is_interactive() -> bool:
-    """Whether standard error is a terminal, or the process a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 evaluate = sync.blocking(aevaluate)

@@ -38,15 +38,15 @@ def run(name: str = "r1", *, plan: str = "p" * 32, started: str = "2026-01-01T00
         "kind": "evaluation",
         "name": "",
         "tags": list[str](),
-        "ended": "",
+        "stop_reason": "",
         "dataset": {"name": "data.jsonl", "version": DATASET, "samples": 3},
         "judge": {"identity": JUDGE, "note": ""},
         "scorers": [{"name": "s", "signature": "s@1", "scale": 1.0, "lower_is_better": False}],
         "started": started,
         "seconds": 0.0,
         "resumed": 0,
-        "met": dict[str, int](),
-        "judging": dict[str, int](),
+        "warnings": dict[str, int](),
+        "judge_stats": dict[str, int](),
     }
     return RunRow(name, plan, started, None, metadata)
 

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from evalstone import ScriptedJudge, evaluate, read_run
 from evalstone.errors import ConfigError, DataError, LedgerError
 from evalstone.ledger.base import Operations
-from evalstone.ledger.copy import export_records, export_rows, import_rows, recover
+from evalstone.ledger.copy import KINDS, export_records, export_rows, import_rows, recover
 from evalstone.ledger.maintenance import PruneCounts, info, prune, verify
 from evalstone.ledger.schema import answers as answers_table
 from evalstone.ledger.store import Ledger
@@ -55,6 +56,19 @@ def test_what_a_ledger_holds_is_told(url: str) -> None:
         (JUDGE, 3, 3, 9, 0.0),
     ]
     assert found.size > 10_000
+
+
+def test_the_ledger_of_a_real_run_is_sound_moves_whole_and_is_recovered_whole(tmp_path: Path) -> None:
+    judge = ScriptedJudge({"list_claims": {"claims": ["a"]}})
+    file = tmp_path / "real.db"
+    made = evaluate(samples(), ["contains(expected=place)", "factual_correctness"], judge=judge, ledger=file)
+    assert run().metadata.keys() <= made.metadata().keys()
+    assert verify(file).sound, verify(file).invalid_rows
+    with Ledger(file) as ledger, Ledger(tmp_path / "moved.db") as moved:
+        import_rows(moved, placed(export_rows(ledger)))
+        assert info(moved).counts == info(ledger).counts
+    assert {kind: rows.invalid for kind, rows in recover(file, tmp_path / "new.db").items()} == dict.fromkeys(KINDS, 0)
+    assert read_run("last", ledger=tmp_path / "new.db").id == made.id
 
 
 def test_a_ledger_moves_whole_and_a_second_time_nothing_is_new(url: str, tmp_path: Path) -> None:

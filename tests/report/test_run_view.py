@@ -20,8 +20,8 @@ from evalstone.report.run_view import retries, run_notes, run_view
 from evalstone.report.terminal import show
 from evalstone.report.view import Block, Column, HistogramChart, View, table
 from tests.fakes import claims, verdicts
-from tests.report.hostile import MARKUP, hostile_views
-from tests.runs import Claimed, Given, Harm, run_of
+from tests.report.hostile import hostile_views
+from tests.runs import Given, Harm, run_of
 
 
 def on_screen(view: View, width: int = 5000) -> str:
@@ -223,12 +223,6 @@ def test_a_run_without_its_texts_says_so() -> None:
     (sample,) = run_view(replace(run_of(["0.5"]), dataset=None)).examples[0].samples
     assert sample.panel[0].text == "The texts of this sample are not at hand."
     assert (sample.question, sample.answer) == ("", "")
-
-
-def test_texts_can_come_from_elsewhere() -> None:
-    run = replace(evaluate([Sample(id="a", output="x", context=["p"])], [Claimed()], ledger=None), dataset=None)
-    view = run_view(run, dataset=[Sample(id="a", input=MARKUP, output="x")])
-    assert view.examples[0].samples[0].question == MARKUP
 
 
 def test_terminal_and_html_import_no_library_of_the_other() -> None:

@@ -464,7 +464,7 @@ def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
 
 ROOT = Path(evalstone.scorers.__file__).parent
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
-SHARED = {"base", "code_identity", "definitions", "foreign_options", "registry", "agents", "custom", "rag", "text"}
+SHARED = {"base", "code_identity", "definitions", "other_systems", "registry", "agents", "custom", "rag", "text"}
 """Modules that hold what scorers share. `checks` uses `text`, and no other scorer."""
 
 
@@ -484,7 +484,7 @@ def test_every_file_holds_scorers_or_what_they_share():
         for path in registry.paths.values()
     }
     shared = {
-        f"{name}.py" for name in ("base", "code_identity", "definitions", "foreign_options", "registry", "__init__")
+        f"{name}.py" for name in ("base", "code_identity", "definitions", "other_systems", "registry", "__init__")
     }
     shared |= {f"{name}/__init__.py" for name in ("agents", "custom", "rag", "text")} | {"custom/pipeline.py"}
     assert set(FILES) == {f"{module}.py" for module in modules} | shared

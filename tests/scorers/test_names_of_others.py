@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evalstone.compat.names import SYSTEMS, Counterpart
 from evalstone.scorers import SCORERS
+from evalstone.scorers.other_systems import SYSTEMS, Counterpart
 from evalstone.scorers.registry import TEMPLATES, parse_scorer
 from tests.parity.adapters import ADAPTERS
 from tests.parity.cases import read_cases

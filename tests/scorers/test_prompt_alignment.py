@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import pytest
 
+from evalstone import ScriptedJudge, evaluate
 from evalstone.errors import ConfigError
 from evalstone.questions import Alignment, AlignmentPart, JudgeAlignment
 from evalstone.scorers import PromptAlignment
@@ -51,8 +52,16 @@ def test_each_mode_has_its_weights_and_both_has_those_of_user_and_system(mode: M
 )
 def test_both_weighs_by_the_prompts_that_there_are_and_mastra_by_that_of_the_user(sample: Sample, expected: float):
     reply = judged(0.9, 0.5, 0.25, 1)
-    assert score_of(PromptAlignment(), sample, [reply]).value == pytest.approx(expected)
+    for definition in ("evalstone", "documented"):
+        assert score_of(PromptAlignment(definition=definition), sample, [reply]).value == pytest.approx(expected)
     assert score_of(PromptAlignment(definition="mastra"), sample, [reply]).value == pytest.approx(0.66)
+
+
+def test_the_documented_definition_asks_the_same_question_as_ours():
+    judge = ScriptedJudge([judged(0.9, 0.5, 0.25, 1)])
+    run = evaluate([SAMPLE], [PromptAlignment(), PromptAlignment(definition="documented")], judge=judge, ledger=None)
+    assert len(judge.asked) == 1
+    assert run.failed == 0
 
 
 def test_the_reason_names_each_part_and_what_is_lacking():

@@ -6,12 +6,16 @@ import re
 from collections.abc import Iterable, Sequence
 
 LINE_WIDTH = 240
-# Control, format and direction characters, lone surrogates, private use, noncharacters, and letters without a shape.
-# Line breaks, tabs and one variation selector after a character stay.
+IGNORABLE = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+)
+"""What has no shape of its own, as a range of a pattern: joiners, directions, fillers, marks of music and shorthand."""
+# Controls, lone surrogates, private use and noncharacters too. Line breaks, tabs and one variation selector after a
+# character stay.
 _INVISIBLE = (
-    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufdd0-\ufdef\ufeff\uffa0\ufff0-\uffff\U00013430-\U0001343f"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U0010ffff"
+    IGNORABLE + "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\uf8ff\ufdd0-\ufdef\ufff0-\uffff\U00013430-\U0001343f"
+    "\U000e0000-\U0010ffff"
 )
 _SELECTORS = "(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]"
 # What languages and emoji are written with. After other letters, or in a row, it only hides text.

@@ -11,16 +11,15 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from evalstone._core.display import IGNORABLE
+
 
 def _set(spaced: str) -> frozenset[str]:
     return frozenset(spaced.split())
 
 
-# White space, and what Unicode has to be ignored in display: controls, joiners, directions, variants, fillers, tags.
-_INVISIBLE = re.compile(
-    r"[\s\x00-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]*+"
-)
+# White space, and what Unicode has to be ignored in display: controls, variants and tags too.
+_INVISIBLE = re.compile(rf"[\s\x00-\x1f\x7f-\xa0{IGNORABLE}\ufe00-\ufe0f\ufff0-\ufffb\U000e0000-\U000e0fff]*+")
 
 
 def is_blank(text: str) -> bool:

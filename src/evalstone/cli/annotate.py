@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+from evalstone._core.display import count, safe
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, finite, option, scorer_named
 from evalstone.cli.output import console
@@ -43,7 +44,6 @@ def annotate(
     Starts with the samples that are most informative about the judge's errors. Run the same command again to continue,
     then correct the run's mean with evalstone report --labels.
     """
-    from evalstone._core.display import count
     from evalstone.datasets.labels import LabelFile
     from evalstone.results.human_labels import load_labels, select_for_labeling
 
@@ -86,7 +86,6 @@ def annotate(
 def _introduce(screen: Console, title: str, info: ScorerInfo, number: int) -> None:
     from rich.text import Text
 
-    from evalstone._core.display import count
     from evalstone.scorers import SCORERS
     from evalstone.scorers.base import summary
 
@@ -100,8 +99,6 @@ def _introduce(screen: Console, title: str, info: ScorerInfo, number: int) -> No
 def _show(screen: Console, sample: Sample, progress: str) -> None:
     from rich.padding import Padding
     from rich.text import Text
-
-    from evalstone._core.display import safe
 
     screen.print(Text.assemble(f"\n{progress}  ", (safe(sample.id, 80), "cyan")))
     blocks = [("instructions", sample.instructions), ("question", sample.input)]
@@ -117,8 +114,6 @@ def _show(screen: Console, sample: Sample, progress: str) -> None:
 
 def _reply(screen: Console, info: ScorerInfo) -> Reply:
     """The label as the file holds it, "skip" or "quit"; the end of the input counts as "quit"."""
-    from evalstone._core.display import safe
-
     while True:
         screen.print("label> ", style="bold", end="")
         line = sys.stdin.readline()

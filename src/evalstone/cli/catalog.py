@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import evalstone
+from evalstone._core.display import number, safe
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Value, option
 from evalstone.cli.output import console, short_judge, table
@@ -98,7 +99,7 @@ def _describe_scorer(kind: type[evalstone.Scorer], called: str) -> None:
             rows.add_row(f"  {field.name}", Text.assemble(described, " " * bool(described), (f"({shown})", "dim")))
         screen.print(rows)
     if issubclass(kind, Defined):
-        shared = ", all from the same judge calls" if kind.questions else ""
+        shared = ", from the same judge calls" if kind.questions else ""
         screen.print(f"\nDefinitions{shared}: definition=NAME", style="bold")
         rows = table("", "")
         for name, definition in kind.definitions.items():
@@ -117,8 +118,7 @@ def _list_foreign(tool: str, name: str | None) -> None:
     """Print a tool's scorers or, for a name, its options, with ours. Raises ConfigError for an unknown tool or name."""
     from rich.text import Text
 
-    from evalstone.compat.names import SYSTEMS
-    from evalstone.scorers.foreign_options import OPTIONS, bare, options_for
+    from evalstone.scorers.other_systems import OPTIONS, SYSTEMS, bare, options_for
 
     system = tool.lower()
     if system not in SYSTEMS:
@@ -223,8 +223,6 @@ def _endpoint(provider: ProviderInfo) -> str:
 def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> None:
     from rich.text import Text
 
-    from evalstone._core.display import safe
-
     screen = console()
     screen.print(safe(judge.identity, 500), style="bold")
     if judge.note:
@@ -271,7 +269,6 @@ def _readiness(judge: evalstone.Judge) -> str:
 
 def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
     """One row per calibration: judge, scorer, data, and agreement with the labels."""
-    from evalstone._core.display import number, safe
     from evalstone.results.calibration import measure
     from evalstone.results.summary import without_fingerprints
 

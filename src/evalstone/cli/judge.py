@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import evalstone
+from evalstone._core.display import count
 from evalstone.cli import options
 from evalstone.cli.catalog import calibrations_table
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
@@ -69,7 +70,6 @@ def calibrate(
 
     Shows how accurate the judge is and which threshold to use. The calibration is saved beside the ledger.
     """
-    from evalstone._core.display import count
     from evalstone.datasets.writing import write_jsonl, write_text
     from evalstone.judge_quality.calibrate import LabelConfig
     from evalstone.ledger.base import DEFAULT_LEDGER
@@ -225,7 +225,6 @@ def _list_perturbations() -> None:
 
 
 def _show_estimates(found: Sequence[Estimate]) -> None:
-    from evalstone._core.display import count
     from evalstone.run.dry_run import by_judge
     from evalstone.types import NO_USAGE, total_cost
 

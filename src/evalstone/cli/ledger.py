@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
+from evalstone._core.display import count, money, safe
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, argument, option
 from evalstone.cli.output import console, metadata_text, short_judge, table
@@ -28,7 +29,6 @@ def _existing(ledger: str | None) -> str:
 
 def info(ledger: options.Ledger = None) -> int:
     """Show size, row counts, cost by judge, and the latest runs."""
-    from evalstone._core.display import money
     from evalstone.ledger.maintenance import info as ledger_info
     from evalstone.ledger.store import Ledger
 
@@ -68,7 +68,6 @@ def export(
     run: Annotated[str, option("--run RUN", "The run whose records to export: its ID or name, or last.")] = "last",
 ) -> int:
     """Export rows to a file, as a backup or for another ledger."""
-    from evalstone._core.display import count
     from evalstone.datasets.writing import write_jsonl
     from evalstone.ledger.copy import PARQUET_COLUMNS, export_records, export_rows, write_parquet
     from evalstone.ledger.store import Ledger
@@ -156,7 +155,6 @@ def prune(
     """
     from datetime import timedelta
 
-    from evalstone._core.display import count
     from evalstone.ledger.maintenance import prune as prune_ledger
     from evalstone.ledger.store import Ledger
 
@@ -181,7 +179,6 @@ def verify(ledger: options.Ledger = None) -> int:
 
     Exit code 1 if it is damaged.
     """
-    from evalstone._core.display import count, safe
     from evalstone.ledger.base import shown
     from evalstone.ledger.maintenance import verify as verify_ledger
     from evalstone.ledger.schema import SCHEMA_VERSION

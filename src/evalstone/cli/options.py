@@ -201,7 +201,7 @@ def refuse_foreign(scorers: Iterable[object]) -> None:
         name = str(scorer).partition("(")[0].strip()
         if not isinstance(scorer, str) or ":" in name or (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
             continue
-        from evalstone.compat.names import counterparts
+        from evalstone.scorers.other_systems import counterparts
 
         if found := counterparts(name):
             ours = list(dict.fromkeys(row.ours or f"not measured ({row.difference})" for _, row in found))

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from evalstone._core.display import safe
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ def table(*columns: str, numbers: Iterable[str] = ()) -> Grid:
 
 def to_stderr(text: str) -> None:
     """Print one line on standard error, with control characters made visible."""
-    from evalstone._core.display import safe
-
     with contextlib.suppress(OSError):  # nobody reads it, and there is nowhere else to say so
         sys.stderr.write(f"{safe(text, 2000)}\n")
 
@@ -149,15 +148,11 @@ def present(view: View, outputs: Mapping[str, Output], *, always_show: bool = Fa
 
 def short_judge(identity: str) -> str:
     """A judge's identity without endpoints and settings, cut to a column's width."""
-    from evalstone._core.display import safe
-
     return safe(_SETTINGS.sub("", identity), JUDGE_WIDTH)
 
 
 def metadata_text(metadata: Any, *keys: str) -> str:
     """A text within a run's metadata, with control characters made visible; empty if it is missing."""
-    from evalstone._core.display import safe
-
     for key in keys:
         metadata = cast("Mapping[str, Any]", metadata).get(key, "") if isinstance(metadata, Mapping) else ""
     return safe(str(metadata), 80)

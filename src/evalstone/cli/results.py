@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import evalstone
+from evalstone._core.display import digits_for, number, safe
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Values, option, pass_rates, scorer_named, scorer_numbers, scorers_named
 from evalstone.cli.output import console, deliver, documents, json_lines, present, short_judge, table, to_stderr
@@ -327,7 +328,6 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
-    from evalstone._core.display import safe
     from evalstone.ledger.base import shown
     from evalstone.results.summary import ScorerInfo, scorer_titles
 
@@ -355,7 +355,5 @@ def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Non
 
 def _mean(scorer: Mapping[str, Any]) -> str:
     """The mean of a scorer's summary, with its scale where that isn't 1."""
-    from evalstone._core.display import digits_for, number
-
     mean, scale = scorer.get("mean"), scorer.get("scale", 1)
     return number(mean, digits_for(scale)) + (f" of {scale:g}" if scale != 1 and mean is not None else "")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import evalstone
+from evalstone._core.display import count, money, safe
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import (
@@ -172,7 +173,6 @@ def score(
 
 
 def _show_record(record: evalstone.Record) -> None:
-    from evalstone._core.display import money, safe
     from evalstone.results.summary import without_fingerprints
 
     match record.outcome:
@@ -240,7 +240,7 @@ def _run(
     if stopped := _stopped(result, config, plan.size):
         return stopped
     saved = [] if config.out is None else [str(evalstone.write_run(result, config.out))]
-    view = run_view(result, dataset=plan.dataset, worst=config.top)
+    view = run_view(result, worst=config.top)
     files = documents(view, config.html, config.markdown)
     deliver(files | json_lines(as_json, result.to_dict()), announce=False)
     if shown := not as_json and STDOUT not in (config.html, config.markdown):
@@ -364,7 +364,6 @@ def _stopped(result: evalstone.Run, config: RunConfig, size: int) -> int:
 def _show_run(
     view: View, result: evalstone.Run, config: RunConfig, saved: Sequence[str], next_commands: Mapping[str, str] | None
 ) -> None:
-    from evalstone._core.display import safe
     from evalstone.ledger.base import shown
     from evalstone.report.terminal import show
     from evalstone.scorers import SCORERS
@@ -412,7 +411,6 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
 
 def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
     """Show the decisions of a gate that watched a run; the exit code."""
-    from evalstone._core.display import count
     from evalstone.report.comparison_view import decisions_view
     from evalstone.report.terminal import show
     from evalstone.run.sequential import DECIDED
@@ -440,8 +438,6 @@ def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) ->
 
 def expense(calls: int, usage: evalstone.Usage, price: float | None, how: str = "") -> str:
     """What judge calls would cost, in a line."""
-    from evalstone._core.display import count, money
-
     cost = "cost unknown" if price is None else f"about {money(price)}{how}"
     tokens = f"about {usage.input:,} input and {usage.output:,} output tokens"
     return f"{count(calls, 'call')}, {tokens}, {cost}; retries and reasoning tokens not included"
@@ -449,8 +445,6 @@ def expense(calls: int, usage: evalstone.Usage, price: float | None, how: str = 
 
 def show_judges(judges: Sequence[JudgeEstimate]) -> None:
     """Print what each judge would be asked, where there are several."""
-    from evalstone._core.display import money, safe
-
     if len(judges) < 2:
         return
     names = ("calls", "input tokens", "output tokens", "cost")
@@ -465,7 +459,6 @@ def show_judges(judges: Sequence[JudgeEstimate]) -> None:
 def _dry_run(config: RunConfig) -> int:
     """Print what a run would ask and cost."""
     from evalstone._core import sync
-    from evalstone._core.display import count, safe
     from evalstone.judges.providers.base import at_batch_price
     from evalstone.run.dry_run import SECONDS_PER_CALL, estimate
 

@@ -283,14 +283,7 @@ def effect(
 ) -> Effect:
     """The effect of a perturbation, its p-values uncorrected; samples without a plain score are left out.
 
-    Args:
-        perturbation: the perturbation.
-        plain: scores of the unchanged samples.
-        perturbed: scores of the changed samples.
-        repeated: scores of the unchanged samples when the question is repeated.
-        scorer: the scorer's signature.
-        scale: scores lie in [0, scale].
-        threshold: the score from which the verdict is yes.
+    repeated: scores of the unchanged samples when the question is repeated. scorer: its signature.
     """
     from evalstone.stats.comparison import compare_pairs  # noqa: PLC0415 - numpy, which only an audit needs
 

@@ -81,8 +81,8 @@ def _model(name: Any, settings: dict[str, Any]) -> Judge:
     if "/" in name:
         from evalstone.judges.model import ModelJudge  # noqa: PLC0415
 
-        fields = (field.name for field in dataclasses.fields(ModelJudge) if field.init)
-        names = [each for each in fields if each not in ("model", "limits")]
+        names = [field.name for field in dataclasses.fields(ModelJudge) if field.init and field.name != "model"]
+        names.remove("limits")
         return ModelJudge(name, **_settings(name, settings, names))
     if name in COMPOSITES:
         raise ConfigError(f"{name} needs the judges that it is made of: {name}(lexical, openai/gpt-5.1)")

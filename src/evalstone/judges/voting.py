@@ -25,6 +25,7 @@ from evalstone.errors import JudgeDeclined, ReplyError
 from evalstone.questions.base import Answer, Question
 from evalstone.questions.custom import AnswerAs
 from evalstone.questions.reply import LabelOrder, label_orders, subject_of
+from evalstone.questions.schemas import resolved
 from evalstone.questions.verdict import Choice
 
 A = TypeVar("A")
@@ -198,7 +199,8 @@ def decided(
     """One verdict out of many. Raises JudgeDeclined as `settle` does."""
     if scale.number and all(isinstance(one, int | float) for one in choices):
         return _number(choices, scale, config.vote, at)
-    labels = sorted(dict.fromkeys(choices), key=lambda label: _rank(label, scale))
+    ranks = {label: rank for rank, label in enumerate(scale.worst_first)}
+    labels = sorted(dict.fromkeys(choices), key=lambda label: ranks.get(label, 0))
     counts = {label: sum(one == label for one in choices) for label in labels}
     probability: float | None = None
     if config.vote == "unanimous":
@@ -236,10 +238,6 @@ def _least(labels: Sequence[Any], scale: LabelOrder, at: str) -> Any:
         names = ", ".join(str(label)[:40] for label in labels)
         raise JudgeDeclined(f"the judges are not unanimous on {at or 'the answer'}: {names}")
     return labels[0]
-
-
-def _rank(label: Any, scale: LabelOrder) -> int:
-    return scale.worst_first.index(label) if label in scale.worst_first else 0
 
 
 def _mean_probabilities(
@@ -337,9 +335,9 @@ def _along(
     data: Sequence[Any], node: Mapping[str, Any], defined: Mapping[str, Any], config: VoteConfig, at: str
 ) -> VoteResult[Any]:
     """A vote along a node of a JSON schema."""
-    node = _resolved(node, defined)
+    node = resolved(node, defined)
     if "anyOf" in node:
-        return _either(data, [_resolved(option, defined) for option in node["anyOf"]], defined, config, at)
+        return _either(data, [resolved(option, defined) for option in node["anyOf"]], defined, config, at)
     if "properties" in node and all(isinstance(one, dict) for one in data):
         outcomes = {
             name: _along([one[name] for one in data], inner, defined, config, _join(at, name))
@@ -381,12 +379,6 @@ def _either(
         (*(vote.verdicts if counts else ()), *outcome.verdicts),
         tuple(counts * vote.agreeing[place] + agreeing.get(place, 0.0) for place in range(len(data))),
     )
-
-
-def _resolved(node: Mapping[str, Any], defined: Mapping[str, Any]) -> Mapping[str, Any]:
-    while "$ref" in node:
-        node = defined[str(node["$ref"]).rpartition("/")[2]]
-    return node
 
 
 def _fits(value: Any, node: Mapping[str, Any]) -> bool:

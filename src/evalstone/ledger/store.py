@@ -1,6 +1,6 @@
 """The synchronous ledger: answers, records, runs, samples and leases, on SQLite and PostgreSQL alike.
 
-Nothing secret is written: a judge's identity contains no key and no header, and no row contains the ledger's URL.
+Nothing secret is written: a judge's identity contains no key and its headers as a hash, and no row the ledger's URL.
 
 A lease says which process is asking a question or working on a run, so processes on one ledger share the work. It is a
 row that expires unless its owner renews it. When the owner is gone the lease expires, or is dropped at once if its

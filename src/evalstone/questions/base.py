@@ -29,15 +29,13 @@ from evalstone._core.parsing import (
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
 from evalstone.questions.reply import (
-    example_of,
-    fold_words,
-    has_labels,
     read_list,
     read_numbered,
     read_reply,
     schema_of,
     subject_of,
 )
+from evalstone.questions.schemas import example_of, fold_words, has_labels
 from evalstone.types import NO_USAGE, JudgeCall, Usage
 
 A = TypeVar("A")

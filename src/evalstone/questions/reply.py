@@ -1,4 +1,4 @@
-"""Replies: JSON schema, validation, example and order of labels, all derived from one reply type.
+"""Replies: JSON schema, validation and order of labels, all derived from one reply type.
 
 A reply type is a frozen dataclass whose fields are the keys of the reply. Markers say what a type can't:
 
@@ -23,7 +23,7 @@ import dataclasses
 import functools
 import json
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
 
@@ -410,113 +410,3 @@ def reason_of(data: Any) -> str:
     if not isinstance(reason, str):
         raise ReplyError(f"reason: text was expected, not {type(reason).__name__}")
     return reason.strip()
-
-
-def has_labels(schema: Mapping[str, Any]) -> bool:
-    """Whether a reply of this schema has labels outside the lists that a judge makes."""
-    return any(
-        "enum" in node or node.get("type") in ("boolean", "integer", "number") for node in _nodes(schema, schema, set())
-    )
-
-
-def _nodes(node: Mapping[str, Any], root: Mapping[str, Any], seen: set[str]) -> Iterator[Mapping[str, Any]]:
-    """A schema's parts, without those in lists; each definition once, as they may refer to themselves."""
-    if "$ref" in node:
-        name = str(node["$ref"]).rpartition("/")[2]
-        if name in seen:
-            return
-        seen.add(name)
-        node = root["$defs"][name]
-    yield node
-    for inner in (*cast("Mapping[str, Any]", node.get("properties", {})).values(), *node.get("anyOf", ())):
-        yield from _nodes(inner, root, seen)
-
-
-def fold_words(data: Any, schema: Mapping[str, Any]) -> Any:
-    """A reply in which words that stand for one word of the schema's lists are spelled as it is there.
-
-    Case, white space and quotes around a word, and a period after it, don't matter. What could be two words of a list,
-    or is none, stays as it is.
-    """
-    return _folded(data, schema, schema.get("$defs", {}))
-
-
-def _folded(data: Any, node: Mapping[str, Any], defined: Mapping[str, Any]) -> Any:
-    if isinstance(data, str):
-        return _word_in(_words(node, defined), data)
-    if "$ref" in node:
-        return _folded(data, defined[node["$ref"].rpartition("/")[2]], defined)
-    for option in node.get("anyOf", ()):
-        if (folded := _folded(data, option, defined)) != data:
-            return folded
-    inner: Mapping[str, Any] = node.get("properties", {})
-    if isinstance(data, Mapping):
-        members = cast("Mapping[str, Any]", data)
-        return {key: _folded(value, inner.get(key, {}), defined) for key, value in members.items()}
-    if isinstance(data, list):
-        items = enumerate(cast("list[Any]", data), start=1)  # read as if they were numbered, where no list was expected
-        return [_folded(value, node.get("items") or inner.get(str(number), {}), defined) for number, value in items]
-    return data
-
-
-def _words(node: Mapping[str, Any], defined: Mapping[str, Any]) -> list[str]:
-    """The words that a text of this node may be."""
-    if "$ref" in node:
-        return _words(defined[node["$ref"].rpartition("/")[2]], defined)
-    inner = (word for option in node.get("anyOf", ()) for word in _words(option, defined))
-    return [*(word for word in node.get("enum", ()) if isinstance(word, str)), *inner]
-
-
-def _word_in(known: Sequence[str], text: str) -> str:
-    for bare in (str.strip, _without_quotes):
-        matches = [word for word in known if bare(word).casefold() == bare(text).casefold()]
-        if len(matches) == 1:
-            return matches[0]
-    return text
-
-
-_QUOTES = " \t\r\n\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"
-
-
-def _without_quotes(text: str) -> str:
-    return text.strip(_QUOTES).removesuffix(".").strip(_QUOTES)
-
-
-_DEPTH = 4
-
-
-def example_of(schema: Mapping[str, Any], mark: str = "") -> Any:
-    """A reply that fits a schema, of typical length. mark: stands in its texts, so that examples can differ."""
-    text = f"A reason of the usual length {mark}".strip()
-    return _example(schema, schema.get("$defs", {}), text, _DEPTH)
-
-
-def _example(node: Mapping[str, Any], defined: Mapping[str, Any], text: str, depth: int) -> Any:
-    if "$ref" in node:
-        return _example(defined[node["$ref"].rpartition("/")[2]], defined, text, depth - 1)
-    if "enum" in node:
-        return node["enum"][0]
-    if options := cast("Sequence[Mapping[str, Any]]", node.get("anyOf", ())):
-        return _example(options[0] if depth > 0 else options[-1], defined, text, depth)
-    match node.get("type"):
-        case "object":
-            return {name: _example(inner, defined, text, depth) for name, inner in node["properties"].items()}
-        case "array":
-            count = max(node.get("minItems", 0), min(1, node.get("maxItems", 1)) if depth > 0 else 0)
-            return [_example(node["items"], defined, text, depth) for _ in range(count)]
-        case "integer" | "number":
-            return _example_number(node)
-        case "boolean":
-            return True
-        case "null":
-            return None
-        case _:
-            return text
-
-
-def _example_number(node: Mapping[str, Any]) -> float:
-    if not {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"} & node.keys():
-        return 1  # a number of a passage, among others: these begin with 1
-    low = node.get("minimum", node.get("exclusiveMinimum", 0) + ("exclusiveMinimum" in node))
-    high = node.get("maximum", node.get("exclusiveMaximum", low + 1))
-    return low if node.get("type") == "integer" else (low + high) / 2

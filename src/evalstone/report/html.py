@@ -33,7 +33,7 @@ def page(view: View) -> Iterator[str]:
     """A report as an HTML page, in pieces."""
     style = asset("page.css")
     script = "\n".join(map(asset, SCRIPTS)) if view.samples is not None else ""
-    sources = f"style-src '{_hash(style)}'; script-src {_quoted_hash(script)}"
+    sources = f"style-src '{_hash(style)}'; script-src '{_hash(script) if script else 'none'}'"
     stream = (
         _environment()
         .get_template("page.html")
@@ -118,10 +118,6 @@ def _block(block: Block) -> dict[str, Any]:
         "folded": block.folded,
     }
     return {name: value for name, value in values.items() if value}
-
-
-def _quoted_hash(code: str) -> str:
-    return f"'{_hash(code)}'" if code else "'none'"
 
 
 def _hash(text: str) -> str:

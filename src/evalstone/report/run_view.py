@@ -34,7 +34,7 @@ from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
 from evalstone.stats.intervals import Interval
 from evalstone.stats.thresholds import TOLERANCE
-from evalstone.types import Record, Sample, Score
+from evalstone.types import Record, Score
 
 if TYPE_CHECKING:
     from evalstone.stats.slices import SliceFinding
@@ -47,22 +47,11 @@ LONGEST_JUDGE = 200
 def run_view(
     run: Run,
     *,
-    dataset: Iterable[Sample] | None = None,
     worst: int = 3,
     corrected: Sequence[PPIResult | RoganGladenResult] = (),
     slices: Sequence[ScorerSlices] = (),
 ) -> View:
-    """A run as a report.
-
-    Args:
-        run: The run.
-        dataset: Where texts are read from if the run has none at hand.
-        worst: How many of the worst samples are shown.
-        corrected: Means corrected by human labels or by a calibration.
-        slices: Slices of the run.
-    """
-    if run.dataset is None and dataset is not None:
-        run = replace(run, dataset=dataset)
+    """A run as a report. worst: how many of the worst samples are shown."""
     records = run.records if isinstance(run.records, tuple | list) else tuple(run.records)
     by_sample = _by_sample(records)
     scorers = {info.signature: info for info in run.scorers}

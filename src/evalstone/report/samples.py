@@ -57,7 +57,7 @@ def sample_view(
     mean_goodness: float | None,
 ) -> SampleView:
     """A sample with its outcomes. sample: None where its texts are not at hand."""
-    evidence = {record.scorer: _evidence(record) for record in records}
+    evidence = {r.scorer: to_jsonable(r.outcome.evidence) if isinstance(r.outcome, Score) else None for r in records}
     claims = _claims(evidence, titles)
     passages = sample.context if sample is not None and sample.context else ()
     outcomes = tuple(_outcome(record, scorers[record.scorer], titles, evidence[record.scorer]) for record in records)
@@ -172,10 +172,6 @@ def _passages(passages: Sequence[str], evidence: Mapping[str, Any]) -> list[Bloc
 # ---- Evidence ----
 
 
-def _evidence(record: Record) -> Any:
-    return to_jsonable(record.outcome.evidence) if isinstance(record.outcome, Score) else None
-
-
 def _objects(value: Any) -> list[dict[str, Any]]:
     """The objects of a list that holds nothing else; none for anything else."""
     items = cast("list[Any]", value) if isinstance(value, list) else []
@@ -278,12 +274,8 @@ def _labels(item: Mapping[str, Any]) -> Iterator[tuple[str, Tone]]:
         if name in _LABELS and isinstance(value, str):
             yield VERDICTS.get(value, (_words(value), ""))
         elif isinstance(value, bool):
-            good = value != (name in HARMS)
-            yield (_words(name) if value else f"not {_words(name)}", _tone(name, good))
-
-
-def _tone(name: str, good: bool) -> Tone:
-    return "good" if good else "dim" if name in NEUTRAL else "bad"
+            tone = "good" if value != (name in HARMS) else "dim" if name in NEUTRAL else "bad"
+            yield (_words(name) if value else f"not {_words(name)}", tone)
 
 
 def _is_flat(value: Any) -> bool:

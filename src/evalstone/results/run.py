@@ -55,8 +55,8 @@ class Run:
     scorers: tuple[ScorerInfo, ...]
     """The scorers, in table order."""
     records: Sequence[Record]
-    """One record for each sample and scorer, in the order of the dataset; from a ledger, in the order in which samples
-    were first scored. Read from a temporary file when many."""
+    """One record for each sample and scorer, in the order of the dataset; from a ledger that lacks the samples, in the
+    order in which they were written. Read from a temporary file when many."""
     summary: tuple[ScorerSummary, ...]
     """One summary per scorer: mean, confidence interval, counts, cost."""
     started: str

@@ -67,28 +67,11 @@ async def execute(
     name: str = "",
     tags: tuple[str, ...] = (),
 ) -> Run:
-    """Run a plan and return its results.
+    """Run a plan and return its results. Arguments and errors are those of `evalstone.aevaluate`.
 
-    Args:
-        plan: What to run.
-        ledger: Where answers and records are kept; None keeps nothing. An interrupted run of the same plan is resumed:
-            its scores and skips stand, its failures are tried again.
-        concurrency: The most judge calls in flight at a time.
-        use_cache: Whether answers in the ledger are used.
-        budget: US dollars that the run may cost, including what it paid before it was interrupted. When the next call
-            does not fit, the run ends with what it has. Samples are processed in random order, so that this is a fair
-            part of the dataset.
-        batch: Ask through the provider's batch API. The run ends when it would have to wait, unless told to wait.
-        stop: Ends the run from outside.
-        on_record: Called with each record once it is durable, one at a time; a plain function in a thread. What it
-            raises ends the run.
-        progress: Called with each record on the event loop.
-        name: Of the run.
-        tags: Of the run.
-
-    Raises:
-        ConfigError: Before anything is asked, for whatever the caller can fix.
-        LedgerError, JudgeUnavailable, BatchError: The run cannot continue; its records so far stay in the ledger.
+    An interrupted run of the same plan is resumed: its scores and skips stand, its failures are tried again, and what
+    it paid counts against the budget. With a budget samples are processed in random order, so that those that it
+    covers are a fair part of the dataset. `progress` is called with each record on the event loop.
     """
     _check(concurrency, ledger, batch)
     async with contextlib.AsyncExitStack() as stack:

@@ -235,7 +235,7 @@ class Scorer(ABC):
 
         Blank text is no value, nor are passages that are all blank; an empty list of passages is one.
         """
-        present = {n: v for n, v in values.items() if v is not None and (n in self.reads_blank or not _blank(v))}
+        present = {n: v for n, v in values.items() if not (v is None if n in self.reads_blank else is_absent(v))}
         if len(present) == len(values) and "messages" not in present:
             return present
         absent = self.absent(values)
@@ -310,13 +310,12 @@ def described_parameters(kind: type[Scorer]) -> dict[str, str]:
     return described
 
 
-def _blank(value: object) -> bool:
-    """Whether a field's value is blank text, or passages that are all blank."""
-    if isinstance(value, str):
-        return is_blank(value)
-    if not isinstance(value, tuple) or not value:
-        return False
-    return all(isinstance(item, str) and is_blank(item) for item in cast("tuple[object, ...]", value))
+def is_absent(value: object) -> bool:
+    """Whether a field has no value: nothing, blank text, or passages that are all blank. No passages are a value."""
+    texts = (value,) if isinstance(value, str) else value
+    if not isinstance(texts, tuple):
+        return value is None
+    return texts != () and all(isinstance(text, str) and is_blank(text) for text in cast("tuple[object, ...]", texts))
 
 
 def _unseen(sample: Sample, values: Mapping[str, Any]) -> str:
@@ -448,7 +447,7 @@ def require_known(label: str, what: str, names: Iterable[object], kind: type[Any
         if name not in known:
             counterpart = ""
             if issubclass(kind, Scorer):
-                from evalstone.scorers.foreign_options import hint  # noqa: PLC0415 - a table that only errors need
+                from evalstone.scorers.other_systems import hint  # noqa: PLC0415 - a table that only errors need
 
                 counterpart = hint(name, kind.__name__, getattr(kind, "name", ""), known)
             told = f"unknown {what} {name!r}; {counterpart}" if counterpart else unknown(what, name, known)

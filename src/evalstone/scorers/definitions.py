@@ -37,8 +37,8 @@ class Definition:
 class Defined(Scorer, ABC):
     """A scorer that can compute what another system computes, from the same judge answers.
 
-    Comparing several definitions asks no more than one does. What another system asks differently is not offered under
-    its name: see docs/definitions.md.
+    Comparing several definitions asks no more than one does, except that prompt alignment by "mastra" has a call of its
+    own. What another system asks differently is not offered under its name: see docs/definitions.md.
 
     Attributes:
         definition: The formula: ours ("evalstone"), or that of another system in `definitions`.

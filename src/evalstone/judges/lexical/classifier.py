@@ -158,21 +158,14 @@ def outside_training(text: str) -> str:
     words = tokens(text[:LONGEST_READ])
     if not words:
         return ""
-    if _foreign_script(words) > MOST_FOREIGN:
+    if sum(not word.isascii() and not _is_latin(word) for word in words) / len(words) > MOST_FOREIGN:
         return "it was trained on English, and this is in another script"
     common = sum(word.lower() in STOPWORDS for word in words)
-    if len(words) >= FEWEST_WORDS and common < FEWEST_COMMON * len(words) and not _is_list(text):
+    is_list = text.count(",") * 4 >= len(text.split())
+    if len(words) >= FEWEST_WORDS and common < FEWEST_COMMON * len(words) and not is_list:
         return "it was trained on English sentences, and this does not look like one"
     return ""
 
 
-def _foreign_script(words: Sequence[str]) -> float:
-    return sum(not word.isascii() and not _is_latin(word) for word in words) / len(words)
-
-
 def _is_latin(word: str) -> bool:
     return all(char < "ɐ" or "Ḁ" <= char <= "ỿ" for char in word)
-
-
-def _is_list(text: str) -> bool:
-    return text.count(",") * 4 >= len(text.split())

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from evalstone.questions.base import LabelProbabilities, Question
+from evalstone.questions.schemas import nodes
 
 Token: TypeAlias = Mapping[str, Any]
 LOWEST, ROUNDING = -1e300, 1e-3
@@ -69,7 +70,7 @@ def verdict_places(reply: bytes, schema: Mapping[str, Any] | None) -> list[tuple
     if schema is None:
         first = re.match(rb"\W*(\w+)", reply)
         return [first.span(1)] if first else []
-    members = dict(_deciding(schema, schema.get("$defs", {})))
+    members = dict(_deciding(schema))
     if not members:
         return []
     names = b"|".join(re.escape(json.dumps(name).encode()) for name in members)
@@ -83,26 +84,14 @@ def verdict_places(reply: bytes, schema: Mapping[str, Any] | None) -> list[tuple
     return [one.span("word" if one["word"] is not None else "bare") for one in found]
 
 
-def _deciding(
-    node: Mapping[str, Any], defined: Mapping[str, Any], seen: set[str] | None = None
-) -> Iterator[tuple[str, list[str]]]:
+def _deciding(schema: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     """The members of a schema that are decided, each with its words; lists are looked into as well."""
-    seen = set() if seen is None else seen
-    if "$ref" in node:
-        name = str(node["$ref"]).rpartition("/")[2]
-        if name in seen:
-            return
-        seen.add(name)
-        node = defined[name]
-    inner: Mapping[str, Mapping[str, Any]] = node.get("properties", {})
-    for name, one in inner.items():
-        if "enum" in one:
-            yield name, [word for word in one["enum"] if isinstance(word, str)]
-        elif one.get("type") in ("boolean", "integer", "number"):
-            yield name, []
-    items = (node["items"],) if "items" in node else ()
-    for one in (*inner.values(), *node.get("anyOf", ()), *items):
-        yield from _deciding(one, defined, seen)
+    for node in nodes(schema, lists=True):
+        for name, one in node.get("properties", {}).items():
+            if "enum" in one:
+                yield name, [word for word in one["enum"] if isinstance(word, str)]
+            elif one.get("type") in ("boolean", "integer", "number"):
+                yield name, []
 
 
 def _tokens_at(tokens: Sequence[Token], spelt: Sequence[bytes], start: int, end: int) -> list[Token]:

@@ -175,7 +175,8 @@ class BatchSession(Session):
         self, question: Question[Any], known: BatchedQuestion, body: dict[str, Any], error: JudgeError
     ) -> EvalstoneError:
         """What to raise for a result that is no answer: AnswerPending when the question is asked once more."""
-        learned = body["status"] != 200 and self.api.learn(question, self._payload(question, known), body)
+        sent = self.api.payload(question, self.messages(question, known), self._sent_with(known))
+        learned = body["status"] != 200 and self.api.learn(question, sent, body)
         tried = replace(
             known,
             attempts=known.attempts + (not learned),
@@ -211,10 +212,6 @@ class BatchSession(Session):
         """The messages that ask a question, after what came of it so far."""
         opening = opening_messages(question, self.api.judge.instructions)
         return correction_messages(opening, question, known.reply, known.error or "") if known.reply else opening
-
-    def _payload(self, question: Question[Any], known: BatchedQuestion) -> dict[str, Any]:
-        """The request as it was sent last."""
-        return self.api.payload(question, self.messages(question, known), self._sent_with(known))
 
     def _sent_with(self, known: BatchedQuestion) -> ModelCapabilities:
         """What the provider was known to refuse when a question was sent last."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from evalstone._core import sync
 from evalstone._core.display import joined
 from evalstone._core.prompts import Prompt
-from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, PromptError, unknown
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled, number_form
 from evalstone.questions.grade import Grade
+from evalstone.scorers.base import is_absent
 from evalstone.scorers.custom import PLACEHOLDERS, CustomScorer, as_material, inputs, template_prompt
 from evalstone.types import SAMPLE_FIELDS, Sample, Score, Skipped
 
@@ -218,7 +218,7 @@ class Pipeline(CustomScorer):
         prompt = self.step_prompts[name]
         if not isinstance(step.template, str):
             prompt = await self._written(name, step.template, so_far)
-            fields = {p: value for p in PLACEHOLDERS if not _absent(value := getattr(so_far.sample, p))}
+            fields = {p: value for p in PLACEHOLDERS if not is_absent(value := getattr(so_far.sample, p))}
             if lacking := [p for p in prompt.placeholders if p in PLACEHOLDERS and p not in fields]:
                 raise OutcomeError(f"{self.name}: the prompt of the step {name} needs {joined(lacking)}")
         materials = filled(prompt, {**inputs(fields), **earlier})
@@ -255,11 +255,6 @@ class Pipeline(CustomScorer):
 
 def _type_name(value: object) -> str:
     return type(value).__name__
-
-
-def _absent(value: object) -> bool:
-    """Whether a sample field has nothing to fill a placeholder with."""
-    return value is None or (isinstance(value, str) and is_blank(value))
 
 
 def _check_steps(steps: Sequence[tuple[str, object]]) -> None:

@@ -8,8 +8,6 @@ from evalstone.errors import ConfigError
 from evalstone.questions.claims import ClaimVerdict
 from evalstone.scorers.base import ContextScorer, listed, share
 
-OURS = "evalstone"
-
 
 def require_passages(scorer: ContextScorer) -> None:
     """Raise ConfigError for an empty `context`, for a scorer that divides by the number of passages."""

@@ -13,7 +13,7 @@ from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.alignment import PARTS, Alignment, InstructionVerdict, JudgeAlignment, JudgeInstructions
 from evalstone.questions.base import Ask
 from evalstone.scorers.base import lines_of, listed, reason_with, require_texts, require_whole
-from evalstone.scorers.definitions import OURS, Defined, Definition
+from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Message, Score, Skipped
 
 Mode: TypeAlias = Literal["both", "user", "system"]
@@ -77,7 +77,7 @@ class PromptAlignment(Defined):
         "evalstone": Definition("0.7 user + 0.3 system in the mode both", alignment),
         "documented": Definition("the same, which is what the documentation of @mastra/evals says", alignment),
         "mastra": Definition(
-            "0.7 user + 0.3 user in the mode both; an empty prompt or answer is an error",
+            "0.7 user + 0.3 user in the mode both; an empty prompt or answer is an error; any numbers, in its own call",
             functools.partial(alignment, both=USER),
             blank=("input", "output", "instructions"),
         ),
@@ -115,11 +115,11 @@ class PromptAlignment(Defined):
             request=request or "",
             answer=output,
             earlier_turns=conversation_history(messages, limit=self.history) or "",
-            bounded=self.definition == OURS,
+            bounded=self.definition != "mastra",
         )
         judged = await ask(question)
         mode = self.mode
-        if self.definition == OURS and not (system and request):
+        if self.definition != "mastra" and not (system and request):
             mode = "user" if request else "system"
         return Score(self.compute(judged, mode) * self.scale, self.scale, _parts_reason(judged), judged)
 

@@ -17,11 +17,10 @@ from evalstone import evaluate, parse_judge, scorers, types
 from evalstone.agents import from_traces, messages
 from evalstone.cli.app import app
 from evalstone.compat import spring
-from evalstone.compat.names import SYSTEMS
 from evalstone.datasets.columns import FIELD_NAMES
 from evalstone.errors import ConfigError
 from evalstone.scorers import Faithfulness, GEval, LLMClassifier, Pipeline, Scorer, Toxicity, parse_scorer
-from evalstone.scorers.foreign_options import OPTIONS, Option, bare, options_for
+from evalstone.scorers.other_systems import OPTIONS, SYSTEMS, Option, bare, options_for
 from evalstone.scorers.registry import SCORERS, TEMPLATES
 
 ROWS = [(system, option) for system, options in OPTIONS.items() for option in options]

@@ -1,0 +1,125 @@
+"""What follows from a JSON schema alone: its labels, the spelling of its words, a reply that fits it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+Node = Mapping[str, Any]
+
+
+def resolved(node: Node, defined: Mapping[str, Node]) -> Node:
+    """A node, or the definition that it refers to."""
+    while "$ref" in node:
+        node = defined[str(node["$ref"]).rpartition("/")[2]]
+    return node
+
+
+def nodes(schema: Node, *, lists: bool = False) -> Iterator[Node]:
+    """A schema's parts, each definition once, as they may refer to themselves. lists: what is in lists, too."""
+    defined, seen = schema.get("$defs", {}), set[int]()
+
+    def within(node: Node) -> Iterator[Node]:
+        node = resolved(node, defined)
+        if id(node) in seen:
+            return
+        seen.add(id(node))
+        yield node
+        items = (node["items"],) if lists and "items" in node else ()
+        for inner in (*cast("Mapping[str, Node]", node.get("properties", {})).values(), *node.get("anyOf", ()), *items):
+            yield from within(inner)
+
+    return within(schema)
+
+
+def has_labels(schema: Node) -> bool:
+    """Whether a reply of this schema has labels outside the lists that a judge makes."""
+    return any("enum" in node or node.get("type") in ("boolean", "integer", "number") for node in nodes(schema))
+
+
+def fold_words(data: Any, schema: Node) -> Any:
+    """A reply in which words that stand for one word of the schema's lists are spelled as it is there.
+
+    Case, white space and quotes around a word, and a period after it, don't matter. What could be two words of a list,
+    or is none, stays as it is.
+    """
+    return _folded(data, schema, schema.get("$defs", {}))
+
+
+def _folded(data: Any, node: Node, defined: Mapping[str, Node]) -> Any:
+    if isinstance(data, str):
+        return _word_in(_words(node, defined), data)
+    node = resolved(node, defined)
+    for option in node.get("anyOf", ()):
+        if (folded := _folded(data, option, defined)) != data:
+            return folded
+    inner: Mapping[str, Any] = node.get("properties", {})
+    if isinstance(data, Mapping):
+        members = cast("Mapping[str, Any]", data)
+        return {key: _folded(value, inner.get(key, {}), defined) for key, value in members.items()}
+    if isinstance(data, list):
+        items = enumerate(cast("list[Any]", data), start=1)  # read as if they were numbered, where no list was expected
+        return [_folded(value, node.get("items") or inner.get(str(number), {}), defined) for number, value in items]
+    return data
+
+
+def _words(node: Node, defined: Mapping[str, Node]) -> list[str]:
+    """The words that a text of this node may be."""
+    node = resolved(node, defined)
+    inner = (word for option in node.get("anyOf", ()) for word in _words(option, defined))
+    return [*(word for word in node.get("enum", ()) if isinstance(word, str)), *inner]
+
+
+def _word_in(known: Sequence[str], text: str) -> str:
+    for bare in (str.strip, _without_quotes):
+        matches = [word for word in known if bare(word).casefold() == bare(text).casefold()]
+        if len(matches) == 1:
+            return matches[0]
+    return text
+
+
+_QUOTES = " \t\r\n\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"
+
+
+def _without_quotes(text: str) -> str:
+    return text.strip(_QUOTES).removesuffix(".").strip(_QUOTES)
+
+
+_DEPTH = 4
+
+
+def example_of(schema: Node, mark: str = "") -> Any:
+    """A reply that fits a schema, of typical length. mark: stands in its texts, so that examples can differ."""
+    text = f"A reason of the usual length {mark}".strip()
+    return _example(schema, schema.get("$defs", {}), text, _DEPTH)
+
+
+def _example(node: Node, defined: Mapping[str, Node], text: str, depth: int) -> Any:
+    if "$ref" in node:
+        return _example(defined[node["$ref"].rpartition("/")[2]], defined, text, depth - 1)
+    if "enum" in node:
+        return node["enum"][0]
+    if options := cast("Sequence[Node]", node.get("anyOf", ())):
+        return _example(options[0] if depth > 0 else options[-1], defined, text, depth)
+    match node.get("type"):
+        case "object":
+            return {name: _example(inner, defined, text, depth) for name, inner in node["properties"].items()}
+        case "array":
+            count = max(node.get("minItems", 0), min(1, node.get("maxItems", 1)) if depth > 0 else 0)
+            return [_example(node["items"], defined, text, depth) for _ in range(count)]
+        case "integer" | "number":
+            return _example_number(node)
+        case "boolean":
+            return True
+        case "null":
+            return None
+        case _:
+            return text
+
+
+def _example_number(node: Node) -> float:
+    if not {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"} & node.keys():
+        return 1  # a number of a passage, among others: these begin with 1
+    low = node.get("minimum", node.get("exclusiveMinimum", 0) + ("exclusiveMinimum" in node))
+    high = node.get("maximum", node.get("exclusiveMaximum", low + 1))
+    return low if node.get("type") == "integer" else (low + high) / 2
