@@ -29,6 +29,7 @@ from evalstone.errors import (
     LedgerError,
     OutcomeError,
     RunAborted,
+    described,
 )
 from evalstone.judges.providers.limits import counting_warnings
 from evalstone.ledger import AsyncLedger, RunRow
@@ -411,8 +412,7 @@ def _outcome(error: Exception) -> Outcome:
         return Failed(str(first), first.reply)
     if isinstance(first, EvalstoneError):
         return Failed(str(first))
-    kind = type(first).__name__
-    return Failed(f"{kind}: {first}", exception=kind, traceback=_traceback(first))
+    return Failed(described(first), exception=type(first).__name__, traceback=_traceback(first))
 
 
 def _traceback(error: Exception) -> str:
