@@ -365,6 +365,10 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
     started = time.perf_counter()
     try:
         outcome = _plain(await scorer.run(recording, sample))
+        if kinds := recording.not_awaited():
+            raise OutcomeError(
+                f"{scorer.name} called ask without await ({', '.join(kinds)}); write await ask(…) in an async def score"
+            )
     except _OF_THE_RUN:
         await recording.close()
         raise
