@@ -26,7 +26,10 @@ A ConfigError always reaches the caller. A JudgeError becomes a Failed or Skippe
 from __future__ import annotations
 
 import difflib
+import os
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 
@@ -145,3 +148,15 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     if guesses := near(name, names):
         return f"unknown {what} {name!r}; did you mean {' or '.join(guesses)}?"
     return f"unknown {what} {name!r}; known: {', '.join(names)}"
+
+
+def described(error: BaseException) -> str:
+    """An error of code that is not ours, and the innermost line of it: `KeyError: 'id' (my_scorers.py, line 13)`"""
+    libraries = (str(Path(os.__file__).parent), str(Path(__file__).parent), "<frozen")
+    places = [
+        (path, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not (path := frame.f_code.co_filename).startswith(libraries) and "site-packages" not in path
+    ]
+    where = f" ({Path(places[-1][0]).name}, line {places[-1][1]})" if places else ""
+    return f"{type(error).__name__}: {error}{where}"

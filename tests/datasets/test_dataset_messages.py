@@ -169,7 +169,7 @@ def test_parts_alone_are_an_output() -> None:
     [
         ("hello", "messages must be a list of messages, not str: 'hello'"),
         (["hello"], "message 1 must be an object, not 'hello'"),
-        ([{"content": "x"}], "message 1 has no role; it has content, expected system, user, assistant, tool"),
+        ([{"content": "x"}], "message 1 has no role (expected system, user, assistant, tool); it has content"),
         ([{"role": "user", "content": "x"}, {"role": "alien"}], "message 2 has role 'alien', expected system, user"),
         ([{"role": "user", "content": 5}], "in message 1, content must be text or a list of parts, not int: 5"),
         ([{"role": "user", "content": [5]}], "in message 1, a part of the content must be an object, not int: 5"),

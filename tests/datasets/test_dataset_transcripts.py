@@ -128,6 +128,49 @@ def test_gemini_s_parts_are_read(snake: bool) -> None:
     )
 
 
+def test_a_system_prompt_in_parts_is_the_instructions() -> None:
+    gemini: dict[str, Any] = {"parts": [{"text": "Be brief."}, {"text": "Be kind."}]}
+    anthropic: list[dict[str, Any]] = [
+        {"type": "text", "text": "Be brief."},
+        {"type": "text", "text": "Be kind.", "cache_control": {}},
+    ]
+    rows: list[dict[str, Any]] = [{"system_instruction": gemini}, {"system": anthropic}]
+    for row in rows:
+        assert sample_from({"input": "q", **row}).instructions == "Be brief.\nBe kind."
+    sample = sample_from({"input": {"role": "user", "parts": [{"text": "q"}]}, "output": {"parts": [{"text": "a"}]}})
+    assert (sample.input, sample.output) == ("q", "a")
+
+
+CALL = {"type": "function_call", "id": "fc", "call_id": "c1", "name": "weather", "arguments": '{"city": "Bern"}'}
+ITEMS: list[dict[str, Any]] = [
+    {"type": "reasoning", "id": "r1", "summary": [], "encrypted_content": "x"},
+    {"type": "reasoning", "id": "r2", "summary": [{"type": "summary_text", "text": "I look."}]},
+    CALL,
+    {"type": "function_call_output", "call_id": "c1", "output": "sunny"},
+    {"type": "custom_tool_call", "call_id": "c2", "name": "note", "input": "dry"},
+    {"type": "custom_tool_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "noted"}]},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Sunny."}]},
+]
+
+
+def test_items_of_openai_s_responses_api_are_read() -> None:
+    turns = (
+        Message(role="assistant", reasoning="I look."),
+        Message(role="assistant", tool_calls=[WEATHER]),
+        Message(
+            role="assistant", tool_calls=[ToolCall(name="note", arguments={"raw": "dry"}, result="noted", id="c2")]
+        ),
+        ANSWER,
+    )
+    question = Message(role="user", content="Weather?")
+    sample = sample_from({"messages": [{"role": "user", "content": "Weather?"}, *ITEMS]})
+    assert (sample.input, sample.output, sample.messages) == ("Weather?", "Sunny.", (question, *turns))
+    assert sample_from({"input": "Weather?", "output": ITEMS}).messages == (question, *turns)
+    assert sample_from({"messages": ITEMS[2:]}).messages == turns[1:]
+    assert sample_from({"messages": ITEMS[2:4]}).messages == turns[1:2]
+    assert sample_from({"output": "a", "tool_calls": [CALL]}).messages[-1].tool_calls[0].name == "weather"
+
+
 def test_code_that_gemini_executes_is_a_tool_call() -> None:
     parts = [
         {"executableCode": {"language": "PYTHON", "code": "print(2)"}},

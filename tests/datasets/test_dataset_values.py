@@ -155,6 +155,8 @@ def test_metadata_holds_json_data_only_and_the_same_in_every_process() -> None:
         ({"input": ["a"]}, "input must be text, not list: ['a']"),
         ({"inputs": {"a": {"b": "1"}}}, "choose one of these with --map input=inputs.a"),
         ({"outputs": {"a": "1", "b": ["2"]}}, "choose one of these with --map output=outputs.a"),
+        ({"outputs": {"a": [2], "b": "1"}}, "choose one of these with --map output=outputs.b"),
+        ({"outputs": {"a": [2], "b": [1]}}, "not an object with a, b (to leave the column out"),
         ({"context": 5}, "context must be a list of passages, not int: 5"),
         ({"context": ["a", 5]}, "passage 2 must be text or an object with text, page_content, content or chunk, not 5"),
         ({"context": [{"title": "t"}]}, "passage 1 must be text or an object"),

@@ -71,7 +71,7 @@ def test_the_bundled_answers_are_labelled():
         (ROWS, {"scorer": ["faithfulness", "hallucination"]}, "of one scorer, not of 2"),
         (ROWS, {"config": LabelConfig(objective="acuracy")}, "did you mean accuracy"),
         (ROWS, {"config": LabelConfig(label_threshold=2.0)}, "label_threshold must be at most 1, not 2"),
-        ([{"output": "x", "context": ["x"]}], {}, "no column of labels"),
+        ([{"output": "x", "context": ["x"]}], {}, r"no column of labels \(all columns are read as fields of"),
         ([{"output": "Hello!", "context": ["x"], "label": 1}], {}, "1 skipped, 0 failed; .*no claim"),
         (ROWS, {"judge": "lexcal"}, "did you mean lexical"),
     ],

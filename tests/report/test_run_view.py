@@ -90,6 +90,8 @@ def test_what_is_missing_is_said_with_its_bounds_and_reasons() -> None:
         assert "given: 2 of 4 samples have no score; with them the mean would lie between 0.250 and 0.750" in report
         assert "nothing to say" in report
         assert "could not convert string to float" in report
+    for report in reports(run_view(run_of(["0.5", "skip"]))):
+        assert "given: 1 of 2 samples has no score; with it the mean would lie between 0.250 and 0.750" in report
 
 
 def test_equal_scores_have_no_interval_in_any_format() -> None:

@@ -137,3 +137,8 @@ def test_an_ambiguous_scorer_is_refused_with_the_full_names() -> None:
     with pytest.raises(ConfigError, match=r"offset is ambiguous; name one of offset\(by=0.125\), offset\(by=0.25\)"):
         gate(run, GateCriteria(minimum={"offset": 0.5}))
     assert gate(run, GateCriteria(minimum={"offset(by=0.25)": 0.5})).verdict == "pass"
+
+
+def test_criteria_in_a_dictionary_are_refused_with_what_to_write() -> None:
+    with pytest.raises(ConfigError, match=r"such as GateCriteria\(minimum=\{\"faithfulness\": 0\.8\}\), not dict"):
+        gate(run_of(MIXED), {"given": 0.5})  # pyright: ignore[reportArgumentType]

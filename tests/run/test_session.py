@@ -328,6 +328,40 @@ def test_a_call_that_one_scorer_leaves_unsent_is_asked_for_another_that_asks_at_
     assert asyncio.run(ask()).reply == REPLY
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_score_of_a_question_that_was_not_awaited_is_an_error(is_async: bool) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Forgetful(Scorer):
+        name = "forgetful"
+        asks = (ListClaims,)
+
+        def score(self, ask: Ask, *, output: str) -> Any:
+            async def later() -> Score:
+                return Score(float(bool(ask(ListClaims(text=output)))))
+
+            return later() if is_async else Score(float(bool(ask(ListClaims(text=output)))))
+
+    (record,) = evaluate([{"output": "x"}], Forgetful(), judge=ScriptedJudge([]), ledger=None)
+    told = "forgetful called ask without await (list_claims); write await ask(…) in an async def score"
+    assert record.outcome == Failed(told)
+
+
+def test_a_task_that_has_not_begun_is_awaited_by_the_loop() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Hasty(Scorer):
+        name = "hasty"
+        asks = (ListClaims,)
+
+        async def score(self, ask: Ask, *, output: str) -> Score:
+            left.append(asyncio.ensure_future(ask(ListClaims(text=output))))
+            return Score(1.0)
+
+    left: list[asyncio.Future[Any]] = []
+    (record,) = evaluate([{"output": "x"}], Hasty(), judge=ScriptedJudge([{"claims": []}]), ledger=None)
+    assert record.value == 1.0
+
+
 def test_a_budget_counts_what_is_reserved_by_calls_in_flight() -> None:
     judge = ModelJudge("vllm/x", prices=(1e6, 0.0))
     question = ListClaims(text="x")

@@ -153,7 +153,8 @@ def test_a_script_is_a_function_of_the_question(is_async: bool) -> None:
 
     judge = ScriptedJudge(either(script, is_async=is_async))
     run = evaluate(SAMPLES[:1], "faithfulness", judge=judge, ledger=None)
-    assert run[0].outcome == Failed("ZeroDivisionError: no luck")
+    line = script.__code__.co_firstlineno + 3
+    assert run[0].outcome == Failed(f"ZeroDivisionError: no luck (test_user_code.py, line {line})")
     assert [step.question for step in run[0].steps] == ["list_claims"]
 
 

@@ -145,4 +145,7 @@ def test_a_function_that_finds_no_passages_makes_it_skipped_and_one_that_breaks_
         raise KeyError(sample.metadata["document"])
 
     assert outcome_of(Faithfulness(context_from=none), SAMPLE, []) == Skipped("faithfulness needs context")
-    assert outcome_of(Faithfulness(context_from=broken), SAMPLE, []) == Failed("KeyError: 'document'")
+    line = broken.__code__.co_firstlineno + 1
+    assert outcome_of(Faithfulness(context_from=broken), SAMPLE, []) == Failed(
+        f"KeyError: 'document' (test_faithfulness.py, line {line})"
+    )

@@ -1,11 +1,12 @@
 """Messages and tool calls as other tools write them, read as Message and ToolCall values.
 
-Supported are OpenAI's messages (content as text or parts, `tool_calls`, role `tool`), Anthropic's parts (`tool_use`,
-`tool_result`), Gemini's (`functionCall`, `functionResponse`), OpenTelemetry's (`parts` with `tool_call_response`),
-Mastra's messages and the AI SDK's (`{format: 2, parts, content}`, `tool-invocation`), ragas' and LangChain's (`type:
-human`, `messages_to_dict`, `dumpd`), ShareGPT's (`from`, `value`), and plain Message values. The reply of a tool is
-the result of the call that it answers; a call without an answer stays in state "call". Images, audio and files are
-named in `Message.attachments`. A part of an unknown type is an error.
+Supported are OpenAI's messages (content as text or parts, `tool_calls`, role `tool`) and the items of its Responses API
+(`function_call`, `function_call_output`, `reasoning`), Anthropic's parts (`tool_use`, `tool_result`), Gemini's
+(`functionCall`, `functionResponse`), OpenTelemetry's (`parts` with `tool_call_response`), Mastra's messages and the AI
+SDK's (`{format: 2, parts, content}`, `tool-invocation`), ragas' and LangChain's (`type: human`, `messages_to_dict`,
+`dumpd`), ShareGPT's (`from`, `value`), and plain Message values. The reply of a tool is the result of the call that it
+answers; a call without an answer stays in state "call". Images, audio and files are named in `Message.attachments`. A
+part of an unknown type is an error.
 """
 
 from __future__ import annotations
@@ -38,9 +39,19 @@ _CONTENT_KEYS = ("content", "parts", "value", "text")
 # Types of parts, by their normal names.
 _THOUGHT_PARTS = frozenset(("reasoning", "thinking", "thought"))
 _CALL_PARTS = frozenset(
-    ("tooluse", "toolcall", "functioncall", "dynamictool", "servertooluse", "servertoolcall", "mcptooluse")
+    (
+        *("tooluse", "toolcall", "functioncall", "dynamictool", "servertooluse", "servertoolcall", "mcptooluse"),
+        *("customtoolcall", "mcpcall"),
+    )
 )
-_RESULT_PARTS = frozenset(("toolcallresponse", "functionresponse", "servertoolresult"))
+_RESULT_PARTS = frozenset(
+    ("toolcallresponse", "functionresponse", "servertoolresult", "functioncalloutput", "customtoolcalloutput")
+)
+# Items of OpenAI's Responses API that stand between messages, without a role.
+_ITEM_ROLES: Mapping[str, Role] = {
+    **dict.fromkeys(("reasoning", "functioncall", "customtoolcall", "mcpcall"), "assistant"),
+    **dict.fromkeys(("functioncalloutput", "customtoolcalloutput"), "tool"),
+}
 _ATTACHMENT_PARTS: Mapping[str, str] = {
     **dict.fromkeys(("image", "imageurl", "inputimage"), "image"),
     **dict.fromkeys(("audio", "audiourl", "inputaudio"), "audio"),
@@ -53,6 +64,8 @@ _IGNORED_PARTS = frozenset(("stepstart", "stepfinish", "source", "sourceurl", "s
 _UNTYPED_PARTS = frozenset(
     ("functioncall", "functionresponse", "inlinedata", "filedata", "executablecode", "codeexecutionresult")
 )
+
+_NOTHING = Message(role="assistant", content="")
 
 _CALL_LISTS = ("toolcalls", "toolinvocations", "toolscalled")
 _CALL_NAMES = ("name", "toolname", "tool")
@@ -80,11 +93,15 @@ _CALL_STATES: Mapping[str, _State] = {
 
 
 def is_conversation(items: list[Any]) -> bool:
-    """Whether a list has messages: its first item is one, or an object with a role."""
-    first = items[0] if items else None
-    if isinstance(first, dict):
-        return _role(_unwrapped(cast("dict[str, Any]", first))) is not None
-    return isinstance(first, Message)
+    """Whether a list has messages: the first item that may not be a part of one is a message, or has a role."""
+    for item in items:
+        if not isinstance(item, dict):
+            return isinstance(item, Message)
+        entries = _unwrapped(cast("dict[str, Any]", item))
+        role = _role(entries)
+        if role is not None or _item_role(entries) != "assistant":
+            return (role or _item_role(entries)) is not None
+    return False
 
 
 def is_parts(items: list[Any]) -> bool:
@@ -109,7 +126,11 @@ def read_messages(items: Iterable[Any]) -> tuple[Message, ...]:
         if isinstance(item, Message):
             messages.append(item)
         elif isinstance(item, dict):
-            _append(messages, _unwrapped(cast("dict[str, Any]", item)), number)
+            entries = _unwrapped(cast("dict[str, Any]", item))
+            role = _item_role(entries)
+            _append(messages, entries if role is None else {"role": role, "content": [entries]}, number)
+            if role is not None and messages[-1:] == [_NOTHING]:
+                messages.pop()  # reasoning that the API keeps to itself
         else:
             raise DataError(f"must be a list of messages; message {number} must be an object, not {excerpt(item)}")
     return tuple(messages)
@@ -258,6 +279,11 @@ def _role(item: Mapping[str, Any]) -> Role | None:
     return None
 
 
+def _item_role(item: Mapping[str, Any]) -> Role | None:
+    """The role that stands for an item of OpenAI's Responses API that has none; None for messages."""
+    return None if _role(item) else _ITEM_ROLES.get(normal(str(item.get("type", ""))))
+
+
 def _signal_role(item: Mapping[str, Any]) -> Any:
     """The role of a message with Mastra's role `signal`: its tag, else its type."""
     content: Any = item.get("content")
@@ -281,8 +307,9 @@ def _append(messages: list[Message], item: dict[str, Any], number: int) -> None:
     role = _role(item)
     if role is None:
         name = next((item[key] for key in _ROLE_KEYS if key in item), None)
-        problem = f"role {excerpt(name)}" if name is not None else f"no role; it has {listed(item) or 'no entries'}"
-        raise DataError(f"must be a list of messages; message {number} has {problem}, expected {', '.join(ROLES)}")
+        known, has = f"expected {', '.join(ROLES)}", listed(item) or "no entries"
+        problem = f"no role ({known}); it has {has}" if name is None else f"role {excerpt(name)}, {known}"
+        raise DataError(f"must be a list of messages; message {number} has {problem}")
     content = _Content()
     try:
         content.read_message(item)

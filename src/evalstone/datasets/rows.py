@@ -424,6 +424,10 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
         if name in keys:
             inner = read_text(value[keys[name]], field, f"{column}.{keys[name]}")
             return inner._replace(whole=inner.whole and len(value) == 1)
+    if "parts" in value and value.keys() <= {"parts", "role"}:  # Gemini's
+        speaker = FIELD_ROLES.get(field, "assistant")
+        messages = read_messages([{"role": speaker, "parts": value["parts"]}])
+        return ReadText(last_text(messages, speaker), messages, whole=False)
     if normal(column) == "expectations" or not keys:
         return ReadText(None, whole=not keys)
     texts = [scalar_text(item) for item in value.values() if item is not None]
@@ -431,11 +435,16 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
         return ReadText(texts[0], whole=False)
     if None not in texts:
         return ReadText(json.dumps(storable(value), ensure_ascii=False))
-    first = next(iter(keys.values()))
-    raise DataError(
-        f"must be text or have it under a name of {field}, not an object with {listed(value)}; "
-        f"choose one of these with --map {field}={column}.{first}"
-    )
+    readable = [key for key in keys.values() if _is_readable(value[key], field)]
+    choice = f"; choose one of these with --map {field}={column}.{readable[0]}" if readable else ""
+    raise DataError(f"must be text or have it under a name of {field}, not an object with {listed(value)}{choice}")
+
+
+def _is_readable(value: Any, field: str) -> bool:
+    try:
+        return read_text(value, field, "").text is not None
+    except DataError:
+        return False
 
 
 def _conversation_in(value: dict[str, Any], keys: Mapping[str, str]) -> list[Any]:

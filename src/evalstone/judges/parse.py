@@ -128,7 +128,8 @@ def _unknown_judge(name: str) -> ConfigError:
     if provider is not None:
         return ConfigError(f"unknown judge {name!r}; did you mean {provider}/{name}? Models are named provider/model")
     message = unknown("judge", name, ["lexical", *COMPOSITES])
-    return ConfigError(f"{message}; language models are named provider/model, such as openai/gpt-5.1")
+    message += " Language" if message.endswith("?") else "; language"
+    return ConfigError(f"{message} models are named provider/model, such as openai/gpt-5.1")
 
 
 _CALL = re.compile(r"\s*([^\s(),=]+)\s*(?:\((.*)\))?\s*", re.DOTALL)

@@ -226,7 +226,7 @@ def _cautions(line: ScorerSummary) -> Iterator[str]:
         low, high = (number(bound, digits) for bound in line.bounds)
         yield (
             f"{missing:,} of {count(line.scored + missing, 'sample')} {'has' if missing == 1 else 'have'} no score; "
-            f"with them the mean would lie between {low} and {high}"
+            f"with {'it' if missing == 1 else 'them'} the mean would lie between {low} and {high}"
         )
     interval = line.interval
     if interval is not None and interval.groups is not None:

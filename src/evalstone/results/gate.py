@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
@@ -101,6 +101,11 @@ def gate(
     for one in filter(None, (run, baseline)):
         if one.kind != "evaluation":
             raise ConfigError(f"run {one.id} is part of a judge's {one.kind}; a gate takes evaluations of outputs")
+    if not isinstance(cast(object, criteria), GateCriteria):
+        raise ConfigError(
+            'the criteria must be GateCriteria, such as GateCriteria(minimum={"faithfulness": 0.8}), '
+            f"not {type(criteria).__name__}"
+        )
     if not criteria.scorers:
         raise ConfigError(
             "a gate needs a check: a minimum, a maximum, a largest regression or a pass rate (--min, --max, "

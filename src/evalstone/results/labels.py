@@ -314,9 +314,8 @@ def _label_columns(columns: Sequence[str]) -> tuple[str, ...]:
                 return (column,)
     if several := tuple(column for column in columns if normal(column).startswith(ANNOTATOR_PREFIXES)):
         return several
-    raise DataError(
-        f"no column of labels (columns: {listed(columns) or 'none'}); name it with --label COLUMN, once per annotator"
-    )
+    others = f"columns: {listed(columns)}" if columns else "all columns are read as fields of the samples"
+    raise DataError(f"no column of labels ({others}); name it with --label COLUMN, once per annotator")
 
 
 def _cells(rows: Sequence[_Row], columns: Sequence[str]) -> list[list[Cell]]:

@@ -27,6 +27,7 @@ from evalstone.errors import (
     JudgeDeclined,
     JudgeError,
     OutcomeError,
+    described,
 )
 from evalstone.judges.providers.limits import counting_warnings
 from evalstone.ledger import AsyncLedger, RunRow
@@ -346,6 +347,10 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
     result: Outcome | Exception | asyncio.CancelledError
     try:
         result = _plain(await scorer.run(recording, sample))
+        if kinds := recording.not_awaited():
+            raise OutcomeError(
+                f"{scorer.name} called ask without await ({', '.join(kinds)}); write await ask(…) in an async def score"
+            )
     except Exception as error:  # noqa: BLE001 - a scorer's own code may raise anything, and must not end the run
         result = error
     except asyncio.CancelledError as error:
@@ -395,8 +400,7 @@ def _outcome(error: Exception | asyncio.CancelledError) -> Outcome:
         return Failed(str(first), first.reply)
     if isinstance(first, EvalstoneError):
         return Failed(str(first))
-    kind = type(first).__name__
-    return Failed(f"{kind}: {first}", exception=kind, traceback=_traceback(first))
+    return Failed(described(first), exception=type(first).__name__, traceback=_traceback(first))
 
 
 def _traceback(error: BaseException) -> str:

@@ -8,7 +8,9 @@ they override `Session._obtain`.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections import OrderedDict
+from types import CoroutineType
 from typing import Any, TypeVar
 
 from evalstone.errors import (
@@ -267,14 +269,31 @@ class Recording:
         self._session = session
         self._own: set[InflightCall] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._begun: list[tuple[str, CoroutineType[Any, Any, Any]]] = []
 
     @property
     def context_limits(self) -> ContextLimits:
         """How much one question to the judge may hold."""
         return self.judge.context_limits
 
-    async def __call__(self, question: Question[A], judge: Judge | None = None) -> A:
+    def __call__(self, question: Question[A], judge: Judge | None = None) -> CoroutineType[Any, Any, A]:
+        value = self._value(question, judge)
+        self._begun.append((question.kind, value))
+        return value
+
+    async def _value(self, question: Question[A], judge: Judge | None) -> A:
         return (await self.ask(question, judge)).value
+
+    def not_awaited(self) -> list[str]:
+        """The kinds of the questions that nobody was asked, because `ask` was called without `await`."""
+        left = [
+            (kind, value) for kind, value in self._begun if inspect.getcoroutinestate(value) == inspect.CORO_CREATED
+        ]
+        tasks: set[object] = {task.get_coro() for task in asyncio.all_tasks()} if left else set()
+        forgotten = [(kind, value) for kind, value in left if value not in tasks]
+        for _, value in forgotten:
+            value.close()
+        return list(dict.fromkeys(kind for kind, _ in forgotten))
 
     async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> Answer[A]:
         """The answer, its call kept. Raises what `Session.ask` raises."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from evalstone._core.display import joined
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, EvalstoneError, described, unknown
 from evalstone.scorers.base import Scorer, require_known
 
 
@@ -89,6 +89,8 @@ SCORERS = Registry(
 TEMPLATES = Registry({"llm_classifier": "custom.llm_classifier.LLMClassifier", "geval": "custom.geval.GEval"})
 """Kinds of scorer that a table fills in: {"kind": "llm_classifier", "name": "polite", "question": "…"}."""
 
+OWN_CODE = "to score with code of your own, derive a class from evalstone.Scorer"
+
 
 def parse_scorers(specs: object) -> tuple[Scorer, ...]:
     """Return scorers from one spec or an iterable of specs, as `parse_scorer` reads each."""
@@ -118,9 +120,8 @@ def parse_scorer(spec: object) -> Scorer:
             return _imported(spec.strip())
         return _build(*_parsed(spec))
     if not isinstance(spec, Mapping):
-        raise ConfigError(
-            f"a scorer is a name, a table, a Scorer or an evaluator, not {type(cast(object, spec)).__name__}"
-        )
+        kind = type(cast(object, spec)).__name__
+        raise ConfigError(f"a scorer is a name, a table, a Scorer or an evaluator, not {kind}; {OWN_CODE}")
     table = dict(cast("Mapping[str, Any]", spec))
     if "kind" in table:
         return _build(str(table.pop("kind")), table, templates_only=True)
@@ -134,11 +135,13 @@ def _imported(path: str) -> Scorer:
     module, _, attribute = path.partition(":")
     try:
         value = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"the scorer {path} cannot be imported: {error}") from None
-    scorer = _instance(value, path) if inspect.isclass(value) and issubclass(value, Scorer) else value
+        scorer = _instance(value, path) if inspect.isclass(value) and issubclass(value, Scorer) else value
+    except EvalstoneError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"the scorer {path} cannot be imported: {described(error)}") from error
     if not isinstance(scorer, Scorer):
-        raise ConfigError(f"{path} is not a scorer, but {type(scorer).__name__}")
+        raise ConfigError(f"{path} is not a scorer, but {type(scorer).__name__}; {OWN_CODE}")
     return scorer
 
 

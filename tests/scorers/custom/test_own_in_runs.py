@@ -66,6 +66,34 @@ def test_a_wrong_table_or_path_is_refused(table: object, told: str) -> None:
         parse_scorer(table)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("def x(:", r"SyntaxError: invalid syntax \(own_\d\.py, line 1\)"),
+        ("\nx = nowhere", r"NameError: name 'nowhere' is not defined \(own_\d\.py, line 2\)"),
+        ("import json\nx = json.loads('[')", r"JSONDecodeError: .* \(own_\d\.py, line 2\)"),
+        (
+            "from dataclasses import dataclass\nfrom evalstone import Scorer\n@dataclass\nclass x(Scorer):\n"
+            "  name = 'x'\n  def score(self, *, output): ...",
+            r"TypeError: cannot inherit non-frozen dataclass .* \(own_\d\.py, line 3\)",
+        ),
+        (
+            "from evalstone import Scorer\nclass x(Scorer):\n  name = 'x'\n"
+            "  def __init__(self): raise OSError('no file')\n  def score(self, *, output): ...",
+            r"OSError: no file \(own_\d\.py, line 4\)",
+        ),
+    ],
+)
+def test_a_module_that_raises_is_refused_with_the_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, code: str, told: str
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    name = f"own_{request.node.callspec.indices['code']}"
+    (tmp_path / f"{name}.py").write_text(code)
+    with pytest.raises(ConfigError, match=f"the scorer {name}:x cannot be imported: {told}"):
+        parse_scorer(f"{name}:x")
+
+
 def test_they_run_beside_others_against_a_model() -> None:
     with serving() as server:
         judge = ModelJudge("openai/gpt-4o-mini", base_url=server.url, api_key="k")

@@ -203,8 +203,12 @@ def test_after_that_no_later_step_runs() -> None:
 
 
 def test_an_error_in_a_function_fails() -> None:
-    assert outcome_of(Pipeline(score=lambda s: 1 / len(s.preprocess or "")), SAMPLE, []) == Failed(
-        "ZeroDivisionError: division by zero"
+    def step(so_far: Any) -> float:
+        return 1 / len(so_far.preprocess or "")
+
+    line = step.__code__.co_firstlineno + 1
+    assert outcome_of(Pipeline(score=step), SAMPLE, []) == Failed(
+        f"ZeroDivisionError: division by zero (test_pipeline.py, line {line})"
     )
 
 
