@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from evalstone import Sample, ScriptedJudge, evaluate
-from evalstone.datasets import load
 from evalstone.report.run_view import run_view
 from evalstone.report.terminal import show
 from evalstone.results.files import read_run, write_run
@@ -45,7 +44,7 @@ def shown(samples: list[Sample], folder: Path, scorers: list[str], judge: Any = 
     assert str(read_run(folder / "res")) == str(run)
     screen = StringIO()
     console = Console(file=screen, width=120, force_terminal=True, color_system=None, markup=False)
-    show(run_view(run, dataset=load(samples), worst=100), console)
+    show(run_view(run, worst=100), console)
     return screen.getvalue(), (folder / "res" / "records.jsonl").read_text(encoding="utf-8").splitlines()
 
 

@@ -229,8 +229,6 @@ def judge_spec(judge: Any, base_url: str | None) -> Any:
     from evalstone.judges.parse import table_of
 
     table = table_of(str(judge))
-    if isinstance(table, str):
-        return {"model": judge, "base_url": base_url}
     if "model" not in table:
         raise ConfigError(
             "--base-url applies to a single model; in a composite judge, set it per model: vllm/x(base_url=http://...)"
