@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,7 +111,7 @@ def test_the_p_value_of_clusters_is_that_of_their_parts_in_the_difference(size: 
     if size == 5:
         assert found == {}  # all of one cluster is inside, so that only four are outside
         return
-    parts = (values - values.mean()) * np.where(inside, 1 / inside.sum(), -1 / (~inside).sum())
+    parts: Any = (values - values.mean()) * np.where(inside, 1 / inside.sum(), -1 / (~inside).sum())
     clusters = np.bincount(groups, parts)
     error = math.sqrt(np.sum(clusters**2) * size / (size - 1))
     assert found[True].p_value == pytest.approx(t.cdf(parts.sum() / error, size - 2))
