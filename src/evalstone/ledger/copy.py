@@ -58,7 +58,7 @@ INVALID_ROW = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError,
 
 _OBJECTS = ("metadata", "body")
 _METADATA: Mapping[str, Any] = {
-    **dict.fromkeys(("run", "kind", "name", "ended"), str),
+    **dict.fromkeys(("run", "kind", "name", "stop_reason"), str),
     "format": int,
     "tags": [str],
     "dataset": {"name": str, "version": str, "samples": int},
@@ -67,8 +67,8 @@ _METADATA: Mapping[str, Any] = {
     "started": datetime,
     "seconds": float,
     "resumed": int,
-    "met": {},
-    "judging": {},
+    "warnings": {},
+    "judge_stats": {},
 }
 """What a run's metadata holds, at least; a list holds any number of its item."""
 _BODY: Mapping[str, Any] = {"sample": str, "scorer": str, "seconds": float, "steps": [{}]}
