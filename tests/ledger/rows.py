@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from evalstone.ledger import RunRow, StoredAnswer
+from evalstone.results.run import Run
+from evalstone.results.summary import ScorerInfo
 from evalstone.types import JudgeCall, Record, Sample, Score, Usage
 
 JUDGE = "openai/x"
@@ -32,22 +34,19 @@ def record(sample: str, value: float = 0.5, *, question: int = 0, scorer: str = 
 
 def run(name: str = "r1", *, plan: str = "p" * 32, started: str = "2026-01-01T00:00:00+00:00") -> RunRow:
     """A run that has not ended."""
-    metadata = {
-        "format": 1,
-        "run": name,
-        "kind": "evaluation",
-        "name": "",
-        "tags": list[str](),
-        "stop_reason": "",
-        "dataset": {"name": "data.jsonl", "version": DATASET, "samples": 3},
-        "judge": {"identity": JUDGE, "note": ""},
-        "scorers": [{"name": "s", "signature": "s@1", "scale": 1.0, "lower_is_better": False}],
-        "started": started,
-        "seconds": 0.0,
-        "resumed": 0,
-        "warnings": dict[str, int](),
-        "judge_stats": dict[str, int](),
-    }
+    metadata = Run(
+        id=name,
+        dataset_name="data.jsonl",
+        version=DATASET,
+        samples=3,
+        judge=JUDGE,
+        judge_note="",
+        scorers=(ScorerInfo("s", "s@1", 1.0, lower_is_better=False),),
+        records=(),
+        summary=(),
+        started=started,
+        seconds=0.0,
+    ).metadata()
     return RunRow(name, plan, started, None, metadata)
 
 

@@ -195,6 +195,21 @@ def test_a_sound_ledger_is_said_to_be_sound(url: str) -> None:
     assert found.rows == 1 + 2 + 3 + 3 + 3 + 4
 
 
+def test_the_ledger_of_a_run_is_sound_moves_and_is_recovered_whole(tmp_path: Path) -> None:
+    file, moved, recovered = (tmp_path / name for name in ("l.db", "moved.db", "recovered.db"))
+    data = [{"id": "a", "output": "Ada was born in 1815.", "context": ["Ada was born in 1815."]}, {"output": "x"}]
+    made = evaluate(data, ["faithfulness", "content_similarity"], ledger=file, name="n", tags=["t"])
+    assert verify(file).sound
+    with Ledger(file) as ledger, Ledger(moved) as other:
+        counts = info(ledger).counts
+        assert import_rows(other, placed(export_rows(ledger))) == counts
+    assert {kind: rows.copied for kind, rows in recover(file, recovered).items()} == counts
+    for each in (file, moved, recovered):
+        found = read_run("n", ledger=each)
+        assert (found.id, found.tags, found.to_dicts()) == (made.id, ("t",), made.to_dicts())
+        assert list(found.dataset or ()) == list(made.dataset or ())
+
+
 def test_rows_that_do_not_hold_what_they_should_are_named(url: str) -> None:
     filled(url)
     with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
