@@ -33,6 +33,7 @@ from evalstone.scorers.rag.graded import (
     WhenEmpty,
     default_prompt,
 )
+from evalstone.stats.thresholds import reaches
 from evalstone.types import Failed, Record, Sample, Score, Skipped, Usage, total_cost
 
 OnError: TypeAlias = Literal["raise", "keep"]
@@ -323,7 +324,7 @@ class JudgeEvaluator:
             "seconds": record.seconds,
             **({"error": outcome.error} if isinstance(outcome, Failed) else {}),
         }
-        passed = None if score is None else score >= self.threshold
+        passed = None if score is None else reaches(score, self.threshold)
         response = EvaluationResponse(passed, score, feedback, metadata)
         return replace(response, metadata={**metadata, "status": response.status})
 
