@@ -183,7 +183,10 @@ def test_undecided_can_count_as_failed_and_says_so(kind: type[JudgeEvaluator]) -
 
 
 @grades
-@pytest.mark.parametrize(("score", "passed"), [(1, True), ("0.75", True), (0.75, True), (0.74, False), (0, False)])
+@pytest.mark.parametrize(
+    ("score", "passed"),
+    [(1, True), ("0.75", True), (0.75, True), (0.7499999999999999, True), (0.74, False), (0, False)],
+)
 def test_a_grade_passes_from_its_threshold_on(kind: type[JudgeEvaluator], score: Any, passed: bool) -> None:
     response = kind(ScriptedJudge([{"reason": "so", "score": score}])).evaluate(REQUEST)
     assert (response.passed, response.score) == (passed, float(score))

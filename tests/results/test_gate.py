@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, GateCriteria, gate
+from evalstone import ConfigError, GateCriteria, compare, gate, judge_drift, sample_size
 from evalstone.results.run import RunKind
 from tests.results.test_compare import Offset
 from tests.runs import Given, Harm, run_of
@@ -106,6 +107,43 @@ def test_runs_of_calibrations_and_audits_are_no_evaluations(kind: RunKind) -> No
 def test_a_baseline_that_nothing_is_held_against_is_told() -> None:
     held = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}), baseline=run_of(MIXED))
     assert held.notes == ("the baseline is not used: no largest regression (--max-regression) was set",)
+
+
+@pytest.mark.parametrize(
+    ("criteria", "told"),
+    [
+        ({"minimum": {"given": None}}, "minimum of given must be a number, not None"),
+        ({"maximum": {"harm": "0.5"}}, "maximum of harm must be a number, not '0.5'"),
+        ({"max_regression": {"given": True}}, "max_regression of given must be a number, not True"),
+        (
+            {"pass_rate": {"given": 0.5}},
+            r"pass_rate of given must be a score and a share: \(0.8, 0.9\), not 0.5",
+        ),
+        ({"pass_rate": {"given": (0.5, "x")}}, "pass_rate of given must be a number, not 'x'"),
+        ({"minimum": 0.5}, "minimum must be a table from scorer to threshold, not 0.5"),
+    ],
+)
+def test_criteria_of_another_type_are_refused_by_name(criteria: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        GateCriteria(**criteria)
+
+
+@pytest.mark.parametrize("value", [None, "0.5", True, []])
+def test_settings_of_another_type_are_refused_by_name(value: Any) -> None:
+    run = run_of(MIXED, metadata=[{"kind": "x"}] * 40)
+    for name, call in {
+        "alpha": lambda: gate(run, GateCriteria(minimum={"given": 0.5}), alpha=value),
+        "confidence": lambda: compare(run, run, confidence=value),
+        "difference": lambda: sample_size(run, value),
+        "power": lambda: sample_size(run, power=value),
+        "tolerance": lambda: judge_drift(run, run, tolerance=2 if value is None else value),
+    }.items():
+        with pytest.raises(ConfigError, match=f"{name} must be "):
+            call()
+    with pytest.raises(ConfigError, match="confidence must be a number"):
+        run.slices("kind", confidence=value)
+    with pytest.raises(ConfigError, match="slices are by a metadata field or a function of a sample, not 5"):
+        run.slices(5)  # type: ignore[arg-type]
 
 
 def test_a_score_at_the_limit_of_a_pass_rate_passes() -> None:

@@ -7,7 +7,7 @@ criteria together. Skipped and failed samples are in no mean; what they could ch
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,17 +17,23 @@ from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
 from evalstone.results.run import Run, scores_in_order
 from evalstone.results.summary import values_by_scorer
+from evalstone.stats.intervals import check_number
 from evalstone.stats.thresholds import reaches
 
 if TYPE_CHECKING:
     from evalstone.stats.gates import Criterion, Decision, Verdict
 
 GATE_FORMAT = 1
+CHECKS = ("minimum", "maximum", "max_regression", "pass_rate")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateCriteria:
-    """What a run must meet, by scorer."""
+    """What a run must meet, by scorer.
+
+    Raises:
+        ConfigError: a criterion is not a number, or for a pass rate, not two.
+    """
 
     minimum: Mapping[str, float] = field(default_factory=dict[str, float])
     """Scorer to lowest acceptable mean; for scorers where higher is better."""
@@ -38,6 +44,21 @@ class GateCriteria:
     pass_rate: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, "tuple[float, float]"])
     """Scorer to (score, share): at least this share of the samples must reach the score (for scorers where lower is
     better: must not exceed it)."""
+
+    def __post_init__(self) -> None:
+        for check in CHECKS:
+            table: object = getattr(self, check)
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"{check} must be a table from scorer to threshold, not {table!r}")
+            for name, value in cast("Mapping[str, object]", table).items():
+                if check != "pass_rate":
+                    check_number(f"{check} of {name}", value)
+                    continue
+                pair = cast("Sequence[object]", value if isinstance(value, list | tuple) else ())
+                if len(pair) != 2:
+                    raise ConfigError(f"pass_rate of {name} must be a score and a share: (0.8, 0.9), not {value!r}")
+                for number in pair:
+                    check_number(f"pass_rate of {name}", number)
 
     @property
     def scorers(self) -> tuple[str, ...]:
@@ -111,7 +132,7 @@ def gate(
             "a gate needs a check: a minimum, a maximum, a largest regression or a pass rate (--min, --max, "
             "--max-regression, --pass-rate)"
         )
-    for check in ("minimum", "maximum", "max_regression", "pass_rate"):
+    for check in CHECKS:
         values_by_scorer(getattr(criteria, check), lambda name: run[name].info, check)
     notes = dict.fromkeys(_missing_scores(run, criteria))
     checks = [*_mean_checks(run, criteria), *_pass_rate_checks(run, criteria)]

@@ -16,7 +16,7 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
 from evalstone.results.run import OfScorer, Run, result_for, scores_in_order
-from evalstone.stats.intervals import cluster_spread, mean_of, plain_spread
+from evalstone.stats.intervals import check_number, cluster_spread, mean_of, plain_spread
 
 if TYPE_CHECKING:
     from evalstone.stats.power import SampleSizePlan
@@ -97,6 +97,8 @@ def sample_size(
     Raises:
         ConfigError: an argument is out of range, or the runs cannot be compared.
     """
+    check_number("difference", difference)
+    check_number("power", power)
     if not (math.isfinite(difference) and difference > 0):
         raise ConfigError(f"the difference must be above 0, not {difference:g}")
     if not 0 < power < 1:

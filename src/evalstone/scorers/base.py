@@ -488,12 +488,12 @@ def require_text(scorer: Scorer, name: str, *, blank: bool = True) -> None:
 
 def require_texts(scorer: Scorer, name: str) -> None:
     """Make a field a tuple. Raise ConfigError if it is not a list of texts that are not blank."""
-    value: object = getattr(scorer, name)
-    listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    texts = tuple(cast("Sequence[object]", value)) if listed else (None,)
+    value = cast(object, getattr(scorer, name))
+    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    texts = tuple(cast("Sequence[object]", value)) if is_list else (None,)
     if not all(isinstance(text, str) and not is_blank(text) for text in texts):
-        allowed = "a list of texts that are not blank"
-        raise ConfigError(f"{scorer.name}: {name} must be {allowed}, not {shortened(repr(value), 60)}")
+        allowed, given = "a list of texts that are not blank", shortened(repr(cast(object, value)), 60)
+        raise ConfigError(f"{scorer.name}: {name} must be {allowed}, not {given}")
     object.__setattr__(scorer, name, texts)
 
 

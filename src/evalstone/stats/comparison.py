@@ -20,6 +20,7 @@ from evalstone.stats.intervals import (
     Spread,
     bounded,
     check_confidence,
+    check_number,
     cluster_spread,
     exact_reach,
     plain_spread,
@@ -297,14 +298,15 @@ def drift(
 
     Raises:
         DataError: As `compare_pairs` does.
-        ConfigError: The tolerance is not above 0.
+        ConfigError: The tolerance is not in (0, scale].
     """
+    tolerance = 0.02 * scale if tolerance is None else tolerance
+    check_number("tolerance", tolerance)
+    if not 0 < tolerance <= scale:
+        raise ConfigError(f"tolerance must be above 0 and at most {scale:g}, not {tolerance}")
     comparison = compare_pairs(before, now, scale=scale, confidence=confidence)
     if comparison is None:
         return None
-    tolerance = 0.02 * scale if tolerance is None else tolerance
-    if not tolerance > 0:
-        raise ConfigError(f"tolerance must be above 0, not {tolerance}")
     change = np.abs(column("now", now, 0.0, scale) - column("before", before, 0.0, scale))
     low, high = comparison.difference.low, comparison.difference.high
     verdict: Literal["drifted", "stable", "inconclusive"] = "inconclusive"

@@ -26,6 +26,7 @@ from evalstone.stats.intervals import (
     ROUNDING,
     Spread,
     binomial_cdf,
+    check_number,
     cluster_spread,
     exact_reach,
     limits,
@@ -157,6 +158,7 @@ def decide(criteria: Sequence[Criterion], *, alpha: float = 0.05) -> tuple[Decis
         ConfigError: A threshold is outside its range, a margin below 0, or alpha outside (0, 0.5).
         DataError: Values are not finite numbers in [0, scale], or values and baseline differ in length.
     """
+    check_number("alpha", alpha)
     if not 0 < alpha < 0.5:
         raise ConfigError(f"alpha must be above 0 and below 0.5, such as 0.05, not {alpha}")
     tests = [_test(criterion) for criterion in criteria]

@@ -20,6 +20,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from statistics import NormalDist
 from typing import SupportsFloat, cast
 
@@ -211,8 +212,15 @@ def mean_of(values: Sequence[float]) -> float:
     raise DataError("values must be finite numbers: their sum is beyond floating point")
 
 
+def check_number(name: str, value: object) -> None:
+    """Raise ConfigError for a setting that is not a number; a truth value is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ConfigError(f"{name} must be a number, not {value!r}")
+
+
 def check_confidence(confidence: float) -> None:
     """Raise ConfigError for a confidence level outside (0, 1)."""
+    check_number("confidence", confidence)
     if not 0 < confidence < 1:
         raise ConfigError(f"confidence must be between 0 and 1, such as 0.95, not {confidence}")
 
