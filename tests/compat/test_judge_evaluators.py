@@ -55,6 +55,12 @@ def test_a_good_reply_passes_with_a_score_of_1_and_the_judges_reason(kind: type[
     assert (response.passed, response.score, response.feedback, response.status) == (True, 1.0, "so", "passed")
 
 
+@grades
+def test_a_score_that_misses_the_threshold_by_rounding_passes_as_everywhere(kind: type[JudgeEvaluator]) -> None:
+    reply = {"reason": "so", "score": sum([0.1] * 8)}
+    assert kind(ScriptedJudge([reply]), threshold=0.8).evaluate(REQUEST).passed is True
+
+
 @every
 def test_the_metadata_says_how_it_came_about(kind: type[JudgeEvaluator]) -> None:
     judge = ScriptedJudge([good(kind)])

@@ -343,6 +343,14 @@ def test_a_prompt_that_cannot_be_asked_fails_its_sample(template: Any, told: str
     assert judge.asked == []
 
 
+def test_a_prompt_that_a_function_writes_asks_nothing_about_blank_passages() -> None:
+    sample = Sample(output="x", context=[" ", "\u200b"])
+    written = Pipeline(analyze=PromptStep(lambda _: "{{context}}"), score=quarter, name="p")
+    record, judge = record_of(written, sample, [])
+    assert record.outcome == Failed("p: the prompt of the step analyze needs context")
+    assert judge.asked == []
+
+
 def test_a_function_that_writes_a_prompt_may_say_that_nothing_can_be_scored() -> None:
     def unwilling(_: SoFar) -> Any:
         return not_scorable("no promise")
