@@ -153,10 +153,13 @@ createScorer: id, name | Pipeline(name='…')
   type | Pipeline(required_fields=['messages']) | what functions read; fields in prompts are found
   prepareRun | Pipeline(preprocess=…) | it sees the sample, and can't change it
   preprocess, analyze | Pipeline(preprocess=…); Pipeline(analyze=…) | always in this order
-  generateScore, generateReason | Pipeline(score=…); Pipeline(reason=…) | after these; a number in [0, scale]
-  createPrompt, outputSchema | PromptStep(template='…'); PromptStep(answer=…) | a template with placeholders; a type
+  generateScore | Pipeline(score=…) | after these; a number in [0, scale]
+  generateReason | Pipeline(reason=…) | the last step; a text
+  createPrompt | PromptStep(template='…') | a template with placeholders
+  outputSchema | PromptStep(answer=…) | a type
   notScorable | not_scorable(reason='…') | the sample is skipped
-  judge.model, judge.instructions | --judge openai/gpt-5.1; PromptStep(instructions='…') | for all steps; for each
+  judge.model | --judge openai/gpt-5.1 or PromptStep(judge=…) | of all steps, or of one
+  judge.instructions | PromptStep(instructions='…') | of one step
   judge.modelSettings | --judge 'openai/gpt-5.1(temperature=0.2, max_tokens=500)'
   judge.maxProcessorRetries | --judge 'openai/gpt-5.1(retries=3)' | of malformed replies
   judge.onStream, judge.onStepFinish, judge.onFinish | LoggingJudge(path='judge.jsonl') | each question and its answer
@@ -204,7 +207,8 @@ compareExperiments: experimentIds, baselineId | compare(a=…, b=…); compare(a
     "spring": """
 every evaluator: chatClientBuilder | --judge openai/gpt-5.1 or judge='openai/gpt-5.1' or RelevancyEvaluator(judge=…)
   promptTemplate, evaluationPrompt, evaluationPromptText | prompt=… | compat.spring also reads Spring's placeholders
-  objectMapper, getName | - | replies are parsed here; the name is the scorer's
+  objectMapper | - | replies are parsed here
+  getName | - | the name is the scorer's
 FactCheckingEvaluator = fact_check: forBespokeMinicheck, threshold | layout='minicheck'; threshold=0.5
   max_model_len, chunk_size | longest=100000 | of MiniCheck; in characters
 LaajEvaluator (Alibaba) = llm_classifier: evaluationPromptText, getName | question='Is {{output}} right?'; name='polite'
