@@ -328,6 +328,27 @@ def test_a_call_that_one_scorer_leaves_unsent_is_asked_for_another_that_asks_at_
     assert asyncio.run(ask()).reply == REPLY
 
 
+def test_a_judge_of_your_own_that_gives_no_answer_is_refused() -> None:
+    class Own(Judge):
+        @property
+        def identity(self) -> str:
+            return "own"
+
+        async def answer(self, question: Question[Any], repeat: int = 0) -> Any:
+            return "yes"
+
+    class Plain(Own):
+        def answer(self, question: Question[Any], repeat: int = 0) -> Any:
+            return Answer(value=(), judge="own")
+
+    for judge, kind in ((Own(), "str"), (Plain(), "Answer")):
+        told = (
+            f"{type(judge).__name__}.answer must be an async def that returns an Answer; it gave a value of type {kind}"
+        )
+        with pytest.raises(ConfigError, match=told):
+            evaluate([{"output": "x", "context": ["x"]}], "faithfulness", judge=judge, ledger=None)
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_score_of_a_question_that_was_not_awaited_is_an_error(is_async: bool) -> None:

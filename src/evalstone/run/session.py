@@ -11,7 +11,7 @@ import asyncio
 import inspect
 from collections import OrderedDict
 from types import CoroutineType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from evalstone.errors import (
     BudgetExceeded,
@@ -209,7 +209,12 @@ class Session:
             paid: float | None = None
             call.sent = True
             try:
-                answer = await judge.answer(call.question, call.key.repeat_index)
+                reply = judge.answer(call.question, call.key.repeat_index)
+                is_async = inspect.isawaitable(cast(object, reply))
+                answer = await reply if is_async else cast("Answer[Any]", reply)
+                if not is_async or not isinstance(cast(object, answer), Answer):
+                    expected = f"{type(judge).__name__}.answer must be an async def that returns an Answer"
+                    raise ConfigError(f"{expected}; it gave a value of type {type(answer).__name__}")
                 paid = answer.cost
             except JudgeError as error:
                 paid = error.cost

@@ -158,6 +158,10 @@ def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = F
     kind = TEMPLATES.get(name) or (None if templates_only else SCORERS.get(name))
     if kind is None:
         known = TEMPLATES if templates_only else [*TEMPLATES, *SCORERS]
+        names = name.replace(",", " ").split()
+        if len(names) > 1 and set(names) <= set(known):
+            options = " ".join(f"--scorer {each}" for each in names)
+            raise ConfigError(f"{name!r} names {len(names)} scorers; name each on its own: {options}, or {names}")
         raise ConfigError(unknown("kind of scorer" if templates_only else "scorer", name, known))
     require_known(name, "parameter", parameters, kind)
     absent = [
