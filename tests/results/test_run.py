@@ -93,9 +93,9 @@ def test_printing_shows_why_results_are_missing_and_what_the_run_cost() -> None:
     assert lines[6:] == [
         "The run ended early: the budget of $1 is spent",
         "given: 2 × nothing to say",
-        "given: 1 × ValueError: could not convert string to float: 'fail'",
+        "given: 1 × ValueError: could not convert string to float: 'fail' (runs.py, line 22)",
         "harm: 2 × nothing to say",
-        "harm: 1 × ValueError: could not convert string to float: 'fail'",
+        "harm: 1 × ValueError: could not convert string to float: 'fail' (runs.py, line 22)",
         "cost $0.00 · 2.0 s",
     ]
 

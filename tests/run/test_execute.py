@@ -88,7 +88,7 @@ def test_a_scorer_that_raises_fails_its_records_and_nothing_else() -> None:
     run = evaluate(SAMPLES, [Broken(), Length(), Beyond()], ledger=None)
     assert run["broken"].failed == 3
     failed = run.records[0].outcome
-    line = Broken.score.__code__.co_firstlineno + 1
+    line = Broken.score.__code__.co_firstlineno + 3
     assert failed == Failed(f"ZeroDivisionError: no luck (test_execute.py, line {line})")
     assert isinstance(failed, Failed)
     assert failed.exception == "ZeroDivisionError"
