@@ -15,16 +15,18 @@ def to_jsonable(value: Any) -> Any:
     return _plain(value, _ATOMS)
 
 
-def strict_json(value: Any) -> str:
-    """A value as JSON text.
+def strict_jsonable(value: Any) -> Any:
+    """A value as JSON data, the same as if it were written and read again.
 
     Raises:
         ValueError: It has no form as JSON: it contains NaN, infinity or itself, or is nested too deeply.
     """
     try:
-        return _STRICT.encode(_plain(value, _ATOMS))
+        plain = _plain(value, _ATOMS)
+        _STRICT.encode(plain)
     except RecursionError:
         raise ValueError(_ENDLESS) from None
+    return plain
 
 
 def _plain(value: Any, atoms: frozenset[type[Any]]) -> Any:
@@ -39,9 +41,11 @@ def _plain(value: Any, atoms: frozenset[type[Any]]) -> Any:
     if names := _field_names(kind):
         return {name: v if type(v := getattr(value, name)) in atoms else _plain(v, atoms) for name in names}
     if isinstance(value, float):
-        return int(value) if float not in atoms and value.is_integer() else value
-    if isinstance(value, str | int):
-        return value
+        return int(value) if float not in atoms and value.is_integer() else float(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
     if isinstance(value, Mapping):
         return {str(k): _plain(v, atoms) for k, v in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):

@@ -6,6 +6,7 @@ through pydantic-ai (the extra `providers`).
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
@@ -138,19 +139,25 @@ class ModelJudge(Judge):
     @property
     def identity(self) -> str:
         """The model's name, and every setting that may change its answers; headers as a hash of 128 bits."""
-        settings: list[str] = []
         info = PROVIDERS[split_model(self.model)[0]]
         others = (os.environ.get(variable) for variable in info.library_url_from)
+        settings = self._settings
         if (url := self.url or next(filter(None, others), "")) != info.base_url:
             parts = urlsplit(url)
-            settings.append(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
+            settings = (f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}", *settings)
+        return f"{self.model}({', '.join(settings)})" if settings else self.model
+
+    @functools.cached_property
+    def _settings(self) -> tuple[str, ...]:
+        """What the identity says besides the URL. It is asked for with every answer."""
+        settings: list[str] = []
         for name, default in _IN_IDENTITY:
             if (value := getattr(self, name)) != default:
                 whole = isinstance(value, float) and value.is_integer()  # 1.0 and 1 are one setting
                 settings.append(f"{name}={int(value) if whole else value}")
         if self.routing:
             settings.append(f"headers={self.routing}")
-        return f"{self.model}({', '.join(settings)})" if settings else self.model
+        return tuple(settings)
 
     @property
     def context_limits(self) -> ContextLimits:
@@ -235,7 +242,7 @@ class ModelJudge(Judge):
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Provider]:
         provider = self.provider()
-        async with provider.connection, nullcontext() if self.limits.max_requests is None else self._limiter():
+        async with provider.connection, _UNLIMITED if self.limits.max_requests is None else self._limiter():
             yield provider
 
     def _limiter(self) -> Limiter:
@@ -249,10 +256,10 @@ class ModelJudge(Judge):
 
     def provider(self) -> Provider:
         """The model's provider on the running loop."""
-        if self.url:
+        if url := self.url:
             from evalstone.judges.providers.openai_compatible import ChatCompletions  # noqa: PLC0415 - aiohttp
 
-            return ChatCompletions(self)
+            return ChatCompletions(self, url)
         from evalstone.judges.providers.pydantic_ai import PydanticAI  # noqa: PLC0415 - an extra
 
         return PydanticAI(self)
@@ -270,8 +277,10 @@ class ModelJudge(Judge):
         )
 
     async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
-        async with self.opened() as provider:
-            if self.limits.max_requests is not None:
+        provider = self.provider()
+        limited = self.limits.max_requests is not None
+        async with provider.connection, self._limiter() if limited else _UNLIMITED:
+            if limited:
                 self._limiter().count(self.identity)
             return await converse(
                 question,
@@ -295,6 +304,7 @@ Complete: TypeAlias = Callable[[Sequence[ChatMessage], Question[Any], ModelSetti
 """`Provider.complete`, or a script's: None means that it has nothing more to say."""
 
 _DEFAULTS = ModelSettings()
+_UNLIMITED = nullcontext()
 
 
 async def converse(

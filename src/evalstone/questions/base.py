@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, get_origin
 
-from evalstone._core.json import content_hash, strict_json, to_jsonable
+from evalstone._core.json import content_hash, strict_jsonable, to_jsonable
 from evalstone._core.parsing import (
     TEXT,
     member,
@@ -316,7 +316,7 @@ class Answer(Generic[A]):
             raise OutcomeError(f"{self.judge}: the cost of its answer is {self.cost}, below 0")
         if self.reply is None or self.detail is not None:  # what was read from a reply has one
             try:
-                strict_json([self.value, self.detail])
+                strict_jsonable([self.value, self.detail])
             except ValueError as error:
                 raise OutcomeError(f"{self.judge}: its answer cannot be written as JSON: {error}") from None
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
 
-from evalstone._core.json import strict_json
+from evalstone._core.json import strict_jsonable
 from evalstone._core.parsing import TEXT, choice_schema, member, object_schema, validated
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, ReplyError
@@ -178,7 +178,7 @@ class AnswerForm:
         else:
             answer = validated(_portable(self.type), member(data, "answer"), "answer")
         try:
-            strict_json(answer)
+            strict_jsonable(answer)
         except ValueError as error:  # such as for 1e999
             raise ReplyError(f"the answer cannot be written as JSON: {error}") from None
         return answer

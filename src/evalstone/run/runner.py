@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
 import secrets
 import time
 import traceback
@@ -18,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core import sync
-from evalstone._core.json import strict_json
+from evalstone._core.json import strict_jsonable
 from evalstone.errors import (
     AnswerPending,
     BudgetExceeded,
@@ -381,7 +380,7 @@ def _plain(outcome: Score | Skipped) -> Score | Skipped:
     if not isinstance(outcome, Score):
         return Skipped(outcome.reason)  # and not a subclass of the user's
     try:
-        evidence = json.loads(strict_json(outcome.evidence))
+        evidence = strict_jsonable(outcome.evidence)
     except ValueError as error:
         raise OutcomeError(f"the evidence cannot be written as JSON: {error}") from None
     return Score(outcome.value, outcome.scale, outcome.reason, evidence)

@@ -209,10 +209,10 @@ class Endpoint(Connection):
 class ChatCompletions(Provider):
     """A model behind an OpenAI-compatible endpoint."""
 
-    def __init__(self, judge: ModelJudge) -> None:
+    def __init__(self, judge: ModelJudge, url: str) -> None:
         self.judge, self.model = judge, split_model(judge.model)[1]
         authorization = {"Authorization": f"Bearer {key}"} if (key := judge.key) else {}
-        self.connection = self.endpoint = shared_endpoint(judge, judge.url, {**authorization, **judge.headers})
+        self.connection = self.endpoint = shared_endpoint(judge, url, {**authorization, **judge.headers})
 
     async def complete(
         self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
