@@ -52,6 +52,18 @@ def test_a_good_reply_counts_though_its_tokens_are_counted_badly(usage: Any) -> 
     assert (answer.usage.input, answer.cost) == (0, None)
 
 
+def test_a_reply_in_parts_is_read_without_what_the_model_thought() -> None:
+    parts = [
+        {"type": "thinking", "text": "{"},
+        {"type": "text", "text": '{"claims":'},
+        {"type": "text", "text": " []}"},
+    ]
+    reply = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
+    with serving(one_after_another(reply)) as server:
+        answer = asked(server)
+    assert (answer.value, answer.reply, answer.usage.requests) == ((), '{"claims": []}', 1)
+
+
 def test_no_more_tokens_are_cached_than_there_were() -> None:
     usage = {"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 10**6}}
     with serving(one_after_another({**GOOD, "usage": usage})) as server:

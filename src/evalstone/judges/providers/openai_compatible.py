@@ -337,21 +337,29 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
         finish = choice.get("finish_reason")
         # What a filter stopped may have no message at all.
         message: Any = (choice.get("message") or {}) if finish == "content_filter" else choice["message"]
-        content, refusal = message.get("content"), message.get("refusal")
+        content, refusal = _text(message.get("content")), message.get("refusal")
     except (KeyError, IndexError, TypeError, AttributeError):
         error = f"{model} sent no choices: {str(data)[:200]}"
         raise ProviderError(error, usage=usage, cost=cost) from None
     if finish == "content_filter" or (refusal and not content):
         reason = _one_line(str(refusal)) if refusal else "a content filter stopped the reply"
-        reply = str(content or refusal or "")
+        reply = content or str(refusal or "")
         raise JudgeDeclined(f"the model declined: {reason}", reply=reply, usage=usage, cost=cost)
     return Completion(
-        text=str(content or ""),
+        text=content,
         usage=usage,
         cost=cost,
         complete=finish != "length",
         tokens=readable_tokens(as_object(choice.get("logprobs")).get("content")),
     )
+
+
+def _text(content: Any) -> str:
+    """The text of a message: some servers send it in parts, beside what the model thought."""
+    if isinstance(content, list):
+        parts = map(as_object, cast("list[Any]", content))
+        return "".join(str(part.get("text") or "") for part in parts if part.get("type") in ("text", "output_text"))
+    return str(content or "")
 
 
 def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> tuple[Usage, float | None]:
