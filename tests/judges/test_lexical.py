@@ -258,7 +258,7 @@ def test_a_long_output_against_a_long_passage_takes_seconds_at_most(output: str,
     found = claims(LONG[output])
     asked(VerifyClaims(claims=found, context=(LONG[context],)))
     asked(RatePassages(question="alpha?", answer=LONG[output], context=(LONG[context],)))
-    assert time.process_time() - started < 12
+    assert time.process_time() - started < 20
 
 
 def test_a_claim_of_ten_thousand_words_is_judged():

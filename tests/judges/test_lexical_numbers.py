@@ -245,4 +245,4 @@ HOSTILE = {
 def test_a_megabyte_of_hostile_text_takes_seconds_at_most(kind: str):
     started = time.process_time()
     numbers(HOSTILE[kind])
-    assert time.process_time() - started < 6
+    assert time.process_time() - started < 20

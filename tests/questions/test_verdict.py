@@ -151,7 +151,7 @@ def test_a_reply_that_is_neither_or_both_is_undecided(reply: str) -> None:
 def test_a_long_reply_is_read_in_little_time(piece: str) -> None:
     started = time.process_time()
     read_yes_no(piece * 100_000)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 20
 
 
 VERDICT_QUESTIONS = [

@@ -99,4 +99,4 @@ def test_thousands_of_elements_take_no_quadratic_time():
     wanted = [f"{number:06}abcdef" for number in range(20_000)]
     started = time.perf_counter()
     assert len(uncovered(wanted, [word[::-1] for word in wanted])) > 19_000
-    assert time.perf_counter() - started < 10
+    assert time.perf_counter() - started < 20

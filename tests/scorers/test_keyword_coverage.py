@@ -69,7 +69,7 @@ def test_a_blank_text_is_skipped_whatever_an_input_without_keywords_counts_as():
 def test_a_text_made_to_be_slow_is_not(text: str):
     started = time.perf_counter()
     keywords(text)
-    assert time.perf_counter() - started < 2
+    assert time.perf_counter() - started < 20
 
 
 SIGNS = re.compile(r"""^'|'\Z|[.,;!?():"“”‘’]""")
