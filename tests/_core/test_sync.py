@@ -145,15 +145,19 @@ def test_ctrl_c_cancels_the_work_and_waits_for_it_to_clean_up():
 import asyncio, signal, threading, time
 from evalstone._core.sync import run
 
+began = threading.Event()
+
 async def work():
     try:
+        began.set()
         await asyncio.sleep(60)
     finally:
         await asyncio.sleep(0.2)
         print("cleaned up", flush=True)
 
 def interrupt():
-    time.sleep(0.3)
+    began.wait()
+    time.sleep(0.1)
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
 threading.Thread(target=interrupt, daemon=True).start()
