@@ -23,6 +23,7 @@ from evalstone.run.plan import BatchOptions, Plan
 from evalstone.run.runner import execute, score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer, parse_scorers
+from evalstone.scorers.code_identity import is_own_code
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
 if TYPE_CHECKING:
@@ -161,8 +162,11 @@ async def ascore(
     plan = plan_for([sample], [scorer], judge=judge)
     for each in plan.asked_judges:
         each.check()
-    async with open_session(plan.judge, *plan.scorers[0].judges, ledger=ledger) as session:
-        return await score_sample(plan.scorers[0], next(iter(plan.dataset)), session)
+    (used,) = plan.scorers
+    # A scorer of evalstone in code asks nothing, and opening a ledger takes longer than it does.
+    asks = bool(used.questions) or is_own_code(type(used))
+    async with open_session(plan.judge, *used.judges, ledger=ledger if asks else None) as session:
+        return await score_sample(used, next(iter(plan.dataset)), session)
 
 
 async def afit_cascade(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import Run, evaluate, read_run, write_run
+from evalstone import Run, evaluate, read_run, score, write_run
 from evalstone.datasets.stored import sample_row
 from evalstone.ledger.store import Ledger
 from tests.cli.conftest import Evalstone
@@ -108,3 +108,10 @@ def test_a_score_on_the_command_line_is_paid_for_once_and_serves_a_run(tmp_path:
         assert evalstone("run", "data.jsonl", *judge, env={"OPENAI_API_KEY": "sk-test"}).returncode == 0
         assert len(server.requests) == asked == 2
     assert (tmp_path / ".evalstone" / "ledger.db").exists()
+
+
+def test_score_opens_no_ledger_for_a_scorer_in_code(tmp_path: Path) -> None:
+    for scorer, there in (("contains", False), ("faithfulness", True)):
+        path = tmp_path / f"{scorer}.db"
+        score(scorer, output="a", reference="a", context=["a"], ledger=path)
+        assert path.exists() is there
