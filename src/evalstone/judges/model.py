@@ -277,10 +277,8 @@ class ModelJudge(Judge):
         )
 
     async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
-        provider = self.provider()
-        limited = self.limits.max_requests is not None
-        async with provider.connection, self._limiter() if limited else _UNLIMITED:
-            if limited:
+        async with self.opened() as provider:
+            if self.limits.max_requests is not None:
                 self._limiter().count(self.identity)
             return await converse(
                 question,

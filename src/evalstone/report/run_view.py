@@ -127,10 +127,8 @@ def _warnings(run: Run) -> Iterator[str]:
 
 
 def _facts(run: Run) -> Iterator[Fact]:
-    questions, cached = (sum(getattr(line, name) for line in run.summary) for name in ("questions", "cached"))
-    if questions:
-        calls = f"{count(questions - cached, 'judge call')}, {cached:,} cached"
-        yield Fact("Judge calls", calls, calls)
+    if run.calls:
+        yield Fact("Judge calls", run.calls, run.calls)
     yield Fact("Cost", money(run.cost), f"cost {money(run.cost)}")
     yield Fact("Duration", f"{run.seconds:.1f} s", f"{run.seconds:.1f} s")
     if text := retries(run.warnings):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
 
-from evalstone._core.display import count, money, safe
+from evalstone._core.display import count, digits_for, limits, money, number, safe
 from evalstone.errors import ConfigError, MissingDependency
 from evalstone.results.summary import ScorerInfo, ScorerSummary, find_scorer, scorer_titles, summarize
 from evalstone.types import Record, Sample, Score, total_cost
@@ -250,6 +250,12 @@ class Run:
         judge = "no judge needed" if self.judge == "none" else f"{'judges' if several else 'judge'} {self.judge}"
         return f"{count(self.samples, 'sample')} · {judge}"
 
+    @property
+    def calls(self) -> str:
+        """How many judge calls were made and how many were cached, in words; "" if no question was asked."""
+        questions, cached = (sum(getattr(line, name) for line in self.summary) for name in ("questions", "cached"))
+        return f"{count(questions - cached, 'judge call')}, {cached:,} cached" if questions else ""
+
     def judge_of(self, scorer: str) -> str:
         """The judges that a scorer asked, by its title, signature or name; "none" where it asked none.
 
@@ -264,9 +270,7 @@ class Run:
         for line in self.summary:
             for reason, times in line.reasons:
                 yield f"{self.titles[line.info.signature]}: {times:,} × {safe(reason)}"
-        questions, cached = (sum(getattr(line, name) for line in self.summary) for name in ("questions", "cached"))
-        calls = f"{count(questions - cached, 'judge call')}, {cached:,} cached · " if questions else ""
-        yield f"{calls}cost {money(self.cost)} · {self.seconds:.1f} s"
+        yield " · ".join(filter(None, (self.calls, f"cost {money(self.cost)}", f"{self.seconds:.1f} s")))
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [(self.titles[line.info.signature], *_numbers(line)) for line in self.summary]
@@ -296,10 +300,9 @@ class Run:
 
 def _numbers(line: ScorerSummary) -> tuple[str, ...]:
     """The cells after the scorer's title, under HEADER."""
-    interval, digits = line.interval, 3 if line.info.scale <= 1 else 2
-    mean = "-" if interval is None else f"{interval.mean:.{digits}f}"
-    bounded = interval is not None and interval.low is not None
-    spread = f"{interval.low:.{digits}f} to {interval.high:.{digits}f}" if interval is not None and bounded else "-"
+    interval, digits = line.interval, digits_for(line.info.scale)
+    mean = number(line.mean, digits)
+    spread = "-" if interval is None else limits(interval.low, interval.high, digits)
     direction = "lower is better" if line.info.lower_is_better else "higher is better"
     return mean, spread, str(line.scored), str(line.skipped), str(line.failed), direction
 
