@@ -13,7 +13,7 @@ QUICK := tests --ignore tests/test_docs.py --ignore tests/parity --ignore tests/
 LLAMA_BUILD := -DLLAVA_BUILD=OFF -DGGML_LLAMAFILE=OFF -DGGML_OPENMP=OFF -DGGML_CPU_REPACK=OFF -DGGML_METAL=OFF \
 	-DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_CXX_FLAGS_RELEASE=-O1
 
-.PHONY: demo test coverage mutants test-lowest test-newer test-llama check format bench docs train-lexical clean
+.PHONY: demo test coverage mutants attack test-lowest test-newer test-llama check format bench docs train-lexical clean
 
 demo: .venv/ready
 	$(RUN) evalstone demo
@@ -29,6 +29,11 @@ coverage: .venv/all
 # FILES=src/evalstone/run/budget.py TESTS=tests/run mutates one file; SAMPLE=50 takes so many of its mutants.
 mutants: .venv/all
 	$(RUN) python -m tools.mutants $(FILES) $(if $(TESTS),--tests $(TESTS)) $(if $(SAMPLE),--sample $(SAMPLE))
+
+# Attacks on the command line, on loopback and in temporary folders, in under ten minutes: SECURITY.md.
+# WORDS="redirects XSS" takes those whose title has one of the words.
+attack: .venv/all
+	$(RUN) python -m tools.attack $(WORDS)
 
 # The oldest dependencies that pyproject.toml allows, and a newer Python where there is one.
 test-lowest: .tools/lowest/ready

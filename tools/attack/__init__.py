@@ -1,0 +1,1 @@
+"""Attacks on the command line, on loopback alone: `python -m tools.attack`."""
