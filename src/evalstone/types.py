@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, OutcomeError, unknown
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -589,15 +590,6 @@ class JudgeCall:
             yield from member.leaves()
 
 
-def judge_call_from(data: Mapping[str, Any]) -> JudgeCall:
-    """A judge call from its plain data."""
-    fields = dict(data)
-    fields["usage"] = Usage(**fields["usage"])
-    fields["members"] = tuple(map(judge_call_from, fields["members"]))
-    fields["refused_settings"] = tuple(fields["refused_settings"])
-    return JudgeCall(**fields)
-
-
 def total_cost(costs: Any) -> float | None:
     """The sum of costs in US dollars; None if any of them is unknown."""
     total = 0.0
@@ -653,28 +645,40 @@ class Record:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Record:
-        """A record from a line of `records.jsonl`; evidence and answers stay plain data."""
+        """A record from a line of `records.jsonl`; evidence and answers stay plain data.
+
+        Raises:
+            DataError: A field is missing, or has a value of another kind.
+            ConfigError: It has another format.
+            OutcomeError: The score is out of range.
+        """
+        if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DataError(f"a record must be an object, not {type(data).__name__}")
         if data.get("format") != RECORD_FORMAT:
-            raise ConfigError(f"record format {data.get('format')!r} is not {RECORD_FORMAT}")
-        match data["outcome"]:
+            raise ConfigError(f"record format {_short(data.get('format'))} is not {RECORD_FORMAT}")
+        match data.get("outcome"):
             case "score":
-                outcome: Outcome = Score(data["value"], data["scale"], data["reason"], data["evidence"])
+                outcome: Outcome = read_data(Score, data)
             case "skipped":
-                outcome = Skipped(data["reason"])
+                outcome = read_data(Skipped, data)
             case "failed":
-                error = data["error"]
-                outcome = Failed(error["message"], error["reply"], error.get("exception"), error.get("traceback"))
+                error = read_data(_StoredError, data.get("error"))
+                outcome = Failed(error.message, error.reply, error.exception, error.traceback)
             case other:
-                raise ConfigError(f"outcome must be score, skipped or failed, not {other!r}")
-        steps = tuple(judge_call_from(step) for step in data["steps"])
-        return cls(
-            sample=data["sample"],
-            scorer=data["scorer"],
-            outcome=outcome,
-            steps=steps,
-            seconds=data["seconds"],
-            group=data.get("group"),
-        )
+                raise DataError(f"outcome must be score, skipped or failed, not {_short(other)}")
+        if "steps" not in data:
+            raise DataError("steps is missing")
+        return read_data(cls, {**data, "outcome": outcome})
+
+
+@dataclass(frozen=True)
+class _StoredError:
+    """`error` in a line of `records.jsonl`."""
+
+    message: str
+    reply: str | None = None
+    exception: str | None = None
+    traceback: str | None = None
 
 
 def _check_reason(reason: object) -> None:

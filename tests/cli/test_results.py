@@ -336,4 +336,4 @@ def test_runs_of_an_audit_are_neither_listed_nor_gated(folder: Path, evalstone: 
     assert sorted(row["folder"] for row in listed) == ["a", "b", "one"]
     assert "is part of a judge's audit; a gate takes" in told("gate", "audited", "--min", "faithfulness=1")
     (folder / "audited" / "summary.json").write_text('{"format": 7, "evalstone": "9.9"}')
-    assert "audited was written by evalstone 9.9, in format 7" in told("runs", ".")
+    assert "audited/summary.json was written by evalstone 9.9, in format 7" in told("runs", ".")

@@ -93,13 +93,13 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("written_by", "told"),
-    [("9.8.7", r"evalstone 9\.8\.7"), (None, "another version of evalstone, or another program")],
+    [("9.8.7", r"evalstone 9\.8\.7"), (None, "another version of evalstone or another program")],
 )
 def test_a_folder_of_another_version_says_who_wrote_it_and_what_is_read(
     tmp_path: Path, written_by: str | None, told: str
 ) -> None:
     write_run(run_of(["0.5"]), tmp_path)
     (tmp_path / "summary.json").write_text(json.dumps({"format": 2, "evalstone": written_by, "lines": []}))
-    told = rf"{tmp_path.name} was written by {told}, in format 2; this is evalstone {__version__}, which reads format 1"
+    told = rf"summary\.json was written by {told}, in format 2; this is evalstone {__version__}, which reads format 1"
     with pytest.raises(ConfigError, match=told):
         read_run(tmp_path)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from typing import Any, TypeVar, cast, get_type_hints
+import sys
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from evalstone.errors import ConfigError, DataError
 
 T = TypeVar("T")
+_Reader: TypeAlias = Callable[[Any], Any]
+"""Returns a value as its field has it, or raises _Unexpected."""
 
 
 def check_fields(value: object) -> None:
@@ -39,6 +45,144 @@ def read_json(kind: type[T], text: str | bytes) -> T:
         return TypeAdapter(kind).validate_json(text, strict=True)
     except ValidationError as error:
         raise DataError(_explain(error)) from None
+
+
+def read_data(kind: type[T], data: object) -> T:
+    """A dataclass instance from the data of a stored row; keys that are no fields are ignored.
+
+    Without pydantic, whose import takes longer than reading a usual file. Lists become tuples and objects dataclasses
+    where the annotation says so; what is annotated as a union of classes, or as `Any`, stays as it is.
+
+    Raises:
+        DataError: a field is missing, or has a value of another kind; names the field.
+    """
+    try:
+        return _instance(kind, data)
+    except _Unexpected as error:
+        raise DataError(" ".join(filter(None, [".".join(map(str, reversed(error.path))), error.problem]))) from None
+
+
+class _Unexpected(Exception):
+    """A value of another kind. path: its place, the innermost name first."""
+
+    def __init__(self, problem: str, *path: str | int) -> None:
+        super().__init__(problem)
+        self.problem, self.path = problem, list(path)
+
+    @classmethod
+    def of(cls, value: object, expected: str) -> _Unexpected:
+        """An error that says what was expected in place of a value."""
+        shown = value if isinstance(value, str | float | bool | None) else type(value).__name__
+        return cls(f"must be {expected}, not {shown!r:.60}")
+
+
+def _instance(kind: type[T], data: object) -> T:
+    if not isinstance(data, Mapping):
+        raise _Unexpected.of(data, "an object")
+    row = cast("Mapping[str, Any]", data)
+    values: dict[str, Any] = {}
+    for name, read, required in _readers(kind):
+        if name in row:
+            try:
+                values[name] = read(row[name])
+            except _Unexpected as error:
+                error.path.append(name)
+                raise
+        elif required:
+            raise _Unexpected("is missing", name)
+    return kind(**values)
+
+
+@functools.cache
+def _readers(kind: type[Any]) -> tuple[tuple[str, _Reader, bool], ...]:
+    """The fields of a dataclass that its constructor takes: name, reader, and whether there is no default."""
+    hints = get_type_hints(kind)
+    return tuple(
+        (each.name, _reader(hints[each.name]), each.default is each.default_factory is dataclasses.MISSING)
+        for each in dataclasses.fields(kind)
+        if each.init
+    )
+
+
+def _reader(hint: Any) -> _Reader:
+    """The reader of values with this annotation."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        kinds = [each for each in arguments if each is not type(None)]
+        if len(kinds) > 1:
+            return _anything
+        read = _reader(kinds[0])
+        return lambda value: None if value is None else read(value)
+    if origin is tuple:
+        return functools.partial(_tuple, _reader(arguments[0]))
+    if origin is Mapping:
+        return functools.partial(_mapping, _reader(arguments[1]))
+    if origin is Literal:
+        return functools.partial(_one_of, arguments)
+    if dataclasses.is_dataclass(hint):
+        return functools.partial(_instance, cast("type[Any]", hint))
+    return {str: _text, float: _number, int: _whole, bool: _truth}.get(hint, _anything)
+
+
+def _anything(value: Any) -> Any:
+    return value
+
+
+def _text(value: Any) -> Any:
+    if type(value) is not str:
+        raise _Unexpected.of(value, "text")
+    return value
+
+
+def _truth(value: Any) -> Any:
+    if type(value) is not bool:
+        raise _Unexpected.of(value, "true or false")
+    return value
+
+
+def _whole(value: Any) -> Any:
+    if type(value) is not int:
+        raise _Unexpected.of(value, "a whole number")
+    return value
+
+
+def _number(value: Any) -> Any:
+    if not (type(value) is float or type(value) is int) or not -_LARGEST <= value <= _LARGEST:
+        raise _Unexpected.of(value, "a finite number")
+    return value
+
+
+def _one_of(allowed: tuple[Any, ...], value: Any) -> Any:
+    if value not in allowed:
+        raise _Unexpected.of(value, " or ".join(map(str, allowed)))
+    return value
+
+
+def _tuple(read: _Reader, value: Any) -> Any:
+    if not isinstance(value, list | tuple):
+        raise _Unexpected.of(value, "a list")
+    return tuple(_read_all(read, enumerate(cast("list[Any]", value))).values())
+
+
+def _mapping(read: _Reader, value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise _Unexpected.of(value, "an object")
+    items = cast("Mapping[str, Any]", value)
+    return items if read is _anything else _read_all(read, items.items())
+
+
+def _read_all(read: _Reader, items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    values: dict[Any, Any] = {}
+    for key, each in items:
+        try:
+            values[key] = read(each)
+        except _Unexpected as error:
+            error.path.append(key)
+            raise
+    return values
+
+
+_LARGEST = sys.float_info.max
 
 
 @functools.cache

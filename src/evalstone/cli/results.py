@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -17,6 +17,7 @@ from evalstone.errors import ConfigError
 if TYPE_CHECKING:
     from evalstone.results.compare import Correction
     from evalstone.results.human_labels import PPIResult, RoganGladenResult
+    from evalstone.results.summary import StoredScorer
 
 
 def find_run(name: str, ledger: str | None, data: str | None = None) -> evalstone.Run:
@@ -41,9 +42,13 @@ def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
     if not is_there(url):
         return []
     from evalstone.ledger.store import Ledger
+    from evalstone.results.summary import RunMetadata
 
     with Ledger(url) as opened:
-        return [{**row.metadata, "run": row.id, "started": row.started} for row in evaluations(opened.runs())]
+        rows = [{**row.metadata, "run": row.id, "started": row.started} for row in evaluations(opened.runs())]
+        for row in rows:
+            RunMetadata.of(row, f"run {row['run']} in {opened.location}")
+        return rows
 
 
 def report(
@@ -329,7 +334,7 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
 
 def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
     from evalstone.ledger.base import shown
-    from evalstone.results.summary import ScorerInfo, scorer_titles
+    from evalstone.results.summary import RunMetadata, scorer_titles
 
     screen = console()
     if not found:
@@ -337,23 +342,24 @@ def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Non
         return
     rows = table("run", "started (UTC)", "name", "tags", "dataset", "judge", "means")
     for row in found:
-        infos = [ScorerInfo(*(one[field.name] for field in fields(ScorerInfo))) for one in row["scorers"]]
-        titles = scorer_titles(infos)
-        means = ", ".join(f"{titles[one['signature']]} {_mean(one)}" for one in row["scorers"])
-        unfinished = " (incomplete)" if row.get("stop_reason") or "cost" not in row else ""
+        run = RunMetadata.of(row, str(row.get("run")))
+        titles = scorer_titles(run.scorers)
+        means = ", ".join(f"{titles[one.signature]} {_mean(one)}" for one in run.scorers)
+        unfinished = " (incomplete)" if run.stop_reason or "cost" not in row else ""
         cells = (
-            row.get("folder") or row["run"],
-            row["started"][:16].replace("T", " "),
-            row.get("name", ""),
-            ", ".join(row.get("tags", ())),
-            f"{row['dataset']['name']} ({row['dataset']['samples']:,})",
+            row.get("folder") or run.run,
+            run.started[:16].replace("T", " "),
+            run.name,
+            ", ".join(run.tags),
+            f"{run.dataset.name} ({run.dataset.samples:,})",
         )
-        judge = short_judge(row["judge"]["identity"])
-        rows.add_row(*(safe(cell, 400) for cell in cells), judge, safe(means, 400) + unfinished)
+        rows.add_row(
+            *(safe(cell, 400) for cell in cells), short_judge(run.judge.identity), safe(means, 400) + unfinished
+        )
     screen.print(rows)
 
 
-def _mean(scorer: Mapping[str, Any]) -> str:
+def _mean(scorer: StoredScorer) -> str:
     """The mean of a scorer's summary, with its scale where that isn't 1."""
-    mean, scale = scorer.get("mean"), scorer.get("scale", 1)
-    return number(mean, digits_for(scale)) + (f" of {scale:g}" if scale != 1 and mean is not None else "")
+    of = f" of {scorer.scale:g}" if scorer.scale != 1 and scorer.mean is not None else ""
+    return number(scorer.mean, digits_for(scorer.scale)) + of

@@ -71,5 +71,5 @@ class StoredSamples(Iterable[Sample]):
             for number, line in enumerate(lines, start=1):
                 try:
                     yield sample_of(json.loads(line))
-                except (ValueError, AttributeError, ConfigError) as error:
+                except (ValueError, AttributeError, RecursionError, ConfigError) as error:
                     raise DataError(f"{self.path}, line {number}: {error}") from None

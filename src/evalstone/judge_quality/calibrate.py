@@ -21,7 +21,8 @@ from evalstone.judges.parse import parse_judge
 from evalstone.report.progress import progress_bar
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit, save_calibration
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
-from evalstone.results.run import Run, RunKind
+from evalstone.results.run import Run
+from evalstone.results.summary import RunKind
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
 from evalstone.run.runner import execute

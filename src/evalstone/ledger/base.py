@@ -6,14 +6,14 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from evalstone.datasets.stored import sample_row
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, DataError, EvalstoneError, LedgerError
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage
 
 if TYPE_CHECKING:
@@ -260,8 +260,23 @@ def from_row(kind: type[R], row: Any) -> R:
     if "refused_settings" in values:
         values["refused_settings"] = tuple(values["refused_settings"].split(",")) if values["refused_settings"] else ()
     for name in _NESTED & values.keys():
-        values[name] = json.loads(values[name]) if values[name] else None
+        values[name] = read_body(values[name], f"row with {name}", _object) if values[name] else None
     return kind(**{name: values[name] for name in kind.__dataclass_fields__})
+
+
+def read_body(text: Any, what: str, read: Callable[[Any], T] = lambda value: value) -> T:
+    """What JSON in a row stands for. Raises LedgerError, which says what it is, if it can't be read."""
+    try:
+        return read(json.loads(text))
+    except (ValueError, TypeError, RecursionError, EvalstoneError) as error:
+        advice = "list what is damaged with: evalstone ledger verify"
+        raise LedgerError(f"the ledger holds a {what} that cannot be read ({error}); {advice}") from None
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise DataError(f"expected an object, not {type(value).__name__}")
+    return cast("dict[str, Any]", value)
 
 
 def record_row(run: str, record: Record) -> dict[str, Any]:

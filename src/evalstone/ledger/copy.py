@@ -36,6 +36,7 @@ from evalstone.ledger.base import (
     chunks,
     dataset_row,
     file_of,
+    read_body,
     sample_hash,
     shown,
     storable,
@@ -89,7 +90,7 @@ def export_rows(ledger: Ledger, *kinds: str) -> Iterator[dict[str, Any]]:
         for kind in kinds or KINDS:
             table = KINDS[kind]
             for row in stream(connection, sa.select(*(table.c[name] for name in schema.COLUMNS[table])), table):
-                columns = {name: json.loads(v) if name in _OBJECTS else v for name, v in row.items()}
+                columns = {name: read_body(v, kind) if name in _OBJECTS else v for name, v in row.items()}
                 yield {"format": FORMAT, "type": kind, **columns}
 
 
@@ -105,7 +106,7 @@ def export_records(ledger: Ledger, run: str) -> Iterator[dict[str, Any]]:
     table = schema.records
     with ledger.transaction() as connection:
         for found in stream(connection, sa.select(table.c.body).where(table.c.run == row.id), table):
-            yield json.loads(found["body"])
+            yield read_body(found["body"], "record")
 
 
 def import_rows(ledger: Ledger, lines: Iterable[tuple[str, Any]]) -> dict[str, int]:

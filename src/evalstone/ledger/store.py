@@ -39,6 +39,7 @@ from evalstone.ledger.base import (
     dataset_row,
     file_of,
     from_row,
+    read_body,
     record_row,
     sample_rows,
     storable,
@@ -296,7 +297,7 @@ class Ledger:
             query = query.where(table.c.position > position)
         with self.transaction() as connection:
             rows = connection.execute(query.limit(limit)).all()
-        return [(at, Record.from_dict(json.loads(body))) for at, body in rows]
+        return [(at, read_body(body, "record", Record.from_dict)) for at, body in rows]
 
     def samples(self, dataset: str) -> int:
         """How many samples of a dataset version are stored."""
@@ -317,7 +318,7 @@ class Ledger:
         query = sa.select(items.place, schema.samples.c.body).select_from(_STORED).order_by(items.place).limit(limit)
         with self.transaction() as connection:
             rows = connection.execute(query.where(items.dataset == dataset, items.place > place)).all()
-        return [(at, sample_of(json.loads(body))) for at, body in rows]
+        return [(at, read_body(body, "sample", sample_of)) for at, body in rows]
 
     def records_in_order(self, run: RunRow) -> list[Record]:
         """The records of a run in the order of its dataset and scorers; as written where samples are not stored."""

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 from evalstone.datasets.stored import StoredSamples, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl
 from evalstone.errors import ConfigError, DataError, EvalstoneError
-from evalstone.results.run import Run, check_format
+from evalstone.results.run import Run
+from evalstone.results.summary import RunMetadata
 from evalstone.types import Record
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 RECORDS = "records.jsonl"
 SUMMARY = "summary.json"
 SAMPLES = "samples.jsonl"
-_MALFORMED = (ValueError, KeyError, TypeError, AttributeError)
 
 
 def prepare(folder: str | Path) -> Path:
@@ -76,14 +76,12 @@ def read_run(folder: str | Path) -> Run:
     path = Path(folder)
     if not is_folder(folder):
         raise ConfigError(f"there is no results folder {json_line(str(folder))}")
+    summary = read_summary(path)
     try:
-        summary = read_summary(path)
         signatures = {scorer["signature"] for scorer in summary["scorers"]}
         run = Run.from_dict(summary, list(_records(path / RECORDS, signatures)))
     except FileNotFoundError as error:
         raise _incomplete(path, error) from None
-    except _MALFORMED as error:
-        raise DataError(f"{path / SUMMARY} cannot be read as a run: {error!r}") from None
     samples = path / SAMPLES
     return dataclasses.replace(run, dataset=StoredSamples(samples)) if samples.exists() else run
 
@@ -95,11 +93,11 @@ def read_summary(folder: Path) -> dict[str, Any]:
         summary = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise _incomplete(folder, error) from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file} cannot be read as a run: {error!r}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{file} cannot be read as a run: {error}") from None
     if not isinstance(summary, dict):
         raise DataError(f"{file} must hold an object")
-    check_format(data := cast("dict[str, Any]", summary), str(folder))
+    RunMetadata.of(data := cast("dict[str, Any]", summary), str(file))
     return data
 
 
@@ -123,9 +121,7 @@ def _records(file: Path, signatures: Collection[str]) -> Iterator[Record]:
                 if (first := seen.setdefault((record.sample, record.scorer), number)) != number:
                     raise DataError(f"sample {record.sample!r} by {record.scorer!r} is a duplicate of line {first}")
                 yield record
-            except _MALFORMED as error:
-                raise DataError(f"{file}, line {number}: not a record ({error!r})") from None
-            except EvalstoneError as error:
+            except (ValueError, RecursionError, EvalstoneError) as error:
                 raise DataError(f"{file}, line {number}: {error}") from None
 
 

@@ -13,19 +13,26 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
 
 from evalstone._core.display import count, digits_for, limits, money, number, safe
 from evalstone.errors import ConfigError, MissingDependency
-from evalstone.results.summary import ScorerInfo, ScorerSummary, find_scorer, scorer_titles, summarize
+from evalstone.results.summary import (
+    SUMMARY_FORMAT,
+    RunKind,
+    RunMetadata,
+    ScorerInfo,
+    ScorerSummary,
+    find_scorer,
+    installed_version,
+    scorer_titles,
+    summarize,
+)
 from evalstone.types import Record, Sample, Score, total_cost
 
 if TYPE_CHECKING:
     from evalstone.results.slices import ScorerSlices, SliceBy
 
-SUMMARY_FORMAT = 1
-RunKind: TypeAlias = Literal["evaluation", "calibration", "audit"]
-"""What a run was made for. Calibrations and audits keep runs in the ledger that are no evaluations of outputs."""
 TEXTS = ("input", "output", "reference", "context")
 MAX_IN_MEMORY = 20_000
 _MISSING, _IN_MEMORY = -1, -2
@@ -175,30 +182,30 @@ class Run:
 
         Raises:
             ConfigError: the data has another format.
+            DataError: a field is missing, or has a value of another kind.
         """
-        check_format(data, f"run {data.get('run')}")
-        names = [item.name for item in dataclasses.fields(ScorerInfo)]
-        scorers = tuple(ScorerInfo(*(entry[name] for name in names)) for entry in data["scorers"])
-        samples = data["dataset"]["samples"]
+        stored = RunMetadata.of(data, f"run {data.get('run')}")
+        scorers = tuple(one.info for one in stored.scorers)
+        finished = len(records) == stored.dataset.samples * len(scorers)
         return cls(
-            id=data["run"],
-            dataset_name=data["dataset"]["name"],
-            version=data["dataset"]["version"],
-            samples=samples,
-            judge=data["judge"]["identity"],
-            judge_note=data["judge"]["note"],
+            id=stored.run,
+            dataset_name=stored.dataset.name,
+            version=stored.dataset.version,
+            samples=stored.dataset.samples,
+            judge=stored.judge.identity,
+            judge_note=stored.judge.note,
             scorers=scorers,
             records=tuple(records),
             summary=summarize(scorers, records),
-            started=data["started"],
-            seconds=data["seconds"],
-            resumed=data["resumed"],
-            stop_reason=data.get("stop_reason", "") or ("" if len(records) == samples * len(scorers) else "unfinished"),
-            warnings=data.get("warnings", {}),
-            judge_stats=data.get("judge_stats", {}),
-            name=data.get("name", ""),
-            tags=tuple(data.get("tags", ())),
-            kind=data.get("kind", "evaluation"),
+            started=stored.started,
+            seconds=stored.seconds,
+            resumed=stored.resumed,
+            stop_reason=stored.stop_reason or ("" if finished else "unfinished"),
+            warnings=stored.warnings,
+            judge_stats=stored.judge_stats,
+            name=stored.name,
+            tags=stored.tags,
+            kind=stored.kind,
         )
 
     def to_dicts(self, *, wide: bool = False) -> list[dict[str, Any]]:
@@ -312,25 +319,6 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise MissingDependency(name, name) from None
-
-
-@functools.cache
-def installed_version() -> str:
-    """The version of evalstone that is running."""
-    from importlib.metadata import version  # noqa: PLC0415 - reading the metadata takes time
-
-    return version("evalstone")
-
-
-def check_format(summary: Mapping[str, Any], source: str) -> None:
-    """Raise ConfigError for a `summary.json` of another format, with the versions of evalstone at both ends."""
-    if (found := summary.get("format")) != SUMMARY_FORMAT:
-        version = summary.get("evalstone")
-        by = f"evalstone {version}" if isinstance(version, str) else "another version of evalstone, or another program"
-        raise ConfigError(
-            f"{source} was written by {by}, in format {found!r}; this is evalstone {installed_version()}, which reads "
-            f"format {SUMMARY_FORMAT}"
-        )
 
 
 @dataclass(frozen=True)

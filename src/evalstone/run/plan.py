@@ -15,8 +15,7 @@ from evalstone.datasets.columns import claims
 from evalstone.datasets.loading import IN_MEMORY
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
-from evalstone.results.run import RunKind
-from evalstone.results.summary import ScorerInfo
+from evalstone.results.summary import RunKind, ScorerInfo
 from evalstone.scorers import SCORERS, Scorer
 
 WAITING = "waiting for "

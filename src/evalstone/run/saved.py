@@ -12,6 +12,7 @@ from evalstone.errors import ConfigError
 from evalstone.ledger import RunRow
 from evalstone.results import files
 from evalstone.results.run import Run
+from evalstone.results.summary import RunMetadata
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger
@@ -38,7 +39,7 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
 
         with Ledger(str(url)) as opened:
             if (row := find_row(opened, str(name))) is not None:
-                version = row.metadata["dataset"]["version"]
+                version = RunMetadata.of(row.metadata, f"run {row.id} in {opened.location}").dataset.version
                 run = Run.from_dict(row.metadata, opened.records_in_order(row))
                 # The samples of a run that was imported, or that was killed at its start, may not be there.
                 there = opened.samples(version) == run.samples
