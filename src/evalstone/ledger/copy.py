@@ -26,6 +26,7 @@ import sqlalchemy as sa
 
 from evalstone._core.display import count
 from evalstone.datasets.stored import sample_of
+from evalstone.datasets.writing import replacing
 from evalstone.errors import ConfigError, DataError, EvalstoneError, LedgerError, MissingDependency
 from evalstone.ledger import schema
 from evalstone.ledger.base import (
@@ -268,7 +269,8 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
 
     Raises:
         MissingDependency: pyarrow is not installed.
-        ConfigError: The file can't be written.
+        ConfigError: The path is no file that can be written.
+        WriteError: The disk is full.
     """
     try:
         arrow: Any = importlib.import_module("pyarrow")
@@ -278,22 +280,14 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
     columns = PARQUET_COLUMNS[kind]
     types: Mapping[type, Any] = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
     arrow_schema = arrow.schema([(name, types[column]) for name, column in columns.items()])
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.tmp")
     count = 0
-    try:
-        with parquet.ParquetWriter(temporary, arrow_schema, compression="zstd") as writer:
-            for chunk in chunks(lines, 5000):
-                rows = [{name: line[name] for name in columns} for line in chunk]
-                for row in rows:
-                    row.update({name: json.dumps(row[name]) for name in _NESTED if row.get(name) is not None})
-                writer.write_table(arrow.Table.from_pylist(rows, schema=arrow_schema))
-                count += len(rows)
-        temporary.replace(target)
-    except OSError as error:
-        raise ConfigError(f"can't write {str(path)!r}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as file, parquet.ParquetWriter(file, arrow_schema, compression="zstd") as writer:
+        for chunk in chunks(lines, 5000):
+            rows = [{name: line[name] for name in columns} for line in chunk]
+            for row in rows:
+                row.update({name: json.dumps(row[name]) for name in _NESTED if row.get(name) is not None})
+            writer.write_table(arrow.Table.from_pylist(rows, schema=arrow_schema))
+            count += len(rows)
     return count
 
 
@@ -325,7 +319,7 @@ def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
         The counts by kind of row.
 
     Raises:
-        ConfigError: The damaged ledger is not a file, does not exist, or is the target as well.
+        ConfigError: The damaged ledger is not a file, does not exist, is no ledger, or is the target as well.
         LedgerError: Nothing can be read.
     """
     source = file_of(damaged)
@@ -348,7 +342,7 @@ def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
             except sqlite3.DatabaseError as error:
                 raise LedgerError(f"nothing in {source} can be read: {error}") from None
             if "answers" not in names:
-                raise LedgerError(f"nothing in {source} can be read as a ledger: it has no table of answers")
+                raise ConfigError(f"nothing in {source} can be read as a ledger: it has no table of answers")
             with Ledger(into) as ledger:
                 return {kind: _copy(connection, ledger, kind) for kind in KINDS if KINDS[kind].name in names}
 
