@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from evalstone.errors import LedgerError
+from evalstone.errors import ConfigError, LedgerError
 from evalstone.ledger import Key
 from evalstone.ledger.base import Operations
 from evalstone.ledger.copy import export_rows
@@ -217,7 +217,7 @@ def test_processes_that_open_a_new_ledger_at_once_all_write_and_share_the_leases
 def test_a_database_of_something_else_is_left_alone(url: str) -> None:
     with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
         connection.execute(sa.text("DROP TABLE ledger_version"))
-    with pytest.raises(LedgerError, match="not an evalstone ledger"):
+    with pytest.raises(ConfigError, match="not an evalstone ledger"):
         Ledger(url)
 
 
@@ -229,7 +229,7 @@ def test_no_password_is_shown_or_written(postgres_url: str, tmp_path: Path) -> N
             connection.execute(sa.text("SELECT nothing FROM nowhere"))
         assert PASSWORD not in str(raised.value)
     wrong = postgres_url.replace(PASSWORD, "guess-work-0815")
-    with pytest.raises(LedgerError, match="authentication") as refused:
+    with pytest.raises(ConfigError, match="authentication") as refused:
         Ledger(wrong)
     assert "guess-work-0815" not in str(refused.value)
     assert "***" in str(refused.value)

@@ -311,7 +311,7 @@ def test_what_cannot_be_recovered_at_all_is_said(tmp_path: Path) -> None:
     filled(tmp_path / "bad.db")
     damage(tmp_path / "bad.db", 0)
     for opening in (Ledger, verify):
-        with pytest.raises(LedgerError, match=r"not a SQLite database.*restore a backup"):
+        with pytest.raises(ConfigError, match=r"not a SQLite database.*restore a backup"):
             opening(tmp_path / "bad.db")
     with pytest.raises(LedgerError, match="nothing in"):
         recover(tmp_path / "bad.db", tmp_path / "good.db")

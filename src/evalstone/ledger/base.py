@@ -23,6 +23,8 @@ DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
 SCHEMES = ("sqlite", "postgresql", "postgres", "postgresql+psycopg")
 WAIT = 30.0
 """Seconds to wait for another process to end a transaction."""
+_NO_FILES = ("", "none", ":memory:")
+"""Names that nobody means to give to a file."""
 EXPECTED = "expected a path, sqlite:///path/to/file.db or postgresql://user@host/database"
 USAGE_COLUMNS = ("input_tokens", "output_tokens", "cached_tokens", "requests")
 _NESTED = frozenset({"alternatives", "metadata"})
@@ -43,10 +45,12 @@ def file_of(url: str | Path) -> Path | None:
     """The file of a SQLite ledger; None for one on a server.
 
     Raises:
-        ConfigError: The URL is empty, has another scheme or names no database. The message hides the password.
+        ConfigError: The URL is empty or "none", has another scheme or names no database. The message hides the
+            password.
     """
-    if url == "":
-        raise ConfigError(f"the ledger's name is empty; {EXPECTED}")
+    if str(url).lower() in _NO_FILES:
+        told = f"{str(url)!r} would be a file of that name" if url else "the ledger's name is empty"
+        raise ConfigError(f"{told}; {EXPECTED}. Only Python goes without a ledger: ledger=None")
     scheme, separator, rest = str(url).partition("://")
     if not separator:
         return Path(url)
