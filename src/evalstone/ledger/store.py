@@ -214,6 +214,8 @@ class Ledger:
         A writing one waits for other writers before it reads, so what it reads stays true.
         """
         self.dialect.check_files()
+        if self.connection.closed:  # by `reconnect`, which gave up
+            raise LedgerConnectionError(f"the connection to the ledger {self.location} was lost")
         try:
             with self.connection.begin():
                 if self.dialect.single_writer:
