@@ -14,8 +14,8 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -25,6 +25,7 @@ from typing import Any, cast
 import sqlalchemy as sa
 
 from evalstone._core.display import count
+from evalstone._core.files import lock
 from evalstone.datasets.stored import sample_of
 from evalstone.datasets.writing import replacing
 from evalstone.errors import ConfigError, DataError, EvalstoneError, LedgerError, MissingDependency
@@ -292,6 +293,7 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
 
 
 ROWS_PER_READ = 256
+_FOLDER = "evalstone-recover-"
 MAX_FAILURES = 20_000
 """Unreadable row numbers in a row after which the rest of a table is given up."""
 
@@ -330,8 +332,8 @@ def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
     target = file_of(into)
     if target is not None and target.resolve() == source.resolve():
         raise ConfigError("rows are recovered into another file: name a new one with --into")
-    with tempfile.TemporaryDirectory(prefix="evalstone-recover-") as folder:
-        copy = Path(folder) / "copy.db"  # SQLite may write to a file that it reads
+    with _temporary_folder() as folder:
+        copy = folder / "copy.db"  # SQLite may write to a file that it reads
         for suffix in ("", "-wal"):
             if (part := source.with_name(source.name + suffix)).exists():
                 shutil.copyfile(part, copy.with_name(copy.name + suffix))
@@ -345,6 +347,19 @@ def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
                 raise ConfigError(f"nothing in {source} can be read as a ledger: it has no table of answers")
             with Ledger(into) as ledger:
                 return {kind: _copy(connection, ledger, kind) for kind in KINDS if KINDS[kind].name in names}
+
+
+@contextmanager
+def _temporary_folder() -> Generator[Path]:
+    """A temporary folder, with a file in it that is locked while it is in use. Those of killed processes are deleted."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*/lock"):
+        with suppress(OSError), left.open("r+b") as file:
+            if lock(file, wait=False):
+                shutil.rmtree(left.parent)
+    with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder, (Path(folder) / "unlocked").open("xb") as file:
+        lock(file)
+        Path(folder, "unlocked").rename(Path(folder, "lock"))
+        yield Path(folder)
 
 
 def _copy(connection: sqlite3.Connection, ledger: Ledger, kind: str) -> Recovered:

@@ -27,6 +27,8 @@ from evalstone.ledger import base
 from evalstone.ledger.base import EXPECTED, USAGE_COLUMNS, shown
 
 SCHEMA_VERSION = "1"
+CHECK_INTERVAL = 0.02
+"""Seconds between two looks at whether the files are still in their places; two transactions may be closer."""
 
 metadata = sa.MetaData()
 
@@ -213,6 +215,7 @@ class SQLite:
         """Creates the file and its folder for their owner alone. SQLite gives the file's mode to those beside it."""
         self.location, self._path = str(path), path.absolute()
         self._files: list[tuple[Path, tuple[int, int]]] = []
+        self._next_check = 0.0
         try:
             make_folder(path.parent)
             # Closing a file ends all locks that the process has on it, so no thread may use it before that.
@@ -259,8 +262,15 @@ class SQLite:
             if file.exists():
                 self._files.append((file, _identity(file.stat())))
 
-    def check_files(self) -> None:
-        """Raise LedgerError if the ledger is not in its place any more: what is written goes nowhere then."""
+    def check_files(self, *, last: bool = False) -> None:
+        """Raise LedgerError if the ledger is not in its place any more: what is written goes nowhere then.
+
+        Looks at the files every `CHECK_INTERVAL` seconds, and always if nothing comes after it (`last`).
+        """
+        now = time.monotonic()
+        if now < self._next_check and not last:
+            return
+        self._next_check = now + CHECK_INTERVAL
         for file, identity in self._files:
             try:
                 found = file.stat()
@@ -411,7 +421,7 @@ class PostgreSQL:
     def remember_files(self) -> None:
         """Nothing to remember: the files are the server's."""
 
-    def check_files(self) -> None:
+    def check_files(self, *, last: bool = False) -> None:
         """Nothing to check: the files are the server's."""
 
     def set_busy_timeout(self, connection: sa.Connection, seconds: float) -> None:

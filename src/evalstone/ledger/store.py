@@ -335,7 +335,7 @@ class Ledger:
             self._release(connection, [Key(run, "")])
         self._run = None
         # A run whose results are gone is not complete.
-        self.dialect.check_files()
+        self.dialect.check_files(last=True)
         try:
             self.dialect.read_back(run)
         except sqlalchemy.exc.DBAPIError as error:
