@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import random
 import re
 import signal
@@ -275,3 +276,25 @@ def test_any_command_ends_with_the_exit_code_of_an_interruption(tmp_path: Path, 
     process.send_signal(sign)
     told = process.communicate(timeout=30)[1]
     assert (process.returncode, told.strip()) == (130, "")
+
+
+def test_a_terminal_that_is_closed_loses_nothing_that_was_paid_for(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    with serving(slow) as server:
+        ours, theirs = pty.openpty()
+        start = f"import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); {RUN_MAIN}"
+        process = subprocess.Popen(
+            [sys.executable, "-c", start, *command(server)[3:]],
+            cwd=tmp_path,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        while len(server.requests) < 20 and process.poll() is None:
+            time.sleep(0.005)
+        os.close(ours)
+        assert process.wait(30) == 130
+        assert finished(tmp_path, server).returncode == 0
+        assert len(server.requests) == 2 * SAMPLES

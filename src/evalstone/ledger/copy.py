@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import importlib
 import json
-import reprlib
 import shutil
 import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -28,7 +26,7 @@ from evalstone._core.display import count
 from evalstone._core.files import lock
 from evalstone.datasets.stored import sample_of
 from evalstone.datasets.writing import replacing
-from evalstone.errors import ConfigError, DataError, EvalstoneError, LedgerError, MissingDependency
+from evalstone.errors import ConfigError, DataError, LedgerError, MissingDependency
 from evalstone.ledger import schema
 from evalstone.ledger.base import (
     Key,
@@ -43,6 +41,7 @@ from evalstone.ledger.base import (
     storable,
     to_row,
 )
+from evalstone.ledger.shapes import BODY, INVALID_ROW, METADATA, check
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record
 
@@ -55,33 +54,7 @@ KINDS: Mapping[str, sa.Table] = {
     "answer": schema.answers,
     "record": schema.records,
 }
-INVALID_ROW = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError, EvalstoneError)
-"""The errors that `validated` raises."""
-
 _OBJECTS = ("metadata", "body")
-_METADATA: Mapping[str, Any] = {
-    **dict.fromkeys(("run", "kind", "name", "stop_reason"), str),
-    "format": int,
-    "tags": [str],
-    "dataset": {"name": str, "version": str, "samples": int},
-    "judge": {"identity": str, "note": str},
-    "scorers": [{"name": str, "signature": str, "scale": float, "lower_is_better": bool}],
-    "started": datetime,
-    "seconds": float,
-    "resumed": int,
-    "warnings": {},
-    "judge_stats": {},
-}
-"""What a run's metadata holds, at least; a list holds any number of its item."""
-_BODY: Mapping[str, Any] = {"sample": str, "scorer": str, "seconds": float, "steps": [{}]}
-_MOST = {int: 2**31 - 1, float: sys.float_info.max}
-_WORDS = {
-    int: "a whole number from 0 to 2147483647",
-    float: "a finite number of 0 or more",
-    str: "a text",
-    bool: "true or false",
-    datetime: "a time, such as 2026-01-31T12:00:00+00:00",
-}
 _ROWS_PER_WRITE = 500
 
 
@@ -193,17 +166,17 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         values = {"repeat_index": 0, "alternatives": None, "refused_settings": "", "written": time.time(), **values}
     elif table is schema.records:
         body = json.loads(values["body"])
-        _check(body, _BODY, "body")
+        check(body, BODY, "body")
         Record.from_dict(body)
         values["cell"] = cell_hash(values["sample"], values["scorer"])
     elif table is schema.samples:
         values["hash"] = sample_hash(sample_of(json.loads(values["body"])))
     elif table is schema.runs:
         metadata = json.loads(values["metadata"])
-        _check(metadata, _METADATA, "metadata")
+        check(metadata, METADATA, "metadata")
         for name in ("started", "finished"):
             if name == "started" or values[name] is not None:
-                _check(values[name], datetime, name)
+                check(values[name], datetime, name)
         dataset = dataset_row(RunRow("", "", "", None, metadata))
         values = {"dataset": dataset and dataset["version"], **values}
     return {name: _checked(table.c[name], values[name]) for name in schema.COLUMNS[table]}
@@ -213,38 +186,8 @@ def _checked(column: sa.Column[Any], value: Any) -> Any:
     expected = column.type.python_type
     if value is None and column.nullable:
         return None
-    _check(value, expected, column.name)
+    check(value, expected, column.name)
     return storable(value) if isinstance(value, str) else expected(value)
-
-
-def _check(value: Any, shape: Any, name: str) -> None:
-    """Raise one of INVALID_ROW, naming the field, for JSON data that is not of a type, or has not the items of one."""
-    if isinstance(shape, Mapping):
-        if not isinstance(value, dict):
-            raise TypeError(f"{name} must be an object, not {reprlib.repr(value)}")
-        for key, item in cast("Mapping[str, Any]", shape).items():
-            if key not in value:
-                raise ValueError(f"{name} has no {key}")
-            _check(value[key], item, f"{name}.{key}")
-    elif isinstance(shape, list):
-        if not isinstance(value, list):
-            raise TypeError(f"{name} must be a list, not {reprlib.repr(value)}")
-        for place, item in enumerate(cast("list[Any]", value)):
-            _check(item, shape[0], f"{name}[{place}]")
-    elif not _is_of(value, shape):
-        raise TypeError(f"{name} must be {_WORDS[shape]}, not {reprlib.repr(value)}")
-
-
-def _is_of(value: Any, kind: type) -> bool:
-    if kind is datetime:
-        try:
-            datetime.fromisoformat(value)
-        except (TypeError, ValueError):
-            return False
-        return True
-    if kind not in _MOST:
-        return type(value) is kind
-    return type(value) in (int, kind) and 0 <= value <= _MOST[kind]
 
 
 _NESTED = ("evidence", "steps", "error")
@@ -351,7 +294,7 @@ def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
 
 @contextmanager
 def _temporary_folder() -> Generator[Path]:
-    """A temporary folder, with a file in it that is locked while it is in use. Those of killed processes are deleted."""
+    """A temporary folder, with a file in it that is locked while in use. Those of killed processes are deleted."""
     for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*/lock"):
         with suppress(OSError), left.open("r+b") as file:
             if lock(file, wait=False):

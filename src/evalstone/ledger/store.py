@@ -45,6 +45,7 @@ from evalstone.ledger.base import (
     storable,
     to_row,
 )
+from evalstone.ledger.shapes import INVALID_ROW, METADATA, check
 from evalstone.types import Record, Sample
 
 LEASE_SECONDS = 30.0
@@ -279,7 +280,8 @@ class Ledger:
         found: dict[Key, StoredAnswer] = {}
         if keys:
             for row in connection.exec_driver_sql(self.dialect.sql.look_up, {"keys": json.dumps(list(keys))}):
-                answer = from_row(StoredAnswer, row)
+                with self._reading(f"the answer to {row.question}"):
+                    answer = from_row(StoredAnswer, row)
                 found[answer.key] = answer
         return found
 
@@ -351,7 +353,7 @@ class Ledger:
             self.drop_expired(connection)
             acquired = self._acquire(connection, [Key(row.id, "")])
         self._run = next(iter(acquired), None)
-        return from_row(RunRow, row) if acquired else None
+        return self._run_of(row) if acquired else None
 
     def run(self, run: str) -> RunRow | None:
         """The run with this id; "last" is the run that was started last."""
@@ -361,7 +363,23 @@ class Ledger:
         """All runs, or the last `limit` runs, last run first; only those with this id, if one is given."""
         query = _RUNS if run is None else _RUNS.where(schema.runs.c.id == run)
         with self.transaction() as connection:
-            return [from_row(RunRow, row) for row in connection.execute(query.limit(limit))]
+            rows = connection.execute(query.limit(limit)).all()
+        return [self._run_of(row) for row in rows]
+
+    def _run_of(self, row: sa.Row[Any]) -> RunRow:
+        with self._reading(f"run {row.id}"):
+            found = from_row(RunRow, row)
+            check(found.metadata, METADATA, "metadata")
+            return found
+
+    @contextmanager
+    def _reading(self, what: str) -> Generator[None]:
+        """Raises LedgerError for a row that doesn't hold what it should."""
+        try:
+            yield
+        except INVALID_ROW as error:
+            told = f"{what} in the ledger {self.location} is damaged ({type(error).__name__}: {error})"
+            raise LedgerError(f"{told}. To check the ledger, run `evalstone ledger verify`") from None
 
     def records(self, run: str) -> list[Record]:
         """The records of a run, in the order in which they were first written."""
@@ -375,7 +393,8 @@ class Ledger:
             query = query.where(table.c.position > position)
         with self.transaction() as connection:
             rows = connection.execute(query.limit(limit)).all()
-        return [(at, Record.from_dict(json.loads(body))) for at, body in rows]
+        with self._reading(f"a record of run {run}"):
+            return [(at, Record.from_dict(json.loads(body))) for at, body in rows]
 
     def samples(self, dataset: str) -> int:
         """How many samples of a dataset version are stored."""
@@ -396,7 +415,8 @@ class Ledger:
         query = sa.select(items.place, schema.samples.c.body).select_from(_STORED).order_by(items.place).limit(limit)
         with self.transaction() as connection:
             rows = connection.execute(query.where(items.dataset == dataset, items.place > place)).all()
-        return [(at, sample_of(json.loads(body))) for at, body in rows]
+        with self._reading(f"a sample of dataset {dataset}"):
+            return [(at, sample_of(json.loads(body))) for at, body in rows]
 
     def records_in_order(self, run: RunRow) -> list[Record]:
         """The records of a run in the order of its dataset and scorers; as written where samples are not stored."""
