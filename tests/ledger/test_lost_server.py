@@ -57,7 +57,7 @@ def test_a_connection_that_is_cut_at_any_moment_costs_nothing(postgres_url: str,
     done = threading.Event()
 
     def cut() -> None:
-        while not done.wait(0.15):
+        while not done.wait(0.1):
             server.disconnect()
 
     cutting = threading.Thread(target=cut)

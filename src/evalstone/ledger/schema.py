@@ -368,8 +368,11 @@ _LOST = ("08", "57P0", "53300", "25P03", _READ_ONLY)
 _WRONG = ("28", "3D", "3F", "42501", _READ_ONLY)
 """Codes of errors that another URL, user or password mends."""
 _WRONG_SERVER = re.compile("authentication failed|does not exist|no pg_hba.conf entry|permission denied|no password")
-_BUSY_SERVER = re.compile("too many|connection slots|starting up|shutting down|recovery mode|not yet accepting")
-"""What servers say when they have no free connection, or are about to start."""
+_BUSY_SERVER = re.compile(
+    "too many|connection slots|starting up|shutting down|recovery mode|not yet accepting|terminating connection|"
+    "closed the connection"
+)
+"""What servers say when they have no free connection, or are about to start or to stop."""
 
 
 class PostgreSQL:

@@ -87,16 +87,28 @@ class Ledger:
         self._run: Key | None = None
         """The lease of the run that this ledger works on."""
         self._written = self._repeats = False
+        deadline = time.monotonic() + RECONNECT
+        while not self._open(deadline, prepare=prepare):
+            time.sleep(FIRST_PAUSE)
+
+    def _open(self, deadline: float, *, prepare: bool) -> bool:
+        """Connect and prepare; False where the connection was lost at once, until the deadline."""
         try:
-            self.connection = self._connect(time.monotonic() + RECONNECT)
+            self.connection = self._connect(deadline)
             try:
                 if prepare:
                     self._prepare(time.monotonic() + base.WAIT)
+            except LedgerConnectionError:
+                self.close()
+                if time.monotonic() > deadline:
+                    raise
+                return False
             except BaseException:
                 self.close()
                 raise
         except sqlalchemy.exc.DBAPIError as error:
             raise self.dialect.explain(error, written=False) from None
+        return True
 
     def _connect(self, deadline: float) -> sa.Connection:
         """A connection. Waits for a server that has none left, or is about to start."""
