@@ -384,7 +384,7 @@ def _stopped(result: evalstone.Run, config: RunConfig, size: int) -> int:
         to_stderr(f"evalstone {shlex.join(sys.argv[1:])}")
         return ExitCode.INTERRUPTED if interrupted else ExitCode.FAILURES
     if interrupted:
-        to_stderr(f"{saved}; {RESUME}.")
+        to_stderr(f"{saved}, and all finished calls; {RESUME}.")
         return ExitCode.INTERRUPTED
     return ExitCode.OK
 
