@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +21,30 @@ PLACES = ("/usr/lib/postgresql", "/usr/pgsql", "/opt/homebrew/opt")
 
 @dataclass(frozen=True)
 class Postgres:
-    """A running server. `url`: its address, with the password."""
+    """A running server. `url`: its address, with the password. `control`: runs `pg_ctl` with these arguments."""
 
     url: str
+    control: Callable[..., None]
+
+    def run(self, statement: str) -> None:
+        """Run a statement as the administrator."""
+        engine = sa.create_engine(self.url.replace("://", "+psycopg://"), poolclass=sa.pool.NullPool)
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql(statement)
+        engine.dispose()
+
+    def disconnect(self) -> None:
+        """End the connections of all ledgers."""
+        self.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'evalstone'")
+
+    @contextmanager
+    def stopped(self, mode: str = "fast") -> Generator[None]:
+        """Stop the server for the time of the block."""
+        self.control("-m", mode, "stop")
+        try:
+            yield
+        finally:
+            self.control("start")
 
     @contextmanager
     def schema(self) -> Generator[str]:
@@ -68,11 +89,16 @@ def postgres(folder: Path) -> Generator[Postgres]:
         settings = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
         secret = ["-U", "tester", "--auth=scram-sha-256", f"--pwfile={home / 'password'}"]
         _run([str(folder / "initdb"), "-D", data, "--no-sync", "--encoding=UTF8", "--no-locale", *secret], user, home)
-        _run([str(folder / "pg_ctl"), "-D", data, "-l", str(home / "log"), "-w", "-o", settings, "start"], user, home)
+
+        def control(*arguments: str) -> None:
+            start = [str(folder / "pg_ctl"), "-D", data, "-l", str(home / "log"), "-w", "-o", settings]
+            _run([*start, *arguments], user, home)
+
+        control("start")
         try:
-            yield Postgres(f"postgresql://tester:{PASSWORD}@127.0.0.1:{port}/postgres")
+            yield Postgres(f"postgresql://tester:{PASSWORD}@127.0.0.1:{port}/postgres", control)
         finally:
-            _run([str(folder / "pg_ctl"), "-D", data, "-m", "immediate", "stop"], user, home)
+            control("-m", "immediate", "stop")
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

@@ -22,8 +22,11 @@ INTRODUCTION = """\
 The result of a command is on standard output; progress and errors are on standard error. Every command has `--help`.
 `evalstone --version` shows the version, and `evalstone --install-completion` installs completion for your shell.
 
-Exit codes: 0 success, 1 a threshold was not met, 2 usage error, 3 some scores failed or the run is
-incomplete, 4 inconclusive, 130 interrupted. [CI](ci.md#exit-codes) lists them by command.
+Exit codes: 0 success, 1 a threshold was not met, 2 usage error, 3 some scores failed or the command could not be
+completed, 4 inconclusive, 130 interrupted. [CI](ci.md#exit-codes) lists them by command.
+
+An error is one line. For one that evalstone didn't foresee (`unexpected error`), `EVALSTONE_TRACEBACK=1` shows the
+traceback.
 """
 _BRACES = re.compile(r"\{([^}]*?)(?:\.\.\.)?\}")
 

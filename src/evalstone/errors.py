@@ -6,12 +6,16 @@
     │   ├── PromptError        a template has an unknown or a missing placeholder
     │   └── MissingDependency  an optional library is absent; its text is the install line
     ├── OutcomeError           a scorer returned no valid outcome: not finite, or outside its range
-    ├── LedgerError            the ledger cannot be opened or written
-    │   └── LedgerBusyError    another process holds the lock and did not release it in time
+    ├── StorageError           what is to be kept cannot be written or read: a full disk, a lost server
+    │   ├── LedgerError        the ledger broke, or was lost
+    │   │   ├── LedgerBusyError        another process holds the lock and did not release it in time
+    │   │   └── LedgerConnectionError  the connection to the ledger's server was lost
+    │   └── WriteError         a file or standard output cannot be written to the end
     ├── RunAborted             the run cannot continue; what it has is kept
     │   ├── BudgetExceeded     the next call does not fit into the budget
     │   ├── JudgeUnavailable   the judge fails on every question, or has stopped answering
     │   ├── AnswerPending      the answer will come from a provider's batch
+    │   ├── RunStopped         the run was asked to stop before this question was asked
     │   └── BatchError         a provider did not accept a batch, or cannot report its state
     └── JudgeError             a judge gave no usable answer
         ├── JudgeDeclined      this judge cannot answer this question; the outcome is Skipped
@@ -64,12 +68,30 @@ class OutcomeError(EvalstoneError):
     """A scorer made no valid outcome: its value is no finite number in [0, scale], or what it works on is missing."""
 
 
-class LedgerError(EvalstoneError):
-    """The ledger cannot be opened, read or written."""
+class StorageError(EvalstoneError):
+    """What is to be kept cannot be written or read, although its place is a right one.
+
+    run: where this ended a run, the `Run` with the results until then, which the ledger may not have.
+    """
+
+    # Any: Run lives in a layer above this one.
+    run: Any = None
+
+
+class LedgerError(StorageError):
+    """The ledger is damaged, lost or out of reach. One that is no ledger, or can't be one, is a ConfigError."""
 
 
 class LedgerBusyError(LedgerError):
     """Another process has kept the ledger locked for as long as was waited."""
+
+
+class LedgerConnectionError(LedgerError):
+    """The ledger's server has ended the connection, or does not accept one."""
+
+
+class WriteError(StorageError):
+    """A file or standard output cannot be written to the end: the disk is full, or nobody reads any more."""
 
 
 class RunAborted(EvalstoneError):
@@ -86,6 +108,10 @@ class JudgeUnavailable(RunAborted):
 
 class AnswerPending(RunAborted):
     """A question's answer is to come from a provider's batch. The outcome stays open; the run goes on with others."""
+
+
+class RunStopped(RunAborted):
+    """The run was asked to stop before a question was asked. The outcome stays open."""
 
 
 class BatchError(RunAborted):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import random
 import re
 import signal
@@ -73,7 +74,7 @@ def interrupted(folder: Path, server: Server, after: int, *signs: signal.Signals
         told = ""
         for sign in signs:
             process.send_signal(sign)
-            while sign == signal.SIGINT and "Ctrl-C again" not in told and process.stderr is not None:
+            while sign != signal.SIGKILL and "again to force" not in told and process.stderr is not None:
                 told += process.stderr.readline()  # signals that come too soon after each other are one
         told += process.communicate(timeout=30)[1]
     finally:
@@ -93,11 +94,13 @@ def outcomes(folder: Path) -> list[tuple[str, float]]:
 WHOLE = [(str(n), 1.0) for n in range(SAMPLES)]
 
 
-def test_ctrl_c_ends_what_is_under_way_and_nothing_of_it_is_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_what_is_under_way_and_nothing_of_it_is_lost(tmp_path: Path, sign: signal.Signals) -> None:
     write_data(tmp_path)
     with serving(slow) as server:
-        code, told = interrupted(tmp_path, server, 25, signal.SIGINT)
+        code, told = interrupted(tmp_path, server, 25, sign)
         assert code == 130
+        assert f"{'Ctrl-C' if sign == signal.SIGINT else sign.name} again to force" in told
         assert "rerun the same command to resume" in told
         assert "Traceback" not in told
         assert not (tmp_path / "res" / "records.jsonl").exists()
@@ -108,10 +111,11 @@ def test_ctrl_c_ends_what_is_under_way_and_nothing_of_it_is_lost(tmp_path: Path)
     assert outcomes(tmp_path) == WHOLE
 
 
-def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("signs", [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGINT)])
+def test_a_second_signal_stops_at_once(tmp_path: Path, signs: tuple[signal.Signals, ...]) -> None:
     write_data(tmp_path)
     with serving(lambda request, number: Response(body=obliging(request, number), delay=0.5)) as server:
-        code, told = interrupted(tmp_path, server, 5, signal.SIGINT, signal.SIGINT)
+        code, told = interrupted(tmp_path, server, 5, *signs)
         assert code == 130
         assert "Stopped." in told
         assert "Traceback" not in told
@@ -189,3 +193,108 @@ def test_ctrl_c_before_the_first_score_of_a_judges_test_is_an_interruption(
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = evalstone(*arguments)
     assert (done.returncode, done.stderr) == (130, "Interrupted; rerun the same command to resume.\n")
+
+
+def test_a_signal_that_is_sent_twice_at_once_is_one(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    with serving(slow) as server:
+        code, told = interrupted(tmp_path, server, 25, signal.SIGTERM, signal.SIGTERM, signal.SIGTERM)
+        assert (code, "Stopped." in told) == (130, False)
+        assert finished(tmp_path, server).returncode == 0
+        assert len(server.requests) == 2 * SAMPLES
+
+
+def test_a_closed_terminal_ends_no_run_that_its_caller_shields_from_it(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    with serving(slow) as server:
+        start = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); {RUN_MAIN}"
+        process = subprocess.Popen([sys.executable, "-c", start, *command(server)[3:]], cwd=tmp_path)
+        while len(server.requests) < 5 and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 0
+        assert len(server.requests) == 2 * SAMPLES
+
+
+RUN_MAIN = "from evalstone.cli import main; main()"
+SCORE = ["score", "-s", "faithfulness", "--output", "one", "--context", "two", "--ledger", "l.db", "-j", "vllm/test"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        SCORE,
+        ["audit", "data.jsonl", "--ledger", "l.db", "-j", "vllm/test", "--samples", "10"],
+        ["calibrate", "--labels", "data.jsonl", "--ledger", "l.db", "-j", "vllm/test"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_no_call_of_an_interrupted_command_is_paid_for_twice(tmp_path: Path, arguments: list[str]) -> None:
+    rows = [{"id": str(n), "output": f"answer {n}", "context": [f"passage {n}"], "label": n % 2} for n in range(12)]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def run(server: Server, *more: str) -> list[str]:
+        return [sys.executable, "-m", "evalstone", *arguments, "--base-url", server.url, *more]
+
+    with serving(lambda request, number: Response(body=obliging(request, number), delay=0.2)) as server:
+        process = subprocess.Popen(run(server), cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        while not server.requests and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGTERM)
+        told = process.communicate(timeout=30)[1]
+        # The one sample of `score` is in flight, and finished.
+        assert process.returncode == (0 if arguments is SCORE else 130), told
+        assert "SIGTERM again to force" in told
+        server.behaviour = obliging
+        done = subprocess.run(run(server), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        asked = len(server.requests)
+        subprocess.run(run(server, "--ledger", "new.db"), cwd=tmp_path, capture_output=True, timeout=60, check=False)
+        assert len(server.requests) == 2 * asked > 2
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_any_command_ends_with_the_exit_code_of_an_interruption(tmp_path: Path, sign: signal.Signals) -> None:
+    write_data(tmp_path)
+    options = ["--ledger", "l.db", "--out", "res", "-s", "faithfulness"]
+    run = [sys.executable, "-m", "evalstone", "run", "data.jsonl", *options]
+    assert subprocess.run(run, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    arguments = ["annotate", "res", "--labels", "labels.csv"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evalstone", *arguments],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    printed = ""
+    while "label>" not in printed and process.poll() is None:
+        printed += process.stdout.read(1)
+    process.send_signal(sign)
+    told = process.communicate(timeout=30)[1]
+    assert (process.returncode, told.strip()) == (130, "")
+
+
+def test_a_terminal_that_is_closed_loses_nothing_that_was_paid_for(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    with serving(slow) as server:
+        ours, theirs = pty.openpty()
+        start = f"import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); {RUN_MAIN}"
+        process = subprocess.Popen(
+            [sys.executable, "-c", start, *command(server)[3:]],
+            cwd=tmp_path,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        while len(server.requests) < 20 and process.poll() is None:
+            time.sleep(0.005)
+        os.close(ours)
+        assert process.wait(30) == 130
+        assert finished(tmp_path, server).returncode == 0
+        assert len(server.requests) == 2 * SAMPLES

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
@@ -112,3 +114,71 @@ def test_the_shell_completes_commands() -> None:
     asked = {"_EVALSTONE_COMPLETE": "complete_bash", "COMP_WORDS": "evalstone com", "COMP_CWORD": "1"}
     done = subprocess.run([command], env={**os.environ, **asked}, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["compare"]
+
+
+BROKEN = """
+import sys
+sys.modules[sys.argv.pop(1)] = None
+from evalstone.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "rich.table"])
+def test_an_error_that_nobody_foresaw_is_no_missed_threshold(tmp_path: Path, module: str) -> None:
+    command = [sys.executable, "-c", BROKEN, module, "scorers"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 3
+    assert done.stderr.startswith("evalstone: unexpected error: ModuleNotFoundError: import of ")
+    assert done.stderr.endswith("; EVALSTONE_TRACEBACK=1 shows where it comes from\n")
+    assert len(done.stderr.splitlines()) == 1
+    shown = {**os.environ, "EVALSTONE_TRACEBACK": "1"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False, env=shown)
+    assert done.returncode == 3
+    assert done.stderr.startswith("Traceback (most recent call last)")
+    unread = subprocess.run(
+        ["bash", "-c", f'"$0" "$@" {"2>&-"}', *command], cwd=tmp_path, capture_output=True, timeout=60, check=False
+    )
+    assert unread.returncode == 3
+
+
+LIMITED = """
+import resource, sys
+sys.dont_write_bytecode = True
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
+from evalstone.cli import main
+main()
+"""
+
+
+def test_a_full_disk_is_no_usage_error(tmp_path: Path) -> None:
+    assert shell(tmp_path, RUN).returncode == 0
+    command = [sys.executable, "-c", LIMITED, "2000", "report", "res", "--html", "big.html"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (3, "evalstone: cannot write 'big.html': File too large\n")
+    assert shell(tmp_path, ["report", "res", "--html", "nowhere/big.html"]).returncode == 2
+    (tmp_path / "l.db").write_text("no ledger, and long enough to be taken for a database" * 20)
+    assert shell(tmp_path, [*RUN, "--ledger", "l.db"]).returncode == 2
+    assert shell(tmp_path, [*RUN, "--ledger", "data.jsonl/l.db"]).returncode == 2
+
+
+def test_a_ledger_that_another_process_keeps_locked_is_no_usage_error(tmp_path: Path) -> None:
+    assert shell(tmp_path, RUN).returncode == 0
+    with closing(sqlite3.connect(tmp_path / ".evalstone" / "ledger.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        code = "from evalstone.ledger import base; base.WAIT = 0.3; from evalstone.cli import main; main()"
+        command = [sys.executable, "-c", code, *RUN]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 3
+    assert done.stderr == "evalstone: another process has locked the ledger .evalstone/ledger.db for 0.3 seconds\n"
+
+
+@pytest.mark.parametrize("name", ["none", "None", ":memory:"])
+def test_a_ledger_named_none_is_no_file_of_that_name(tmp_path: Path, name: str) -> None:
+    done = shell(tmp_path, [*RUN, "--ledger", name])
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"evalstone: {name!r} would be a file of that name; expected a path, sqlite:///path/to/file.db or "
+        "postgresql://user@host/database. Only Python goes without a ledger: ledger=None\n"
+    )
+    assert not (tmp_path / name).exists()

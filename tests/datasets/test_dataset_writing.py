@@ -3,6 +3,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalstone.datasets import json_line, load, write_jsonl
-from evalstone.datasets.writing import write_text
-from evalstone.errors import ConfigError
+from evalstone.datasets.writing import check_writable, write_text
+from evalstone.errors import ConfigError, WriteError
 from evalstone.types import Message, Sample, ToolCall
 
 HOSTILE = (
@@ -145,3 +148,73 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     finally:
         os.close(reader)
     assert pipe.is_fifo()
+
+
+def left_behind(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".tmp"))
+
+
+WRITE_FOREVER = """
+import itertools, sys
+from evalstone.datasets.writing import write_text
+
+def parts():
+    yield "x"
+    print("writing", flush=True)
+    sys.stdin.read()
+
+write_text(sys.argv[1], parts())
+"""
+
+
+def test_what_a_killed_writer_leaves_is_deleted_by_the_next_and_a_living_ones_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    for name in (".other.jsonl.0123abcd.tmp", ".d.jsonl.mine.tmp"):
+        (tmp_path / name).write_text("not ours")
+    command = [sys.executable, "-c", WRITE_FOREVER, str(path)]
+    writers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "writing\n"
+        assert len(left_behind(tmp_path)) == 4
+        writers[0].kill()
+        writers[0].communicate()
+        check_writable(path)
+        write_text(path, ["whole"])
+        assert len(left_behind(tmp_path)) == 3
+        assert writers[1].communicate("")[0] == ""
+        assert writers[1].returncode == 0
+        assert path.read_text() == "x"
+        assert left_behind(tmp_path) == [".d.jsonl.mine.tmp", ".other.jsonl.0123abcd.tmp"]
+    finally:
+        for writer in writers:
+            writer.kill()
+
+
+def test_a_file_that_is_created_is_its_owners_alone_and_one_that_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    seen: list[int] = []
+
+    def parts() -> Iterator[str]:
+        yield "x"
+        (beside,) = tmp_path.glob(".d.jsonl.*.tmp")
+        seen.append(beside.stat().st_mode & 0o777)
+
+    write_text(path, parts())
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o644)
+    write_text(path, parts())
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert seen == [0o600, 0o644]
+
+
+def test_a_full_disk_is_no_wrong_path(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(WriteError, match=r"cannot write .*File too large"):
+            write_text(tmp_path / "d.txt", ["x" * 2000])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from evalstone.errors import LedgerError
+from evalstone.errors import ConfigError, LedgerError
 from evalstone.ledger import Key
 from evalstone.ledger.base import Operations
 from evalstone.ledger.copy import export_rows
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Record, Skipped
-from tests.ledger.rows import JUDGE, answer, record, run
+from tests.ledger.rows import DATASET, JUDGE, answer, record, run, samples
 from tests.postgres import PASSWORD
 
 
@@ -80,12 +80,13 @@ def test_only_an_unfinished_run_of_the_same_plan_is_taken_up(url: str) -> None:
         ledger.release_leases()
         assert ledger.resume("p" * 32) == run()
         assert ledger.resume("other") is None
-        ledger.finish_run("r1", "2026-01-01T00:01:00", {"judge": "x"})
+        metadata = {**run().metadata, "seconds": 2.5}
+        ledger.finish_run("r1", "2026-01-01T00:01:00", metadata)
         ledger.release_leases()
         assert ledger.resume("p" * 32) is None
         row = ledger.run("r1")
         assert row is not None
-        assert (row.finished, row.metadata) == ("2026-01-01T00:01:00", {"judge": "x"})
+        assert (row.finished, row.metadata) == ("2026-01-01T00:01:00", metadata)
 
 
 def test_a_run_that_another_works_on_is_not_taken_up_until_that_one_lets_go(url: str) -> None:
@@ -217,7 +218,7 @@ def test_processes_that_open_a_new_ledger_at_once_all_write_and_share_the_leases
 def test_a_database_of_something_else_is_left_alone(url: str) -> None:
     with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
         connection.execute(sa.text("DROP TABLE ledger_version"))
-    with pytest.raises(LedgerError, match="not an evalstone ledger"):
+    with pytest.raises(ConfigError, match="not an evalstone ledger"):
         Ledger(url)
 
 
@@ -229,7 +230,7 @@ def test_no_password_is_shown_or_written(postgres_url: str, tmp_path: Path) -> N
             connection.execute(sa.text("SELECT nothing FROM nowhere"))
         assert PASSWORD not in str(raised.value)
     wrong = postgres_url.replace(PASSWORD, "guess-work-0815")
-    with pytest.raises(LedgerError, match="authentication") as refused:
+    with pytest.raises(ConfigError, match="authentication") as refused:
         Ledger(wrong)
     assert "guess-work-0815" not in str(refused.value)
     assert "***" in str(refused.value)
@@ -240,3 +241,32 @@ def test_a_server_that_is_not_there_is_said_to_be_out_of_reach() -> None:
     with pytest.raises(LedgerError, match=r"127\.0\.0\.1.*refused") as raised:
         Ledger(f"postgresql://tester:{PASSWORD}@127.0.0.1:1/postgres")
     assert PASSWORD not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        ("UPDATE runs SET metadata = '{}'", "run r1 .* is damaged .*metadata has no run"),
+        ("UPDATE runs SET metadata = '[1]'", "run r1 .* is damaged .*metadata must be an object"),
+        ("UPDATE records SET body = 'x'", "a record of run r1 .* is damaged .*Expecting value"),
+        ("UPDATE records SET body = '[]'", "a record of run r1 .* is damaged"),
+        ("UPDATE answers SET alternatives = '['", f"the answer to {answer(1).question} .* is damaged"),
+        ("UPDATE samples SET body = '{\"id\": 7}'", f"a sample of dataset {DATASET} .* is damaged"),
+    ],
+)
+def test_a_row_that_holds_something_else_is_said_to_be_damaged(url: str, harm: str, told: str) -> None:
+    with Ledger(url) as ledger:
+        ledger.start_run(run())
+        ledger.write([answer(1)], [("r1", record("a"))])
+        ledger.write_samples(DATASET, 0, samples())
+        with ledger.transaction(writing=True) as connection:
+            connection.exec_driver_sql(harm)
+
+        def read() -> None:
+            ledger.run("r1")
+            ledger.records("r1")
+            ledger.answers(JUDGE, [answer(1).question])
+            ledger.samples_after(DATASET, -1, 10)
+
+        with pytest.raises(LedgerError, match=f"{told}.*evalstone ledger verify"):
+            read()

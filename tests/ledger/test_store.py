@@ -25,7 +25,7 @@ def test_a_path_and_its_url_are_the_same_ledger(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "l.db").write_text("this is text, and long enough to be looked at as a database header" * 20)
-    with pytest.raises(LedgerError, match="not an evalstone ledger: it is not a SQLite database"):
+    with pytest.raises(ConfigError, match="not an evalstone ledger: it is not a SQLite database"):
         Ledger(tmp_path / "l.db")
 
 
@@ -33,7 +33,7 @@ def test_a_ledger_whose_first_page_is_destroyed_needs_a_backup(tmp_path: Path) -
     Ledger(tmp_path / "l.db").close()
     with (tmp_path / "l.db").open("r+b") as file:
         file.write(b"\xa5" * 100)
-    with pytest.raises(LedgerError, match="If it was a ledger, its first page is destroyed: restore a backup"):
+    with pytest.raises(ConfigError, match="If it was a ledger, its first page is destroyed: restore a backup"):
         Ledger(tmp_path / "l.db")
 
 
@@ -42,14 +42,14 @@ def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
         connection.execute("create table users (id integer)")
     connection.close()
     before = (tmp_path / "l.db").read_bytes()
-    with pytest.raises(LedgerError, match=r"not an evalstone ledger: .* tables users"):
+    with pytest.raises(ConfigError, match=r"not an evalstone ledger: .* tables users"):
         Ledger(tmp_path / "l.db")
     assert (tmp_path / "l.db").read_bytes() == before
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(LedgerError, match="can't be created"):
+    with pytest.raises(ConfigError, match="can't be created"):
         Ledger(tmp_path / "file" / "l.db")
 
 

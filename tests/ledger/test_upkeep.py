@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import sqlite3
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterable
 from contextlib import closing
@@ -307,11 +311,45 @@ def test_rows_that_were_not_yet_moved_into_the_file_are_recovered_too(tmp_path: 
         assert recover(tmp_path / "bad.db", tmp_path / "good.db")["answer"].copied == 1
 
 
+def test_the_copy_that_a_killed_recovery_leaves_is_deleted_by_the_next_and_a_living_ones_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    filled(tmp_path / "bad.db")
+    code = "import sys; from evalstone.ledger.copy import _temporary_folder\n"
+    code += "with _temporary_folder() as folder: (folder / 'copy.db').touch(); print(flush=True); sys.stdin.read()"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": str(temporary)},
+        )
+        for _ in range(2)
+    ]
+    try:
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline()
+        assert len(list(temporary.glob("*/copy.db"))) == 2
+        processes[0].kill()
+        processes[0].communicate()
+        recover(tmp_path / "bad.db", tmp_path / "good.db")
+        assert len(list(temporary.iterdir())) == 1
+        processes[1].communicate()
+        assert list(temporary.iterdir()) == []
+    finally:
+        for process in processes:
+            process.kill()
+
+
 def test_what_cannot_be_recovered_at_all_is_said(tmp_path: Path) -> None:
     filled(tmp_path / "bad.db")
     damage(tmp_path / "bad.db", 0)
     for opening in (Ledger, verify):
-        with pytest.raises(LedgerError, match=r"not a SQLite database.*restore a backup"):
+        with pytest.raises(ConfigError, match=r"not a SQLite database.*restore a backup"):
             opening(tmp_path / "bad.db")
     with pytest.raises(LedgerError, match="nothing in"):
         recover(tmp_path / "bad.db", tmp_path / "good.db")

@@ -80,7 +80,8 @@ def test_a_summary_of_wrong_types_is_refused(tmp_path: Path) -> None:
         read_run(tmp_path)
 
 
-def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_results_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where there is no ledger either
     with pytest.raises(ConfigError, match=r"holds no results: summary\.json is missing"):
         read_run(tmp_path)
     with pytest.raises(ConfigError, match="there is no results folder"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import pytest
 
 from evalstone import ConfigError, Limits, ModelJudge, Panel, Run, Score, Scorer, ScriptedJudge, evaluate
+from evalstone.errors import WriteError
 from evalstone.report.run_view import run_view
+from evalstone.results.run import SpillingRecords
+from evalstone.types import Record, Skipped
 from tests.fakes import claims
 from tests.runs import Given, Harm, run_of
 from tests.serving import serving
@@ -190,3 +194,23 @@ def test_a_complete_run_whose_answers_were_all_in_the_ledger_cost_nothing(tmp_pa
 def test_the_kind_of_a_run_comes_back() -> None:
     run = replace(run_of(["0.5"]), kind="audit")
     assert Run.from_dict(run.to_dict(), list(run)).kind == "audit"
+
+
+def test_a_full_disk_loses_no_record_that_was_kept_in_a_file(tmp_path: Path) -> None:
+    records = SpillingRecords(100, in_memory=2)
+    put: list[str] = []
+
+    def fill() -> None:
+        for number in range(100):
+            put.append(f"s{number}")
+            records.put(number, Record(sample=put[-1], scorer="x", outcome=Skipped("a reason of some words")))
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1500, limits[1]))
+    try:
+        with pytest.raises(WriteError, match=r"temporary file in .*File too large.*TMPDIR"):
+            fill()
+        assert 3 < len(put) < 100
+        assert [record.sample for record in records] == put
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from evalstone.cli.options import ExitCode, Value, Values, option
 from evalstone.cli.output import to_stderr
-from evalstone.errors import ConfigError, EvalstoneError, RunAborted, near, unknown
+from evalstone.errors import ConfigError, EvalstoneError, RunAborted, WriteError, near, unknown
 
 # The base class of all errors in how a command is called; Typer doesn't export it.
 _CallError: Any = typer.BadParameter.__mro__[2]
@@ -53,15 +53,18 @@ LEDGER_COMMANDS = {
     "import": ("ledger", "Import exported rows."),
 }
 
+_EXIT_CODES = "Exit codes: 0 success; 2 usage error; 3 could not be completed; 130 interrupted."
 _JUDGE_EXIT_CODES = "Exit codes: 0 success; 2 usage error; 3 some scores failed, or incomplete; 130 interrupted."
 EXIT_CODES = {
     "run": "Exit codes: 0 success; 1 a threshold was not met; 2 usage error; 3 some scores failed, no sample "
-    "was scored, or the run is incomplete; 4 with --gate, inconclusive; 130 interrupted.",
-    "report": "Exit codes: 0 success; 2 usage error; 3 some scores failed, no sample was scored, or the run is "
-    "incomplete.",
+    "was scored, or the run is incomplete or could not be completed; 4 with --gate, inconclusive; 130 interrupted.",
+    "score": "Exit codes: 0 success; 2 usage error; 3 the score failed or could not be computed; 130 interrupted.",
+    "report": "Exit codes: 0 success; 2 usage error; 3 some scores failed, no sample was scored, the run is incomplete "
+    "or could not be read; 130 interrupted.",
     "gate": "Exit codes: 0 every check passes; 1 a check fails; 2 usage error; 3 every check passes, but some scores "
-    "failed or the run is incomplete; 4 inconclusive.",
-    "drift": "Exit codes: 0 no drift; 1 drift; 2 usage error.",
+    "failed or the run is incomplete, or the command could not be completed; 4 inconclusive; 130 interrupted.",
+    "drift": "Exit codes: 0 no drift; 1 drift; 2 usage error; 3 could not be completed; 130 interrupted.",
+    "verify": "Exit codes: 0 intact; 1 damaged; 2 usage error; 3 could not be completed; 130 interrupted.",
     "calibrate": _JUDGE_EXIT_CODES,
     "audit": _JUDGE_EXIT_CODES,
 }
@@ -78,10 +81,6 @@ _TYPE = re.compile(r" <[a-z \[\]]+>")
 SETTINGS: Any = {"help_option_names": ["-h", "--help"]}
 
 
-class WriteError(Exception):
-    """Standard output can't be written to."""
-
-
 @contextmanager
 def _writing() -> Generator[None]:
     """Standard output is written to, to the end. Raises WriteError, before Typer makes its own exit code of it."""
@@ -91,7 +90,8 @@ def _writing() -> Generator[None]:
     except OSError as error:
         if error.filename is not None:
             raise
-        raise WriteError(error.strerror or str(error)) from error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise WriteError(f"cannot write to standard output: {error.strerror or error}") from error
 
 
 class Command(TyperCommand):
@@ -171,7 +171,7 @@ def _command(name: str, module: str) -> Any:
         return LedgerCommands(name=name, help=COMMANDS[name][1], no_args_is_help=True, **settings)
     function: Callable[..., int] = getattr(import_module(f"evalstone.cli.{module}"), name.replace("import", "import_"))
     made = typer.Typer(add_completion=False, **settings)
-    made.command(name, cls=Command, epilog=EXIT_CODES.get(name))(function)
+    made.command(name, cls=Command, epilog=EXIT_CODES.get(name, _EXIT_CODES))(function)
     return typer.main.get_command(made)
 
 
@@ -217,7 +217,7 @@ def evalstone(
 
 
 def main() -> None:
-    """Run the command line. An error is one line on standard error and an exit code."""
+    """Run the command line. A foreseen error is one line on standard error and an exit code."""
     sys.path.append(str(Path.cwd()))  # for scorers named module:scorer; last, so that nothing there hides a library
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
@@ -240,12 +240,9 @@ def main() -> None:
         _fail(message.rstrip(".") + help, ExitCode.USAGE)
     except RunAborted as error:
         _fail(f"{error}. Finished calls are in the ledger; rerun the same command to resume.", ExitCode.FAILURES)
-    except EvalstoneError as error:
+    except ConfigError as error:
         _fail(str(error), ExitCode.USAGE)
-    except WriteError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        _fail(f"cannot write to standard output: {error}", ExitCode.FAILURES)
-    except OSError as error:
+    except (EvalstoneError, OSError) as error:
         _fail(str(error), ExitCode.FAILURES)
 
 

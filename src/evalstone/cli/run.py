@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,7 +28,8 @@ from evalstone.cli.output import (
     table,
     to_stderr,
 )
-from evalstone.errors import ConfigError, RunAborted
+from evalstone.cli.signals import handled
+from evalstone.errors import ConfigError, RunAborted, StorageError
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
     from evalstone.run.sequential import RunGate
 
 INTERRUPTION = "interrupted"
+SAME_SIGNAL = 1.0
+"""Seconds in which a repeated signal counts as the one before."""
 RESUME = "rerun the same command to resume"
 DEMO_SCORERS = ["faithfulness", "hallucination", "context_relevance", "context_precision", "context_position"]
 
@@ -161,12 +166,13 @@ def score(
         "reference": reference,
         "instructions": instructions,
     }
-    record = evalstone.score(
-        scorer,
-        {name: value for name, value in sample.items() if value is not None},
-        judge=options.judge_spec("lexical" if judge is None else judge, base_url),
-        ledger=DEFAULT_LEDGER if ledger is None else ledger,
-    )
+    with interruptible():
+        record = evalstone.score(
+            scorer,
+            {name: value for name, value in sample.items() if value is not None},
+            judge=options.judge_spec("lexical" if judge is None else judge, base_url),
+            ledger=DEFAULT_LEDGER if ledger is None else ledger,
+        )
     if not deliver(json_lines(as_json, record.to_dict())):
         _show_record(record)
     return ExitCode.FAILURES if isinstance(record.outcome, evalstone.Failed) else ExitCode.OK
@@ -222,21 +228,25 @@ def _run(
             if verbose:
                 _print_record(record, titles[record.scorer])
 
-        result = evalstone.evaluate(
-            plan.dataset,
-            plan.scorers,
-            judge=plan.judge,
-            concurrency=config.concurrency,
-            ledger=config.ledger,
-            progress=not quiet and not verbose,
-            use_cache=not config.no_cache,
-            budget=config.budget,
-            batch=evalstone.BatchOptions(wait=config.wait, on_state=to_stderr) if config.batch else False,
-            stop=stop,
-            on_record=on_record if gate is not None or verbose else None,
-            name=config.name,
-            tags=config.tags,
-        )
+        try:
+            result = evalstone.evaluate(
+                plan.dataset,
+                plan.scorers,
+                judge=plan.judge,
+                concurrency=config.concurrency,
+                ledger=config.ledger,
+                progress=not quiet and not verbose,
+                use_cache=not config.no_cache,
+                budget=config.budget,
+                batch=evalstone.BatchOptions(wait=config.wait, on_state=to_stderr) if config.batch else False,
+                stop=stop,
+                on_record=on_record if gate is not None or verbose else None,
+                name=config.name,
+                tags=config.tags,
+            )
+        except StorageError as error:
+            _rescue(error, config)
+            raise
     if stopped := _stopped(result, config, plan.size):
         return stopped
     saved = [] if config.out is None else [str(evalstone.write_run(result, config.out))]
@@ -248,6 +258,17 @@ def _run(
     if gate is not None:
         return _gate_exit_code(gate, result, to_stdout=shown)
     return _exit_code(result, thresholds, config)
+
+
+def _rescue(error: StorageError, config: RunConfig) -> None:
+    """Write the results of a run that can't store any more, and add to its error where they are."""
+    if error.run is None or config.out is None:
+        return
+    try:
+        told = f"The results until then are in {evalstone.write_run(error.run, config.out)}"
+    except evalstone.EvalstoneError as failed:
+        told = f"The results until then can't be written either: {failed}"
+    error.args = (f"{error}. {told}",)
 
 
 def _plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False) -> tuple[Plan, list[Threshold]]:
@@ -306,19 +327,28 @@ def _gate(plan: Plan, thresholds: Sequence[Threshold], stop: evalstone.StopSigna
 
 @contextmanager
 def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
-    """Within the block, the first Ctrl-C asks the run to stop after the calls in flight; the second forces it."""
+    """Within the block, the first signal asks the run to stop after the calls in flight; the second forces it.
+
+    A second SIGTERM or SIGHUP right after the first is the same one: `timeout` and shells send it twice, to the process
+    and to its group.
+    """
     stop = evalstone.StopSignal(shuffled=shuffled)
-    before = signal.getsignal(signal.SIGINT)
+    first, since = 0, 0.0
 
-    def on_first(_number: int, _frame: object) -> None:
-        stop.request(INTERRUPTION)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        to_stderr("")
-        to_stderr("Stopping; waiting for calls in flight. Ctrl-C again to force.")
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal first, since
+        if not first:
+            first, since = number, time.monotonic()
+            stop.request(INTERRUPTION)
+            to_stderr("")
+            again = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+            to_stderr(f"Stopping; waiting for calls in flight. {again} again to force.")
+        elif number == signal.SIGINT or number != first or time.monotonic() - since > SAME_SIGNAL:
+            signal.default_int_handler(number, frame)
 
-    signal.signal(signal.SIGINT, on_first)
     try:
-        yield stop
+        with handled(on_signal):
+            yield stop
     except RunAborted:
         if stop.reason != INTERRUPTION:
             raise
@@ -327,8 +357,6 @@ def interruptible(*, shuffled: bool = False) -> Generator[evalstone.StopSignal]:
     except KeyboardInterrupt:
         to_stderr(f"Stopped. Finished calls are in the ledger; {RESUME}.")
         raise SystemExit(ExitCode.INTERRUPTED) from None
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _print_record(record: evalstone.Record, title: str) -> None:
@@ -356,7 +384,7 @@ def _stopped(result: evalstone.Run, config: RunConfig, size: int) -> int:
         to_stderr(f"evalstone {shlex.join(sys.argv[1:])}")
         return ExitCode.INTERRUPTED if interrupted else ExitCode.FAILURES
     if interrupted:
-        to_stderr(f"{saved}; {RESUME}.")
+        to_stderr(f"{saved}, and all finished calls; {RESUME}.")
         return ExitCode.INTERRUPTED
     return ExitCode.OK
 

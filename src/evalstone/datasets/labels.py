@@ -8,6 +8,7 @@ import json
 import os
 from pathlib import Path
 
+from evalstone._core.files import cannot_write, private
 from evalstone.errors import ConfigError, DataError
 
 COLUMNS = ("id", "label")
@@ -47,11 +48,12 @@ class LabelFile:
         """Append one label, a number or a word.
 
         Raises:
-            ConfigError: The file can't be written, or the id would be a formula in a spreadsheet.
+            ConfigError: The path is no file that can be written, or the id would be a formula in a spreadsheet.
+        WriteError: The disk is full.
         """
         text = self._line(sample, label)
         try:
-            with self.path.open("a+b") as file:
+            with open(self.path, "a+b", opener=private) as file:
                 if not self.exists and self.path.suffix == CSV_SUFFIX:
                     file.write((",".join(self.columns) + "\n").encode())
                 elif not _ends_with_a_line(file):
@@ -60,7 +62,7 @@ class LabelFile:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise ConfigError(f"cannot write {self.path}: {error.strerror}") from None
+            raise cannot_write(f"cannot write {self.path}", error) from None
 
     def _line(self, sample: str, label: str) -> str:
         if self.path.suffix != CSV_SUFFIX:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
+from evalstone._core.files import cannot_write, lock, private
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 
@@ -39,29 +43,54 @@ def write_jsonl(path: str | Path, rows: Iterable[object]) -> None:
 
 
 def write_text(path: str | Path, parts: Iterable[str]) -> None:
-    """Write text in UTF-8, atomically: into a temporary file beside the target, synced to disk and moved over it.
+    """Write text in UTF-8, as `replacing` does.
 
     What is no regular file, such as a device or a pipe, is written to and never replaced.
 
     Raises:
-        ConfigError: The folder can't be written to.
+        ConfigError: The path is no file that can be written.
+        WriteError: The file can't be written to the end, for example because the disk is full.
     """
-    target, beside = _places(path)
-    try:
-        if target.exists() and not target.is_file():
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        try:
             with target.open("w", encoding="utf-8", newline="\n") as device:
                 device.writelines(parts)
-            return
-        with beside.open("x", encoding="utf-8", newline="\n") as file:
+        except OSError as error:
+            raise cannot_write(f"cannot write {str(path)!r}", error) from error
+        return
+    with replacing(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+        try:
+            text.writelines(parts)
+        finally:
+            text.detach()
+
+
+@contextmanager
+def replacing(path: str | Path) -> Generator[BinaryIO]:
+    """A temporary file beside `path` that takes its place, synced to disk, when the block ends well.
+
+    It is readable by its owner alone, or has the mode of the file that it replaces. What a killed process has left
+    beside `path` is deleted.
+
+    Raises:
+        ConfigError, WriteError: As `write_text`.
+    """
+    target = Path(path).resolve()
+    try:
+        with _beside(target) as file:
             try:
-                file.writelines(parts)
+                with suppress(FileNotFoundError):
+                    Path(file.name).chmod(target.stat().st_mode & 0o777)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
-                beside.replace(target)
+                Path(file.name).replace(target)
             finally:
-                beside.unlink(missing_ok=True)
+                Path(file.name).unlink(missing_ok=True)
     except OSError as error:
-        raise ConfigError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
+        raise cannot_write(f"cannot write {str(path)!r}", error) from error
 
 
 def check_writable(path: str | Path) -> None:
@@ -69,19 +98,36 @@ def check_writable(path: str | Path) -> None:
 
     Raises:
         ConfigError: The folder doesn't exist or can't be written to, or the path is that of a folder.
+        WriteError: The disk is full.
     """
-    target, beside = _places(path)
+    target = Path(path).resolve()
     try:
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if target.is_file() or not target.exists():
-            beside.open("x").close()
-            beside.unlink()
+            with _beside(target) as file:
+                Path(file.name).unlink()
     except OSError as error:
-        raise ConfigError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
+        raise cannot_write(f"cannot write {str(path)!r}", error) from None
 
 
-def _places(path: str | Path) -> tuple[Path, Path]:
-    """A file, and the temporary one beside it."""
-    target = Path(path).resolve()
-    return target, target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
+def _beside(target: Path) -> BinaryIO:
+    """A new temporary file beside a file, locked as long as its writer lives: so it is told from an abandoned one."""
+    _delete_abandoned(target)
+    while True:
+        path = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
+        file = open(path, "xb", opener=private)  # noqa: SIM115 - Path.open has no opener
+        lock(file)
+        if path.exists():  # and was not taken for an abandoned one before it was locked
+            return file
+        file.close()
+
+
+def _delete_abandoned(target: Path) -> None:
+    """Delete the temporary files of writers that were killed."""
+    name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.tmp")
+    for entry in os.scandir(target.parent):
+        if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+            with suppress(OSError), Path(entry.path).open("r+b") as file:
+                if lock(file, wait=False):
+                    Path(entry.path).unlink()

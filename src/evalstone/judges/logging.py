@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from evalstone._core.files import cannot_write, private
 from evalstone._core.json import to_jsonable
-from evalstone.errors import ConfigError, JudgeError
+from evalstone.errors import JudgeError
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.settings import check_settings, require_judge
 from evalstone.questions.base import Answer, ContextLimits, Question, failed_call, judge_call
@@ -26,7 +27,7 @@ class LoggingJudge(Judge):
 
     Each line has `time`, `judge`, `steps` (the call as in records.jsonl, with the raw reply) and, with include_inputs,
     the question's texts as `materials`. `ReplayJudge.from_records` reads the file. The judge's secrets are replaced in
-    every line. Raises ConfigError if the file can't be written.
+    every line. Raises ConfigError or WriteError if the file can't be written.
     """
 
     judge: Judge
@@ -91,7 +92,7 @@ class LoggingJudge(Judge):
 
     def _append(self, text: str) -> None:
         try:
-            with Path(self.path).open("a", encoding="utf-8") as file:
+            with open(self.path, "a", encoding="utf-8", opener=private) as file:
                 file.write(text)  # one write per line, so that the lines of several processes don't mix
         except OSError as error:
-            raise ConfigError(f"the log {str(self.path)!r} cannot be written: {error.strerror or error}") from None
+            raise cannot_write(f"the log {str(self.path)!r} cannot be written", error) from None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from evalstone._core.sync import Worker
-from evalstone.errors import LedgerBusyError, LedgerError
+from evalstone.errors import LedgerBusyError, LedgerConnectionError, LedgerError
 from evalstone.ledger import base
 from evalstone.ledger.base import Applied, Claim, Key, Operations, StoredAnswer, chunks
 from evalstone.types import Record, Sample
@@ -67,6 +67,10 @@ class AsyncLedger:
         self._idle.set()
         self._leased: set[Key] = set()
         self._error: LedgerError | None = None
+        self._broken = asyncio.Event()
+        """Set with the first error that is kept in `_error`."""
+        self._given_up = threading.Event()
+        """Set when nobody waits for a lost server any more."""
         self._last_drop = 0.0
         self._lock = threading.Lock()
         self._average = 0.0
@@ -85,6 +89,8 @@ class AsyncLedger:
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, LedgerError):
             self._error = error
+        if error is not None:
+            self._given_up.set()
         self._renewal.cancel()
         try:
             await self._idle.wait()
@@ -101,6 +107,18 @@ class AsyncLedger:
         """Raise the error of an earlier failed write, so no question is asked whose answer could not be stored."""
         if self._error is not None:
             raise self._error
+
+    async def ends_with(self, work: asyncio.Future[T]) -> T:
+        """The result of a future. Raises LedgerError as soon as the ledger is known to be broken, and doesn't wait for
+        answers that can't be stored."""
+        broken = asyncio.ensure_future(self._broken.wait())
+        try:
+            await asyncio.wait((work, broken), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            broken.cancel()
+        if not work.done():
+            self.check()
+        return await work
 
     async def work(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function of the synchronous ledger on the worker thread."""
@@ -172,19 +190,25 @@ class AsyncLedger:
     def _wait_for(self, since: float, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """On the worker thread: run a function, which waits for other processes until `base.WAIT` seconds are over.
 
-        They count from the time when it was called for. After an error nobody waits any more.
+        They count from the time when it was called for. After an error nobody waits any more. What a lost connection to
+        a server interrupts is repeated over a new one; every function that is called here can be.
         """
         with self._lock:
             store = self.store
-            remaining = 0.0 if self._error else since + base.WAIT - time.monotonic()
-            store.dialect.set_busy_timeout(store.connection, remaining)
-            try:
-                return work(*args, **kwargs)
-            finally:
-                store.dialect.set_busy_timeout(store.connection, 0)
+            while True:
+                remaining = 0.0 if self._error else since + base.WAIT - time.monotonic()
+                store.dialect.set_busy_timeout(store.connection, remaining)
+                try:
+                    return work(*args, **kwargs)
+                except LedgerConnectionError as error:
+                    if self._error:
+                        raise
+                    store.reconnect(error, set(self._leased), self._given_up)
+                finally:
+                    store.dialect.set_busy_timeout(store.connection, 0)
 
     def _renew(self) -> None:
-        """Extend the leases. If that fails, a lost lease costs at most a question asked twice."""
+        """Extend the leases, and see whether the ledger is still in its place."""
         self._operations.renew = True
         self._schedule().cancel()
         self._renewal = asyncio.get_running_loop().call_later(self.store.lease_seconds / 3, self._renew)
@@ -241,10 +265,13 @@ class AsyncLedger:
         """Give every caller its result, and go on. An error reaches all of them."""
         asyncio.get_running_loop().call_soon(self._begin)
         if error := applying.exception():
-            for future, *_ in waiting:
-                if not future.done():
-                    future.set_exception(error)
-                    self._error = error if isinstance(error, LedgerError) else self._error
+            waits = [future for future, *_ in waiting if not future.done()]
+            for future in waits:
+                future.set_exception(error)
+            # If a renewal comes too late, a lost lease costs at most a question asked twice.
+            if isinstance(error, LedgerError) and (waits or not isinstance(error, LedgerBusyError)):
+                self._error = error
+                self._broken.set()
             return
         applied = applying.result()
         self._leased |= applied.leased

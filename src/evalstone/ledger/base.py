@@ -6,14 +6,14 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from evalstone.datasets.stored import sample_row
-from evalstone.errors import ConfigError, DataError, EvalstoneError, LedgerError
+from evalstone.errors import ConfigError
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
 SCHEMES = ("sqlite", "postgresql", "postgres", "postgresql+psycopg")
 WAIT = 30.0
 """Seconds to wait for another process to end a transaction."""
+_NO_FILES = ("", "none", ":memory:")
+"""Names that nobody means to give to a file."""
 EXPECTED = "expected a path, sqlite:///path/to/file.db or postgresql://user@host/database"
 USAGE_COLUMNS = ("input_tokens", "output_tokens", "cached_tokens", "requests")
 _NESTED = frozenset({"alternatives", "metadata"})
@@ -43,10 +45,12 @@ def file_of(url: str | Path) -> Path | None:
     """The file of a SQLite ledger; None for one on a server.
 
     Raises:
-        ConfigError: The URL is empty, has another scheme or names no database. The message hides the password.
+        ConfigError: The URL is empty or "none", has another scheme or names no database. The message hides the
+            password.
     """
-    if url == "":
-        raise ConfigError(f"the ledger's name is empty; {EXPECTED}")
+    if str(url).lower() in _NO_FILES:
+        told = f"{str(url)!r} would be a file of that name" if url else "the ledger's name is empty"
+        raise ConfigError(f"{told}; {EXPECTED}. Only Python goes without a ledger: ledger=None")
     scheme, separator, rest = str(url).partition("://")
     if not separator:
         return Path(url)
@@ -260,23 +264,8 @@ def from_row(kind: type[R], row: Any) -> R:
     if "refused_settings" in values:
         values["refused_settings"] = tuple(values["refused_settings"].split(",")) if values["refused_settings"] else ()
     for name in _NESTED & values.keys():
-        values[name] = read_body(values[name], f"row with {name}", _object) if values[name] else None
+        values[name] = json.loads(values[name]) if values[name] else None
     return kind(**{name: values[name] for name in kind.__dataclass_fields__})
-
-
-def read_body(text: Any, what: str, read: Callable[[Any], T] = lambda value: value) -> T:
-    """What JSON in a row stands for. Raises LedgerError, which says what it is, if it can't be read."""
-    try:
-        return read(json.loads(text))
-    except (ValueError, TypeError, RecursionError, EvalstoneError) as error:
-        advice = "list what is damaged with: evalstone ledger verify"
-        raise LedgerError(f"the ledger holds a {what} that cannot be read ({error}); {advice}") from None
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise DataError(f"expected an object, not {type(value).__name__}")
-    return cast("dict[str, Any]", value)
 
 
 def record_row(run: str, record: Record) -> dict[str, Any]:

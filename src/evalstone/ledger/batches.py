@@ -36,7 +36,7 @@ def enter(ledger: Ledger, row: BatchRow, candidates: Sequence[BatchedQuestion]) 
             connection.exec_driver_sql(ledger.dialect.sql.retry_question, retried)
         entered = set(connection.scalars(sa.select(questions.c.question).where(questions.c.batch == row.id)))
         if entered:
-            connection.execute(sa.insert(batches), to_row(row) | {"questions": len(entered)})
+            ledger.insert_missing(connection, batches, [to_row(row) | {"questions": len(entered)}])
     return entered
 
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import reprlib
 import shutil
 import sqlite3
-import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -25,8 +23,10 @@ from typing import Any, cast
 import sqlalchemy as sa
 
 from evalstone._core.display import count
+from evalstone._core.files import lock
 from evalstone.datasets.stored import sample_of
-from evalstone.errors import ConfigError, DataError, EvalstoneError, LedgerError, MissingDependency
+from evalstone.datasets.writing import replacing
+from evalstone.errors import ConfigError, DataError, LedgerError, MissingDependency
 from evalstone.ledger import schema
 from evalstone.ledger.base import (
     Key,
@@ -36,12 +36,12 @@ from evalstone.ledger.base import (
     chunks,
     dataset_row,
     file_of,
-    read_body,
     sample_hash,
     shown,
     storable,
     to_row,
 )
+from evalstone.ledger.shapes import BODY, INVALID_ROW, METADATA, check
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record
 
@@ -54,33 +54,7 @@ KINDS: Mapping[str, sa.Table] = {
     "answer": schema.answers,
     "record": schema.records,
 }
-INVALID_ROW = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError, EvalstoneError)
-"""The errors that `validated` raises."""
-
 _OBJECTS = ("metadata", "body")
-_METADATA: Mapping[str, Any] = {
-    **dict.fromkeys(("run", "kind", "name", "stop_reason"), str),
-    "format": int,
-    "tags": [str],
-    "dataset": {"name": str, "version": str, "samples": int},
-    "judge": {"identity": str, "note": str},
-    "scorers": [{"name": str, "signature": str, "scale": float, "lower_is_better": bool}],
-    "started": datetime,
-    "seconds": float,
-    "resumed": int,
-    "warnings": {},
-    "judge_stats": {},
-}
-"""What a run's metadata holds, at least; a list holds any number of its item."""
-_BODY: Mapping[str, Any] = {"sample": str, "scorer": str, "seconds": float, "steps": [{}]}
-_MOST = {int: 2**31 - 1, float: sys.float_info.max}
-_WORDS = {
-    int: "a whole number from 0 to 2147483647",
-    float: "a finite number of 0 or more",
-    str: "a text",
-    bool: "true or false",
-    datetime: "a time, such as 2026-01-31T12:00:00+00:00",
-}
 _ROWS_PER_WRITE = 500
 
 
@@ -90,7 +64,8 @@ def export_rows(ledger: Ledger, *kinds: str) -> Iterator[dict[str, Any]]:
         for kind in kinds or KINDS:
             table = KINDS[kind]
             for row in stream(connection, sa.select(*(table.c[name] for name in schema.COLUMNS[table])), table):
-                columns = {name: read_body(v, kind) if name in _OBJECTS else v for name, v in row.items()}
+                with ledger.reading(f"a row of {table.name}"):
+                    columns = {name: json.loads(v) if name in _OBJECTS else v for name, v in row.items()}
                 yield {"format": FORMAT, "type": kind, **columns}
 
 
@@ -106,7 +81,9 @@ def export_records(ledger: Ledger, run: str) -> Iterator[dict[str, Any]]:
     table = schema.records
     with ledger.transaction() as connection:
         for found in stream(connection, sa.select(table.c.body).where(table.c.run == row.id), table):
-            yield read_body(found["body"], "record")
+            with ledger.reading(f"a record of run {run}"):
+                body = json.loads(found["body"])
+            yield body
 
 
 def import_rows(ledger: Ledger, lines: Iterable[tuple[str, Any]]) -> dict[str, int]:
@@ -192,17 +169,17 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         values = {"repeat_index": 0, "alternatives": None, "refused_settings": "", "written": time.time(), **values}
     elif table is schema.records:
         body = json.loads(values["body"])
-        _check(body, _BODY, "body")
+        check(body, BODY, "body")
         Record.from_dict(body)
         values["cell"] = cell_hash(values["sample"], values["scorer"])
     elif table is schema.samples:
         values["hash"] = sample_hash(sample_of(json.loads(values["body"])))
     elif table is schema.runs:
         metadata = json.loads(values["metadata"])
-        _check(metadata, _METADATA, "metadata")
+        check(metadata, METADATA, "metadata")
         for name in ("started", "finished"):
             if name == "started" or values[name] is not None:
-                _check(values[name], datetime, name)
+                check(values[name], datetime, name)
         dataset = dataset_row(RunRow("", "", "", None, metadata))
         values = {"dataset": dataset and dataset["version"], **values}
     return {name: _checked(table.c[name], values[name]) for name in schema.COLUMNS[table]}
@@ -212,38 +189,8 @@ def _checked(column: sa.Column[Any], value: Any) -> Any:
     expected = column.type.python_type
     if value is None and column.nullable:
         return None
-    _check(value, expected, column.name)
+    check(value, expected, column.name)
     return storable(value) if isinstance(value, str) else expected(value)
-
-
-def _check(value: Any, shape: Any, name: str) -> None:
-    """Raise one of INVALID_ROW, naming the field, for JSON data that is not of a type, or has not the items of one."""
-    if isinstance(shape, Mapping):
-        if not isinstance(value, dict):
-            raise TypeError(f"{name} must be an object, not {reprlib.repr(value)}")
-        for key, item in cast("Mapping[str, Any]", shape).items():
-            if key not in value:
-                raise ValueError(f"{name} has no {key}")
-            _check(value[key], item, f"{name}.{key}")
-    elif isinstance(shape, list):
-        if not isinstance(value, list):
-            raise TypeError(f"{name} must be a list, not {reprlib.repr(value)}")
-        for place, item in enumerate(cast("list[Any]", value)):
-            _check(item, shape[0], f"{name}[{place}]")
-    elif not _is_of(value, shape):
-        raise TypeError(f"{name} must be {_WORDS[shape]}, not {reprlib.repr(value)}")
-
-
-def _is_of(value: Any, kind: type) -> bool:
-    if kind is datetime:
-        try:
-            datetime.fromisoformat(value)
-        except (TypeError, ValueError):
-            return False
-        return True
-    if kind not in _MOST:
-        return type(value) is kind
-    return type(value) in (int, kind) and 0 <= value <= _MOST[kind]
 
 
 _NESTED = ("evidence", "steps", "error")
@@ -269,7 +216,8 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
 
     Raises:
         MissingDependency: pyarrow is not installed.
-        ConfigError: The file can't be written.
+        ConfigError: The path is no file that can be written.
+        WriteError: The disk is full.
     """
     try:
         arrow: Any = importlib.import_module("pyarrow")
@@ -279,26 +227,19 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
     columns = PARQUET_COLUMNS[kind]
     types: Mapping[type, Any] = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
     arrow_schema = arrow.schema([(name, types[column]) for name, column in columns.items()])
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.tmp")
     count = 0
-    try:
-        with parquet.ParquetWriter(temporary, arrow_schema, compression="zstd") as writer:
-            for chunk in chunks(lines, 5000):
-                rows = [{name: line[name] for name in columns} for line in chunk]
-                for row in rows:
-                    row.update({name: json.dumps(row[name]) for name in _NESTED if row.get(name) is not None})
-                writer.write_table(arrow.Table.from_pylist(rows, schema=arrow_schema))
-                count += len(rows)
-        temporary.replace(target)
-    except OSError as error:
-        raise ConfigError(f"can't write {str(path)!r}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as file, parquet.ParquetWriter(file, arrow_schema, compression="zstd") as writer:
+        for chunk in chunks(lines, 5000):
+            rows = [{name: line[name] for name in columns} for line in chunk]
+            for row in rows:
+                row.update({name: json.dumps(row[name]) for name in _NESTED if row.get(name) is not None})
+            writer.write_table(arrow.Table.from_pylist(rows, schema=arrow_schema))
+            count += len(rows)
     return count
 
 
 ROWS_PER_READ = 256
+_FOLDER = "evalstone-recover-"
 MAX_FAILURES = 20_000
 """Unreadable row numbers in a row after which the rest of a table is given up."""
 
@@ -326,7 +267,7 @@ def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
         The counts by kind of row.
 
     Raises:
-        ConfigError: The damaged ledger is not a file, does not exist, or is the target as well.
+        ConfigError: The damaged ledger is not a file, does not exist, is no ledger, or is the target as well.
         LedgerError: Nothing can be read.
     """
     source = file_of(damaged)
@@ -337,8 +278,8 @@ def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
     target = file_of(into)
     if target is not None and target.resolve() == source.resolve():
         raise ConfigError("rows are recovered into another file: name a new one with --into")
-    with tempfile.TemporaryDirectory(prefix="evalstone-recover-") as folder:
-        copy = Path(folder) / "copy.db"  # SQLite may write to a file that it reads
+    with _temporary_folder() as folder:
+        copy = folder / "copy.db"  # SQLite may write to a file that it reads
         for suffix in ("", "-wal"):
             if (part := source.with_name(source.name + suffix)).exists():
                 shutil.copyfile(part, copy.with_name(copy.name + suffix))
@@ -349,9 +290,22 @@ def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
             except sqlite3.DatabaseError as error:
                 raise LedgerError(f"nothing in {source} can be read: {error}") from None
             if "answers" not in names:
-                raise LedgerError(f"nothing in {source} can be read as a ledger: it has no table of answers")
+                raise ConfigError(f"nothing in {source} can be read as a ledger: it has no table of answers")
             with Ledger(into) as ledger:
                 return {kind: _copy(connection, ledger, kind) for kind in KINDS if KINDS[kind].name in names}
+
+
+@contextmanager
+def _temporary_folder() -> Generator[Path]:
+    """A temporary folder, with a file in it that is locked while in use. Those of killed processes are deleted."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*/lock"):
+        with suppress(OSError), left.open("r+b") as file:
+            if lock(file, wait=False):
+                shutil.rmtree(left.parent)
+    with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder, (Path(folder) / "unlocked").open("xb") as file:
+        lock(file)
+        Path(folder, "unlocked").rename(Path(folder, "lock"))
+        yield Path(folder)
 
 
 def _copy(connection: sqlite3.Connection, ledger: Ledger, kind: str) -> Recovered:

@@ -203,7 +203,7 @@ def verify(url: str | Path) -> Verification:
                             invalid.append(f"{kind} {key}: {problem}")
         except sqlalchemy.exc.DBAPIError as error:
             if not ledger.dialect.is_damage(error):
-                raise ledger.dialect.explain(error) from None
+                raise ledger.dialect.explain(error, written=False) from None
             damage.append(str(error.orig))
     return Verification(version, tuple(damage), tuple(invalid), count)
 

@@ -9,20 +9,26 @@ that lead from revision "1", the tables below, to `SCHEMA_VERSION`. A new databa
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sqlite3
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 import sqlalchemy.exc
 
-from evalstone.errors import ConfigError, LedgerBusyError, LedgerError, MissingDependency
+from evalstone._core.files import cannot_write, make_folder
+from evalstone.errors import ConfigError, LedgerBusyError, LedgerConnectionError, LedgerError, MissingDependency
 from evalstone.ledger import base
 from evalstone.ledger.base import EXPECTED, USAGE_COLUMNS, shown
 
 SCHEMA_VERSION = "1"
+CHECK_INTERVAL = 0.02
+"""Seconds between two looks at whether the files are still in their places; two transactions may be closer."""
 
 metadata = sa.MetaData()
 
@@ -206,12 +212,17 @@ class SQLite:
     """SQL that keeps other processes from adding runs and samples, where a writing transaction doesn't already."""
 
     def __init__(self, path: Path) -> None:
-        """Creates the folder of the file."""
-        self.location, self._path = str(path), path
+        """Creates the file and its folder for their owner alone. SQLite gives the file's mode to those beside it."""
+        self.location, self._path = str(path), path.absolute()
+        self._files: list[tuple[Path, tuple[int, int]]] = []
+        self._next_check = 0.0
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
+            # Closing a file ends all locks that the process has on it, so no thread may use it before that.
+            with _creating, suppress(FileExistsError):
+                os.close(os.open(path.resolve(), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except OSError as error:
-            raise LedgerError(f"the ledger's folder {path.parent} can't be created: {error.strerror}") from None
+            raise cannot_write(f"the ledger {path} can't be created", error, LedgerError) from None
         # One thread at a time uses the connection, but not always the same one (async_ledger.py). The driver would
         # begin a transaction at the first write, too late to wait for other writers.
         settings = {"timeout": base.WAIT, "check_same_thread": False, "isolation_level": None}
@@ -233,6 +244,52 @@ class SQLite:
                 if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
             time.sleep(0.02)
+
+    def read_back(self, run: str) -> None:
+        """Read the records of a run over a connection that has nothing of them in memory.
+
+        Raises:
+            sqlalchemy.exc.DBAPIError: They are damaged.
+        """
+        query = "SELECT sum(length(body)) FROM records WHERE run = :run"
+        with self.engine.connect() as connection:
+            connection.exec_driver_sql(query, {"run": run}).all()
+
+    def remember_files(self) -> None:
+        """Take the files that the path leads to for those of this ledger; `check_files` compares with them."""
+        wal = self._path.resolve()
+        for file in (self._path, wal.with_name(f"{wal.name}-wal")):
+            if file.exists():
+                self._files.append((file, _identity(file.stat())))
+
+    def check_files(self, *, last: bool = False) -> None:
+        """Raise LedgerError if the ledger is not in its place any more: what is written goes nowhere then.
+
+        Looks at the files every `CHECK_INTERVAL` seconds, and always if nothing comes after it (`last`).
+        """
+        now = time.monotonic()
+        if now < self._next_check and not last:
+            return
+        self._next_check = now + CHECK_INTERVAL
+        for file, identity in self._files:
+            try:
+                found = file.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                what = "deleted or moved"
+            except OSError as error:
+                raise LedgerError(f"the ledger {self.location} can't be reached any more: {error.strerror}") from None
+            else:
+                if _identity(found) != identity:
+                    what = "replaced by another file"
+                elif found.st_size == 0 and file is self._path:
+                    what = "emptied"
+                else:
+                    continue
+            which = f"the ledger {self.location}" if file is self._path else f"{file}, a part of the ledger,"
+            raise LedgerError(
+                f"{which} was {what} while it was in use. What was stored in it since may be lost; unless it is put "
+                "back in its place with its -wal file, the next run asks and pays again"
+            )
 
     def set_busy_timeout(self, connection: sa.Connection, seconds: float) -> None:
         """How long a transaction waits for another process."""
@@ -259,15 +316,27 @@ class SQLite:
             connection.exec_driver_sql("VACUUM")
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def explain(self, error: sqlalchemy.exc.DBAPIError) -> LedgerError:
-        """What an error means for people, and what to do about it."""
+    def may_pass(self, error: sqlalchemy.exc.DBAPIError) -> bool:
+        """Whether the ledger could be opened a moment later."""
+        return False
+
+    def explain(self, error: sqlalchemy.exc.DBAPIError, *, written: bool) -> LedgerError | ConfigError:
+        """What an error means for people, and what to do about it.
+
+        written: The ledger was written to before: it has become unusable. Without it, it may be the wrong one.
+        """
         where = f"the ledger {self.location}"
         match _code(error):
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 return LedgerBusyError(f"another process has locked {where} for {base.WAIT:g} seconds")
+            case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM if not written:
+                return ConfigError(f"{where} can't be used: {error.orig}")
+            case sqlite3.SQLITE_NOTADB if written:
+                text = f"{where} was overwritten while it was in use: {error.orig}. Restore a backup"
             case sqlite3.SQLITE_NOTADB:
                 text = f"{self.location} is not an evalstone ledger: it is not a SQLite database. Name another ledger "
                 text += "with --ledger. If it was a ledger, its first page is destroyed: restore a backup"
+                return ConfigError(text)
             case sqlite3.SQLITE_CORRUPT:
                 text = f"{where} is damaged: {error.orig}. "
                 text += f"Check it with `evalstone ledger verify --ledger {self.location}`; "
@@ -280,11 +349,30 @@ class SQLite:
         return LedgerError(text)
 
 
+_creating = threading.Lock()
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
 def _code(error: sqlalchemy.exc.DBAPIError) -> int:
     return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
 
 
 _NO_OUTPUT = logging.NullHandler()
+_OUT_OF_SPACE = ("53100", "53200")
+_READ_ONLY = "25006"
+_LOST = ("08", "57P0", "53300", "25P03", _READ_ONLY)
+"""Codes of errors after which another connection may work. A server that became read-only has handed over."""
+_WRONG = ("28", "3D", "3F", "42501", _READ_ONLY)
+"""Codes of errors that another URL, user or password mends."""
+_WRONG_SERVER = re.compile("authentication failed|does not exist|no pg_hba.conf entry|permission denied|no password")
+_BUSY_SERVER = re.compile(
+    "too many|connection slots|starting up|shutting down|recovery mode|not yet accepting|terminating connection|"
+    "closed the connection"
+)
+"""What servers say when they have no free connection, or are about to start or to stop."""
 
 
 class PostgreSQL:
@@ -306,12 +394,21 @@ class PostgreSQL:
     lock_runs = "LOCK TABLE runs, samples IN SHARE ROW EXCLUSIVE MODE"
 
     def __init__(self, url: str) -> None:
+        """Connects to nothing yet."""
         # Of a lost connection psycopg logs a warning, which without a handler goes to standard error. Ours is enough.
         logging.getLogger("psycopg").addHandler(_NO_OUTPUT)
         self.location = shown(url)
         try:
             address = sa.make_url(f"postgresql+psycopg://{url.partition('://')[2]}")
-            settings = {"connect_timeout": 10, "application_name": "evalstone"}
+            # A server that is gone without a word is one in half a minute, and not when TCP gives up.
+            probes = {
+                "keepalives_idle": 10,
+                "keepalives_interval": 5,
+                "keepalives_count": 4,
+                "tcp_user_timeout": 30_000,
+            }
+            settings = {"connect_timeout": 10, "application_name": "evalstone", **probes}
+            settings = {name: value for name, value in settings.items() if name not in address.query}
             self.engine = sa.create_engine(address, connect_args=settings, poolclass=sa.pool.NullPool)
         except (sqlalchemy.exc.ArgumentError, ValueError):
             raise ConfigError(f"the ledger's URL {self.location} can't be parsed; {EXPECTED}") from None
@@ -320,6 +417,15 @@ class PostgreSQL:
 
     def configure(self, connection: sa.Connection, deadline: float) -> None:
         """Nothing to set: the server is durable by default."""
+
+    def read_back(self, run: str) -> None:
+        """Nothing to read: the files are the server's."""
+
+    def remember_files(self) -> None:
+        """Nothing to remember: the files are the server's."""
+
+    def check_files(self, *, last: bool = False) -> None:
+        """Nothing to check: the files are the server's."""
 
     def set_busy_timeout(self, connection: sa.Connection, seconds: float) -> None:
         """Nothing to set: rows are locked, not the database."""
@@ -340,13 +446,21 @@ class PostgreSQL:
     def compact(self, connection: sa.Connection) -> None:
         """Nothing to do: the server's autovacuum returns the space."""
 
-    def explain(self, error: sqlalchemy.exc.DBAPIError) -> LedgerError:
+    def may_pass(self, error: sqlalchemy.exc.DBAPIError) -> bool:
+        return _BUSY_SERVER.search(str(error.orig)) is not None
+
+    def explain(self, error: sqlalchemy.exc.DBAPIError, *, written: bool) -> LedgerError | ConfigError:
         where, text = f"the ledger {self.location}", " ".join(str(error.orig).split()).rstrip(".")
-        if _state(error).startswith("53"):
+        state = _state(error)
+        if state in _OUT_OF_SPACE:
             return LedgerError(f"the server of {where} is out of space: {text}. Earlier results are saved")
-        if error.connection_invalidated:
-            return LedgerError(f"the connection to {where} was lost: {text}. Rerun the same command to resume")
-        return LedgerError(f"{where} can't be used: {text}")
+        if error.connection_invalidated or (state.startswith(_LOST) and (written or state != _READ_ONLY)):
+            return LedgerConnectionError(f"the connection to {where} was lost: {text}")
+        told = f"{where} can't be used: {text}"
+        if state:
+            return ConfigError(told) if not written and state.startswith(_WRONG) else LedgerError(told)
+        # The driver's errors in connecting have no code.
+        return ConfigError(told) if _WRONG_SERVER.search(text) else LedgerConnectionError(told)
 
 
 def _state(error: sqlalchemy.exc.DBAPIError) -> str:

@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import secrets
+import threading
 import time
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,13 +23,13 @@ from dataclasses import dataclass
 from itertools import starmap
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 import sqlalchemy.exc
 
 from evalstone.datasets.stored import sample_of
-from evalstone.errors import LedgerError
+from evalstone.errors import ConfigError, LedgerConnectionError, LedgerError
 from evalstone.ledger import base, schema
 from evalstone.ledger.base import (
     Applied,
@@ -39,16 +40,21 @@ from evalstone.ledger.base import (
     dataset_row,
     file_of,
     from_row,
-    read_body,
     record_row,
     sample_rows,
     storable,
     to_row,
 )
+from evalstone.ledger.shapes import INVALID_ROW, METADATA, check
 from evalstone.types import Record, Sample
 
 LEASE_SECONDS = 30.0
 """How long a lease lasts without renewal."""
+RECONNECT = 60.0
+"""Seconds to wait for a server that has ended the connection, or has none left."""
+FIRST_PAUSE, MAX_PAUSE = 0.1, 5.0
+"""Seconds between two attempts to connect."""
+RESUME = "Finished calls are in the ledger; rerun the same command to resume"
 SAMPLES_PER_READ = 1000
 
 _STORED = schema.items.join(schema.samples, schema.items.c.sample == schema.samples.c.hash)
@@ -66,8 +72,8 @@ class Ledger:
         prepare: Whether to create missing tables, and refuse another schema version.
 
     Raises:
-        ConfigError: The URL is neither of these.
-        LedgerError: It can't be opened, is not a ledger, or is one of another schema version.
+        ConfigError: The URL is neither of these, or leads to what is no ledger, or to one of another schema version.
+        LedgerError: It is damaged, locked or out of reach.
     """
 
     def __init__(self, url: str | Path, *, prepare: bool = True) -> None:
@@ -78,16 +84,86 @@ class Ledger:
         self.owner = f"{_machine()} {os.getpid()} {secrets.token_hex(4)}"
         """The owner of this ledger's leases."""
         self.lease_seconds = LEASE_SECONDS
+        self._run: Key | None = None
+        """The lease of the run that this ledger works on."""
+        self._written = self._repeats = False
+        deadline = time.monotonic() + RECONNECT
+        while not self._open(deadline, prepare=prepare):
+            time.sleep(FIRST_PAUSE)
+
+    def _open(self, deadline: float, *, prepare: bool) -> bool:
+        """Connect and prepare; False where the connection was lost at once, until the deadline."""
         try:
-            self.connection = self.dialect.engine.connect()
+            self.connection = self._connect(deadline)
             try:
                 if prepare:
                     self._prepare(time.monotonic() + base.WAIT)
+            except LedgerConnectionError:
+                self.close()
+                if time.monotonic() > deadline:
+                    raise
+                return False
             except BaseException:
                 self.close()
                 raise
         except sqlalchemy.exc.DBAPIError as error:
-            raise self.dialect.explain(error) from None
+            raise self.dialect.explain(error, written=False) from None
+        return True
+
+    def _connect(self, deadline: float) -> sa.Connection:
+        """A connection. Waits for a server that has none left, or is about to start."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return self.dialect.engine.connect()
+            except sqlalchemy.exc.DBAPIError as error:
+                if not self.dialect.may_pass(error) or time.monotonic() + pause > deadline:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, MAX_PAUSE)
+
+    def reconnect(self, lost: LedgerConnectionError, leased: Collection[Key], given_up: threading.Event) -> None:
+        """Connect again after the server ended the connection, and take the leases back. Waits, longer and longer.
+
+        What was under way may be committed or not: repeating it does no harm, since leases that this owner has count as
+        acquired from then on.
+
+        Args:
+            lost: What is raised when it takes longer than `RECONNECT` seconds.
+            leased: The questions that are being asked.
+            given_up: Ends the waiting.
+
+        Raises:
+            LedgerError: There is no connection, or another process has taken the run over meanwhile.
+        """
+        deadline, pause, self._repeats = time.monotonic() + RECONNECT, FIRST_PAUSE, True
+        while True:
+            self.close()
+            if given_up.wait(pause) or time.monotonic() > deadline:
+                told = "" if given_up.is_set() else f" and could not be restored in {RECONNECT:g} seconds"
+                raise LedgerError(f"{str(lost).replace(' was lost', f' was lost{told}', 1)}. {RESUME}") from None
+            pause = min(2 * pause, MAX_PAUSE)
+            try:
+                self.connection = self.dialect.engine.connect()
+                with self.transaction(writing=True) as connection:
+                    connection.exec_driver_sql(
+                        self.dialect.sql.renew, {"owner": self.owner, "seconds": self.lease_seconds}
+                    )
+                    wanted = {*leased, self._run} - {None}
+                    held = self._acquire(connection, cast("set[Key]", wanted)) if wanted else set[Key]()
+            except (LedgerConnectionError, sqlalchemy.exc.DBAPIError) as error:
+                if isinstance(error, LedgerConnectionError):
+                    continue
+                explained = self.dialect.explain(error, written=False)
+                if isinstance(explained, LedgerConnectionError):
+                    continue
+                raise explained from None
+            if self._run is not None and self._run not in held:
+                told = (
+                    f"another process went on with run {self._run.question} while the connection to the ledger was lost"
+                )
+                raise LedgerError(f"{told}. {RESUME}")
+            return
 
     def _prepare(self, deadline: float) -> None:
         """Create the tables in an empty database, and configure it. All waiting ends at the deadline."""
@@ -103,19 +179,20 @@ class Ledger:
                     schema.metadata.create_all(connection, checkfirst=False)
                     connection.execute(sa.insert(schema.ledger_version).values(version_num=schema.SCHEMA_VERSION))
         self.dialect.set_busy_timeout(connection, base.WAIT)
+        self.dialect.remember_files()
 
     def version(self, connection: sa.Connection, *, exact: bool = True) -> str:
         """The schema version; "" for an empty database.
 
         Raises:
-            LedgerError: The database is not a ledger or, if `exact`, one of another version.
+            ConfigError: The database is not a ledger or, if `exact`, one of another version.
         """
         found = set(map(tuple, connection.exec_driver_sql(self.dialect.columns)))
         if not found:
             return ""
         if ("ledger_version", "version_num") not in found:
             tables = _listed({table for table, _ in found})
-            raise LedgerError(
+            raise ConfigError(
                 f"{self.location} is not an evalstone ledger: it is a database with the tables {tables}. "
                 "Name another ledger with --ledger"
             )
@@ -129,7 +206,7 @@ class Ledger:
             newer = version.isdecimal() and int(version) > int(schema.SCHEMA_VERSION)
             made = f"{self.location} was made by another version of evalstone (schema {version}{differs})"
             advice = f"{'Update evalstone, or name' if newer else 'Name'} another ledger with --ledger"
-            raise LedgerError(f"{made}; this version reads schema {schema.SCHEMA_VERSION}. {advice}")
+            raise ConfigError(f"{made}; this version reads schema {schema.SCHEMA_VERSION}. {advice}")
         return version
 
     def close(self) -> None:
@@ -145,17 +222,21 @@ class Ledger:
 
     @contextmanager
     def transaction(self, *, writing: bool = False) -> Generator[sa.Connection]:
-        """A transaction. Database errors are raised as LedgerError.
+        """A transaction. Database errors are raised as LedgerError, or as ConfigError if the ledger is the wrong one.
 
         A writing one waits for other writers before it reads, so what it reads stays true.
         """
+        self.dialect.check_files()
+        if self.connection.closed:  # by `reconnect`, which gave up
+            raise LedgerConnectionError(f"the connection to the ledger {self.location} was lost")
         try:
             with self.connection.begin():
                 if self.dialect.single_writer:
                     self.connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
                 yield self.connection
         except sqlalchemy.exc.DBAPIError as error:
-            raise self.dialect.explain(error) from None
+            raise self.dialect.explain(error, written=self._written) from None
+        self._written = self._written or writing
 
     def insert_missing(self, connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> int:
         """Within a transaction: insert the rows whose keys are new, and return how many were."""
@@ -211,7 +292,8 @@ class Ledger:
         found: dict[Key, StoredAnswer] = {}
         if keys:
             for row in connection.exec_driver_sql(self.dialect.sql.look_up, {"keys": json.dumps(list(keys))}):
-                answer = from_row(StoredAnswer, row)
+                with self.reading(f"the answer to {row.question}"):
+                    answer = from_row(StoredAnswer, row)
                 found[answer.key] = answer
         return found
 
@@ -221,7 +303,7 @@ class Ledger:
         values = {"keys": json.dumps(sorted(keys)), "owner": self.owner, "seconds": self.lease_seconds}
         options = {"preserve_rowcount": True}
         count = connection.exec_driver_sql(self.dialect.sql.acquire, values, execution_options=options).rowcount
-        if count in (0, len(keys)):
+        if count == len(keys) or (count == 0 and not self._repeats):
             return set(keys) if count else set()
         held = schema.leases.c
         query = sa.select(held.question, held.judge, held.repeat_index).where(held.owner == self.owner)
@@ -253,10 +335,11 @@ class Ledger:
         """Add a run and its dataset version, and lease the run. Call it before the run's first record."""
         dataset = dataset_row(row)
         with self.transaction(writing=True) as connection:
-            connection.execute(sa.insert(schema.runs), to_row(row) | {"dataset": dataset and dataset["version"]})
+            self.insert_missing(connection, schema.runs, [{**to_row(row), "dataset": dataset and dataset["version"]}])
             if dataset:
                 connection.exec_driver_sql(self.dialect.sql.insert[schema.datasets], dataset)
             self._acquire(connection, [Key(row.id, "")])
+        self._run = Key(row.id, "")
 
     def finish_run(self, run: str, finished: str | None, metadata: Mapping[str, Any]) -> None:
         """Keep the results of a run that has ended. finished: when it was completed; None if it ended early."""
@@ -264,6 +347,13 @@ class Ledger:
         with self.transaction(writing=True) as connection:
             connection.execute(query.values(finished=finished, metadata=json.dumps(metadata)))
             self._release(connection, [Key(run, "")])
+        self._run = None
+        # A run whose results are gone is not complete.
+        self.dialect.check_files(last=True)
+        try:
+            self.dialect.read_back(run)
+        except sqlalchemy.exc.DBAPIError as error:
+            raise self.dialect.explain(error, written=True) from None
 
     def resume(self, plan: str) -> RunRow | None:
         """The last unfinished run of this plan, leased; None if there is none, or another process works on it."""
@@ -273,7 +363,9 @@ class Ledger:
             if row is None:
                 return None
             self.drop_expired(connection)
-            return from_row(RunRow, row) if self._acquire(connection, [Key(row.id, "")]) else None
+            acquired = self._acquire(connection, [Key(row.id, "")])
+        self._run = next(iter(acquired), None)
+        return self._run_of(row) if acquired else None
 
     def run(self, run: str) -> RunRow | None:
         """The run with this id; "last" is the run that was started last."""
@@ -283,7 +375,23 @@ class Ledger:
         """All runs, or the last `limit` runs, last run first; only those with this id, if one is given."""
         query = _RUNS if run is None else _RUNS.where(schema.runs.c.id == run)
         with self.transaction() as connection:
-            return [from_row(RunRow, row) for row in connection.execute(query.limit(limit))]
+            rows = connection.execute(query.limit(limit)).all()
+        return [self._run_of(row) for row in rows]
+
+    def _run_of(self, row: sa.Row[Any]) -> RunRow:
+        with self.reading(f"run {row.id}"):
+            found = from_row(RunRow, row)
+            check(found.metadata, METADATA, "metadata")
+            return found
+
+    @contextmanager
+    def reading(self, what: str) -> Generator[None]:
+        """Reading a row, of which `what` says whose it is. Raises LedgerError if it doesn't hold what it should."""
+        try:
+            yield
+        except INVALID_ROW as error:
+            told = f"{what} in the ledger {self.location} is damaged ({type(error).__name__}: {error})"
+            raise LedgerError(f"{told}. To check the ledger, run `evalstone ledger verify`") from None
 
     def records(self, run: str) -> list[Record]:
         """The records of a run, in the order in which they were first written."""
@@ -297,7 +405,8 @@ class Ledger:
             query = query.where(table.c.position > position)
         with self.transaction() as connection:
             rows = connection.execute(query.limit(limit)).all()
-        return [(at, read_body(body, "record", Record.from_dict)) for at, body in rows]
+        with self.reading(f"a record of run {run}"):
+            return [(at, Record.from_dict(json.loads(body))) for at, body in rows]
 
     def samples(self, dataset: str) -> int:
         """How many samples of a dataset version are stored."""
@@ -318,7 +427,8 @@ class Ledger:
         query = sa.select(items.place, schema.samples.c.body).select_from(_STORED).order_by(items.place).limit(limit)
         with self.transaction() as connection:
             rows = connection.execute(query.where(items.dataset == dataset, items.place > place)).all()
-        return [(at, read_body(body, "sample", sample_of)) for at, body in rows]
+        with self.reading(f"a sample of dataset {dataset}"):
+            return [(at, sample_of(json.loads(body))) for at, body in rows]
 
     def records_in_order(self, run: RunRow) -> list[Record]:
         """The records of a run in the order of its dataset and scorers; as written where samples are not stored."""
@@ -336,7 +446,7 @@ class Ledger:
         try:
             self.dialect.compact(self.connection)
         except sqlalchemy.exc.DBAPIError as error:
-            raise self.dialect.explain(error) from None
+            raise self.dialect.explain(error, written=self._written) from None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from evalstone.types import Failed, Record
 
@@ -34,7 +35,8 @@ def _bar(total: int) -> Generator[Callable[[Record], None]]:
         TextColumn("{task.fields[failed]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    screen: Any = _Terminal()
+    with Progress(*columns, console=Console(file=screen), transient=True) as progress:
         task = progress.add_task("scoring", total=total, failed="")
         failed = 0
 
@@ -44,6 +46,23 @@ def _bar(total: int) -> Generator[Callable[[Record], None]]:
             progress.update(task, advance=1, failed=f"{failed} failed" if failed else "")
 
         yield advance
+
+
+class _Terminal:
+    """Standard error; one that is closed ends no run."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
+
+    def write(self, text: str) -> None:
+        """Write as far as possible."""
+        with suppress(OSError):
+            sys.stderr.write(text)
+
+    def flush(self) -> None:
+        """Flush as far as possible."""
+        with suppress(OSError):
+            sys.stderr.flush()
 
 
 def _lines(total: int) -> Callable[[Record], None]:

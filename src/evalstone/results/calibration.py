@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
+from evalstone._core.files import cannot_write, make_folder
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone.datasets.writing import write_jsonl
 from evalstone.errors import ConfigError, DataError, unknown
@@ -420,9 +421,9 @@ def save_calibration(calibration: Calibration, ledger: str | Path) -> Path:
     """
     file = calibration_file(calibration.judge, calibration.scorer, ledger)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(file.parent)
     except OSError as error:
-        raise ConfigError(f"calibrations cannot be written to {file.parent}: {error.strerror or error}") from None
+        raise cannot_write(f"calibrations cannot be written to {file.parent}", error) from None
     write_jsonl(file, [calibration.to_dict()])
     return file
 

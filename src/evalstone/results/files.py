@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from evalstone._core.files import cannot_write, make_folder
 from evalstone.datasets.stored import StoredSamples, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl
 from evalstone.errors import ConfigError, DataError, EvalstoneError
@@ -32,14 +33,15 @@ def prepare(folder: str | Path) -> Path:
 
     Raises:
         ConfigError: nothing can be written there.
+        WriteError: the disk is full.
     """
     path = Path(folder)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         with tempfile.TemporaryFile(dir=path):
             return path
     except OSError as error:
-        raise ConfigError(f"results cannot be written to {path}: {error.strerror}") from None
+        raise cannot_write(f"results cannot be written to {path}", error) from None
 
 
 def write_run(run: Run, folder: str | Path) -> Path:
@@ -47,6 +49,7 @@ def write_run(run: Run, folder: str | Path) -> Path:
 
     Raises:
         ConfigError: the folder cannot be written.
+        WriteError: the disk is full.
     """
     path = prepare(folder)
     write_jsonl(path / RECORDS, (record.to_dict() for record in run.records))

@@ -7,16 +7,18 @@ import functools
 import html
 import importlib
 import json
+import os
 import tempfile
 import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import FileIO
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from evalstone._core.display import count, digits_for, limits, money, number, safe
-from evalstone.errors import ConfigError, MissingDependency
+from evalstone.errors import ConfigError, MissingDependency, WriteError
 from evalstone.results.summary import (
     SUMMARY_FORMAT,
     RunKind,
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 TEXTS = ("input", "output", "reference", "context")
 MAX_IN_MEMORY = 20_000
 _MISSING, _IN_MEMORY = -1, -2
+_LENGTH = 8
+"""The bytes before a record in the temporary file that say how long it is."""
 HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "direction")
 
 
@@ -383,20 +387,32 @@ class SpillingRecords(Sequence[Record]):
         self._records: dict[int, Record] = {}
         self._offsets = array("q", [_MISSING]) * size
         self._count = 0
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
 
     def put(self, cell: int, record: Record) -> None:
-        """Store the record of a cell, once."""
+        """Store the record of a cell, once. Raises WriteError when the disk is full; the record is then in memory."""
         self._count += not self.has(cell)
-        if len(self._records) < self._limit:
-            self._records[cell] = record
-            self._offsets[cell] = _IN_MEMORY
+        self._records[cell], self._offsets[cell] = record, _IN_MEMORY
+        if len(self._records) <= self._limit:
             return
+        try:
+            self._offsets[cell] = self._append(json.dumps(record.to_dict()).encode())
+        except OSError as error:
+            told = f"records can't be kept in a temporary file in {tempfile.gettempdir()}: {error.strerror or error}"
+            raise WriteError(f"{told}. To use another folder, set TMPDIR") from None
+        del self._records[cell]
+
+    def _append(self, text: bytes) -> int:
+        """Write a record to the file, its length first, and return where it is. Nothing is buffered: a disk that is
+        full is one for the record that doesn't fit, and not for those that are read later."""
         if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this object
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
             weakref.finalize(self, self._file.close)
-        self._offsets[cell] = self._file.seek(0, 2)
-        self._file.write(json.dumps(record.to_dict()).encode() + b"\n")
+        offset = self._file.seek(0, os.SEEK_END)
+        data = len(text).to_bytes(_LENGTH) + text
+        while data:
+            data = data[self._file.write(data) or 0 :]
+        return offset
 
     def has(self, cell: int) -> bool:
         """Whether a cell has a record."""
@@ -433,4 +449,5 @@ class SpillingRecords(Sequence[Record]):
         if offset == _IN_MEMORY or self._file is None:
             return self._records[cell]
         self._file.seek(offset)
-        return Record.from_dict(json.loads(self._file.readline()))
+        size = int.from_bytes(self._file.read(_LENGTH) or b"")
+        return Record.from_dict(json.loads(self._file.read(size) or b""))

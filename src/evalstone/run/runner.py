@@ -25,7 +25,10 @@ from evalstone.errors import (
     EvalstoneError,
     JudgeDeclined,
     JudgeError,
+    LedgerError,
     OutcomeError,
+    RunStopped,
+    StorageError,
     described,
 )
 from evalstone.judges.providers.limits import counting_warnings
@@ -85,7 +88,8 @@ async def execute(
             await batches.open(stack, store)
             session: Session = batches.session
         else:
-            session = Session(plan.judge, ledger=store, concurrency=concurrency, use_cache=use_cache, budget=limit)
+            options: dict[str, Any] = {"concurrency": concurrency, "use_cache": use_cache, "budget": limit}
+            session = Session(plan.judge, ledger=store, stop=stop, **options)
         stack.push_async_callback(session.close)
         runner = _Runner(plan, session, store, stop or StopSignal())
         runner.on_record, runner.progress = on_record, progress
@@ -150,6 +154,14 @@ class _Runner:
         another's answer leaves no slot empty."""
         began = time.perf_counter()
         resumed = await self._resume() if resume else await self._start()
+        try:
+            return await self._score(workers, began, resumed, shuffled=shuffled)
+        except StorageError as error:
+            self.stop.request(str(error))
+            error.run = self._result(time.perf_counter() - began, resumed)
+            raise
+
+    async def _score(self, workers: int, began: float, resumed: int, *, shuffled: bool) -> Run:
         if self.ledger is not None:
             await self.ledger.keep_samples(self.plan.dataset.version, self.plan.dataset.samples)
         count = min(workers, self.plan.size)
@@ -207,10 +219,10 @@ class _Runner:
         return len(self.records)
 
     def _add(self, index: int, record: Record) -> None:
-        self.records.put(index, record)
         self.summaries[record.scorer].add(record)
         if self.judge_stats is not None:
             self.judge_stats.add(record)
+        self.records.put(index, record)
         if self.progress is not None:
             self.progress(record)
         if self.on_record is not None:
@@ -258,9 +270,10 @@ class _Runner:
                 return
             try:
                 record = await score_sample(scorer, sample, self.session)
-            except AnswerPending:
+            except (AnswerPending, RunStopped):
                 continue
             except BudgetExceeded as error:
+                self.session.stop = None  # what was begun goes on as far as the budget reaches
                 self.stop.request(str(error))
                 return
             if self.batches is not None:
@@ -270,7 +283,11 @@ class _Runner:
                 record = replace(record, steps=(*(step for step in failed.steps if step.cost != 0), *record.steps))
             self._keeping.add(worker)
             if self.ledger is not None:
-                await self.ledger.keep_record(self.id, record)
+                try:
+                    await self.ledger.keep_record(self.id, record)
+                except LedgerError:
+                    self._add(index, record)  # it was paid for
+                    raise
             self._add(index, record)
             await self._notified()
             self._keeping.discard(worker)
@@ -280,8 +297,10 @@ class _Runner:
 
     async def _all(self, workers: list[asyncio.Task[None]]) -> None:
         """Wait for all workers; the first error, or being canceled, ends them all and is raised as it is."""
+        everything = asyncio.gather(*workers)
+        everything.add_done_callback(lambda done: done.cancelled() or done.exception())  # also where it is not awaited
         try:
-            await asyncio.gather(*workers)
+            await (everything if self.ledger is None else self.ledger.ends_with(everything))
         except BaseException as error:
             self._ended = True
             for worker in workers:
@@ -338,7 +357,7 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
     ExceptionGroup counts like the error itself.
 
     Raises:
-        ConfigError, LedgerError, RunAborted: They concern the run and not the sample, as what a judge or evalstone's
+        ConfigError, StorageError, RunAborted: They concern the run and not the sample, as what a judge or evalstone's
             own code raises does. What the user's code raises by itself concerns the sample.
     """
     recording = Recording(session, scorer.judge)

@@ -20,19 +20,20 @@ from evalstone.errors import (
     JudgeDeclined,
     JudgeError,
     JudgeUnavailable,
-    LedgerError,
     ProviderTimeout,
     RunAborted,
+    RunStopped,
+    StorageError,
 )
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.questions.base import Answer, ContextLimits, Question, as_cached, failed_call, judge_call
-from evalstone.run.budget import Budget
+from evalstone.run.budget import Budget, StopSignal
 from evalstone.types import NO_USAGE, JudgeCall, Record
 
 A = TypeVar("A")
 
-ENDING_THE_RUN = (ConfigError, LedgerError, RunAborted)
+ENDING_THE_RUN = (ConfigError, StorageError, RunAborted)
 """Errors of a call that concern the run and not the sample."""
 REMEMBERED = 4096
 FAILURE_LIMIT = 10
@@ -51,6 +52,7 @@ class Session:
         concurrency: The most calls in flight at a time.
         use_cache: Whether answers in the ledger are used.
         budget: What the calls may cost.
+        stop: Ends the calls before the next one, where the ledger has those until then for the next run.
     """
 
     remembered: float = REMEMBERED
@@ -64,8 +66,10 @@ class Session:
         concurrency: int = 32,
         use_cache: bool = True,
         budget: Budget | None = None,
+        stop: StopSignal | None = None,
     ) -> None:
         self.judge = judge
+        self.stop = stop if use_cache else None
         self.identity = judge.identity
         self.ledger = ledger
         self._budget = budget
@@ -89,7 +93,7 @@ class Session:
             JudgeError: When the judge gives no usable answer.
             RunAborted: When the budget is spent or the judge no longer answers.
             ConfigError: When the provider refuses the key or the model.
-            LedgerError: When the answer cannot be stored.
+            StorageError: When the answer cannot be stored.
         """
         return await Recording(self, judge).ask(question, repeat=repeat)
 
@@ -203,6 +207,8 @@ class Session:
         async with self._slots:
             if ledger is not None:
                 ledger.check()
+                if self.stop is not None and self.stop.requested:
+                    raise RunStopped(self.stop.reason)
             breaker = self._breaker(call.key.judge)
             breaker.check()
             reserved = self._reserve(call.question, judge)
