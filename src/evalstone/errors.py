@@ -11,6 +11,7 @@
     ├── RunAborted             the run cannot continue; what it has is kept
     │   ├── BudgetExceeded     the next call does not fit into the budget
     │   ├── JudgeUnavailable   the judge fails on every question, or has stopped answering
+    │   ├── RunStopped         the run was stopped while a question waited for its next request
     │   ├── AnswerPending      the answer will come from a provider's batch
     │   └── BatchError         a provider did not accept a batch, or cannot report its state
     └── JudgeError             a judge gave no usable answer
@@ -82,6 +83,10 @@ class BudgetExceeded(RunAborted):
 
 class JudgeUnavailable(RunAborted):
     """The judge failed on each of the first questions of a run, or its endpoint answers none of the last."""
+
+
+class RunStopped(RunAborted):
+    """The run was asked to stop while a question waited for its next request. The outcome stays open."""
 
 
 class AnswerPending(RunAborted):

@@ -189,3 +189,16 @@ def test_ctrl_c_before_the_first_score_of_a_judges_test_is_an_interruption(
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = evalstone(*arguments)
     assert (done.returncode, done.stderr) == (130, "Interrupted; rerun the same command to resume.\n")
+
+
+def test_ctrl_c_ends_a_run_whose_questions_wait_for_their_next_attempt(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    busy = Response(status=503, body={"error": {"message": "busy"}}, headers={"Retry-After": "300"})
+    with serving(lambda *_: busy) as server:
+        began = time.monotonic()
+        code, told = interrupted(tmp_path, server, CONCURRENCY, signal.SIGINT)
+        assert time.monotonic() - began < 10  # most of it is Python's start
+        assert (code, "rerun the same command to resume" in told, "Traceback" in told) == (130, True, False)
+        server.behaviour = obliging
+        assert finished(tmp_path, server).returncode == 0
+    assert outcomes(tmp_path) == WHOLE

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from evalstone import (
 from evalstone.ledger import batches
 from evalstone.ledger.maintenance import info
 from evalstone.ledger.store import Ledger
+from evalstone.run.budget import StopSignal
 from tests.batch_serving import BatchServer
 from tests.run.batch_runs import A_QUESTION, ANTHROPIC, BOTH, KEY, OPENAI, SAMPLES, Call
 
@@ -228,3 +231,24 @@ def test_a_run_interrupted_at_random_between_its_calls_pays_for_each_question_on
     assert done.summary[0].scored == 12
     assert len(server.requests) == 24
     assert done.cost == pytest.approx(24 * A_QUESTION)
+
+
+def test_a_batch_that_waits_to_be_submitted_is_given_up_when_the_run_is_stopped(server: BatchServer, run: Call) -> None:
+    stop, server.busy = StopSignal(), 1000
+
+    def watch() -> None:
+        deadline = time.monotonic() + 20
+        while server.calls.count("POST /v1/batches") < 2 and time.monotonic() < deadline:
+            time.sleep(0.005)
+        stop.request("enough")
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    stopped = run(stop=stop)
+    watcher.join()
+    assert (stopped.stop_reason, stopped.batches, server.batches) == ("enough", (), [])
+    server.busy = 0
+    for _ in range(3):
+        done = run()
+    assert done.complete
+    assert [len(batch.requests) for batch in server.batches] == [4, 4]

@@ -26,9 +26,10 @@ from evalstone.errors import (
     JudgeDeclined,
     JudgeError,
     OutcomeError,
+    RunStopped,
     described,
 )
-from evalstone.judges.providers.limits import counting_warnings
+from evalstone.judges.providers.limits import counting_warnings, stopping
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.run import Run, SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder
@@ -77,6 +78,8 @@ async def execute(
     async with contextlib.AsyncExitStack() as stack:
         batches = _batches(plan, ledger=ledger, use_cache=use_cache, budget=budget, batch=batch) if batch else None
         plan.check(asking=batches is None)
+        stop = stop or StopSignal()
+        stack.enter_context(stopping(lambda: stop.requested))
         store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
         for judge in plan.judges:
             await stack.enter_async_context(judge.opened())
@@ -87,11 +90,11 @@ async def execute(
         else:
             session = Session(plan.judge, ledger=store, concurrency=concurrency, use_cache=use_cache, budget=limit)
         stack.push_async_callback(session.close)
-        runner = _Runner(plan, session, store, stop or StopSignal())
+        runner = _Runner(plan, session, store, stop)
         runner.on_record, runner.progress = on_record, progress
         runner.batches, runner.budget = batches, limit
         runner.name, runner.tags = name, tags
-        shuffled = budget is not None or (stop is not None and stop.shuffled)
+        shuffled = budget is not None or stop.shuffled
         runner.warnings = stack.enter_context(counting_warnings())
         return await runner.run(workers=2 * concurrency, resume=use_cache, shuffled=shuffled)
 
@@ -260,6 +263,8 @@ class _Runner:
                 record = await score_sample(scorer, sample, self.session)
             except AnswerPending:
                 continue
+            except RunStopped:
+                return
             except BudgetExceeded as error:
                 self.stop.request(str(error))
                 return
