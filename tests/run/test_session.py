@@ -11,7 +11,15 @@ from typing import Any, TypeVar
 import pytest
 
 from evalstone import evaluate
-from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, JudgeUnavailable
+from evalstone.errors import (
+    ConfigError,
+    JudgeDeclined,
+    JudgeError,
+    JudgeUnavailable,
+    OutcomeError,
+    ProviderError,
+    ReplyError,
+)
 from evalstone.judges import ModelJudge, ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.judges.providers.openai_compatible import RequestRefused
@@ -417,3 +425,24 @@ def test_a_shared_failure_keeps_its_type_and_its_words_whatever_its_class_takes(
     assert [(type(error), str(error), error.status) for error in errors] == [
         (RequestRefused, "refused the request (HTTP 400: no)", 400)
     ] * 3
+
+
+@dataclass(frozen=True)
+class Broken(Judge):
+    """A judge whose every answer is an exception of Python's."""
+
+    identity = "broken"  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
+    error: Exception
+
+    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("odd"), KeyError("id"), RecursionError(), OutcomeError("nan"), ProviderError("x"), ReplyError("x")],
+)
+def test_a_judge_that_fails_on_every_question_ends_the_run_whatever_it_raises(error: Exception) -> None:
+    rows = [{"output": f"Ada was born in {n}."} for n in range(50)]
+    with pytest.raises(JudgeUnavailable, match="broken failed on each of the first 10 questions; the last error: "):
+        evaluate(rows, "bias", judge=Broken(error), concurrency=1, ledger=None)

@@ -38,6 +38,7 @@ from evalstone.judges.providers.replies import (
     LARGE,
     ReplyTooLarge,
     as_count,
+    is_count,
     redirect_error,
 )
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
@@ -159,8 +160,7 @@ class PydanticAI(Provider):
             raise
         except ProviderError:  # such as HTTP 400 for max_tokens: it came as far as the model
             return NO_USAGE, 0.0
-        usage = _usage(response)
-        return usage, self.judge.price(usage)
+        return self._usage(response)
 
     def _settings(self, model: Model, settings: ModelSettings) -> LibrarySettings:
         from pydantic_ai.settings import ModelSettings as LibrarySettings  # noqa: PLC0415
@@ -179,9 +179,15 @@ class PydanticAI(Provider):
             **{name: value for name, value in values.items() if value is not None and name not in unused}
         )
 
+    def _usage(self, response: ModelResponse) -> tuple[Usage, float | None]:
+        """The tokens that the library reports and their cost; None where one count can't be."""
+        reported = response.usage
+        counts: list[Any] = [reported.input_tokens or 0, reported.output_tokens or 0, reported.cache_read_tokens or 0]
+        usage = Usage(*map(as_count, counts), requests=1)
+        return usage, self.judge.price(usage) if all(map(is_count, counts)) else None
+
     def _completion(self, response: ModelResponse) -> Completion:
-        usage = _usage(response)
-        cost = self.judge.price(usage)
+        usage, cost = self._usage(response)
         if response.finish_reason == "content_filter":
             message = "the model declined: a content filter stopped the reply"
             raise JudgeDeclined(message, reply=response.text, usage=usage, cost=cost)
@@ -216,12 +222,6 @@ def _unused(model: Model) -> Set[str]:
     unused: Set[str] = getattr(model, "unsupported_settings", frozenset[str]())
     samples = ("anthropic_disallows_sampling_settings", "bedrock_disallows_sampling_settings")
     return unused | {"temperature"} if any(model.profile.get(name) for name in samples) else unused
-
-
-def _usage(response: ModelResponse) -> Usage:
-    usage = response.usage
-    counts = map(as_count, (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens))
-    return Usage(*counts, requests=1)
 
 
 def _messages(messages: Sequence[ChatMessage]) -> list[ModelMessage]:
