@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TypeAlias, cast
 
 Reply: TypeAlias = bytes | Iterable[bytes]
-"""What is sent for a request; the pieces of an iterable until the client hangs up."""
+"""What is sent for a request. After the pieces of an iterable the server hangs up."""
 
 
 def http(body: bytes, *headers: str, status: int = 200) -> bytes:
@@ -40,7 +40,7 @@ class HostileServer:
     """A running server. requests: the head and body of each request. sent: bytes that clients took."""
 
     def __init__(self, reply: Callable[[int], Reply]) -> None:
-        self.reply = reply
+        self.reply: Callable[[int], Reply] = reply
         self.requests: list[bytes] = []
         self.sent = 0
         self.url = ""
@@ -58,6 +58,10 @@ class HostileServer:
                     writer.write(piece)
                     await writer.drain()
                     self.sent += len(piece)
+                if not isinstance(reply, bytes):
+                    writer.close()
+                    await writer.wait_closed()
+                    return
 
 
 @contextmanager

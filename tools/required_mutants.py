@@ -115,14 +115,14 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "retries wait a fixed 0.01 s",
         "src/evalstone/judges/providers/limits.py",
-        "pause = min(FIRST_WAIT * 2 ** min(self.attempts, 10), LONGEST_WAIT) * random.uniform(0.5, 1.0)",
-        "pause = 0.01",
+        "seconds = min(FIRST_WAIT * 2 ** min(self.attempts, 10), LONGEST_WAIT) * random.uniform(0.5, 1.0)",
+        "seconds = 0.01",
         ("tests/judges/test_limiter.py",),
     ),
     Mutant(
         "retries don't wait as long as the provider asks",
         "src/evalstone/judges/providers/limits.py",
-        "pause = max(pause, error.retry_after * random.uniform(1.0, 1.1))",
+        "seconds = max(seconds, error.retry_after * random.uniform(1.0, 1.1))",
         "pass",
         ("tests/judges/test_limiter.py",),
     ),

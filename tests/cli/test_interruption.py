@@ -194,7 +194,7 @@ def test_ctrl_c_before_the_first_score_of_a_judges_test_is_an_interruption(
 def test_ctrl_c_ends_a_run_whose_questions_wait_for_their_next_attempt(tmp_path: Path) -> None:
     write_data(tmp_path)
     busy = Response(status=503, body={"error": {"message": "busy"}}, headers={"Retry-After": "300"})
-    with serving(lambda *_: busy) as server:
+    with serving(lambda _, __: busy) as server:
         began = time.monotonic()
         code, told = interrupted(tmp_path, server, CONCURRENCY, signal.SIGINT)
         assert time.monotonic() - began < 10  # most of it is Python's start

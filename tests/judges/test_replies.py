@@ -18,15 +18,11 @@ from typing import Any
 import pytest
 
 from evalstone import ModelJudge, evaluate
-from evalstone.errors import BatchError, ConfigError, JudgeDeclined, JudgeUnavailable, ProviderError, ReplyError
-from evalstone.judges.providers import batch
+from evalstone.errors import ConfigError, JudgeDeclined, JudgeUnavailable, ProviderError, ReplyError
 from evalstone.judges.providers.replies import MOST_TOKENS, ReplyTooLarge
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Answer
-from tests.batch_serving import BatchServer
 from tests.hostile_serving import HostileServer, Reply, chunked, http, serving_hostile
-from tests.run.batch_runs import BOTH, Call
-from tests.run.conftest import run, server  # noqa: F401 - fixtures
 from tests.serving import completion
 
 QUESTION = ListClaims(text="Ada was born in 1815.")
@@ -37,8 +33,8 @@ ROWS = [{"id": str(n), "output": f"Ada was born in {n}.", "context": ["Ada lived
 def asked(reply: Reply, **settings: Any) -> tuple[Answer[Any], HostileServer]:
     """What the reply of an endpoint is read as. Raises what the judge raises."""
     with serving_hostile(lambda _: reply) as started:
-        defaults = {"total_timeout": 0.2, "retries": 0, "prices": (1.0, 1.0)}
-        judge = ModelJudge("vllm/m", base_url=started.url, **{**defaults, **settings})
+        settings = {"total_timeout": 0.2, "retries": 0, "prices": (1.0, 1.0), **settings}
+        judge = ModelJudge("vllm/m", base_url=started.url, **settings)
         return asyncio.run(judge.answer(QUESTION)), started
 
 
@@ -68,19 +64,6 @@ def test_a_redirect_ends_a_run_at_once() -> None:
         with pytest.raises(ConfigError, match="redirects to http://other "):
             evaluate(ROWS, "faithfulness", judge=judge, concurrency=4, ledger=None)
     assert len(started.requests) <= 8
-
-
-@BOTH
-def test_no_redirect_of_a_batch_is_followed(monkeypatch: pytest.MonkeyPatch, run: Call, model: str) -> None:  # noqa: F811
-    reply = http(b"", "Location: http://other/", status=307)
-    with serving_hostile(lambda _: reply) as started:
-        monkeypatch.setenv("OPENAI_API_KEY", "k")
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
-        monkeypatch.setenv("OPENAI_BASE_URL", started.url)
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", started.url)
-        with pytest.raises(ConfigError, match="redirects to http://other "):
-            run(model=model)
-    assert len(started.requests) == 1
 
 
 # Size
@@ -171,18 +154,6 @@ def test_headers_without_end_are_given_up() -> None:
     lines = itertools.chain([b"HTTP/1.1 200 OK\r\n"], (b"X-%d: %s\r\n" % (n, b"a" * 5000) for n in itertools.count()))
     with pytest.raises(ProviderError, match="gave no answer"):
         asked(lines)
-
-
-def test_a_file_of_results_has_a_limit_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-    server: BatchServer,  # noqa: F811
-    run: Call,  # noqa: F811
-) -> None:
-    run()
-    monkeypatch.setattr(batch, "RESULT_BYTES", 100)
-    with pytest.raises(BatchError, match=r"batch batch_0: .* more than 1,000 bytes; the judge's max_reply_bytes"):
-        run(settings={"max_reply_bytes": 1000})
-    assert run().batches == ("batch_1",)
 
 
 MEASURED = """
@@ -292,17 +263,17 @@ def test_a_refusal_that_is_no_text_is_a_decline() -> None:
         asked(reply_with(choices=[{"message": message}]))
 
 
-@pytest.mark.parametrize(
-    "token",
-    [
+ODD_TOKENS: list[Any] = [
         {"token": "a", "logprob": -0.1, "bytes": [10**400, -5, "x"]},
         {"token": ["a"], "logprob": -(10**200), "top_logprobs": []},
         {"token": None, "logprob": 10**400},
         {"logprob": True, "top_logprobs": [{"logprob": -0.1, "token": {}, "top_logprobs": "x"}]},
         {"logprob": -0.1, "top_logprobs": {"a": 1}},
         None, 1, "x", [],
-    ],
-)  # fmt: skip
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("token", ODD_TOKENS)
 def test_odd_probabilities_lose_no_answer(token: Any) -> None:
     for logprobs in ({"content": [token] * 3}, {"content": token}, token):
         choice = {**GOOD["choices"][0], "logprobs": logprobs}

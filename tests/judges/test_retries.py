@@ -117,7 +117,7 @@ def test_an_endpoint_that_refuses_another_setting_every_time_is_given_up() -> No
     assert len(server.requests) < 40
 
 
-def stopped_run(server: Any, *, after: int, judge: Any = None, **more: Any) -> tuple[Run, float]:
+def stopped_run(server: Any, *, after: int, **more: Any) -> tuple[Run, float]:
     """A run that is stopped when the server has had so many requests, and the seconds from then to its end."""
     stop, at = StopSignal(), [0.0]
 
@@ -131,8 +131,8 @@ def stopped_run(server: Any, *, after: int, judge: Any = None, **more: Any) -> t
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    judge = judge or ModelJudge("vllm/m", base_url=server.url)
-    run = evaluate(ROWS[:8], "faithfulness", judge=judge, concurrency=4, stop=stop, **{"ledger": None, **more})
+    more = {"ledger": None, "judge": ModelJudge("vllm/m", base_url=server.url), "concurrency": 4, **more}
+    run = evaluate(ROWS[:8], "faithfulness", stop=stop, **more)
     ended = time.monotonic()
     watcher.join()
     return run, ended - at[0]
@@ -141,7 +141,7 @@ def stopped_run(server: Any, *, after: int, judge: Any = None, **more: Any) -> t
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "300"}])
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_stopped_run_waits_for_no_next_attempt(status: int, headers: dict[str, str]) -> None:
-    with serving(lambda *_: Response(status, {"error": {"message": "busy"}}, headers)) as server:
+    with serving(lambda _, __: Response(status, {"error": {"message": "busy"}}, headers)) as server:
         run, seconds = stopped_run(server, after=4)
         asked = len(server.requests)
         time.sleep(0.3)
@@ -170,7 +170,7 @@ def test_a_call_in_flight_is_awaited_when_a_run_is_stopped_and_its_answer_is_kep
 
 
 def test_a_cascade_does_not_ask_its_fallback_because_the_run_was_stopped() -> None:
-    with serving(lambda *_: Response(503, {"error": {"message": "busy"}})) as server:
+    with serving(lambda _, __: Response(503, {"error": {"message": "busy"}})) as server:
         judge = Cascade(ModelJudge("vllm/m", base_url=server.url), LexicalJudge())
         run, _ = stopped_run(server, after=4, judge=judge)
     assert len(run) == 0

@@ -42,6 +42,7 @@ from evalstone.judges.providers.replies import (
     as_text,
     error_message,
     is_count,
+    one_line,
     parsed_json,
     read_content,
     read_error,
@@ -190,7 +191,7 @@ class Endpoint(Connection):
                 message = (
                     f"could not connect to {self.shown} ({error})" if not_sent else f"{type(error).__name__}: {error}"
                 )
-            raise self._transient(message, rejected=not_sent) from None
+            raise self._transient(one_line(message), rejected=not_sent) from None
         finally:
             self._limiter.release()
 
