@@ -19,6 +19,7 @@ import pytest
 
 from evalstone import ModelJudge, evaluate
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeUnavailable, ProviderError, ReplyError
+from evalstone.judges.providers.batch import batch_api
 from evalstone.judges.providers.replies import MOST_TOKENS, ReplyTooLarge
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Answer
@@ -52,7 +53,9 @@ def test_no_redirect_is_followed(status: int) -> None:
     assert not any(secret in str(error.value) for secret in ("user", "pass@", "abc"))
 
 
-@pytest.mark.parametrize("location", ["", "/v2", "//[::1", "javascript:alert(1)", "http://\x1b[31m\udcff"])
+@pytest.mark.parametrize(
+    "location", ["", "/v2", "//[::1", "javascript:alert(1)", "http://\x1b[31m\udcff"], ids=range(5)
+)
 def test_a_redirect_to_anything_is_an_error_in_words(location: str) -> None:
     with pytest.raises(ConfigError, match="redirects to"):
         asked(http(b"", f"Location: {location}", status=302))
@@ -103,14 +106,14 @@ def test_a_reply_that_is_too_large_is_asked_for_once_and_its_cost_is_unknown() -
     assert len(started.requests) <= 12
 
 
-@pytest.mark.parametrize("content", [b"", gzip.compress(b"{}")[:15], b"\xff" * 50])
+@pytest.mark.parametrize("content", [b"", gzip.compress(b"{}")[:15], b"\xff" * 50], ids=["none", "cut", "broken"])
 def test_compressed_data_that_is_broken_is_an_error_of_the_endpoint(content: bytes) -> None:
     with pytest.raises(ProviderError, match=r"127\.0\.0\.1") as error:
         asked(http(content, "Content-Encoding: gzip"))
     assert error.value.cost is None
 
 
-@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "compress", "x" * 5000])
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "compress", "x" * 5000], ids=lambda each: each[:20])
 def test_an_encoding_that_was_not_asked_for_is_refused(encoding: str) -> None:
     with pytest.raises(ProviderError, match="only gzip is read"):
         asked(http(b"{}", f"Content-Encoding: {encoding}"))
@@ -157,16 +160,19 @@ def test_headers_without_end_are_given_up() -> None:
 
 
 MEASURED = """
-import resource, sys
+import re, sys
+from pathlib import Path
 from evalstone import ModelJudge, evaluate
 rows = [{"id": str(n), "output": f"Ada {n}.", "context": ["x"]} for n in range(100)]
 try:
     evaluate(rows, "faithfulness", judge=ModelJudge("vllm/m", base_url=sys.argv[1]), concurrency=32, ledger=None)
 except Exception as error:
-    print(type(error).__name__, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
+    print(type(error).__name__, int(peak[1]) // 1024)
 """
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from Linux")
 @pytest.mark.parametrize("kind", ["endless", "bomb"])
 def test_a_run_stays_small_whatever_an_endpoint_sends(kind: str, tmp_path: Path) -> None:
     packed = http(bomb("gzip", 500_000_000), "Content-Encoding: gzip")
@@ -273,7 +279,7 @@ ODD_TOKENS: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("token", ODD_TOKENS)
+@pytest.mark.parametrize("token", ODD_TOKENS, ids=range(len(ODD_TOKENS)))
 def test_odd_probabilities_lose_no_answer(token: Any) -> None:
     for logprobs in ({"content": [token] * 3}, {"content": token}, token):
         choice = {**GOOD["choices"][0], "logprobs": logprobs}
@@ -302,7 +308,17 @@ def test_a_user_in_the_base_url_beside_a_key_is_refused_before_the_run(more: Any
     with pytest.raises(ConfigError, match="only one of them can be sent") as error:
         ModelJudge("vllm/m", base_url="http://user:secret@127.0.0.1:1/v1", **more).check()
     assert "secret" not in str(error.value)
+    with pytest.raises(ProviderError, match="can't be asked"):
+        asyncio.run(ModelJudge("vllm/m", base_url="http://user:secret@127.0.0.1:1/v1", **more).answer(QUESTION))
     ModelJudge("vllm/m", base_url="http://user:secret@127.0.0.1:1/v1").check()
+
+
+def test_the_base_url_of_a_batch_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = ModelJudge("anthropic/claude-opus-4-8", api_key="k", headers={"Authorization": "Bearer x"})
+    for url, message in [("http://[::1", "can't be read"), ("http://u:p@h", "only one of them"), ("h:1", "must start")]:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
+        with pytest.raises(ConfigError, match=message):
+            batch_api(judge).check()
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ ODD_WAITS = [
 
 
 @pytest.mark.parametrize("name", ["Retry-After", "retry-after-ms"])
-@pytest.mark.parametrize("value", ODD_WAITS)
+@pytest.mark.parametrize("value", ODD_WAITS, ids=range(len(ODD_WAITS)))
 def test_a_wait_that_makes_no_sense_is_none_or_no_time(name: str, value: str) -> None:
     assert retry_after({name: value}) in (None, 0.0)
 

@@ -206,15 +206,8 @@ class ModelJudge(Judge):
     def check(self) -> None:
         info, url = PROVIDERS[split_model(self.model)[0]], self.url
         self.check_key()
-        if url and urlsplit(url).scheme not in ("http", "https"):
-            raise ConfigError(f"base_url must start with http:// or https://, not {url!r}")
-        if url and not urlsplit(url).hostname:
-            raise ConfigError(f"base_url must name a host, as in http://host:8000/v1, not {url!r}")
-        if "@" in urlsplit(url).netloc and (self.key or "authorization" in map(str.lower, self.headers)):
-            both = "a user name or password in its base_url and a key or an Authorization header"
-            raise ConfigError(f"{self.model} has {both}; only one of them can be sent")
-        if "?" in url or "#" in url:
-            raise ConfigError(f"the base_url of {self.model} has a query or a fragment; give it without, up to /v1")
+        if url:
+            self.check_url(url, authorized=bool(self.key))
         if info.key and url in ("", info.base_url) and not self.key:
             raise ConfigError(f"{self.model} needs a key: set the environment variable {info.key}")
         if url:
@@ -225,6 +218,19 @@ class ModelJudge(Judge):
         require()
         if self.reasoning_effort or self.seed is not None or self.max_tokens or self.headers:
             check_model(self)  # not without a reason: it imports the provider's library
+
+    def check_url(self, url: str, *, authorized: bool = False) -> None:
+        """Raise ConfigError for a base URL that can't be asked. authorized: the key is an Authorization header."""
+        parts = urlsplit(_readable(url))
+        if parts.scheme not in ("http", "https"):
+            raise ConfigError(f"base_url must start with http:// or https://, not {url!r}")
+        if not parts.hostname:
+            raise ConfigError(f"base_url must name a host, as in http://host:8000/v1, not {url!r}")
+        if "@" in parts.netloc and (authorized or "authorization" in map(str.lower, self.headers)):
+            both = "a user name or password in its base_url and a key or an Authorization header"
+            raise ConfigError(f"{self.model} has {both}; only one of them can be sent")
+        if "?" in url or "#" in url:
+            raise ConfigError(f"the base_url of {self.model} has a query or a fragment; give it without, up to /v1")
 
     def check_key(self) -> None:
         """Raise ConfigError for a key that can't be sent. Its characters are not shown."""

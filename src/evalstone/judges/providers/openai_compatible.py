@@ -192,6 +192,8 @@ class Endpoint(Connection):
                     f"could not connect to {self.shown} ({error})" if not_sent else f"{type(error).__name__}: {error}"
                 )
             raise self._transient(one_line(message), rejected=not_sent) from None
+        except ValueError as error:  # such as a user name in the URL beside a key, where nothing was checked
+            raise ProviderError(one_line(f"{self.host} can't be asked: {error}")) from None
         finally:
             self._limiter.release()
 

@@ -51,16 +51,21 @@ class AnthropicBatches(BatchApi):
     def check(self) -> None:
         self.judge.check_supported()
         self.judge.check_key()
+        self.judge.check_url(self.url)
         if self.judge.reasoning_effort:
             raise ConfigError("Anthropic's batches can't take reasoning_effort: leave it out of the judge")
         if not self.judge.key:
             raise ConfigError(f"{self.judge.model} needs a key: set the environment variable ANTHROPIC_API_KEY")
 
+    @property
+    def url(self) -> str:
+        """The base URL, up to /v1."""
+        return (os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com").rstrip("/") + "/v1"
+
     def endpoint(self) -> Endpoint:
         judge = self.judge
-        url = os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
         headers = {"x-api-key": judge.key, "anthropic-version": VERSION, **judge.headers}
-        return shared_endpoint(judge, f"{url.rstrip('/')}/v1", headers)
+        return shared_endpoint(judge, self.url, headers)
 
     def payload(
         self, question: Question[Any], messages: list[ChatMessage], capabilities: ModelCapabilities
