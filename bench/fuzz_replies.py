@@ -3,8 +3,8 @@
     python bench/fuzz_replies.py [--cases 100000] [--seed 0]
 
 The replies are those of tests/odd_replies.py: completions and files of batch results, one in five, with odd values,
-broken bytes, deep nesting, odd statuses and headers. Prints after every 10,000 how often each outcome came, and ends with
-a traceback and the smallest case where something else is raised.
+broken bytes, deep nesting, odd statuses and headers. Prints after every 10,000 how often each outcome came; ends with a
+traceback and the smallest case where something else is raised.
 """
 
 from __future__ import annotations

@@ -127,6 +127,27 @@ REQUIRED: tuple[Mutant, ...] = (
         ("tests/judges/test_limiter.py",),
     ),
     Mutant(
+        "retries are not rationed",
+        "src/evalstone/judges/providers/limits.py",
+        "self._retries.take(1)",
+        "pass",
+        ("tests/judges/test_retries.py",),
+    ),
+    Mutant(
+        "redirects are followed",
+        "src/evalstone/judges/providers/openai_compatible.py",
+        "allow_redirects=False",
+        "allow_redirects=True",
+        ("tests/judges/test_replies.py",),
+    ),
+    Mutant(
+        "a reply has no limit",
+        "src/evalstone/judges/providers/replies.py",
+        "return self.size <= limit",
+        "return True",
+        ("tests/judges/test_replies.py",),
+    ),
+    Mutant(
         "judges with other keys share a connection",
         "src/evalstone/judges/providers/openai_compatible.py",
         "key = (Endpoint, base_url, tuple(sorted(headers.items())), *settings)",
