@@ -15,7 +15,7 @@
     │   ├── BudgetExceeded     the next call does not fit into the budget
     │   ├── JudgeUnavailable   the judge fails on every question, or has stopped answering
     │   ├── AnswerPending      the answer will come from a provider's batch
-    │   ├── RunStopped         the run was asked to stop before this question was asked
+    │   ├── RunStopped         the run was asked to stop before this question, or its next request, was sent
     │   └── BatchError         a provider did not accept a batch, or cannot report its state
     └── JudgeError             a judge gave no usable answer
         ├── JudgeDeclined      this judge cannot answer this question; the outcome is Skipped
@@ -111,7 +111,7 @@ class AnswerPending(RunAborted):
 
 
 class RunStopped(RunAborted):
-    """The run was asked to stop before a question was asked. The outcome stays open."""
+    """The run was asked to stop before a question, or its next request, was sent. The outcome stays open."""
 
 
 class BatchError(RunAborted):

@@ -298,3 +298,16 @@ def test_a_terminal_that_is_closed_loses_nothing_that_was_paid_for(tmp_path: Pat
         assert process.wait(30) == 130
         assert finished(tmp_path, server).returncode == 0
         assert len(server.requests) == 2 * SAMPLES
+
+
+def test_ctrl_c_ends_a_run_whose_questions_wait_for_their_next_attempt(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    busy = Response(status=503, body={"error": {"message": "busy"}}, headers={"Retry-After": "300"})
+    with serving(lambda _, __: busy) as server:
+        began = time.monotonic()
+        code, told = interrupted(tmp_path, server, CONCURRENCY, signal.SIGINT)
+        assert time.monotonic() - began < 10  # most of it is Python's start
+        assert (code, "rerun the same command to resume" in told, "Traceback" in told) == (130, True, False)
+        server.behaviour = obliging
+        assert finished(tmp_path, server).returncode == 0
+    assert outcomes(tmp_path) == WHOLE

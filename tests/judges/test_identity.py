@@ -36,7 +36,14 @@ CHANGED: dict[str, Any] = {
 }
 """Settings that may change an answer, or the questions that are asked."""
 
-SAME: dict[str, Any] = {"api_key": "k", "retries": 0, "timeout": 1.0, "total_timeout": 1.0, "prices": (1.0, 1.0)}
+SAME: dict[str, Any] = {
+    "api_key": "k",
+    "retries": 0,
+    "timeout": 1.0,
+    "total_timeout": 1.0,
+    "prices": (1.0, 1.0),
+    "max_reply_bytes": 9,
+}
 """Settings that only decide whether and when there is an answer, and what it costs."""
 
 

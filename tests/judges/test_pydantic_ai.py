@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any, cast
 
 import pytest
@@ -14,13 +15,15 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
+from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, ProviderError
 from evalstone.judges import ModelJudge
 from evalstone.judges.model import converse
 from evalstone.judges.providers.base import ChatMessage, ModelSettings
 from evalstone.judges.providers.limits import Limits, TransientError, counting_warnings
 from evalstone.judges.providers.pydantic_ai import PydanticAI
+from evalstone.judges.providers.replies import ReplyTooLarge
 from evalstone.questions import ListClaims
+from tests.hostile_serving import Reply, chunked, http, serving_hostile
 
 QUESTION = ListClaims(text="Ada was born in 1815.")
 MESSAGES = [
@@ -252,3 +255,45 @@ def test_the_limits_of_a_judge_hold_through_the_library() -> None:
 
     asyncio.run(work())
     assert most == 2
+
+
+LIBRARIES = [
+    ("anthropic/claude-opus-4-8", "ANTHROPIC_BASE_URL"),
+    ("google/gemini-2.5-pro", "GOOGLE_GEMINI_BASE_URL"),
+]
+
+
+@pytest.mark.parametrize(("model", "variable"), LIBRARIES)
+def test_the_libraries_clients_follow_no_redirect_and_read_a_limited_reply(
+    model: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(reply: Reply) -> int:
+        with serving_hostile(lambda _: reply) as server:
+            monkeypatch.setenv(variable, server.url.removesuffix("/v1"))
+            judge = ModelJudge(model, api_key="k", total_timeout=1.0, max_reply_bytes=100_000)
+            try:
+                asyncio.run(judge.answer(QUESTION))
+            finally:
+                requests.append(len(server.requests))
+        return len(server.requests)
+
+    requests: list[int] = []
+    with serving_hostile(lambda _: http(b"{}")) as other:
+        with pytest.raises(ConfigError, match=r"redirects to http://127\.0\.0\.1:\d+ \(HTTP 307\)"):
+            ask(http(b"", f"Location: {other.url}/x?key=1", status=307))
+        assert other.requests == []
+    with pytest.raises(ReplyTooLarge, match="more than 100,000 bytes; the judge's max_reply_bytes"):
+        ask(chunked(itertools.repeat(b"x" * 10_000)))
+    with pytest.raises(ProviderError, match="content encoding 'gzip', which was not asked for"):
+        ask(http(b"", "Content-Encoding: gzip"))
+    for odd in (b"[" * 100_000, b"null", b'{"content": 5}', b'{"candidates": [1], "usage": {"input_tokens": "x"}}'):
+        with pytest.raises(JudgeError):
+            ask(http(odd, "Content-Type: application/json"))
+    assert requests[:3] == [1, 1, 1]
+    assert max(requests) <= 5
+
+
+def test_counts_of_the_library_that_are_none_lose_no_answer() -> None:
+    usage = RequestUsage(input_tokens=10**30, output_tokens=-5)
+    reply, _, _ = sent(ModelResponse(parts=[TextPart('{"claims": []}')], usage=usage, finish_reason="stop"))
+    assert (reply.text, reply.usage.input, reply.usage.output, reply.cost) == ('{"claims": []}', 0, 0, None)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import random
+import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,10 +20,15 @@ from evalstone import (
     Sample,
     evaluate,
 )
+from evalstone.errors import BatchError, ProviderError
+from evalstone.judges.providers import batch
+from evalstone.judges.providers.batch import Finding, batch_api
 from evalstone.ledger import batches
 from evalstone.ledger.maintenance import info
 from evalstone.ledger.store import Ledger
+from evalstone.run.budget import StopSignal
 from tests.batch_serving import BatchServer
+from tests.hostile_serving import http, serving_hostile
 from tests.run.batch_runs import A_QUESTION, ANTHROPIC, BOTH, KEY, OPENAI, SAMPLES, Call
 
 
@@ -228,3 +237,59 @@ def test_a_run_interrupted_at_random_between_its_calls_pays_for_each_question_on
     assert done.summary[0].scored == 12
     assert len(server.requests) == 24
     assert done.cost == pytest.approx(24 * A_QUESTION)
+
+
+def test_a_batch_that_waits_to_be_submitted_is_given_up_when_the_run_is_stopped(server: BatchServer, run: Call) -> None:
+    stop, server.busy = StopSignal(), 1000
+
+    def watch() -> None:
+        deadline = time.monotonic() + 20
+        while server.calls.count("POST /v1/batches") < 2 and time.monotonic() < deadline:
+            time.sleep(0.005)
+        stop.request("enough")
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    stopped = run(stop=stop)
+    watcher.join()
+    assert (stopped.stop_reason, stopped.batches, server.batches) == ("enough", (), [])
+    server.busy = 0
+    assert [run().complete for _ in range(3)][-1]
+    assert [len(batch.requests) for batch in server.batches] == [4, 4]
+
+
+@BOTH
+def test_no_redirect_of_a_batch_is_followed(monkeypatch: pytest.MonkeyPatch, run: Call, model: str) -> None:
+    reply = http(b"", "Location: http://user@other/?key=1", status=307)
+    with serving_hostile(lambda _: reply) as started:
+        for provider in ("OPENAI", "ANTHROPIC"):
+            monkeypatch.setenv(f"{provider}_API_KEY", "k")
+            monkeypatch.setenv(f"{provider}_BASE_URL", started.url)
+        with pytest.raises(ConfigError, match="redirects to http://other "):
+            run(model=model)
+    assert len(started.requests) == 1
+
+
+def test_a_file_of_results_has_a_limit_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, server: BatchServer, run: Call
+) -> None:
+    run()
+    monkeypatch.setattr(batch, "RESULT_BYTES", 100)
+    with pytest.raises(BatchError, match=r"batch batch_0: .* more than 1,000 bytes; the judge's max_reply_bytes"):
+        run(settings={"max_reply_bytes": 1000})
+    assert run().batches == ("batch_1",)
+
+
+def test_a_list_of_batches_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = http(json.dumps({"data": [{"id": "b", "created_at": 2**33}], "has_more": True}).encode())
+    monkeypatch.setattr(batch, "MOST_PAGES", 5)
+    with serving_hostile(lambda _: page) as started:
+        api = batch_api(ModelJudge("openai/x", base_url=started.url, api_key="k"))
+
+        async def find() -> Finding:
+            async with api.opened():
+                return await api.find("b", since=datetime.now(UTC), requests=1, known=())
+
+        with pytest.raises(ProviderError, match="lists more than 5 pages of batches"):
+            asyncio.run(find())
+    assert len(started.requests) == 5

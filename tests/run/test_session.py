@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,14 +12,23 @@ from typing import Any, TypeVar
 import pytest
 
 from evalstone import evaluate
-from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, JudgeUnavailable
+from evalstone.errors import (
+    ConfigError,
+    JudgeDeclined,
+    JudgeError,
+    JudgeUnavailable,
+    OutcomeError,
+    ProviderError,
+    ReplyError,
+)
 from evalstone.judges import ModelJudge, ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.judges.providers.openai_compatible import RequestRefused
-from evalstone.ledger import AsyncLedger
+from evalstone.ledger import AsyncLedger, Key
 from evalstone.ledger.store import Ledger
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Answer, Ask, Question
+from evalstone.run import session
 from evalstone.run.budget import Budget, call_price
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
@@ -417,3 +427,50 @@ def test_a_shared_failure_keeps_its_type_and_its_words_whatever_its_class_takes(
     assert [(type(error), str(error), error.status) for error in errors] == [
         (RequestRefused, "refused the request (HTTP 400: no)", 400)
     ] * 3
+
+
+@dataclass(frozen=True)
+class Broken(Judge):
+    """A judge whose every answer is an exception of Python's."""
+
+    identity = "broken"  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
+    error: Exception
+
+    async def answer(self, question: Question[Any], repeat: int = 0) -> Answer[Any]:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("odd"), KeyError("id"), RecursionError(), OutcomeError("nan"), ProviderError("x"), ReplyError("x")],
+)
+def test_a_judge_that_fails_on_every_question_ends_the_run_whatever_it_raises(error: Exception) -> None:
+    rows = [{"output": f"Ada was born in {n}."} for n in range(50)]
+    with pytest.raises(JudgeUnavailable, match="broken failed on each of the first 10 questions; the last error: "):
+        evaluate(rows, "bias", judge=Broken(error), concurrency=1, ledger=None)
+
+
+def test_few_replies_are_remembered_when_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "HELD_CHARACTERS", 2 * len(REPLY))
+
+    async def work() -> list[bool]:
+        judge = ScriptedJudge([REPLY] * 5)
+        asking = Session(judge)
+        questions = [ListClaims(text=str(n)) for n in range(5)]
+        for question in questions:
+            await asking.ask(question)
+        return [asking.known(Key(question.fingerprint, judge.identity)) is not None for question in questions]
+
+    assert asyncio.run(work()) == [False, False, False, True, True]
+
+
+def test_a_failure_that_is_remembered_holds_no_frames_of_the_judge() -> None:
+    async def work() -> list[str]:
+        asking, question = Session(Broken(ProviderError("x"))), ListClaims(text="a")
+        with pytest.raises(ProviderError):
+            await asking.ask(question)
+        error: Any = asking.known(Key(question.fingerprint, "broken"))
+        assert error.__context__ is None
+        return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+    assert "answer" not in asyncio.run(work())

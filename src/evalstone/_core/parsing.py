@@ -28,10 +28,15 @@ _UNFINISHED_THOUGHT = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
 _OPENING = re.compile(r'(\[\s*)?\{(?=\s*["}]|[\s`]*\Z)')
 
 
-def parse_json(text: str) -> Any:
-    """The one JSON object in a reply. Raises ReplyError when there is none, more than one, or a cut-off one."""
+def check_length(text: str) -> None:
+    """Raise ReplyError for a reply that is too long to be an answer."""
     if len(text) > MAX_REPLY:
         raise ReplyError(f"the reply has {len(text):,} characters; at most {MAX_REPLY:,} are read", reply=text[:1000])
+
+
+def parse_json(text: str) -> Any:
+    """The one JSON object in a reply. Raises ReplyError when there is none, more than one, or a cut-off one."""
+    check_length(text)
     body = _THINKING.sub("", text.lstrip("\ufeff")).strip()
     if not body:
         raise ReplyError("the reply is empty; a JSON object was expected", reply=text)

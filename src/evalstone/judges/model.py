@@ -18,6 +18,8 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
 from evalstone._core.json import content_hash
+from evalstone._core.parsing import MAX_REPLY
+from evalstone._core.prompts import clean
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, ReplyError
 from evalstone.judges.base import Judge
 from evalstone.judges.providers.base import (
@@ -111,6 +113,9 @@ class ModelJudge(Judge):
     total_timeout: Annotated[float, Range(0, exclusive=True)] = field(default=600.0, compare=False)
     """Seconds for one question, waits between attempts included: no attempt begins later."""
 
+    max_reply_bytes: Annotated[int, Range(1)] = field(default=8_000_000, compare=False)
+    """Bytes of one HTTP reply, as received and as decompressed. A larger one is an error of its question."""
+
     limits: Limits = field(default=NO_LIMITS, compare=False)
     """Limits of its own. Without them the endpoint's refusals teach how much it takes."""
 
@@ -179,12 +184,13 @@ class ModelJudge(Judge):
 
     @property
     def url(self) -> str:
-        """The base URL of the OpenAI-compatible endpoint; empty if the model has none."""
+        """The base URL of the OpenAI-compatible endpoint; empty if the model has none. Raises ConfigError for one that
+        can't be read."""
         info = PROVIDERS[split_model(self.model)[0]]
         url = self.base_url
         for variable in info.base_url_from:
             url = url or os.environ.get(variable)
-        return (url or info.base_url).rstrip("/")
+        return _readable(url.rstrip("/")) if url else info.base_url
 
     @property
     def key(self) -> str:
@@ -200,10 +206,8 @@ class ModelJudge(Judge):
     def check(self) -> None:
         info, url = PROVIDERS[split_model(self.model)[0]], self.url
         self.check_key()
-        if url and urlsplit(url).scheme not in ("http", "https"):
-            raise ConfigError(f"base_url must start with http:// or https://, not {url!r}")
-        if "?" in url or "#" in url:
-            raise ConfigError(f"the base_url of {self.model} has a query or a fragment; give it without, up to /v1")
+        if url:
+            self.check_url(url, authorized=bool(self.key))
         if info.key and url in ("", info.base_url) and not self.key:
             raise ConfigError(f"{self.model} needs a key: set the environment variable {info.key}")
         if url:
@@ -214,6 +218,19 @@ class ModelJudge(Judge):
         require()
         if self.reasoning_effort or self.seed is not None or self.max_tokens or self.headers:
             check_model(self)  # not without a reason: it imports the provider's library
+
+    def check_url(self, url: str, *, authorized: bool = False) -> None:
+        """Raise ConfigError for a base URL that can't be asked. authorized: the key is an Authorization header."""
+        parts = urlsplit(_readable(url))
+        if parts.scheme not in ("http", "https"):
+            raise ConfigError(f"base_url must start with http:// or https://, not {url!r}")
+        if not parts.hostname:
+            raise ConfigError(f"base_url must name a host, as in http://host:8000/v1, not {url!r}")
+        if "@" in parts.netloc and (authorized or "authorization" in map(str.lower, self.headers)):
+            both = "a user name or password in its base_url and a key or an Authorization header"
+            raise ConfigError(f"{self.model} has {both}; only one of them can be sent")
+        if "?" in url or "#" in url:
+            raise ConfigError(f"the base_url of {self.model} has a query or a fragment; give it without, up to /v1")
 
     def check_key(self) -> None:
         """Raise ConfigError for a key that can't be sent. Its characters are not shown."""
@@ -291,6 +308,20 @@ class ModelJudge(Judge):
             )
 
 
+@functools.lru_cache(maxsize=256)
+def _readable(url: str) -> str:
+    """The URL. Raises ConfigError where its host or port can't be read."""
+    try:
+        parts = urlsplit(url)
+        (parts.hostname or "").encode("idna")
+        if parts.port == 0 or any(map(str.isspace, url)):
+            raise ValueError("it has a blank, or the port 0")
+    except ValueError as error:
+        without_user = re.sub("//[^/]*@", "//", url)
+        raise ConfigError(f"the base_url {without_user!r} can't be read: {error}") from None
+    return url
+
+
 _IN_IDENTITY = tuple(
     (each.name, each.default)
     for each in fields(ModelJudge)
@@ -341,7 +372,7 @@ async def converse(
                 raise failure or JudgeError(f"{judge} has no answer to {question.kind}")
             backoff.attempts = 0
             completion = with_probabilities(question, completion) if completion.tokens else completion
-            usage, reply = usage + completion.usage, completion.text
+            usage, reply = usage + completion.usage, completion.text[:MAX_REPLY]
             costs.append(completion.cost)
             try:
                 value = read_completion(question, completion)
@@ -387,7 +418,7 @@ def correction_messages(
     )
     correction = f"That reply cannot be used: {error}. Reply again with {form}, and nothing else."
     excerpt = reply if len(reply) <= 4000 else reply[:2000] + "\n[…]\n" + reply[-2000:]
-    return [*opening, ChatMessage("assistant", excerpt), ChatMessage("user", correction)]
+    return [*opening, ChatMessage("assistant", clean(excerpt)), ChatMessage("user", clean(correction))]
 
 
 def with_probabilities(question: Question[Any], completion: Completion) -> Completion:

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, ge
 from evalstone._core.json import content_hash, strict_jsonable, to_jsonable
 from evalstone._core.parsing import (
     TEXT,
+    check_length,
     member,
     numbered_schema,
     object_schema,
@@ -116,15 +117,19 @@ class Question(_Prompted, Generic[A]):
 
         A word out of a list is read in any case, with white space or quotes around it or a period after it.
         """
+        check_length(reply)
         if (schema := self.json_schema) is None:
             return self.from_json(reply)
         data = parse_json(reply)
         try:
-            return self.from_json(data)
-        except ReplyError:
-            if (folded := fold_words(data, schema)) == data:
-                raise
-        return self.from_json(folded)
+            try:
+                return self.from_json(data)
+            except ReplyError:
+                if (folded := fold_words(data, schema)) == data:
+                    raise
+            return self.from_json(folded)
+        except RecursionError:
+            raise ReplyError("the JSON in the reply is nested too deeply", reply=reply) from None
 
     def parse_with_probabilities(self, reply: str, probabilities: Mapping[str, float] | None = None) -> A:
         """The answer in a raw reply, with the probabilities of its labels where the judge gives any."""

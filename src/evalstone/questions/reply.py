@@ -37,6 +37,7 @@ from evalstone._core.parsing import (
     texts,
     validated,
 )
+from evalstone._core.prompts import clean
 from evalstone.errors import ConfigError, ReplyError
 
 M = TypeVar("M")
@@ -397,7 +398,7 @@ def number_in(
     if is_number and least <= number <= most and not (whole and number % 1):
         return number
     span = "" if low is None or high is None else f" from {low:g} to {high:g}"
-    shown = json.dumps(value, ensure_ascii=False)[:60]
+    shown = clean(json.dumps(value, ensure_ascii=False)[:60])
     raise ReplyError(f"{where}: a {'whole ' if whole else ''}number{span} was expected, not {shown}")
 
 

@@ -31,7 +31,7 @@ from evalstone.errors import (
     StorageError,
     described,
 )
-from evalstone.judges.providers.limits import counting_warnings
+from evalstone.judges.providers.limits import counting_warnings, stopping
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.run import Run, SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder
@@ -80,6 +80,8 @@ async def execute(
     async with contextlib.AsyncExitStack() as stack:
         batches = _batches(plan, ledger=ledger, use_cache=use_cache, budget=budget, batch=batch) if batch else None
         plan.check(asking=batches is None)
+        stop = stop or StopSignal()
+        stack.enter_context(stopping(lambda: stop.requested))
         store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
         for judge in plan.judges:
             await stack.enter_async_context(judge.opened())
@@ -91,11 +93,11 @@ async def execute(
             options: dict[str, Any] = {"concurrency": concurrency, "use_cache": use_cache, "budget": limit}
             session = Session(plan.judge, ledger=store, stop=stop, **options)
         stack.push_async_callback(session.close)
-        runner = _Runner(plan, session, store, stop or StopSignal())
+        runner = _Runner(plan, session, store, stop)
         runner.on_record, runner.progress = on_record, progress
         runner.batches, runner.budget = batches, limit
         runner.name, runner.tags = name, tags
-        shuffled = budget is not None or (stop is not None and stop.shuffled)
+        shuffled = budget is not None or stop.shuffled
         runner.warnings = stack.enter_context(counting_warnings())
         return await runner.run(workers=2 * concurrency, resume=use_cache, shuffled=shuffled)
 

@@ -24,6 +24,7 @@ from evalstone.errors import (
     RunAborted,
     RunStopped,
     StorageError,
+    described,
 )
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
@@ -36,6 +37,8 @@ A = TypeVar("A")
 ENDING_THE_RUN = (ConfigError, StorageError, RunAborted)
 """Errors of a call that concern the run and not the sample."""
 REMEMBERED = 4096
+HELD_CHARACTERS = 50_000_000
+"""Characters of raw replies that are remembered at most."""
 FAILURE_LIMIT = 10
 
 
@@ -80,6 +83,7 @@ class Session:
         self._known_working: set[str] = set()
         self._inflight: dict[Key, InflightCall] = {}
         self._recent: OrderedDict[Key, Answer[Any] | JudgeError] = OrderedDict()
+        self._held = 0
 
     async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> Answer[A]:
         """The judge's answer; `cached` when this call cost nothing.
@@ -165,6 +169,8 @@ class Session:
             self._remember(key, answer)
             return answer
         except JudgeError as error:
+            # Their frames hold the raw replies, which may be large.
+            error.__traceback__ = error.__cause__ = error.__context__ = None
             self._remember(key, error)
             raise
         finally:
@@ -172,8 +178,9 @@ class Session:
 
     def _remember(self, key: Key, outcome: Answer[Any] | JudgeError) -> None:
         self._recent[key] = outcome
-        if len(self._recent) > self.remembered:
-            self._recent.popitem(last=False)
+        self._held += len(outcome.reply or "")
+        while len(self._recent) > self.remembered or self._held > HELD_CHARACTERS:
+            self._held -= len(self._recent.popitem(last=False)[1].reply or "")
 
     async def _combine(self, call: InflightCall, judge: Judge) -> Answer[Any]:
         """The answer of a composite judge, whose members are asked in this session."""
@@ -222,8 +229,11 @@ class Session:
                     expected = f"{type(judge).__name__}.answer must be an async def that returns an Answer"
                     raise ConfigError(f"{expected}; it gave a value of type {type(answer).__name__}")
                 paid = answer.cost
-            except JudgeError as error:
-                paid = error.cost
+            except ENDING_THE_RUN:
+                raise
+            except Exception as error:
+                if isinstance(error, JudgeError):
+                    paid = error.cost
                 breaker.failed(error)
                 raise
             finally:
@@ -408,8 +418,9 @@ class CircuitBreaker:
         self._answered = True
         self._timeouts = 0
 
-    def failed(self, error: JudgeError) -> None:
-        """Count a failure. One too many opens the breaker for the next call; this one keeps its own error and cost."""
+    def failed(self, error: Exception) -> None:
+        """Count a failure of any kind. One too many opens the breaker for the next call; this one keeps its own error
+        and cost."""
         if isinstance(error, JudgeDeclined):
             return
         self._failed += 1
@@ -417,9 +428,15 @@ class CircuitBreaker:
         if self._open:
             return
         if self._failed >= FAILURE_LIMIT and not self._answered and self._judge not in self._known_working:
-            self._open = f"{self._judge} failed on each of the first {self._failed} questions; the last error: {error}"
+            self._open = (
+                f"{self._judge} failed on each of the first {self._failed} questions; the last error: {_said(error)}"
+            )
         elif self._timeouts >= FAILURE_LIMIT:
             self._open = f"{self._judge} did not answer the last {self._timeouts} questions; the last error: {error}"
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, EvalstoneError) else described(error)
 
 
 def read_stored(question: Question[A], answer: StoredAnswer) -> Answer[A] | None:

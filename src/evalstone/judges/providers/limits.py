@@ -3,6 +3,9 @@
 Additive increase, multiplicative decrease: each answer raises the concurrency a little; when more than a fifth of the
 last requests were refused as too many, it is cut, once for all requests that were in flight then. A refusal now and
 then costs one more attempt and is cheaper than going slow. Nothing is held back before the first cut.
+
+Retries are rationed: ten a second and one more for every two answers, so that an endpoint that answers nothing gets few
+requests whatever the concurrency.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-from evalstone.errors import BudgetExceeded, ProviderError, ProviderTimeout
+from evalstone.errors import BudgetExceeded, ProviderError, ProviderTimeout, RunStopped
 from evalstone.judges.settings import Range, check_settings
 
 T = TypeVar("T")
@@ -33,6 +36,12 @@ FIRST_WAIT = 0.25
 LONGEST_WAIT = 20.0
 UNREACHED = 15.0
 """Seconds after which an endpoint that never answered at all is given up: it is more likely absent than busy."""
+MOST_ATTEMPTS = 100
+"""Requests that one question makes at most because of failures, whatever its `total_timeout`."""
+RETRIES_PER_SECOND, RETRIES_PER_ANSWER, RETRIES_SAVED = 10, 0.5, 50
+"""What an endpoint is sent again: so many requests, and how many may be saved up."""
+WATCH = 0.1
+"""Seconds between two looks at whether the run was stopped."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +111,33 @@ class TransientError(ProviderError):
         self.adapted = adapted
 
 
+_stop_requested: ContextVar[Callable[[], bool] | None] = ContextVar("stop_requested", default=None)
+
+
+@contextmanager
+def stopping(requested: Callable[[], bool]) -> Generator[None]:
+    """End the waits of what runs inside once `requested` returns True."""
+    token = _stop_requested.set(requested)
+    try:
+        yield
+    finally:
+        _stop_requested.reset(token)
+
+
+async def pause(seconds: float, cause: str = "") -> None:
+    """Wait before a request. Raises RunStopped as soon as the run is asked to stop. cause: why there is a wait."""
+    if (requested := _stop_requested.get()) is None:
+        if seconds > 0:
+            await asyncio.sleep(seconds)
+        return
+    until = time.monotonic() + seconds
+    while not requested():
+        if (left := until - time.monotonic()) <= 0:
+            return
+        await asyncio.sleep(min(left, WATCH))
+    raise RunStopped("the run was stopped before the next request" + (f"; {cause}" if cause else ""))
+
+
 _warnings: ContextVar[Counter[str] | None] = ContextVar("warnings", default=None)
 
 
@@ -124,24 +160,36 @@ def count_warning(name: str) -> None:
 
 @dataclass
 class Backoff:
-    """The waits between attempts: growing, jittered, at least as long as the provider asks for."""
+    """The waits between attempts: growing, jittered, at least as long as the provider asks for.
+
+    attempts: failures since the last answer. failures: all of them.
+    """
 
     total_timeout: float = math.inf
     attempts: int = 0
+    failures: int = 0
     started: float = field(default_factory=time.monotonic)
 
     async def wait(self, error: TransientError) -> None:
-        """Wait before the next attempt. Raises ProviderTimeout if it would begin after `total_timeout`."""
-        if error.adapted:
-            return
-        pause = min(FIRST_WAIT * 2 ** min(self.attempts, 10), LONGEST_WAIT) * random.uniform(0.5, 1.0)
+        """Wait before the next attempt.
+
+        Raises:
+            ProviderTimeout: it would begin after `total_timeout`, or there were `MOST_ATTEMPTS`.
+            RunStopped: the run was asked to stop.
+        """
+        self.failures += 1
+        seconds = 0.0
+        if not error.adapted:
+            seconds = min(FIRST_WAIT * 2 ** min(self.attempts, 10), LONGEST_WAIT) * random.uniform(0.5, 1.0)
+            self.attempts += 1
         if error.retry_after is not None:
-            pause = max(pause, error.retry_after * random.uniform(1.0, 1.1))
-        self.attempts += 1
+            seconds = max(seconds, error.retry_after * random.uniform(1.0, 1.1))
         timeout = self.total_timeout if error.reached else min(self.total_timeout, UNREACHED)
-        if time.monotonic() + pause > self.started + timeout:
-            raise ProviderTimeout(f"{error.host} gave no answer in {self.attempts} attempts; the last: {error}")
-        await asyncio.sleep(pause)
+        late = not error.adapted and time.monotonic() + seconds > self.started + timeout
+        message = f"{error.host} gave no answer in {self.failures} attempts; the last: {error}"
+        if late or self.failures >= MOST_ATTEMPTS:
+            raise ProviderTimeout(message)
+        await pause(seconds, message)
 
     @property
     def expired(self) -> bool:
@@ -164,6 +212,7 @@ class Limiter:
         requests, tokens = self.limits.requests_per_minute, self.limits.tokens_per_minute
         self._requests = None if requests is None else TokenBucket(requests)
         self._tokens = None if tokens is None else TokenBucket(tokens)
+        self._retries = TokenBucket(RETRIES_PER_SECOND * MINUTE, saved=RETRIES_SAVED)
         self._users = 0
         self._count = 0
 
@@ -187,12 +236,14 @@ class Limiter:
 
         Raises:
             TimeoutError: the provider asked everyone to wait beyond `until`, a time of the monotonic clock.
+            RunStopped: the run was asked to stop.
         """
         while self.inflight >= self.concurrency:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             try:
                 await turn
+                await pause(0)
             except BaseException:
                 self._wake()
                 raise
@@ -208,7 +259,7 @@ class Limiter:
                     break
                 if self._open_at > until:
                     raise TimeoutError
-                await asyncio.sleep(wait)
+                await pause(wait, f"a request had to wait for {wait:.0f} s")
             if self._requests is not None:
                 self._requests.take(1)
             if self._tokens is not None:
@@ -232,11 +283,18 @@ class Limiter:
                 return
 
     def answered(self) -> None:
-        """Record an answer: a little more may be in flight."""
+        """Record an answer: a little more may be in flight, and be sent again."""
         self._refused_share *= MEMORY
+        self._retries.add(RETRIES_PER_ANSWER)
         if self.concurrency < self.ceiling:
             self.concurrency = min(self.ceiling, self.concurrency + 1 / self.concurrency)
             self._wake()
+
+    def retry_wait(self) -> float:
+        """Seconds until a request that failed may be sent again; each call sets the next one back."""
+        wait = self._retries.wait(1)
+        self._retries.take(1)
+        return wait
 
     def refused(self, sent_at: float, retry_after: float | None) -> None:
         """Record that a request sent at `sent_at` was one too many. Nobody sends for `retry_after` seconds."""
@@ -250,11 +308,14 @@ class Limiter:
 
 
 class TokenBucket:
-    """An amount per minute, saved up for at most a second; a larger amount goes out when the bucket is full."""
+    """An amount per minute, saved up for at most a second; a larger amount goes out when the bucket is full.
 
-    def __init__(self, per_minute: int) -> None:
+    saved: how much is saved up instead.
+    """
+
+    def __init__(self, per_minute: float, *, saved: float = 0.0) -> None:
         self.rate = per_minute / MINUTE
-        self.capacity = max(self.rate, 1.0)
+        self.capacity = max(self.rate, 1.0, saved)
         self.level = self.capacity
         self._at = time.monotonic()
 
@@ -268,6 +329,10 @@ class TokenBucket:
     def take(self, amount: float) -> None:
         """Take an amount; more than was saved leaves a debt."""
         self.level -= amount
+
+    def add(self, amount: float) -> None:
+        """Add an amount to what is saved."""
+        self.level = min(self.capacity, self.level + amount)
 
 
 _shared: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Any]] = weakref.WeakKeyDictionary()

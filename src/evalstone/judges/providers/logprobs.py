@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
+from evalstone.judges.providers.replies import as_list, as_object, as_text
 from evalstone.questions.base import LabelProbabilities, Question
 from evalstone.questions.schemas import nodes
 
@@ -32,19 +33,18 @@ def readable_tokens(content: Any) -> Sequence[Token]:
 
     A reply is good, and paid for, whatever an endpoint sends beside it.
     """
-    tokens = cast("list[Any]", content) if isinstance(content, list) else []
+    tokens = as_list(content)
     return tokens if all(map(_is_readable, tokens)) else ()
 
 
 def _is_readable(token: Any) -> bool:
-    if not isinstance(token, dict):
-        return False
-    entries = cast("dict[str, Any]", token)
-    logprob: Any = entries.get("logprob")
-    options: Any = entries.get("top_logprobs") or []
-    if not isinstance(logprob, float | int) or not (logprob == -math.inf or LOWEST <= logprob <= ROUNDING):
-        return False
-    return isinstance(options, list) and all(map(_is_readable, cast("list[Any]", options)))
+    options: Any = as_object(token).get("top_logprobs") or []
+    return _has_logprob(token) and isinstance(options, list) and all(map(_has_logprob, as_list(options)))
+
+
+def _has_logprob(token: Any) -> bool:
+    logprob: Any = as_object(token).get("logprob")
+    return isinstance(logprob, float | int) and (logprob == -math.inf or LOWEST <= logprob <= ROUNDING)
 
 
 def geometric_mean(tokens: Sequence[Token]) -> float | None:
@@ -148,6 +148,6 @@ def _word(text: bytes) -> str:
 def _bytes(token: Token) -> bytes:
     given = token.get("bytes")
     if given and isinstance(given, list):
-        with contextlib.suppress(TypeError, ValueError):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
             return bytes(cast("list[int]", given))
-    return str(token.get("token", "")).encode(errors="replace")
+    return as_text(token.get("token")).encode(errors="replace")

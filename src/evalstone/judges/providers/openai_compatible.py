@@ -2,12 +2,12 @@
 
 Retryable are HTTP 408, 409, 425, 429 and 5xx, timeouts and broken connections. A Retry-After holds back all callers of
 the endpoint, not only the one that received it. Everything else is final, and so is a 5xx that names the form of reply:
-some servers answer a refusal with HTTP 500.
+some servers answer a refusal with HTTP 500. No redirect is followed: neither a key nor a prompt goes to another host.
 """
 
 from __future__ import annotations
 
-import email.utils
+import asyncio
 import json
 import time
 from collections import Counter, defaultdict
@@ -20,6 +20,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
+from evalstone._core.parsing import MAX_REPLY
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges.providers.base import (
     PROBE,
@@ -33,7 +34,22 @@ from evalstone.judges.providers.base import (
 )
 from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError, count_warning, shared
 from evalstone.judges.providers.logprobs import readable_tokens
-from evalstone.judges.settings import is_number
+from evalstone.judges.providers.replies import (
+    ENCODING,
+    as_count,
+    as_list,
+    as_object,
+    as_text,
+    error_message,
+    is_count,
+    one_line,
+    parsed_json,
+    read_content,
+    read_error,
+    redirect_error,
+    retry_after,
+    shown,
+)
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import NO_USAGE, Usage
 
@@ -65,7 +81,8 @@ class Call(NamedTuple):
     """One HTTP request.
 
     headers: in addition to the endpoint's. timeout: seconds; None for the endpoint's. idempotent: may be sent again
-    although it may have been carried out. feature: what an endpoint lacks that does not know the path.
+    although it may have been carried out. feature: what an endpoint lacks that does not know the path. most_bytes: of
+    the answer; None for the endpoint's.
     """
 
     method: str
@@ -75,6 +92,7 @@ class Call(NamedTuple):
     timeout: float | None = None
     idempotent: bool = True
     feature: str = ""
+    most_bytes: int | None = None
 
 
 class Endpoint(Connection):
@@ -83,7 +101,13 @@ class Endpoint(Connection):
     _session: aiohttp.ClientSession
 
     def __init__(
-        self, base_url: str, headers: Mapping[str, str], timeout: float, total_timeout: float, limits: Limits
+        self,
+        base_url: str,
+        headers: Mapping[str, str],
+        timeout: float,
+        total_timeout: float,
+        max_reply_bytes: int,
+        limits: Limits,
     ) -> None:
         super().__init__()
         self.url = base_url.rstrip("/")
@@ -91,7 +115,8 @@ class Endpoint(Connection):
         self.host = parts.netloc.rpartition("@")[2]
         self.shown = parts._replace(netloc=self.host, query="").geturl()
         self.headers = dict(headers)
-        self.total_timeout = total_timeout
+        self.total_timeout, self.max_reply_bytes = total_timeout, max_reply_bytes
+        self._large_reply = asyncio.Lock()
         self._timeout = aiohttp.ClientTimeout(total=timeout)
         self._users = 0
         self._reached = False
@@ -105,7 +130,8 @@ class Endpoint(Connection):
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
                 timeout=self._timeout,
-                headers={"Content-Type": "application/json", **self.headers},
+                headers={"Content-Type": "application/json", "Accept-Encoding": ENCODING, **self.headers},
+                auto_decompress=False,  # aiohttp knows no limit
                 cookie_jar=aiohttp.DummyCookieJar(),  # looking for cookies that no endpoint sets takes time
                 # Not trust_env: with it aiohttp reads .netrc and the environment in a thread at every request.
                 proxy=proxy_for(self.url),
@@ -124,8 +150,9 @@ class Endpoint(Connection):
         Raises:
             TransientError: another attempt may succeed.
             RequestRefused: no other attempt will.
+            ReplyTooLarge: the answer has more bytes than are read.
             ProviderTimeout: the provider asked everyone to wait for longer than `total_timeout`.
-            ConfigError: the key or the model's name is wrong.
+            ConfigError: the key or the model's name is wrong, or the endpoint redirects.
         """
         limit = self._timeout if call.timeout is None else aiohttp.ClientTimeout(total=call.timeout)
         try:
@@ -135,18 +162,27 @@ class Endpoint(Connection):
             raise ProviderTimeout(f"{message} ({self._last_refusal})") from None
         try:
             async with self._session.request(
-                call.method, self.url + call.path, data=call.body, headers=call.headers, timeout=limit
+                call.method,
+                self.url + call.path,
+                data=call.body,
+                headers=call.headers,
+                timeout=limit,
+                allow_redirects=False,
             ) as response:
-                content = await response.read()
-            self._reached = True
-            if response.status != 200:
-                self._refused(call, response.status, content, response.headers, sent_at)
+                self._reached = True
+                if response.status != 200:
+                    content = await read_error(response, self.host)
+                    self._refused(call, response.status, content, response.headers, sent_at)
+                most_bytes = call.most_bytes or self.max_reply_bytes
+                content = await read_content(response, most_bytes, self.host, self._large_reply)
             self._limiter.answered()
             return content
         except TimeoutError:
             count_warning("timeouts")
             raise self._transient(f"no answer within {limit.total:g} s") from None
-        except aiohttp.ClientError as error:
+        except aiohttp.InvalidURL:
+            raise ConfigError(f"the base_url {self.shown} is not one that can be asked") from None
+        except (aiohttp.ClientError, OSError) as error:
             count_warning("broken connections")
             not_sent = isinstance(error, aiohttp.ClientConnectorError)
             if isinstance(getattr(error, "os_error", None), ConnectionRefusedError):
@@ -155,7 +191,9 @@ class Endpoint(Connection):
                 message = (
                     f"could not connect to {self.shown} ({error})" if not_sent else f"{type(error).__name__}: {error}"
                 )
-            raise self._transient(message, rejected=not_sent) from None
+            raise self._transient(one_line(message), rejected=not_sent) from None
+        except ValueError as error:  # such as a user name in the URL beside a key, where nothing was checked
+            raise ProviderError(one_line(f"{self.host} can't be asked: {error}")) from None
         finally:
             self._limiter.release()
 
@@ -173,13 +211,14 @@ class Endpoint(Connection):
                     raise DeliveryUnknown(f"{self.host} gave no answer ({error})") from None
                 await backoff.wait(error)
 
-    def _transient(self, message: str, *, retry_after: float | None = None, rejected: bool = False) -> TransientError:
-        return TransientError(
-            message, host=self.host, retry_after=retry_after, reached=self._reached, rejected=rejected
-        )
+    def _transient(self, message: str, *, wait: float | None = None, rejected: bool = False) -> TransientError:
+        wait = max(wait or 0.0, self._limiter.retry_wait())
+        return TransientError(message, host=self.host, retry_after=wait, reached=self._reached, rejected=rejected)
 
     def _refused(self, call: Call, status: int, content: bytes, headers: Mapping[str, str], sent_at: float) -> NoReturn:
-        message = f"HTTP {status}: {_message(content)}"
+        if 300 <= status < 400:
+            raise redirect_error(self.host, status, self.url, headers.get("Location", ""))
+        message = f"HTTP {status}: {error_message(content)}"
         if call.feature and status in (404, 405, 501):
             raise ConfigError(f"{self.host} has no {call.feature} ({message})")
         if status == 401:
@@ -189,16 +228,16 @@ class Endpoint(Connection):
         if status not in RETRYABLE or any(word in message.lower() for word in _FINAL):
             raise RequestRefused(f"{self.host} refused the request ({message})", status)
         count_warning(f"HTTP {status}")
-        retry_after = _retry_after(headers)
+        wait = retry_after(headers)
         if status == 429:
             self._last_refusal = message
-            self._limiter.refused(sent_at, retry_after)
-        raise self._transient(message, retry_after=retry_after, rejected=status == 429)
+            self._limiter.refused(sent_at, wait)
+        raise self._transient(message, wait=wait, rejected=status == 429)
 
     def parsed(self, content: bytes) -> dict[str, Any]:
         """The JSON object in an answer. Raises ProviderError if there is none."""
         try:
-            data: object = json.loads(content)
+            data = parsed_json(content)
         except ValueError:
             data = None
         if not isinstance(data, dict):
@@ -332,19 +371,16 @@ def chat_payload(
 def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> Completion:
     """The completion in a response. Raises JudgeDeclined for a decline, ProviderError for no completion."""
     usage, cost = chat_usage(data, price)
-    try:
-        choice: Any = data["choices"][0]
-        finish = choice.get("finish_reason")
-        # What a filter stopped may have no message at all.
-        message: Any = (choice.get("message") or {}) if finish == "content_filter" else choice["message"]
-        content, refusal = _text(message.get("content")), message.get("refusal")
-    except (KeyError, IndexError, TypeError, AttributeError):
-        error = f"{model} sent no choices: {str(data)[:200]}"
-        raise ProviderError(error, usage=usage, cost=cost) from None
+    choice = as_object(next(iter(as_list(data.get("choices"))), None))
+    finish = choice.get("finish_reason")
+    message = as_object(choice.get("message"))
+    content, refusal = _text(message.get("content")), message.get("refusal")
     if finish == "content_filter" or (refusal and not content):
-        reason = _one_line(str(refusal)) if refusal else "a content filter stopped the reply"
-        reply = content or str(refusal or "")
-        raise JudgeDeclined(f"the model declined: {reason}", reply=reply, usage=usage, cost=cost)
+        reason = shown(refusal) if refusal else "a content filter stopped the reply"
+        reply = content or as_text(refusal) or (shown(refusal) if refusal else "")
+        raise JudgeDeclined(f"the model declined: {reason}", reply=reply[:MAX_REPLY], usage=usage, cost=cost)
+    if not message:
+        raise ProviderError(f"{model} sent no choices: {shown(data)}", usage=usage, cost=cost)
     return Completion(
         text=content,
         usage=usage,
@@ -356,10 +392,9 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage]
 
 def _text(content: Any) -> str:
     """The text of a message: some servers send it in parts, beside what the model thought."""
-    if isinstance(content, list):
-        parts = map(as_object, cast("list[Any]", content))
-        return "".join(str(part.get("text") or "") for part in parts if part.get("type") in ("text", "output_text"))
-    return str(content or "")
+    parts = map(as_object, as_list(content))
+    texts = [as_text(part.get("text")) for part in parts if part.get("type") in ("text", "output_text")]
+    return as_text(content) or "".join(texts)
 
 
 def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> tuple[Usage, float | None]:
@@ -373,7 +408,8 @@ def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) 
         cached=min(prompt, as_count(as_object(reported.get("prompt_tokens_details")).get("cached_tokens"))),
         requests=1,
     )
-    return usage, price(usage) if is_number(reported.get("prompt_tokens")) else None
+    known = is_count(reported.get("prompt_tokens")) and is_count(reported.get("completion_tokens", 0))
+    return usage, price(usage) if known else None
 
 
 def proxy_for(url: str) -> str | None:
@@ -383,49 +419,8 @@ def proxy_for(url: str) -> str | None:
     return None if proxy is None or proxy_bypass(parts.netloc.rpartition("@")[2]) else proxy
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a response asks to wait; None if it says nothing readable."""
-    try:
-        if (milliseconds := headers.get("retry-after-ms")) is not None:
-            return max(0.0, float(milliseconds) / 1000)
-        if (after := headers.get("Retry-After")) is None:
-            return None
-        try:
-            return max(0.0, float(after))
-        except ValueError:
-            return max(0.0, email.utils.parsedate_to_datetime(after).timestamp() - time.time())
-    except ValueError:
-        return None
-
-
-def _message(content: bytes) -> str:
-    """The message of an error response, on one line."""
-    text = content.decode("utf-8", "replace")
-    try:
-        error: Any = json.loads(text)["error"]
-        text = f"{error['message']} ({error['code']})" if error.get("code") else str(error["message"])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass
-    return _one_line(text)
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else line[:299] + "…"
-
-
-def as_object(value: Any) -> dict[str, Any]:
-    """A JSON value as an object; empty when it is none."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def as_count(value: Any) -> int:
-    """A JSON value as a count; 0 when it is none. A reply may be good though its usage is not."""
-    return int(value) if is_number(value) and value > 0 else 0
-
-
 def shared_endpoint(judge: ModelJudge, base_url: str, headers: Mapping[str, str]) -> Endpoint:
     """The endpoint of this URL and a judge's settings on the running loop, the same for every caller there."""
-    settings = (judge.timeout, judge.total_timeout, judge.request_limits)
+    settings = (judge.timeout, judge.total_timeout, judge.max_reply_bytes, judge.request_limits)
     key = (Endpoint, base_url, tuple(sorted(headers.items())), *settings)
     return shared(key, partial(Endpoint, base_url, headers, *settings))

@@ -1,6 +1,7 @@
 """Providers without an OpenAI-compatible endpoint, through pydantic-ai (the extra `providers`).
 
-Only this module imports that library, and only when such a provider is asked.
+Only this module imports that library, and only when such a provider is asked. HTTP clients are ours: they follow no
+redirect, and read a reply up to the judge's `max_reply_bytes`. Bedrock's can't be replaced and has no such limit.
 """
 
 from __future__ import annotations
@@ -8,12 +9,20 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import time
-from collections.abc import Sequence, Set
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Sequence, Set
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from evalstone.errors import ConfigError, JudgeDeclined, MissingDependency, ProviderError, ProviderTimeout
+from evalstone.errors import (
+    ConfigError,
+    EvalstoneError,
+    JudgeDeclined,
+    MissingDependency,
+    ProviderError,
+    ProviderTimeout,
+)
 from evalstone.judges.providers.base import (
     PROBE,
     AccessRefused,
@@ -25,6 +34,13 @@ from evalstone.judges.providers.base import (
     split_model,
 )
 from evalstone.judges.providers.limits import TransientError, count_warning, shared, shared_limiter
+from evalstone.judges.providers.replies import (
+    LARGE,
+    ReplyTooLarge,
+    as_count,
+    is_count,
+    redirect_error,
+)
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import NO_USAGE, Usage
 
@@ -59,7 +75,8 @@ class PydanticAI(Provider):
         self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
     ) -> Completion:
         judge, name = self.judge, self.judge.model
-        model = self._model or shared((PydanticAI, name, judge.api_key), partial(_library_model, name, judge.api_key))
+        key = (PydanticAI, name, judge.api_key, judge.timeout, judge.max_reply_bytes)
+        model = self._model or shared(key, partial(_library_model, judge))
         _check(judge, model)
         limiter = shared_limiter((split_model(name)[0], judge.api_key), judge.request_limits)
         tokens = sum(len(message.content.encode("utf-8", "replace")) for message in messages) // BYTES_PER_TOKEN
@@ -72,12 +89,14 @@ class PydanticAI(Provider):
                 response = await self._request(model, messages, settings, _parameters(question, model))
         except TimeoutError:
             count_warning("timeouts")
-            raise TransientError(f"no answer within {judge.timeout:g} s", host=name) from None
+            message = f"no answer within {judge.timeout:g} s"
+            raise TransientError(message, host=name, retry_after=limiter.retry_wait()) from None
         except AccessRefused as error:
             raise await self.connection.refused(name, error, partial(self._probe, model)) from None
         except TransientError as error:
             if error.rejected:
                 limiter.refused(sent_at, None)
+            error.retry_after = limiter.retry_wait()
             raise
         else:
             limiter.answered()
@@ -96,9 +115,8 @@ class PydanticAI(Provider):
         parameters: ModelRequestParameters | None = None,
     ) -> ModelResponse:
         """One request, with the library's errors as ours."""
-        from pydantic_ai import direct, exceptions  # noqa: PLC0415 - an extra
+        from pydantic_ai import direct  # noqa: PLC0415 - an extra
 
-        name = self.judge.model
         try:
             return await direct.model_request(
                 model,
@@ -106,20 +124,33 @@ class PydanticAI(Provider):
                 model_settings=self._settings(model, settings),
                 model_request_parameters=parameters,
             )
-        except (exceptions.ModelAuthenticationError, exceptions.ModelNotFoundError, exceptions.UserError) as error:
-            kind = AccessRefused if getattr(error, "status_code", None) in (403, 404) else ConfigError
-            raise kind(f"{name}: {error}") from None
-        except exceptions.ModelHTTPError as error:
-            status = error.status_code
-            if status not in RETRYABLE and status < 500:
-                raise ProviderError(f"{name}: {error}") from None
+        except TimeoutError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the libraries may raise anything on a reply they can't read
+            raise self._ours(error) from None
+
+    def _ours(self, error: Exception) -> EvalstoneError:
+        """A library's error as ours."""
+        from pydantic_ai import exceptions  # noqa: PLC0415 - an extra
+
+        name, status = self.judge.model, getattr(error, "status_code", None)
+        if (own := next((each for each in _causes(error) if isinstance(each, EvalstoneError)), None)) is not None:
+            return own
+        if isinstance(
+            error, exceptions.ModelAuthenticationError | exceptions.ModelNotFoundError | exceptions.UserError
+        ):
+            return (AccessRefused if status in (403, 404) else ConfigError)(f"{name}: {error}")
+        if isinstance(error, exceptions.ModelHTTPError):
+            if error.status_code not in RETRYABLE and error.status_code < 500:
+                return ProviderError(f"{name}: {error}")
             count_warning(f"HTTP {status}")
-            raise TransientError(f"HTTP {status}: {error}", host=name, rejected=status == 429) from None
-        except exceptions.ModelAPIError as error:
+            return TransientError(f"HTTP {status}: {error}", host=name, rejected=status == 429)
+        if isinstance(error, exceptions.ModelAPIError):
             count_warning("broken connections")
-            raise TransientError(str(error), host=name) from None
-        except exceptions.UnexpectedModelBehavior as error:
-            raise ProviderError(f"{name}: {error}") from None
+            return TransientError(str(error), host=name)
+        if isinstance(error, exceptions.UnexpectedModelBehavior):
+            return ProviderError(f"{name}: {error}", cost=None)
+        return ProviderError(f"{name}: {type(error).__name__}: {error}", cost=None)
 
     async def _probe(self, model: Model) -> tuple[Usage, float | None]:
         """Ask for a word; what that took. Raises ConfigError if the key or the model is refused."""
@@ -129,8 +160,7 @@ class PydanticAI(Provider):
             raise
         except ProviderError:  # such as HTTP 400 for max_tokens: it came as far as the model
             return NO_USAGE, 0.0
-        usage = _usage(response)
-        return usage, self.judge.price(usage)
+        return self._usage(response)
 
     def _settings(self, model: Model, settings: ModelSettings) -> LibrarySettings:
         from pydantic_ai.settings import ModelSettings as LibrarySettings  # noqa: PLC0415
@@ -149,9 +179,15 @@ class PydanticAI(Provider):
             **{name: value for name, value in values.items() if value is not None and name not in unused}
         )
 
+    def _usage(self, response: ModelResponse) -> tuple[Usage, float | None]:
+        """The tokens that the library reports and their cost; None where one count can't be."""
+        reported = response.usage
+        counts: list[Any] = [reported.input_tokens or 0, reported.output_tokens or 0, reported.cache_read_tokens or 0]
+        usage = Usage(*map(as_count, counts), requests=1)
+        return usage, self.judge.price(usage) if all(map(is_count, counts)) else None
+
     def _completion(self, response: ModelResponse) -> Completion:
-        usage = _usage(response)
-        cost = self.judge.price(usage)
+        usage, cost = self._usage(response)
         if response.finish_reason == "content_filter":
             message = "the model declined: a content filter stopped the reply"
             raise JudgeDeclined(message, reply=response.text, usage=usage, cost=cost)
@@ -163,7 +199,7 @@ _LIBRARY_NAMES = {"seed": "seed", "max_tokens": "max_tokens", "headers": "extra_
 
 def check_model(judge: ModelJudge) -> None:
     """Raise ConfigError for a setting that the judge's model can't take."""
-    _check(judge, _library_model(judge.model, judge.api_key))
+    _check(judge, _library_model(judge))
 
 
 def _check(judge: ModelJudge, model: Model) -> None:
@@ -186,11 +222,6 @@ def _unused(model: Model) -> Set[str]:
     unused: Set[str] = getattr(model, "unsupported_settings", frozenset[str]())
     samples = ("anthropic_disallows_sampling_settings", "bedrock_disallows_sampling_settings")
     return unused | {"temperature"} if any(model.profile.get(name) for name in samples) else unused
-
-
-def _usage(response: ModelResponse) -> Usage:
-    usage = response.usage
-    return Usage(usage.input_tokens or 0, usage.output_tokens or 0, usage.cache_read_tokens or 0, requests=1)
 
 
 def _messages(messages: Sequence[ChatMessage]) -> list[ModelMessage]:
@@ -222,21 +253,79 @@ def _parameters(question: Question[Any], model: Model) -> ModelRequestParameters
     return ModelRequestParameters(output_mode="native", output_object=output)
 
 
-def _library_model(judge: str, api_key: str | None) -> Model:
-    """The library's model of this name; its client belongs to the running loop."""
+def _library_model(judge: ModelJudge) -> Model:
+    """The library's model of a judge; its client belongs to the running loop."""
     from pydantic_ai.exceptions import UserError  # noqa: PLC0415
     from pydantic_ai.models import infer_model  # noqa: PLC0415
     from pydantic_ai.providers import Provider as LibraryProvider  # noqa: PLC0415
-    from pydantic_ai.providers import infer_provider, infer_provider_class  # noqa: PLC0415
+    from pydantic_ai.providers import infer_provider_class  # noqa: PLC0415
 
     def provider_of(name: str) -> LibraryProvider[Any]:
-        if api_key is None:
-            return infer_provider(name)
         kind: Any = infer_provider_class(name)
-        return kind(api_key=api_key)
+        arguments: dict[str, Any] = {} if judge.api_key is None else {"api_key": judge.api_key}
+        if provider != "bedrock":
+            arguments["http_client"] = _http_client(provider, judge)
+        return kind(**arguments)
 
-    provider, name = split_model(judge)
+    provider, name = split_model(judge.model)
     try:
         return infer_model(f"{provider}:{name}", provider_of)
     except (UserError, ImportError, ValueError) as error:
-        raise ConfigError(f"{judge}: {error}") from None
+        raise ConfigError(f"{judge.model}: {error}") from None
+
+
+def _http_client(provider: str, judge: ModelJudge) -> Any:
+    """A client that follows no redirect and reads a limited reply, in the library that the provider's needs."""
+    library: Any = importlib.import_module("httpx" if provider == "cohere" else "httpx2")
+    large, limit = asyncio.Lock(), judge.max_reply_bytes
+
+    class Bounded(library.AsyncByteStream):
+        """The body of a response up to the limit."""
+
+        def __init__(self, stream: Any, host: str) -> None:
+            self.stream, self.host = stream, host
+
+        def __aiter__(self) -> AsyncGenerator[bytes]:
+            return _bounded(self.stream, limit, self.host, large)
+
+        async def aclose(self) -> None:
+            await self.stream.aclose()
+
+    async def on_request(request: Any) -> None:
+        request.headers["Accept-Encoding"] = "identity"  # httpx knows no limit while it decompresses
+
+    async def on_response(response: Any) -> None:
+        host = response.url.netloc.decode("ascii", "replace")
+        if 300 <= response.status_code < 400:
+            location = response.headers.get("Location", "")
+            raise redirect_error(host, response.status_code, str(response.url), location)
+        if (encoding := response.headers.get("Content-Encoding", "identity")).lower() != "identity":
+            message = f"{host} sent a reply with the content encoding {encoding[:60]!r}, which was not asked for"
+            raise ProviderError(message, cost=None)
+        response.stream = Bounded(response.stream, host)
+
+    return library.AsyncClient(
+        timeout=library.Timeout(judge.timeout, pool=None),
+        limits=library.Limits(max_connections=1000, max_keepalive_connections=100),
+        event_hooks={"request": [on_request], "response": [on_response]},
+    )
+
+
+async def _bounded(stream: AsyncIterable[bytes], limit: int, host: str, large: asyncio.Lock) -> AsyncGenerator[bytes]:
+    size = 0
+    async with AsyncExitStack() as stack:
+        async for chunk in stream:
+            size += len(chunk)
+            if size > limit:
+                raise ReplyTooLarge(host, limit)
+            if size > LARGE >= size - len(chunk):
+                await stack.enter_async_context(large)
+            yield chunk
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(20):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__

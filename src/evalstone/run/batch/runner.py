@@ -9,13 +9,14 @@ import asyncio
 import itertools
 import json
 import secrets
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from evalstone._core import sync
-from evalstone.errors import BatchError, ConfigError, DeliveryUnknown, ProviderError
+from evalstone.errors import BatchError, ConfigError, DeliveryUnknown, ProviderError, RunStopped
 from evalstone.judges.base import Judge
 from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
 from evalstone.ledger import AsyncLedger, batches
@@ -77,7 +78,8 @@ class BatchRunner:
         self.session.count(records)
         for row in await self.ledger.work(batches.batches_of, self.ledger.store, self.session.identity):
             self.api.capabilities.update(row.metadata)
-        await self._look()
+        with suppress(RunStopped):
+            await self._look()
         await self._know()
 
     async def affordable(self, cells: Iterator[Cell]) -> Iterator[Cell]:
@@ -99,12 +101,14 @@ class BatchRunner:
         done. Whether the scorers are to ask again."""
         if stop.requested:
             return False
-        await self._submit()
+        with suppress(RunStopped):
+            await self._submit()
+            self._open = await self._open_batches()
+            while self.options.wait and (self._open or self._pending) and not stop.requested:
+                if not self._pending <= {row.id for row in self._open} or await self._wait(stop):
+                    await self._know()
+                    return True
         self._open = await self._open_batches()
-        while self.options.wait and (self._open or self._pending) and not stop.requested:
-            if not self._pending <= {row.id for row in self._open} or await self._wait(stop):
-                await self._know()
-                return True
         return False
 
     async def end(self, stop: StopSignal, *, complete: bool) -> None:
@@ -196,7 +200,7 @@ class BatchRunner:
         paid = total_cost(self.api.paid(body) for body in told.values())
         # Where it is not said what was paid, a budget goes on with what was estimated.
         closed = replace(row, collected=now, ended=state.ended, cost=row.cost if paid is None else paid)
-        bodies = {question: json.dumps(body) for question, body in told.items()}
+        bodies = {question: _dumped(body) for question, body in told.items()}
         missing = json.dumps({"status": 0, "error": state.ended})
         return await self.ledger.work(batches.collect, self.ledger.store, closed, bodies, missing=missing)
 
@@ -243,7 +247,7 @@ class BatchRunner:
         try:
             with _asked(row):
                 remote = await self._given(replace(row, questions=len(mine)), mine)
-        except (BatchError, ConfigError) as error:
+        except (BatchError, ConfigError, RunStopped) as error:
             if not isinstance(error.__cause__, DeliveryUnknown):
                 await self.ledger.work(batches.withdraw, self.ledger.store, row.id)
             raise
@@ -256,7 +260,7 @@ class BatchRunner:
         except DeliveryUnknown as unclear:
             try:
                 found = await self._found(row)
-            except (ProviderError, ConfigError) as error:
+            except (ProviderError, ConfigError, RunStopped) as error:
                 raise DeliveryUnknown(f"{unclear}; {error}") from None
             if found.remote is None:
                 raise
@@ -282,6 +286,13 @@ class BatchRunner:
                 return True
             pause = min(1.5 * pause, LONGEST_POLL)
         return False
+
+
+def _dumped(body: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(body)
+    except RecursionError:
+        return json.dumps({"status": 0, "error": "the result is nested too deeply"})
 
 
 @contextmanager

@@ -6,18 +6,19 @@ A reply that came back in a batch is parsed here, when a scorer asks its questio
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evalstone._core.parsing import MAX_REPLY
 from evalstone.errors import AnswerPending, EvalstoneError, JudgeError
 from evalstone.judges.base import Judge
 from evalstone.judges.model import correction_messages, opening_messages, read_completion
 from evalstone.judges.providers.base import ChatMessage, Completion, at_batch_price
 from evalstone.judges.providers.batch import BatchApi
 from evalstone.judges.providers.openai_compatible import ModelCapabilities
+from evalstone.judges.providers.replies import as_object, parsed_json
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.base import BatchedQuestion, BatchRow
 from evalstone.ledger.batches import batched_questions
@@ -132,7 +133,11 @@ class BatchSession(Session):
         known = await self._batched(key) if batch else None
         if known is None or known.body is None:
             raise self._collect(question, known or BatchedQuestion(question=key, judge=self.identity))
-        return await self._read(call, known, json.loads(known.body))
+        try:
+            body = as_object(parsed_json(known.body.encode()))
+        except ValueError as error:
+            body = {"status": 0, "error": str(error)}
+        return await self._read(call, known, body)
 
     async def _batched(self, key: str) -> BatchedQuestion | None:
         """What is known of a batched question; those that are looked up at the same time share a query."""
@@ -155,7 +160,7 @@ class BatchSession(Session):
             value = read_completion(question, reply)
         except JudgeError as error:
             if reply is not None:
-                error.reply, error.usage, error.cost = reply.text, reply.usage, reply.cost
+                error.reply, error.usage, error.cost = reply.text[:MAX_REPLY], reply.usage, reply.cost
             raise self._retry(question, known, body, error) from None
         answer = Answer(
             value=value,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,8 @@ from evalstone.errors import ConfigError, DeliveryUnknown, JudgeError, ProviderE
 from evalstone.judges.base import Judge
 from evalstone.judges.model import ModelJudge, with_probabilities
 from evalstone.judges.providers.base import ChatMessage, Completion, at_batch_price, split_model
-from evalstone.judges.providers.openai_compatible import Call, Endpoint, ModelCapabilities, as_object
+from evalstone.judges.providers.openai_compatible import Call, Endpoint, ModelCapabilities
+from evalstone.judges.providers.replies import as_list, as_object, one_line, parsed_json, shown
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
@@ -28,6 +30,12 @@ BATCH_API = "batch API"
 
 UPLOAD = 600.0
 """Seconds for one transfer of a whole batch."""
+
+RESULT_BYTES = 500_000_000
+"""Of a file of results; more if the judge's `max_reply_bytes` is larger."""
+
+MOST_PAGES = 1000
+"""Of one listing."""
 
 CLOCKS = timedelta(hours=1)
 """How far apart our clock and the provider's may be."""
@@ -150,14 +158,11 @@ class BatchApi(ABC):
 
     def paid(self, result: Mapping[str, Any]) -> float | None:
         """What a result cost in US dollars; None if that is unknown."""
-        try:
-            return at_batch_price(self.usage(result["body"])[1]) if result["status"] == 200 else 0.0
-        except (TypeError, ValueError, AttributeError):
-            return None  # the counts are no numbers; the reply may be good all the same
+        return at_batch_price(self.usage(as_object(result["body"]))[1]) if result["status"] == 200 else 0.0
 
     def refusal(self, result: Mapping[str, Any]) -> str:
         """The error of a result that holds no completion."""
-        message = " ".join(str(result.get("error", "")).split())[:300]
+        message = one_line(str(result.get("error", "")))
         if not result["status"]:
             return f"the batch ended without an answer: {message}"
         return f"{self.judge.model} refused the request (HTTP {result['status']}: {message})"
@@ -184,7 +189,7 @@ class BatchApi(ABC):
     async def listed(self, path: str, cursor: str) -> AsyncIterator[dict[str, Any]]:
         """The objects that a path lists, over all its pages; cursor is the parameter that names the last one seen."""
         after = ""
-        while True:
+        for _ in range(MOST_PAGES):
             page = await self.get_object(f"{path}&{cursor}={segment(after)}" if after else path)
             entries = [as_object(each) for each in as_list(page.get("data"))]
             for entry in entries:
@@ -192,10 +197,13 @@ class BatchApi(ABC):
             if not entries or not page.get("has_more"):
                 return
             after = id_of(entries[-1])
+        raise ProviderError(f"{self.endpoint().host} lists more than {MOST_PAGES:,} pages of batches")
 
     async def get_file(self, path: str) -> bytes:
         """The file at a path, which may be as large as a batch."""
-        return await self.endpoint().request_with_retries(Call("GET", path, timeout=max(UPLOAD, self.judge.timeout)))
+        most_bytes = max(RESULT_BYTES, self.judge.max_reply_bytes)
+        call = Call("GET", path, timeout=max(UPLOAD, self.judge.timeout), most_bytes=most_bytes)
+        return await self.endpoint().request_with_retries(call)
 
 
 def segment(text: str) -> str:
@@ -203,25 +211,20 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-def as_list(value: Any) -> list[Any]:
-    """A JSON value as a list; empty when it is none."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
 def id_of(reply: Mapping[str, Any]) -> str:
     """What a provider calls a batch or a file. Raises ProviderError where it does not say."""
     value = reply.get("id")
     if not isinstance(value, str) or not value.strip("."):
-        raise ProviderError(f"a batch or a file without an id came: {str(reply)[:200]}")
+        raise ProviderError(f"a batch or a file without an id came: {shown(reply)}")
     return value
 
 
 def objects(content: bytes) -> Iterator[dict[str, Any]]:
     """The JSON objects on the lines of a text; lines that hold none are passed over."""
-    for line in content.splitlines():
+    for line in io.BytesIO(content):  # not splitlines, which would hold all of it twice
         try:
-            found = json.loads(line) if line.strip() else None
-        except (ValueError, RecursionError):
+            found = parsed_json(line) if line.strip() else None
+        except ValueError:
             # What has no readable result is asked again, as what has no result at all.
             continue
         if isinstance(found, dict):

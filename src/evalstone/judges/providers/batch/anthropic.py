@@ -21,7 +21,6 @@ from evalstone.judges.providers.batch import (
     BatchState,
     Finding,
     Result,
-    as_list,
     id_of,
     objects,
     segment,
@@ -30,10 +29,9 @@ from evalstone.judges.providers.openai_compatible import (
     Call,
     Endpoint,
     ModelCapabilities,
-    as_count,
-    as_object,
     shared_endpoint,
 )
+from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, is_count, shown
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
@@ -53,16 +51,21 @@ class AnthropicBatches(BatchApi):
     def check(self) -> None:
         self.judge.check_supported()
         self.judge.check_key()
+        self.judge.check_url(self.url)
         if self.judge.reasoning_effort:
             raise ConfigError("Anthropic's batches can't take reasoning_effort: leave it out of the judge")
         if not self.judge.key:
             raise ConfigError(f"{self.judge.model} needs a key: set the environment variable ANTHROPIC_API_KEY")
 
+    @property
+    def url(self) -> str:
+        """The base URL, up to /v1."""
+        return (os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com").rstrip("/") + "/v1"
+
     def endpoint(self) -> Endpoint:
         judge = self.judge
-        url = os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
         headers = {"x-api-key": judge.key, "anthropic-version": VERSION, **judge.headers}
-        return shared_endpoint(judge, f"{url.rstrip('/')}/v1", headers)
+        return shared_endpoint(judge, self.url, headers)
 
     def payload(
         self, question: Question[Any], messages: list[ChatMessage], capabilities: ModelCapabilities
@@ -136,9 +139,9 @@ class AnthropicBatches(BatchApi):
     def read(self, body: Mapping[str, Any]) -> Completion:
         usage, cost = self.usage(body)
         if not isinstance(body.get("content"), list):
-            raise ProviderError(f"{self.judge.model} sent no message: {str(body)[:200]}", usage=usage, cost=cost)
+            raise ProviderError(f"{self.judge.model} sent no message: {shown(body)}", usage=usage, cost=cost)
         blocks = [as_object(each) for each in as_list(body.get("content"))]
-        text = "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
+        text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
         stopped = body.get("stop_reason")
         if stopped == "refusal":
             raise JudgeDeclined("the model declined to reply", reply=text, usage=usage, cost=cost)
@@ -146,10 +149,11 @@ class AnthropicBatches(BatchApi):
 
     def usage(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
         data = as_object(body.get("usage"))
+        known = all(is_count(data.get(name)) for name in ("input_tokens", "output_tokens"))
         cached = as_count(data.get("cache_read_input_tokens"))
         fresh = as_count(data.get("input_tokens")) + as_count(data.get("cache_creation_input_tokens"))
         usage = Usage(fresh + cached, as_count(data.get("output_tokens")), cached, 1)
-        return usage, self.judge.price(usage) if data else None
+        return usage, self.judge.price(usage) if known else None
 
 
 def _state(data: Mapping[str, Any]) -> BatchState:
@@ -161,14 +165,14 @@ def _state(data: Mapping[str, Any]) -> BatchState:
 
 def _results(content: bytes) -> Iterator[Result]:
     for line in objects(content):
-        result, custom_id = as_object(line.get("result")), str(line.get("custom_id"))
+        result, custom_id = as_object(line.get("result")), as_text(line.get("custom_id"))
         if result.get("type") == "succeeded":
             yield Result(custom_id, {"status": 200, "body": as_object(result.get("message"))})
             continue
         error = as_object(result.get("error"))
         error = as_object(error.get("error")) or error
-        status = _STATUS.get(str(error.get("type")), 500) if error else 0
-        yield Result(custom_id, {"status": status, "error": str(error.get("message") or result.get("type"))})
+        status = _STATUS.get(as_text(error.get("type")), 500) if error else 0
+        yield Result(custom_id, {"status": status, "error": shown(error.get("message") or result.get("type"))})
 
 
 def _unbounded(schema: Any) -> Any:
@@ -185,7 +189,7 @@ def _unbounded(schema: Any) -> Any:
 
 def _made(data: Mapping[str, Any]) -> datetime:
     try:
-        payload = datetime.fromisoformat(str(data.get("created_at")))
+        payload = datetime.fromisoformat(as_text(data.get("created_at")))
     except ValueError:
-        raise ProviderError(f"a batch without created_at came: {str(data)[:200]}") from None
+        raise ProviderError(f"a batch without created_at came: {shown(data)}") from None
     return payload if payload.tzinfo else payload.replace(tzinfo=UTC)

@@ -21,7 +21,6 @@ from evalstone.judges.providers.batch import (
     BatchState,
     Finding,
     Result,
-    as_list,
     id_of,
     objects,
     segment,
@@ -31,12 +30,12 @@ from evalstone.judges.providers.openai_compatible import (
     ChatCompletions,
     Endpoint,
     ModelCapabilities,
-    as_count,
-    as_object,
     chat_completion,
     chat_payload,
     chat_usage,
 )
+from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, shown
+from evalstone.judges.settings import is_number
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
@@ -89,15 +88,16 @@ class OpenAIBatches(BatchApi):
         async for data in self.listed(f"/batches?limit={PAGE}", "after"):
             if as_object(data.get("metadata")).get(MARK) == batch:
                 return Finding(id_of(data))
-            if 0 < as_count(data.get("created_at")) < earliest:
+            created: Any = data.get("created_at")
+            if is_number(created) and 0 < created < earliest:
                 break
         return Finding()
 
     async def state(self, remote: str) -> BatchState:
         data = await self.get_object(f"/batches/{segment(remote)}")
-        status = str(data.get("status"))
+        status = as_text(data.get("status"))
         counts = as_object(data.get("request_counts"))
-        files = tuple(str(data[name]) for name in ("output_file_id", "error_file_id") if data.get(name))
+        files = tuple(filter(None, (as_text(data.get(name)) for name in ("output_file_id", "error_file_id"))))
         done = as_count(counts.get("completed")) + as_count(counts.get("failed"))
         refused = _why(data) if status == "failed" and not files else ""
         ended = status if status in _ENDED else ""
@@ -124,19 +124,19 @@ class OpenAIBatches(BatchApi):
 def _results(content: bytes) -> Iterator[Result]:
     for line in objects(content):
         response, error = as_object(line.get("response")), as_object(line.get("error"))
-        custom_id, body = str(line.get("custom_id")), as_object(response.get("body"))
+        custom_id, body = as_text(line.get("custom_id")), as_object(response.get("body"))
         status = as_count(response.get("status_code"))
         if status == 200 and body:
             yield Result(custom_id, {"status": 200, "body": body})
         else:
             refusal = as_object(body.get("error")) or error
             message = refusal.get("message") or refusal.get("code") or "no reason given"
-            yield Result(custom_id, {"status": status if status != 200 else 0, "error": str(message)})
+            yield Result(custom_id, {"status": status if status != 200 else 0, "error": shown(message)})
 
 
 def _why(data: Mapping[str, Any]) -> str:
     message = [as_object(each) for each in as_list(as_object(data.get("errors")).get("data"))]
-    reasons = dict.fromkeys(str(each.get("message") or each.get("code")) for each in message)
+    reasons = dict.fromkeys(shown(each.get("message") or each.get("code")) for each in message)
     return "; ".join(list(reasons)[:3]) or "it gave no reason"
 
 

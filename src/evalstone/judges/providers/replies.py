@@ -1,0 +1,227 @@
+"""Reading HTTP replies of servers that may be broken or hostile: in bounded memory, without exceptions of Python's own.
+
+Sizes are counted as received and as decompressed. Of the replies that grow large, one is read at a time, so that many
+concurrent ones take no more memory than one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+import reprlib
+import time
+import zlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urljoin, urlsplit
+
+from evalstone.errors import ConfigError, ProviderError
+from evalstone.judges.settings import is_number
+
+if TYPE_CHECKING:
+    import aiohttp
+
+LARGE = 1_000_000
+"""Bytes from which on a reply waits until no other large one is being read."""
+ERROR_BYTES = 100_000
+"""How long an error reply is read."""
+LONGEST_RETRY_AFTER = 3600.0
+"""Seconds. A provider that asks for a longer wait is asked again after this one."""
+MOST_TOKENS = 100_000_000
+"""No reply has more; a larger count is none."""
+ENCODING = "gzip"
+
+
+class ReplyTooLarge(ProviderError):
+    """A reply has more bytes than are read. It was paid for, and nobody knows how much."""
+
+    def __init__(self, host: str, limit: int) -> None:
+        message = f"{host} sent a reply of more than {limit:,} bytes; the judge's max_reply_bytes allows larger ones"
+        super().__init__(message, cost=None)
+        self.host, self.limit = host, limit
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.host, self.limit), self.__dict__
+
+
+class _Content:
+    """The body of a response as far as it has come, decompressed."""
+
+    def __init__(self, encoding: str | None, host: str) -> None:
+        self.received = self.size = 0
+        self._parts: list[bytes] = []
+        self._pending = b""
+        self._host, self._decoder = host, None
+        if encoding is not None and encoding.lower() not in ("", "identity"):
+            if encoding.lower() not in ("gzip", "x-gzip", "deflate"):
+                message = f"{host} sent a reply with the content encoding {encoding[:60]!r}; only {ENCODING} is read"
+                raise ProviderError(message, cost=None)
+            self._decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)
+
+    def receive(self, chunk: bytes) -> None:
+        """Add what was received, not decompressed yet."""
+        self.received += len(chunk)
+        self._pending = chunk
+
+    def decode(self, limit: int) -> bool:
+        """Decompress what was received. False where that comes to more than the limit; the rest then waits."""
+        data, self._pending = self._pending, b""
+        if self._decoder is not None:
+            try:
+                data = b"" if self._decoder.eof else self._decoder.decompress(data, limit + 1 - self.size)
+            except zlib.error as error:
+                raise ProviderError(
+                    f"{self._host} sent a compressed reply that is broken: {error}", cost=None
+                ) from None
+            self._pending = self._decoder.unconsumed_tail
+        self._parts.append(data)
+        self.size += len(data)
+        return self.size <= limit
+
+    def end(self) -> bytes:
+        """All of it. Raises ProviderError where compressed data is cut off."""
+        if self._decoder is not None and not self._decoder.eof and self.received:
+            raise ProviderError(f"{self._host} sent a compressed reply that is cut off", cost=None)
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+
+async def read_content(response: aiohttp.ClientResponse, limit: int, host: str, large: asyncio.Lock) -> bytes:
+    """The content of a response, decompressed. large: held while a large one is read.
+
+    Raises:
+        ReplyTooLarge: it has more bytes than the limit, as received or decompressed.
+        ProviderError: its content encoding is not one that was asked for, or broken.
+    """
+    headers, stream = response.headers, response.content
+    encodings = headers.getall("Content-Encoding") if "Content-Encoding" in headers else ()
+    content = _Content(", ".join(encodings) if encodings else None, host)
+    first = min(limit, LARGE)
+    try:
+        while chunk := await stream.readany():
+            content.receive(chunk)
+            if not content.decode(first):
+                break
+            if content.received > limit:
+                raise ReplyTooLarge(host, limit)
+        else:
+            return content.end()
+        async with large:
+            while content.decode(limit) and content.received <= limit:
+                if not (chunk := await stream.readany()):
+                    return content.end()
+                content.receive(chunk)
+        raise ReplyTooLarge(host, limit)
+    finally:
+        if not stream.at_eof():
+            response.close()
+
+
+async def read_error(response: aiohttp.ClientResponse, host: str) -> bytes:
+    """The content of an error response; empty if it can't be read or is longer than errors are."""
+    try:
+        return await read_content(response, ERROR_BYTES, host, asyncio.Lock())
+    except ProviderError:
+        return b""
+
+
+_DIGITS = re.compile(rb"\d{4000}")
+
+
+def parsed_json(content: bytes) -> Any:
+    """The JSON value in a reply. Raises ValueError if there is none that can be read.
+
+    Numbers too large for Python are infinite, and bytes that are not UTF-8 are replaced: the rest of the reply may be
+    good, and was paid for.
+    """
+    try:
+        try:
+            return json.loads(content)
+        except ValueError:
+            text = content.decode("utf-8-sig", "replace")
+            return json.loads(text, parse_int=_int) if _DIGITS.search(content) else json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _int(digits: str) -> float:
+    return int(digits) if len(digits) < 1000 else math.inf
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """A JSON value as an object; empty when it is none."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """A JSON value as a list; empty when it is none."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def as_text(value: Any) -> str:
+    """A JSON value as text; empty when it is none."""
+    return value if isinstance(value, str) else ""
+
+
+def as_count(value: Any) -> int:
+    """A JSON value as a number of tokens; 0 when it is none. A reply may be good though its usage is not."""
+    return int(value) if is_count(value) else 0
+
+
+def is_count(value: Any) -> bool:
+    """Whether a JSON value can be a number of tokens."""
+    return is_number(value) and 0 <= value <= MOST_TOKENS
+
+
+def shown(value: Any) -> str:
+    """The beginning of a JSON value, however large or deep it is."""
+    return one_line(value if isinstance(value, str) else reprlib.repr(value))
+
+
+def one_line(text: str) -> str:
+    """A text on one line, shortened."""
+    line = " ".join(text[:2000].split())
+    return line if len(line) <= 300 else line[:299] + "…"
+
+
+def error_message(content: bytes) -> str:
+    """The message of an error reply, on one line."""
+    try:
+        error = as_object(as_object(parsed_json(content)).get("error"))
+    except ValueError:
+        error = {}
+    if "message" not in error:
+        return one_line(content.decode("utf-8", "replace"))
+    message = shown(error["message"])
+    return f"{message} ({shown(error['code'])})" if error.get("code") else message
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that a reply asks to wait, an hour at most; None if it says nothing readable."""
+    try:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            seconds = float(milliseconds) / 1000
+        elif (after := headers.get("Retry-After")) is None:
+            return None
+        else:
+            try:
+                seconds = float(after)
+            except ValueError:
+                from email.utils import parsedate_to_datetime  # noqa: PLC0415 - slow to import
+
+                seconds = parsedate_to_datetime(after).timestamp() - time.time()
+    except (ValueError, OverflowError, TypeError, IndexError, OSError):
+        return None
+    return min(max(0.0, seconds), LONGEST_RETRY_AFTER) if math.isfinite(seconds) else None
+
+
+def redirect_error(host: str, status: int, url: str, location: str) -> ConfigError:
+    """The error of an endpoint that redirects. It names the other server, without user name, path and query."""
+    try:
+        parts = urlsplit(urljoin(url, location))
+        target = one_line(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}")
+    except ValueError:
+        target = "an address that can't be read"
+    message = f"{host} redirects to {target} (HTTP {status}), and redirects are not followed"
+    return ConfigError(f"{message}: set base_url to the URL of the server that is to answer")

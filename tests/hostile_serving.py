@@ -1,0 +1,99 @@
+"""A server for tests, on loopback, that sends any bytes: broken HTTP, endless replies, redirects."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import TypeAlias, cast
+
+Reply: TypeAlias = bytes | Iterable[bytes]
+"""What is sent for a request. After the pieces of an iterable the server hangs up."""
+
+
+def http(body: bytes, *headers: str, status: int = 200) -> bytes:
+    """An HTTP response with a body."""
+    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n" + body
+
+
+def chunked(pieces: Iterable[bytes], *headers: str) -> Generator[bytes]:
+    """An HTTP response in chunks."""
+    yield "\r\n".join(["HTTP/1.1 200 X", "Transfer-Encoding: chunked", *headers]).encode() + b"\r\n\r\n"
+    for piece in pieces:
+        if piece:
+            yield b"%x\r\n%s\r\n" % (len(piece), piece)
+    yield b"0\r\n\r\n"
+
+
+@contextmanager
+def _aborting(transport: asyncio.WriteTransport) -> Generator[None]:
+    try:
+        yield
+    finally:
+        transport.abort()
+
+
+class HostileServer:
+    """A running server. requests: the head and body of each request. sent: bytes that clients took."""
+
+    def __init__(self, reply: Callable[[int], Reply]) -> None:
+        self.reply: Callable[[int], Reply] = reply
+        self.requests: list[bytes] = []
+        self.sent = 0
+        self.url = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection."""
+        with _aborting(writer.transport), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = [line[15:] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+                body = await reader.readexactly(int(length[0])) if length else b""
+                self.requests.append(head + body)
+                reply = self.reply(len(self.requests))
+                for piece in [reply] if isinstance(reply, bytes) else reply:
+                    writer.write(piece)
+                    await writer.drain()
+                    self.sent += len(piece)
+                if not isinstance(reply, bytes):
+                    writer.close()
+                    await writer.wait_closed()
+                    return
+
+
+@contextmanager
+def serving_hostile(reply: Callable[[int], Reply]) -> Generator[HostileServer]:
+    """A server on a thread of its own, for as long as the block lasts. reply: to the n-th request, from 1."""
+    server = HostileServer(reply)
+    loop = asyncio.new_event_loop()
+    ready, stop = threading.Event(), asyncio.Event()
+
+    async def serve() -> None:
+        tasks = set[asyncio.Task[None]]()
+
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            tasks.add(asyncio.ensure_future(server.serve(reader, writer)))
+
+        listener = await asyncio.start_server(connected, "127.0.0.1", 0, limit=50_000_000)
+        server.url = f"http://127.0.0.1:{cast(int, listener.sockets[0].getsockname()[1])}/v1"
+        ready.set()
+        await stop.wait()
+        listener.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.01)  # for the transports to close
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
+    thread.start()
+    if not ready.wait(10):
+        raise RuntimeError("the test server did not start")
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
+        loop.close()
