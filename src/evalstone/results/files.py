@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from evalstone._core.reading import file_lines, file_text
 from evalstone.datasets.stored import StoredSamples, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl
 from evalstone.errors import ConfigError, DataError, EvalstoneError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 RECORDS = "records.jsonl"
 SUMMARY = "summary.json"
 SAMPLES = "samples.jsonl"
-_MALFORMED = (ValueError, KeyError, TypeError, AttributeError)
+_MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 def prepare(folder: str | Path) -> Path:
@@ -92,10 +93,10 @@ def read_summary(folder: Path) -> dict[str, Any]:
     """What `summary.json` of a results folder holds. Raises as `read_run` does."""
     file = folder / SUMMARY
     try:
-        summary = json.loads(file.read_text(encoding="utf-8"))
+        summary = json.loads(file_text(file))
     except FileNotFoundError as error:
         raise _incomplete(folder, error) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{file} cannot be read as a run: {error!r}") from None
     if not isinstance(summary, dict):
         raise DataError(f"{file} must hold an object")
@@ -114,19 +115,18 @@ def _incomplete(folder: Path, error: FileNotFoundError) -> ConfigError:
 def _records(file: Path, signatures: Collection[str]) -> Iterator[Record]:
     """The records; each must belong to a scorer of the run, and none may repeat, which would count a sample twice."""
     seen: dict[tuple[str, str], int] = {}
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                record = Record.from_dict(json.loads(line))
-                if record.scorer not in signatures:
-                    raise DataError(f"{record.scorer!r} is not a scorer of {SUMMARY}")
-                if (first := seen.setdefault((record.sample, record.scorer), number)) != number:
-                    raise DataError(f"sample {record.sample!r} by {record.scorer!r} is a duplicate of line {first}")
-                yield record
-            except _MALFORMED as error:
-                raise DataError(f"{file}, line {number}: not a record ({error!r})") from None
-            except EvalstoneError as error:
-                raise DataError(f"{file}, line {number}: {error}") from None
+    for number, line in file_lines(file):
+        try:
+            record = Record.from_dict(json.loads(line))
+            if record.scorer not in signatures:
+                raise DataError(f"{record.scorer!r} is not a scorer of {SUMMARY}")
+            if (first := seen.setdefault((record.sample, record.scorer), number)) != number:
+                raise DataError(f"sample {record.sample!r} by {record.scorer!r} is a duplicate of line {first}")
+        except _MALFORMED as error:
+            raise DataError(f"{file}, line {number}: not a record ({error!r})") from None
+        except EvalstoneError as error:
+            raise DataError(f"{file}, line {number}: {error}") from None
+        yield record
 
 
 def with_data(run: Run, dataset: Dataset) -> Run:
