@@ -13,7 +13,8 @@ QUICK := tests --ignore tests/test_docs.py --ignore tests/parity --ignore tests/
 LLAMA_BUILD := -DLLAVA_BUILD=OFF -DGGML_LLAMAFILE=OFF -DGGML_OPENMP=OFF -DGGML_CPU_REPACK=OFF -DGGML_METAL=OFF \
 	-DCMAKE_C_FLAGS_RELEASE=-O1 -DCMAKE_CXX_FLAGS_RELEASE=-O1
 
-.PHONY: demo test coverage mutants attack test-lowest test-newer test-llama check format bench docs train-lexical clean
+.PHONY: demo test coverage mutants attack test-lowest test-newer test-llama check audit format bench docs
+.PHONY: train-lexical clean
 
 demo: .venv/ready
 	$(RUN) evalstone demo
@@ -58,6 +59,12 @@ check: .venv/all
 	$(RUN) python tools/make_docs.py --check
 	$(RUN) pytest -n auto --maxprocesses 4 --cov --cov-report=term:skip-covered
 
+# Known vulnerabilities of the locked dependencies, from osv.dev; AUDIT="--service-url URL" asks a mirror.
+# uv ends with 1 when it found one, and with something else when it could not ask.
+audit: | $(filter .tools/%,$(UV))
+	@$(UV) audit --frozen --preview-features audit-command $(AUDIT) || { test $$? -ne 1 && \
+		echo "The dependencies were not checked for known vulnerabilities; the reason is above." >&2; }
+
 format: .venv/all
 	$(RUN) ruff format .
 	$(RUN) ruff check --fix .
@@ -83,8 +90,10 @@ train-lexical: .venv/ready
 clean:
 	rm -rf .venv .tools .pytest_cache .ruff_cache .hypothesis .import_linter_cache results
 
-.tools/bin/uv:
-	python3 -m pip install --quiet --disable-pip-version-check --target .tools uv
+.tools/bin/uv: tools/uv.txt
+	python3 -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --upgrade \
+		--target .tools -r $<
+	@touch $@
 
 # What is there beside stays: extras and development tools that `make test` has put there.
 .venv/ready: pyproject.toml uv.lock | $(filter .tools/%,$(UV))

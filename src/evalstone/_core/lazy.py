@@ -1,16 +1,19 @@
-"""Packages that import their public names on first use; the stub `__init__.pyi` is the table of these names."""
+"""Packages that import their public names on first use; the stub `__init__.pyi` is the table of these names.
 
-from __future__ import annotations
+`python -m evalstone` imports this while the current folder comes first on `sys.path`, where a file `typing.py` would be
+run. Until a name is asked for, only what Python itself has imported already is used here.
+"""
 
-import functools
 import importlib
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
-def lazy_exports(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_exports(package: str, file: str) -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
     """`__getattr__` and `__dir__` of a package whose public names are the imports in its stub.
 
     Args:
@@ -18,15 +21,19 @@ def lazy_exports(package: str, file: str) -> tuple[Callable[[str], Any], Callabl
         file: `__file__` of the package; the stub is beside it.
     """
 
-    @functools.cache
+    table: dict[str, str] = {}
+
     def exports() -> dict[str, str]:
-        import ast  # noqa: PLC0415 - not needed by commands, which import from the modules
+        if not table:
+            import ast  # noqa: PLC0415 - not needed by commands, which import from the modules
+            from pathlib import Path  # noqa: PLC0415
 
-        stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
-        imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
-        return {alias.name: node.module or "" for node in imports for alias in node.names}
+            stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+            imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+            table.update({alias.name: node.module or "" for node in imports for alias in node.names})
+        return table
 
-    def get(name: str) -> Any:
+    def get(name: str) -> "Any":
         if name == "__all__":
             return sorted(name for name, home in exports().items() if home != package)
         if name.startswith("__") or name not in exports():

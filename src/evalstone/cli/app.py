@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -218,7 +217,6 @@ def evalstone(
 
 def main() -> None:
     """Run the command line. A foreseen error is one line on standard error and an exit code."""
-    sys.path.append(str(Path.cwd()))  # for scorers named module:scorer; last, so that nothing there hides a library
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller

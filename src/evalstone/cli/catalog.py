@@ -50,10 +50,10 @@ def scorers(
     elif (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
         _describe_scorer(SCORERS.get(key) or TEMPLATES[key], key)
     elif ":" in name or "(" in name:
-        (made,) = parse_scorers([name])
+        (made,) = parse_scorers(options.scorer_specs([name]))
         _describe_scorer(type(made), made.name)
     else:
-        options.refuse_foreign([name])
+        options.scorer_specs([name])
         raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES]))
     return ExitCode.OK
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
+from evalstone._core.reading import file_text
 from evalstone.errors import ConfigError, unknown
 from evalstone.ledger.base import DEFAULT_LEDGER
 
@@ -96,11 +97,13 @@ def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:
 def _read(file: Path) -> dict[str, Any]:
     """The settings in a TOML file, with paths made relative to the current folder."""
     try:
-        settings = tomllib.loads(file.read_text(encoding="utf-8"))
+        settings = tomllib.loads(file_text(file))
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise ConfigError(f"{file}: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{file}: nested too deeply") from None
     for key in ("data", "out", "html", "markdown", "ledger"):
         if isinstance(path := settings.get(key), str) and "://" not in path and path not in ("", "-"):
             settings[key] = str(file.parent / path)

@@ -82,7 +82,7 @@ def calibrate(
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
     check_outputs({"out": out, "svg": svg, "html": html, "markdown": markdown}, as_json=as_json)
     place = DEFAULT_LEDGER if ledger is None else ledger
-    options.refuse_foreign([scorer])
+    (spec,) = options.scorer_specs([scorer])
     main_judge = evalstone.parse_judge(options.judge_spec(judge or "lexical", base_url))
     config = LabelConfig(
         columns=tuple(label or ()),
@@ -96,7 +96,7 @@ def calibrate(
     with interruptible() as stop:
         calls = _judge_options(map, no_cache, quiet, concurrency=concurrency or 32, budget=budget, stop=stop)
         for one in (main_judge, *(main_judge.members if per_judge else ())):
-            made = evalstone.calibrate(labels, scorer, data=data, judge=one, ledger=place, config=config, options=calls)
+            made = evalstone.calibrate(labels, spec, data=data, judge=one, ledger=place, config=config, options=calls)
             if made.stop_reason == INTERRUPTION:
                 to_stderr(f"Interrupted after {count(len(made.pairs), 'labeled sample')}; {RESUME}.")
                 return ExitCode.INTERRUPTED
@@ -186,7 +186,7 @@ def audit(
     if list_perturbations:
         _list_perturbations()
         return ExitCode.OK
-    options.refuse_foreign(scorer or ())
+    specs = options.scorer_specs(scorer or ["faithfulness"])
     config = AuditConfig(
         perturbations=tuple(perturbation or ()),
         paraphrases=tuple(paraphrase or ()),
@@ -197,7 +197,7 @@ def audit(
     with interruptible() as stop:
         audited: dict[str, Any] = {
             "data": data or DEMO_DATA,
-            "scorers": scorer or ["faithfulness"],
+            "scorers": specs,
             "judge": options.judge_spec(judge or "lexical", base_url),
             "ledger": DEFAULT_LEDGER if ledger is None else ledger,
             "config": config,

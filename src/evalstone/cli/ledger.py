@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from evalstone._core.display import count, money, safe
+from evalstone._core.reading import file_lines
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, argument, option
 from evalstone.cli.output import console, metadata_text, short_judge, table
@@ -127,19 +128,17 @@ def import_(
 
 def _read(file: Path) -> Iterator[tuple[str, Any]]:
     try:
-        with file.open(encoding="utf-8") as text:
-            for number, line in enumerate(text, start=1):
-                location = f"{file}, line {number}"
-                try:
-                    yield location, json.loads(line)
-                except ValueError as error:
-                    raise DataError(f"{location}: not JSON ({error})") from None
-                except RecursionError:
-                    raise DataError(f"{location}: JSON nested too deeply") from None
+        for number, line in file_lines(file):
+            location = f"{file}, line {number}"
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise DataError(f"{location}: not JSON ({error})") from None
+            except RecursionError:
+                raise DataError(f"{location}: JSON nested too deeply") from None
+            yield location, row
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{file} is not UTF-8 text") from None
 
 
 def prune(

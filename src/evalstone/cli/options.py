@@ -6,10 +6,12 @@ import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 
 import typer
 
+from evalstone.cli.output import to_stderr
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -175,7 +177,7 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
         try:
             return find_scorer(name if "(" in name else name.replace("-", "_"), scorers)
         except ConfigError:
-            if "(" not in name:
+            if "(" not in name or ":" in name.partition("(")[0]:  # would import a module
                 raise
         from evalstone.scorers import parse_scorers
 
@@ -193,22 +195,42 @@ def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option
     return values_by_scorer(values, lambda name: scorer_named(name, scorers, option), option)
 
 
-def refuse_foreign(scorers: Iterable[object]) -> None:
-    """Raise ConfigError for a name that another tool gives a scorer, with ours."""
+def scorer_specs(scorers: Iterable[Any], folder: str | Path = ".") -> list[Any]:
+    """Scorers as they were named, those named `module:name` imported: their files are said, for they were run.
+
+    folder: where modules are looked up that aren't installed. Raises ConfigError for a module that can't be imported,
+    and for a name that another tool gives a scorer, with ours.
+    """
+    from evalstone.scorers.registry import imported
+
+    specs: list[Any] = []
+    files: dict[str, None] = {}
+    for scorer in scorers:
+        if isinstance(scorer, str) and ":" in scorer.partition("(")[0]:
+            scorer, file = imported(scorer, Path(folder))
+            files[file] = None
+        elif isinstance(scorer, str):
+            _refuse_foreign(scorer)
+        specs.append(scorer)
+    for file in files:
+        to_stderr(f"Scorer code: {file}")
+    return specs
+
+
+def _refuse_foreign(scorer: str) -> None:
     from evalstone.scorers.registry import SCORERS, TEMPLATES
 
-    for scorer in scorers:
-        name = str(scorer).partition("(")[0].strip()
-        if not isinstance(scorer, str) or ":" in name or (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
-            continue
-        from evalstone.scorers.other_systems import counterparts
+    name = scorer.partition("(")[0].strip()
+    if (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
+        return
+    from evalstone.scorers.other_systems import counterparts
 
-        if found := counterparts(name):
-            ours = list(dict.fromkeys(row.ours or f"not measured ({row.difference})" for _, row in found))
-            lists = " or ".join(
-                f"evalstone scorers --from {tool} {name}" for tool in dict.fromkeys(tool for tool, _ in found)
-            )
-            raise ConfigError(f"{name} is {' or '.join(ours)} here; see {lists}")
+    if found := counterparts(name):
+        ours = list(dict.fromkeys(row.ours or f"not measured ({row.difference})" for _, row in found))
+        lists = " or ".join(
+            f"evalstone scorers --from {tool} {name}" for tool in dict.fromkeys(tool for tool, _ in found)
+        )
+        raise ConfigError(f"{name} is {' or '.join(ours)} here; see {lists}")
 
 
 def ledger_option(ledger: str | None) -> str:

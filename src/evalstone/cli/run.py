@@ -9,6 +9,7 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
@@ -122,7 +123,12 @@ def run(
         markdown=markdown,
         top=top,
     )
-    config = replace(config, judge=options.judge_spec(config.judge, base_url))
+    folder = "." if scorer or not data.endswith(".toml") else Path(data).parent
+    config = replace(
+        config,
+        scorers=options.scorer_specs(config.scorers, folder),
+        judge=options.judge_spec(config.judge, base_url),
+    )
     return _dry_run(config) if dry_run else _run(config, quiet=quiet, verbose=verbose, as_json=as_json)
 
 
@@ -158,7 +164,7 @@ def score(
     """Score one sample."""
     from evalstone.ledger.base import DEFAULT_LEDGER
 
-    options.refuse_foreign([scorer])
+    (spec,) = options.scorer_specs([scorer])
     sample = {
         "input": input,
         "output": output,
@@ -168,7 +174,7 @@ def score(
     }
     with interruptible():
         record = evalstone.score(
-            scorer,
+            spec,
             {name: value for name, value in sample.items() if value is not None},
             judge=options.judge_spec("lexical" if judge is None else judge, base_url),
             ledger=DEFAULT_LEDGER if ledger is None else ledger,
@@ -280,7 +286,6 @@ def _plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False)
     dataset = evalstone.load(config.data, mapping=config.map)
     if config.limit is not None and config.limit < len(dataset):
         dataset = type(dataset)(dataset.samples[: config.limit], dataset.name, dataset.columns, dataset.ignored)
-    options.refuse_foreign(config.scorers)
     plan = plan_for(dataset, config.scorers, judge=config.judge)
     if config.wait and not config.batch:
         raise ConfigError("--wait requires --batch")

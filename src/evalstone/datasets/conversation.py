@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
+from evalstone._core.reading import check_containers
 from evalstone.agents.messages import merge_tool_calls
 from evalstone.datasets.columns import normal
 from evalstone.datasets.wording import excerpt, listed
@@ -183,6 +184,7 @@ def _arguments(value: Any) -> Mapping[str, Any]:
         return {}
     arguments: Any = value
     if isinstance(value, str):
+        check_containers(value)
         with contextlib.suppress(ValueError):
             arguments = json.loads(value)
     return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {"raw": value}

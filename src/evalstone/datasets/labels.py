@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from evalstone._core.files import cannot_write, private
+from evalstone._core.reading import file_lines
 from evalstone.errors import ConfigError, DataError
 
 COLUMNS = ("id", "label")
@@ -38,8 +39,10 @@ class LabelFile:
     def _columns(self) -> tuple[str, ...]:
         if self.path.suffix != CSV_SUFFIX or not self.exists:
             return COLUMNS
-        with self.path.open(encoding="utf-8-sig", newline="") as lines:
-            columns = tuple(next(csv.reader(lines), ()))
+        try:
+            columns = tuple(next(csv.reader(line + "\n" for _, line in file_lines(self.path)), ()))
+        except (OSError, csv.Error) as error:
+            raise DataError(f"{self.path}: the header can't be read ({error})") from None
         if missing := [name for name in COLUMNS if name not in columns]:
             raise DataError(f"{self.path}: missing column {' and '.join(missing)}; columns: {', '.join(columns)}")
         return columns

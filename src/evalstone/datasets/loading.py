@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 from evalstone.datasets.columns import ColumnMapping
-from evalstone.datasets.files import find, standard_input
+from evalstone.datasets.files import JSON_LINES, find, standard_input
 from evalstone.datasets.rows import RowReader
-from evalstone.datasets.streaming import STREAMED, STREAMED_FROM, SampleFile, has_own_id, survey, version_of
+from evalstone.datasets.streaming import STREAMED_FROM, SampleFile, has_own_id, survey, version_of
 from evalstone.datasets.tables import is_table, memory_rows, table_rows
 from evalstone.datasets.wording import excerpt, named
 from evalstone.errors import DataError
@@ -82,9 +82,9 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
         if path == Path("-"):
             return _read("stdin", "stdin", RowReader(mapping), standard_input)
         file = find(path)
-        if file.kind in STREAMED and path.stat().st_size >= STREAMED_FROM:
+        if file.kind in JSON_LINES and path.stat().st_size >= STREAMED_FROM:
             try:
-                samples, version, reader = survey(path, mapping, zipped=file.zipped)
+                samples, version, reader = survey(file, mapping)
             except DataError as error:
                 raise DataError(f"{named(str(path))}: {error}") from None
             dataset = Dataset(samples, path.name, reader.columns.became, tuple(reader.ignored))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from evalstone._core.json import to_jsonable
+from evalstone._core.reading import file_lines
 from evalstone.datasets.writing import write_jsonl
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import SAMPLE_FIELDS, Message, Sample, ToolCall, Usage
@@ -64,12 +65,11 @@ class StoredSamples(Iterable[Sample]):
 
     def __iter__(self) -> Iterator[Sample]:
         try:
-            lines = self.path.open(encoding="utf-8")
+            for number, line in file_lines(self.path):
+                try:
+                    sample = sample_of(json.loads(line))
+                except (ValueError, TypeError, AttributeError, RecursionError, ConfigError) as error:
+                    raise DataError(f"{self.path}, line {number}: {error}") from None
+                yield sample
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be read: {error.strerror}") from None
-        with lines:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    yield sample_of(json.loads(line))
-                except (ValueError, AttributeError, RecursionError, ConfigError) as error:
-                    raise DataError(f"{self.path}, line {number}: {error}") from None

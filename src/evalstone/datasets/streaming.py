@@ -6,25 +6,22 @@ needs: the number of samples, their version, and which contents are repeated. It
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import itertools
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import overload
 
 from evalstone.datasets.columns import ColumnMapping
-from evalstone.datasets.files import decoded, json_lines
+from evalstone.datasets.files import DataFile
+from evalstone.datasets.json_rows import json_lines
 from evalstone.datasets.rows import RowReader
-from evalstone.datasets.tables import Rows
-from evalstone.datasets.wording import escaped, excerpt
+from evalstone.datasets.wording import excerpt
 from evalstone.errors import DataError
 from evalstone.types import Sample
 
 STREAMED_FROM = 64_000_000
-STREAMED = (".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True)
@@ -34,8 +31,7 @@ class SampleFile(Sequence[Sample]):
     Raises DataError when the file was changed.
     """
 
-    path: Path
-    zipped: bool
+    file: DataFile
     mapping: ColumnMapping
     size: int
     """The number of samples."""
@@ -60,11 +56,11 @@ class SampleFile(Sequence[Sample]):
         return tuple(samples[place] for place in places)
 
     def __iter__(self) -> Iterator[Sample]:
-        if self.state != _state(self.path):
-            raise DataError(f"{self.path.name} was changed while it was in use")
+        if self.state != _state(self.file.path):
+            raise DataError(f"{self.file.path.name} was changed while it was in use")
         reader = RowReader(self.mapping)
         seen: dict[str, int] = {}
-        for place, row in _line_rows(self.path, self.zipped):
+        for place, row in json_lines(self.file.text()):
             sample = reader.read(row, place)
             if sample.id in self.repeated:
                 number = seen[sample.id] = seen.get(sample.id, 0) + 1
@@ -73,18 +69,18 @@ class SampleFile(Sequence[Sample]):
                 yield sample
 
 
-def survey(path: Path, mapping: ColumnMapping | None, *, zipped: bool) -> tuple[SampleFile, str, RowReader]:
+def survey(file: DataFile, mapping: ColumnMapping | None) -> tuple[SampleFile, str, RowReader]:
     """Read a file once and check every row: its samples, their version, and the reader that knows the columns.
 
     Raises DataError for a row that can't be read, and for a duplicate id.
     """
     reader = RowReader(mapping)
-    state = _state(path)
+    state = _state(file.path)
     version = hashlib.blake2b(digest_size=8)
     ids: set[int] = set()
     seen: dict[str, int] = {}
     count = 0
-    for place, row in _line_rows(path, zipped):
+    for place, row in json_lines(file.text()):
         sample = reader.read(row, place)
         count += 1
         key = hash(sample.id)
@@ -96,19 +92,8 @@ def survey(path: Path, mapping: ColumnMapping | None, *, zipped: bool) -> tuple[
         ids.add(key)
         version.update(_version_entry(sample))
     reader.columns.check()
-    samples = SampleFile(path, zipped, dict(mapping or {}), count, frozenset(seen), state)
+    samples = SampleFile(file, dict(mapping or {}), count, frozenset(seen), state)
     return samples, version.hexdigest(), reader
-
-
-def _line_rows(path: Path, zipped: bool) -> Rows:
-    """The rows of a JSON Lines file with their places, a line at a time."""
-    with gzip.open(path, "rb") if zipped else path.open("rb") as lines:
-        number = 0
-        try:
-            for number, line in enumerate(lines, start=1):
-                yield from json_lines(decoded(line), number)
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"after line {number}: {escaped(error)}") from None
 
 
 def has_own_id(sample: Sample) -> bool:

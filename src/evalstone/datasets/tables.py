@@ -45,9 +45,11 @@ def table_rows(source: Any) -> Rows:
 
 
 def _check_unique(columns: list[str], problem: str) -> None:
-    twice = next((name for place, name in enumerate(columns) if name in columns[:place]), None)
-    if twice is not None:
-        raise DataError(f"{problem} {excerpt(twice)}")
+    seen: set[str] = set()
+    for name in columns:
+        if name in seen:
+            raise DataError(f"{problem} {excerpt(name)}")
+        seen.add(name)
 
 
 def memory_rows(source: object) -> Iterator[tuple[str, Sample | Mapping[str, Any]]]:

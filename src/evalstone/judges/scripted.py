@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
+from evalstone._core.reading import file_lines
 from evalstone.errors import ConfigError, DataError, JudgeDeclined
 from evalstone.judges.base import Judge
 from evalstone.judges.model import converse
@@ -108,12 +109,9 @@ class ReplayJudge(Judge):
         """
         file = Path(path)
         try:
-            with file.open(encoding="utf-8") as lines:
-                steps = [step for step in _steps(lines, file, judge) if step["answer"] is not None]
+            steps = [step for step in _steps(file, judge) if step["answer"] is not None]
         except OSError as error:
             raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
-        except UnicodeDecodeError:
-            raise DataError(f"{file} is no text in UTF-8, so not a records.jsonl") from None
         if judge is not None and not steps:
             raise DataError(f"{file} holds no answer of {judge!r}")
         source = str(file) if judge is None else f"{file}, {judge}"
@@ -145,15 +143,15 @@ class ReplayJudge(Judge):
         )
 
 
-def _steps(lines: Iterable[str], file: Path, judge: str | None) -> Iterator[Mapping[str, Any]]:
-    for number, line in enumerate(lines, start=1):
+def _steps(file: Path, judge: str | None) -> Iterator[Mapping[str, Any]]:
+    for number, line in file_lines(file):
         try:
             found = [step for each in json.loads(line)["steps"] for step in _said_by(each, judge)]
             for step in found:
                 if not isinstance(step["fingerprint"], str) or not isinstance(step["reply"], str | None):
                     raise TypeError("fingerprint and reply must be text")
                 _ = step["answer"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(f"{file}, line {number}: not a line of records.jsonl ({error!r})") from None
         yield from found
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from evalstone._core.files import cannot_write, make_folder
 from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.reading import file_text
 from evalstone.datasets.writing import write_jsonl
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.stats.agreement import LEVELS, cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
@@ -459,11 +460,11 @@ def list_calibrations(ledger: str | Path) -> tuple[Calibration, ...]:
 
 def _read(file: Path) -> Calibration:
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(file_text(file))
         if not isinstance(data, dict):
             raise DataError(f"it must hold an object, not {type(data).__name__}")
         return Calibration.from_dict(cast("dict[str, Any]", data))
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
-    except (ValueError, DataError) as error:
+    except (ValueError, RecursionError, DataError) as error:
         raise DataError(f"{file} is not a calibration: {error}") from None

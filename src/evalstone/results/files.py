@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.files import cannot_write, make_folder
+from evalstone._core.reading import file_lines, file_text
 from evalstone.datasets.stored import StoredSamples, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl
 from evalstone.errors import ConfigError, DataError, EvalstoneError
@@ -93,7 +94,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
     """What `summary.json` of a results folder holds. Raises as `read_run` does."""
     file = folder / SUMMARY
     try:
-        summary = json.loads(file.read_text(encoding="utf-8"))
+        summary = json.loads(file_text(file))
     except FileNotFoundError as error:
         raise _incomplete(folder, error) from None
     except (OSError, ValueError, RecursionError) as error:
@@ -115,17 +116,16 @@ def _incomplete(folder: Path, error: FileNotFoundError) -> ConfigError:
 def _records(file: Path, signatures: Collection[str]) -> Iterator[Record]:
     """The records; each must belong to a scorer of the run, and none may repeat, which would count a sample twice."""
     seen: dict[tuple[str, str], int] = {}
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                record = Record.from_dict(json.loads(line))
-                if record.scorer not in signatures:
-                    raise DataError(f"{record.scorer!r} is not a scorer of {SUMMARY}")
-                if (first := seen.setdefault((record.sample, record.scorer), number)) != number:
-                    raise DataError(f"sample {record.sample!r} by {record.scorer!r} is a duplicate of line {first}")
-                yield record
-            except (ValueError, RecursionError, EvalstoneError) as error:
-                raise DataError(f"{file}, line {number}: {error}") from None
+    for number, line in file_lines(file):
+        try:
+            record = Record.from_dict(json.loads(line))
+            if record.scorer not in signatures:
+                raise DataError(f"{record.scorer!r} is not a scorer of {SUMMARY}")
+            if (first := seen.setdefault((record.sample, record.scorer), number)) != number:
+                raise DataError(f"sample {record.sample!r} by {record.scorer!r} is a duplicate of line {first}")
+        except (ValueError, RecursionError, EvalstoneError) as error:
+            raise DataError(f"{file}, line {number}: {error}") from None
+        yield record
 
 
 def with_data(run: Run, dataset: Dataset) -> Run:

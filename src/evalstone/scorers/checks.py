@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, cast
 
 from evalstone._core.display import count
+from evalstone._core.matching import matches
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.scorers.base import listed, require_number, require_text, require_texts, require_whole, shortened
 from evalstone.scorers.text import CodeScorer, dice
@@ -163,8 +164,8 @@ class Regex(TextCheck):
     """Whether the answer matches a regular expression.
 
     1 if `pattern`, or without it the sample's reference, matches somewhere in the answer, or with `exact` all of it,
-    else 0. The syntax is that of Python's `re`, with inline flags such as `(?s)`. Keep patterns fast: one with a
-    repetition inside a repetition can take forever on an answer made for it.
+    else 0. The syntax is that of Python's `re`, with inline flags such as `(?s)`. Failed if a match takes more than 10
+    seconds.
 
     Attributes:
         pattern: The expression for all samples; by default each sample's reference.
@@ -195,12 +196,15 @@ class Regex(TextCheck):
         pattern, error = self._compile(expected)
         if pattern is None:
             raise OutcomeError(f"{self.name}: the reference {error}")
-        match = pattern.fullmatch(output) if self.exact else pattern.search(output)
+        try:
+            match = matches(pattern, output, whole=self.exact)
+        except OutcomeError as problem:
+            raise OutcomeError(f"{self.name}: {problem}") from None
         if match:
-            matches = "The whole answer matches" if self.exact else "Part of the answer matches"
+            found = "The whole answer matches" if self.exact else "Part of the answer matches"
         else:
-            matches = "The answer as a whole does not match" if self.exact else "No part of the answer matches"
-        return self.passed(match is not None, f"{matches} {shortened(expected)}.")
+            found = "The answer as a whole does not match" if self.exact else "No part of the answer matches"
+        return self.passed(match, f"{found} {shortened(expected)}.")
 
 
 @dataclass(frozen=True, kw_only=True)

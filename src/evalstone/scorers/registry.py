@@ -6,12 +6,16 @@ import ast
 import dataclasses
 import importlib
 import inspect
+import os
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 from evalstone._core.display import joined
 from evalstone.errors import ConfigError, EvalstoneError, described, unknown
 from evalstone.scorers.base import Scorer, require_known
+from evalstone.scorers.importing import import_from
 
 
 class Registry(Mapping[str, type[Scorer]]):
@@ -117,7 +121,7 @@ def parse_scorer(spec: object) -> Scorer:
         return parse_scorer(as_scorer())
     if isinstance(spec, str):
         if ":" in spec.partition("(")[0]:
-            return _imported(spec.strip())
+            return imported(spec)[0]
         return _build(*_parsed(spec))
     if not isinstance(spec, Mapping):
         kind = type(cast(object, spec)).__name__
@@ -131,18 +135,32 @@ def parse_scorer(spec: object) -> Scorer:
     return _build(name, table)
 
 
-def _imported(path: str) -> Scorer:
-    module, _, attribute = path.partition(":")
+def imported(path: str, folder: Path | None = None) -> tuple[Scorer, str]:
+    """The scorer `module:name`, and the file of the module. folder: where modules are looked up besides `sys.path`.
+
+    Raises ConfigError for what can't be imported, and for what isn't a scorer.
+    """
+    name, _, attribute = path.strip().partition(":")
+    module: ModuleType | None = None
     try:
-        value = getattr(importlib.import_module(module), attribute)
+        module = importlib.import_module(name) if folder is None else import_from(folder, name)
+        value = getattr(module, attribute)
         scorer = _instance(value, path) if inspect.isclass(value) and issubclass(value, Scorer) else value
     except EvalstoneError:
         raise
     except Exception as error:
-        raise ConfigError(f"the scorer {path} cannot be imported: {described(error)}") from error
+        problem = f"the scorer {path} cannot be imported: {described(error)}"
+        beside = None if folder is None or module is None else folder.resolve() / f"{name}.py"
+        if beside is not None and beside.is_file() and not beside.samefile(file := _file(module) or os.devnull):
+            problem += f"; {name} is the installed {file}, which comes before {beside}: rename yours"
+        raise ConfigError(problem) from error
     if not isinstance(scorer, Scorer):
         raise ConfigError(f"{path} is not a scorer, but {type(scorer).__name__}; {OWN_CODE}")
-    return scorer
+    return scorer, _file(module)
+
+
+def _file(module: ModuleType | None) -> str:
+    return getattr(module, "__file__", None) or ""
 
 
 def _instance(kind: type[Scorer], name: str) -> Scorer:

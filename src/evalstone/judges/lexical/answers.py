@@ -5,11 +5,13 @@ Answers are set against questions and reference answers by shared words, and by 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
+import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from evalstone._core.text import sentences, tokens, words
 from evalstone.errors import JudgeDeclined
@@ -29,6 +31,9 @@ from evalstone.questions.verdict import AgreesWithContext, Choice, ClaimSupporte
 ADDRESSES, PARTLY = 0.6, 0.35
 BRIEF = 8
 MOST_STATEMENTS = 400
+LONGEST = 1_000_000
+"""The most characters of a question's texts: more would take many seconds and hundreds of megabytes."""
+MOST_CONTEXTS = 16
 
 _KINDS = (
     (
@@ -47,8 +52,12 @@ _DECISION = re.compile(r"\W*(?:yes|no|both|neither|not)\b", re.IGNORECASE)
 def answer_to(question: Question[Any]) -> tuple[Any, float | None, Mapping[str, float] | None]:
     """The answer's value, its confidence, and the probabilities of yes and no where it is one of these.
 
-    Raises JudgeDeclined for a question that words cannot answer.
+    Raises JudgeDeclined for a question that words cannot answer, and for texts that are too long.
     """
+    if (length := _length(question)) > LONGEST:
+        raise JudgeDeclined(
+            f"the lexical judge reads at most {LONGEST:,} characters at a time, and these texts have {length:,}"
+        )
     match question:
         case ListClaims(text=text):
             return list_claims(text), None, None
@@ -72,10 +81,39 @@ def answer_to(question: Question[Any]) -> tuple[Any, float | None, Mapping[str, 
             )
 
 
-@functools.lru_cache(maxsize=16)
+def _length(question: Question[Any]) -> int:
+    """The characters of a question's texts."""
+    length = 0
+    for name in _fields(type(question)):
+        value = getattr(question, name)
+        if isinstance(value, str):
+            length += len(value)
+        elif isinstance(value, tuple | list):
+            length += sum(len(item) for item in cast("Sequence[Any]", value) if isinstance(item, str))
+    return length
+
+
+@functools.cache
+def _fields(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+_recent: dict[tuple[str, ...], tuple[int, Passages]] = {}
+_lock = threading.Lock()
+
+
 def _passages(context: tuple[str, ...]) -> Passages:
-    """The passages read; the last few contexts are kept, since every question on a sample meets the same one."""
-    return prepared(context, shipped().lexicon)
+    """The passages read. Every question on a sample meets the same ones, so the last few contexts are kept, as many as
+    have no more text than one may have."""
+    with _lock:
+        found = _recent.pop(context, None)
+    if found is None:
+        found = sum(map(len, context)), prepared(context, shipped().lexicon)
+    with _lock:
+        _recent[context] = found
+        while len(_recent) > MOST_CONTEXTS or sum(size for size, _ in _recent.values()) > LONGEST:
+            del _recent[next(iter(_recent))]
+    return found[1]
 
 
 def _verdict(

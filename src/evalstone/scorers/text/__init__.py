@@ -10,12 +10,12 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass
 from operator import add
 from typing import Any, Literal, TypeAlias, cast
 
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, OutcomeError
 from evalstone.scorers.base import Scorer, require_choice
 from evalstone.types import Sample, Score, Skipped
 
@@ -157,6 +157,16 @@ def collapsed(text: str) -> str:
 def _has_plain_spaces_only(text: str) -> bool:
     # Python's fast string methods fit most texts; beyond ASCII its white space differs from JavaScript's.
     return text.isascii() and text.isprintable()
+
+
+def check_lengths(left: Sized, right: Sized, most: int, what: str = "characters") -> None:
+    """Raise OutcomeError for texts whose comparison, which takes as long as the product of their lengths, may take more
+    than seconds. most: the highest product."""
+    if len(left) * len(right) > most:
+        raise OutcomeError(
+            f"texts of {len(left):,} and {len(right):,} {what} are too long to compare; the product of the lengths may "
+            f"be at most {most:,}"
+        )
 
 
 def dice(left: str, right: str) -> float:

@@ -11,8 +11,15 @@ from typing import Any, ClassVar, Literal
 from evalstone._core.text import words
 from evalstone.scorers.base import require_choice
 from evalstone.scorers.definitions import Defined, Definition
-from evalstone.scorers.text import CompareTo, PairScorer, collapsed, dice, units
+from evalstone.scorers.text import CompareTo, PairScorer, check_lengths, collapsed, dice, units
 from evalstone.types import Score, Skipped
+
+MOST_CHARACTERS = 40_000_000_000
+"""The highest product of the lengths of two texts, 200,000 each: it takes one to some seconds."""
+MOST_WORDS = 4_000_000_000
+"""The same for lists of words."""
+MOST_FOR_BLOCKS = 100_000_000
+"""The same for matching blocks, whose time may grow with the third power."""
 
 
 @functools.cache
@@ -24,8 +31,9 @@ def _distances() -> Any:
 
 
 def edit_similarity(left: str, right: str) -> float:
-    """1 - edit distance / length of the longer text; two empty texts are equal."""
+    """1 - edit distance / length of the longer text; two empty texts are equal. Raises OutcomeError for long texts."""
     left, right = units(left), units(right)
+    check_lengths(left, right, MOST_CHARACTERS)
     longer = max(len(left), len(right))
     return 1.0 - _distances().Levenshtein.distance(left, right) / longer if longer else 1.0
 
@@ -39,8 +47,9 @@ class ContentSimilarity(PairScorer):
         range [0, scale], higher is better
 
     A bigram is a pair of adjacent characters; each counts as often as it occurs, and white space is left out. Equal
-    texts have 1; otherwise a text of one character has 0. Edits depend on the order of words, as bigrams hardly do, and
-    are much faster. Characters are UTF-16 code units. Undefined when either text is blank. No judge call.
+    texts have 1; otherwise a text of one character has 0. Edits depend on the order of words, as bigrams hardly do,
+    and are much faster; Failed if the product of the lengths exceeds 40 billion. Characters are UTF-16 code units.
+    Undefined when either text is blank. No judge call.
     Source: Dice 1945, Levenshtein 1966; @mastra/evals counts bigrams the same way.
 
     Attributes:
@@ -77,12 +86,17 @@ class ContentSimilarity(PairScorer):
 
 
 def matching_blocks(left: str, right: str) -> float:
-    """Twice the characters in matching blocks, by the length of both texts."""
+    """Twice the characters in matching blocks, by the length of both texts. Raises OutcomeError for long texts."""
+    check_lengths(left, right, MOST_FOR_BLOCKS)
     return SequenceMatcher(None, left, right).ratio()
 
 
 def agreement(left: str, right: str) -> float:
-    """Twice the longest common subsequence of two texts, by the length of both; two empty texts agree."""
+    """Twice the longest common subsequence of two texts, by the length of both; two empty texts agree.
+
+    Raises OutcomeError for long texts.
+    """
+    check_lengths(left, right, MOST_CHARACTERS)
     both = len(left) + len(right)
     return 2 * _distances().LCSseq.similarity(left, right) / both if both else 1.0
 
@@ -94,11 +108,12 @@ class TextualDifference(Defined, PairScorer):
         textual difference = 2 · longest common subsequence / characters of both texts
         range [0, scale], higher is better: despite the name, which is the original's, it measures similarity
 
-    It takes time in proportion to the product of both lengths, divided by 64. The blocks of definition="mastra_0_13"
-    are those of Ratcliff and Obershelp as `difflib` finds them, with its rule that in a text of 200 characters or more,
-    a character that makes up over 1% of it starts no block; their value depends on which text comes first, and is very
-    slow on long texts. Case and white space count. Characters are UTF-16 code units. Undefined when either text is
-    blank. No judge call. Source: @mastra/evals.
+    It takes time in proportion to the product of both lengths; Failed if that exceeds 40 billion (two texts of 200,000
+    characters), or 100 million for definition="mastra_0_13". The blocks of definition="mastra_0_13" are those of
+    Ratcliff and Obershelp as `difflib` finds them, with its rule that in a text of 200 characters or more, a
+    character that makes up over 1% of it starts no block; their value depends on which text comes first. Case and
+    white space count. Characters are UTF-16 code units. Undefined when either text is blank. No judge call.
+    Source: @mastra/evals.
     """
 
     name = "textual_difference"
@@ -144,7 +159,8 @@ class RougeL(PairScorer):
         rouge l   = 2 · precision · recall / (precision + recall)          range [0, scale], higher is better
 
     A subsequence may have gaps. Words are compared in lower case, without punctuation and without stemming; a script
-    written without spaces counts pairs of characters. Undefined when either text has no word. No judge call.
+    written without spaces counts pairs of characters. Failed if the product of both numbers of words exceeds 4
+    billion. Undefined when either text has no word. No judge call.
     Source: Lin 2004.
     """
 
@@ -164,6 +180,7 @@ class RougeL(PairScorer):
         other, own = words(text), words(output)
         if not other or not own:
             return Skipped(f"the {'answer' if other else self.compare_to} has no words")
+        check_lengths(other, own, MOST_WORDS, "words")
         result = Overlap(_distances().LCSseq.similarity(other, own), len(own), len(other))
         reason = f"{result.common} words in common, in order, of {result.output_words} and {result.other_words}."
         return Score(result.f1 * self.scale, self.scale, reason, result)

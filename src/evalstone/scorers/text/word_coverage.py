@@ -13,10 +13,10 @@ from typing import ClassVar
 
 from evalstone._core.sync import is_async
 from evalstone._core.text import STOPWORDS, words
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, OutcomeError
 from evalstone.scorers.base import reason_with
 from evalstone.scorers.definitions import OURS, Defined, Definition
-from evalstone.scorers.text import PairScorer, pieces, spaced
+from evalstone.scorers.text import PairScorer, check_lengths, pieces, spaced
 from evalstone.types import Score, Skipped
 
 _LATIN_ACCENTS = dict.fromkeys(range(0x300, 0x370))
@@ -24,6 +24,8 @@ _LATIN_WORD = re.compile("[a-z0-9]+")
 _EXACT = 3
 _SHARE = 0.6
 _LONG = 64
+MOST_PARTS = 5_000_000
+MOST_PAIRS = 4_000_000
 
 
 def content_words(text: str) -> tuple[str, ...]:
@@ -53,10 +55,17 @@ def uncovered(expected: Sequence[str], present: Sequence[str]) -> tuple[str, ...
     """The elements of the input that no element of the answer `covers`, in order.
 
     Long enough parts are looked up, as trying every pair would take quadratic time; only very long elements are tried.
+    Raises OutcomeError for so many elements or parts that it would take more than seconds, or a gigabyte.
     """
     whole = set(present)
+    parts_in_all = sum(int(len(element) * (1 - _SHARE) + 1) ** 2 // 2 for element in whole if len(element) <= _LONG)
+    if parts_in_all > MOST_PARTS:
+        raise OutcomeError(f"{len(present):,} elements have more than {MOST_PARTS:,} parts to look up")
     parts = {part for element in whole if len(element) <= _LONG for part in _parts(element)}
     long = [element for element in whole if len(element) > _LONG * _SHARE]
+    check_lengths(
+        [one for one in expected if len(one) > _LONG * _SHARE], long, MOST_PAIRS, "elements of 39 letters or more"
+    )
 
     def covered(element: str) -> bool:
         if element in whole or len(element) <= _EXACT:

@@ -1,0 +1,218 @@
+"""JSON Lines and JSON files as rows. Lines, and the items of an array, are read one after the other."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from evalstone._core.reading import check_containers, numbered_lines, row_limit, too_long
+from evalstone.datasets.tables import LIST_NAMES, Rows, rows_in
+from evalstone.datasets.wording import escaped, excerpt, listed
+from evalstone.errors import DataError
+
+_JSON_TOKEN = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*:)?|[{}]', re.DOTALL)
+_BLANK = re.compile(r"[ \t\n\r]*+")
+_LONGEST_TOKEN = 16
+
+
+def json_lines(pieces: Iterable[str]) -> Rows:
+    """One JSON value per line; blank lines are skipped.
+
+    Raises DataError with line and column of what is not JSON, and for a line that is too long.
+    """
+    for number, line in numbered_lines(pieces):
+        if line and not line.isspace():
+            yield f"line {number}", parse_json(line, number)
+
+
+def json_rows(pieces: Iterable[str]) -> Rows:
+    """The items of an array, the rows of an object in one of the layouts of `rows_in`, or one object as one row.
+
+    JSON Lines are read as such under this name too. Raises DataError for anything else, for an item that is too long,
+    and for a document that is too long and neither an array nor JSON Lines.
+    """
+    limit, pieces = row_limit(), iter(pieces)
+    text = ""
+    for piece in pieces:
+        text += piece
+        if text.startswith("[", _after_blanks(text, 0)):
+            yield from _array_rows(_Window(text, pieces))
+            return
+        if len(text) > limit:
+            if not _starts_with_json_line(text):
+                raise too_long("the document")
+            yield from json_lines(itertools.chain((text,), pieces))
+            return
+    if not text.strip():
+        return
+    try:
+        value = parse_json(text)
+    except DataError:
+        if not _starts_with_json_line(text):
+            raise
+        yield from json_lines([text])
+        return
+    if not isinstance(value, dict):
+        raise DataError(f"must be a list of objects, not {type(value).__name__}: {excerpt(value)}")
+    entries = cast("dict[str, Any]", value)
+    rows = rows_in(entries)
+    if not entries or (rows is None and any(isinstance(item, list) for item in entries.values())):
+        expected = f"must be a list of objects, or an object with one under {listed(LIST_NAMES)}"
+        raise DataError(f"{expected}; it is an object with {listed(entries) or 'nothing'}")
+    yield from [("item 1", entries)] if rows is None else rows
+
+
+def _starts_with_json_line(text: str) -> bool:
+    first, _, rest = text.lstrip().partition("\n")
+    try:
+        return bool(rest.strip()) and isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _after_blanks(text: str, start: int) -> int:
+    blanks = _BLANK.match(text, start)
+    return start if blanks is None else blanks.end()
+
+
+class _Window:
+    """The part of a JSON text that is being read, and what follows it."""
+
+    def __init__(self, text: str, pieces: Iterator[str]) -> None:
+        self.text, self.pieces = text, pieces
+        self.at, self.line, self.column = 0, 1, 1
+        self.limit = row_limit()
+
+    def next(self) -> str:
+        """The next character that isn't blank; empty at the end."""
+        while True:
+            self.at = _after_blanks(self.text, self.at)
+            if self.at < len(self.text) or not self._grow():
+                return self.text[self.at : self.at + 1]
+
+    def take(self, expected: str, problem: str) -> str:
+        """The next character that isn't blank, which must be one of those expected, and move on."""
+        found = self.next()
+        if not found or found not in expected:
+            raise self._refused(json.JSONDecodeError(problem, self.text, self.at))
+        self.at += 1
+        return found
+
+    def value(self, what: str) -> Any:
+        """The value that begins here, and move behind it. what: its name, for the error if it is too long."""
+        while True:
+            end, failure = len(self.text), None
+            check_containers(self.text, self.at, what)
+            try:
+                value, end = _DECODER.raw_decode(self.text, self.at)
+            except json.JSONDecodeError as error:
+                unfinished = error.pos > end - _LONGEST_TOKEN or error.msg.startswith("Unterminated string")
+                if not unfinished:
+                    raise self._refused(error) from None
+                value, failure = None, error
+            except (ValueError, RecursionError, _DuplicateKeyError) as error:
+                raise self._refused(error) from None
+            if end - self.at > self.limit:
+                raise too_long(what)
+            # A number near the end of the window may go on, as `1` does in `1.5` and `1e+9`.
+            if end < len(self.text) - 3 or not self._grow():
+                if failure is not None:
+                    raise self._refused(failure)
+                self.at = end
+                return value
+
+    def _grow(self) -> bool:
+        """Drop what was read, and read as much again as is left; False at the end of the text."""
+        done, rest = self.text[: self.at], self.text[self.at :]
+        more, size = list[str](), 0
+        while size <= len(rest) and (piece := next((one for one in self.pieces if one), "")):
+            more.append(piece)
+            size += len(piece)
+        if not more:
+            return False
+        breaks = done.count("\n")
+        self.line += breaks
+        self.column = len(done) - done.rfind("\n") if breaks else self.column + len(done)
+        self.text, self.at = rest + "".join(more), 0
+        return True
+
+    def _refused(self, error: Exception) -> DataError:
+        return _refusal(error, self.text, self.at, self.line, self.column)
+
+
+def _array_rows(window: _Window) -> Rows:
+    """The items of an array. Raises DataError for what isn't JSON, and for an item that is too long."""
+    window.take("[", "Expecting value")
+    if window.next() == "]":
+        window.take("]", "")
+    else:
+        for number in itertools.count(1):
+            window.next()
+            yield f"item {number}", window.value(f"item {number}")
+            if window.take(",]", "Expecting ',' delimiter") == "]":
+                break
+    if window.next():
+        window.take("", "Extra data")
+
+
+class _DuplicateKeyError(Exception):
+    """An object has the same key twice."""
+
+
+def parse_json(text: str, line: int = 1) -> Any:
+    """The value of a JSON text that begins in `line`.
+
+    Raises DataError with line and column of what is not JSON, and with the line of a key that an object has twice: one
+    of the two values would be lost.
+    """
+    check_containers(text, what=f"line {line}")
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError, _DuplicateKeyError) as error:
+        raise _refusal(error, text, 0, line, 1) from None
+
+
+def _refusal(error: Exception, text: str, start: int, line: int, column: int) -> DataError:
+    """What is wrong with the JSON value at `start` of a text that begins in this line and column of its file."""
+    if isinstance(error, json.JSONDecodeError):
+        near = text[max(0, error.pos - 20) : error.pos + 20]
+        at = error.colno if error.lineno > 1 else error.colno + column - 1
+        place = f"line {line + error.lineno - 1}, column {at}"
+        return DataError(f"{place}: not JSON ({error.msg}): {excerpt(near)}")
+    if isinstance(error, _DuplicateKeyError):
+        key, position = _duplicate_key(text, start)
+        line += text.count("\n", 0, position)
+        return DataError(f"line {line}: duplicate key {excerpt(key)} in one object")
+    line += text.count("\n", 0, start)
+    if isinstance(error, RecursionError):
+        return DataError(f"line {line}: nested too deeply")
+    return DataError(f"line {line}: not JSON ({escaped(error)}): {excerpt(text[start:])}")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise _DuplicateKeyError
+    return entries
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
+
+
+def _duplicate_key(text: str, start: int) -> tuple[str, int]:
+    """The first key from `start` that its object already has, and its position. The text must have one."""
+    objects: list[set[str]] = []
+    for token in _JSON_TOKEN.finditer(text, start):
+        if token[0] == "{":
+            objects.append(set())
+        elif token[0] == "}":
+            objects.pop()
+        elif token[2]:
+            key: str = json.loads(token[1])
+            if key in objects[-1]:
+                return key, token.start()
+            objects[-1].add(key)
+    raise ValueError("there is no duplicate key")

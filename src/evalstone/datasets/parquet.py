@@ -1,0 +1,114 @@
+"""Parquet files as rows.
+
+A file of a few kilobytes can say "this text, a million times" or "two billion nulls". So what it claims to hold is
+checked first, and texts are read as references to the dictionaries that they are written with.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from evalstone._core.reading import Expansion, row_limit, too_long
+from evalstone.datasets.wording import escaped
+from evalstone.errors import DataError, MissingDependency
+
+_ROWS_PER_BATCH = 4096
+_CELL = 32
+_DENSEST = 200
+"""How often a column of usual data is larger than compressed, at most."""
+
+
+def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """The rows of a Parquet file.
+
+    Raises MissingDependency without pyarrow, and DataError for an unreadable file, for a row that is too long, and for
+    a file that holds far more than its size.
+    """
+    try:
+        arrow: Any = importlib.import_module("pyarrow")
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise MissingDependency("pyarrow", "parquet") from None
+    expansion, limit = Expansion(path.stat().st_size), row_limit()
+    try:
+        with parquet.ParquetFile(path) as file:
+            columns = [file.schema.column(place) for place in range(len(file.schema))]
+            _check_claims(file.metadata, columns, expansion)
+        texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+        widest = limit // max(1, sum(max(_CELL, column.length or 0) for column in columns))
+        number = 0
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:
+            for batch in file.iter_batches(max(1, min(_ROWS_PER_BATCH, widest))):
+                names = batch.schema.names
+                cells = [_values(arrow.types, column) for column in batch.columns]
+                for row in zip(*cells, strict=True) if cells else ():
+                    number += 1
+                    if (size := sum(map(_size, row))) > limit:
+                        raise too_long(f"row {number}")
+                    expansion.add_row(size)
+                    yield f"row {number}", dict(zip(names, row, strict=True))
+    except (arrow.ArrowException, OSError) as error:
+        raise DataError(f"not a Parquet file that pyarrow can read ({escaped(error)})") from None
+
+
+def _check_claims(metadata: Any, columns: list[Any], expansion: Expansion) -> None:
+    """Raise DataError for a file that says it has far more rows, values or text than its size."""
+    expansion.check(metadata.num_rows * _CELL * len(columns))
+    values = 0
+    for group in range(metadata.num_row_groups):
+        for place, column in enumerate(columns):
+            chunk = metadata.row_group(group).column(place)
+            values += chunk.num_values * max(_CELL, column.length or 0)
+            size = chunk.total_uncompressed_size
+            if size > row_limit() and size > _DENSEST * chunk.total_compressed_size:
+                expansion.check(size * _DENSEST)
+    expansion.check(values)
+
+
+def _values(types: Any, array: Any) -> list[Any]:
+    """The values of an array, as its `to_pylist` has them, with one object for equal texts."""
+    kind = array.type
+    if types.is_dictionary(kind):
+        known: dict[int | None, Any] = {None: None}
+        for key in (keys := array.indices.to_pylist()):
+            if key not in known:
+                known[key] = array.dictionary[key].as_py()
+        return [known[key] for key in keys]
+    if types.is_struct(kind):
+        names = [kind.field(place).name for place in range(kind.num_fields)]
+        parts = [_values(types, part) for part in array.flatten()]
+        rows = zip(*parts, strict=True) if parts else ((),) * len(array)
+        valid = array.is_valid().to_pylist()
+        return [dict(zip(names, row, strict=True)) if here else None for row, here in zip(rows, valid, strict=True)]
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
+        items = _values(types, array.flatten())
+        if types.is_map(kind):
+            items = [tuple(cast("dict[str, Any]", item).values()) for item in items]
+        lists: list[Any] = []
+        start = 0
+        for length in _lengths(array):
+            lists.append(None if length is None else items[start : start + length])
+            start += length or 0
+        return lists
+    return array.to_pylist()
+
+
+def _lengths(array: Any) -> list[int | None]:
+    offsets = array.offsets.to_pylist()
+    valid = array.is_valid().to_pylist()
+    pairs = zip(offsets, offsets[1:], valid, strict=False)
+    return [end - start if here else None for start, end, here in pairs]
+
+
+def _size(value: Any) -> int:
+    """About how much a value takes, in characters."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, list | tuple):
+        return sum(map(_size, cast("list[Any]", value)), _CELL)
+    if isinstance(value, dict):
+        return sum(map(_size, cast("dict[str, Any]", value).values()), _CELL)
+    return _CELL

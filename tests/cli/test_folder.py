@@ -1,0 +1,178 @@
+"""What lies in the current folder, or beside the data, is not run unless it was named."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evalstone.errors import ConfigError
+from evalstone.scorers.importing import import_from
+from tests.serving import serving
+
+OPTIONAL = """
+aiodns brotli brotlicffi zstandard uvloop orjson ujson simplejson pyarrow polars pandas psycopg psycopg2
+greenlet winloop charset_normalizer cchardet chardet email_validator dotenv pydantic_settings logfire yaml tomli
+ipykernel IPython colorama shellingham pygments gssapi backports typing_extensions _pytest conftest
+sitecustomize usercustomize sphinx markupsafe attr numba cupy torch dask sparse jax array_api_compat
+opentelemetry numpy scipy rapidfuzz aiohttp jinja2 rich sqlalchemy click typer pydantic genai_prices evil
+"""
+DECOY = "with open({log!r}, 'a') as log: log.write(__name__ + '\\n')\n"
+SCORER = """
+from evalstone import Pipeline
+import my_words
+
+def length(so_far):
+    import my_later
+    return my_later.ONE
+
+short = Pipeline(score=length, required_fields="output", name="short")
+"""
+ROW = {"id": "one", "output": "Paris is in France.", "input": "Where?", "context": ["Paris is in France."], "label": 1}
+
+
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "evalstone", *arguments],
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def before_us(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """What `python -m` imports by itself, from the current folder too, before the module that it runs."""
+    empty = tmp_path_factory.mktemp("empty")
+    (empty / "first.py").write_text("import sys; print(*sys.modules)\n")
+    done = subprocess.run([sys.executable, "-m", "first"], cwd=empty, capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, before_us: set[str]) -> Path:
+    """A folder with data, and a decoy for each module of Python and each library; what is run goes to the log."""
+    (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
+    (tmp_path / "run.toml").write_text('data = "data.jsonl"\nscorers = ["contains(expected=Paris)"]\n')
+    for name in {*sys.stdlib_module_names, *OPTIONAL.split()} - before_us:
+        (tmp_path / f"{name}.py").write_text(DECOY.format(log=str(tmp_path / "log")))
+    package = tmp_path / "plugin-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[pydantic]\nevil = evil:plugin\n[sqlalchemy.dialects]\nx = evil:x\n")
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-planted\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--version",
+        "run data.jsonl -s faithfulness --out res --html page.html",
+        "run data.jsonl -s faithfulness -j openai/gpt-5.1 --dry-run",
+        "run run.toml",
+        "run run.toml --dry-run",
+        "score -s contains(expected=Paris) --output Paris",
+        "scorers",
+        "judges",
+        "audit data.jsonl --samples 1 --perturbation repeat",
+        "calibrate --labels data.jsonl",
+        "ledger info",
+    ],
+)
+def test_no_file_of_the_folder_is_run(folder: Path, arguments: str) -> None:
+    done = command(folder, *arguments.split())
+    assert "Traceback" not in done.stderr
+    assert not (folder / "log").exists(), (folder / "log").read_text()
+    assert "sk-planted" not in done.stdout + done.stderr
+
+
+def test_a_judge_over_http_runs_none_either(folder: Path) -> None:
+    with serving() as server:
+        done = command(folder, "run", "data.jsonl", "-s", "faithfulness", "-j", "vllm/m", "--base-url", server.url)
+    assert done.returncode == 0, done.stderr
+    assert not (folder / "log").exists(), (folder / "log").read_text()
+
+
+def plant_scorer(folder: Path) -> str:
+    """A scorer's module that imports a sibling at once, and another when it is called; the line that names it."""
+    (folder / "my_scorers.py").write_text(SCORER)
+    (folder / "my_words.py").write_text("ONE = 1.0\n")
+    (folder / "my_later.py").write_text("from my_words import ONE\n")
+    return f"Scorer code: {folder / 'my_scorers.py'}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "run data.jsonl -s my_scorers:short -q",
+        "run data.jsonl -s my_scorers:short --dry-run",
+        "score -s my_scorers:short --output Paris",
+        "audit data.jsonl -s my_scorers:short --samples 1 -q --dry-run",
+        "calibrate --labels data.jsonl -s my_scorers:short -q",
+        "scorers my_scorers:short",
+    ],
+)
+def test_only_the_named_module_of_the_folder_is_run_and_what_it_imports(folder: Path, arguments: str) -> None:
+    line = plant_scorer(folder)
+    done = command(folder, *arguments.split())
+    assert done.stderr.startswith(line)
+    assert done.stderr.count("Scorer code") == 1
+    assert "Traceback" not in done.stderr
+    assert "ModuleNotFoundError" not in done.stdout
+    assert not (folder / "log").exists(), (folder / "log").read_text()
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_a_file_names_modules_of_its_own_folder(folder: Path, dry: list[str]) -> None:
+    below = folder / "below"
+    below.mkdir()
+    line = plant_scorer(below)
+    (below / "run.toml").write_text('data = "../data.jsonl"\nscorers = ["my_scorers:short"]\n')
+    done = command(folder, "run", "below/run.toml", "-q", *dry)
+    assert (done.returncode, done.stderr) == (0, line)
+    assert not (folder / "log").exists(), (folder / "log").read_text()
+    named_here = command(folder, "run", "below/run.toml", "-q", "-s", "my_scorers:short")
+    assert named_here.stderr.endswith("cannot be imported: ModuleNotFoundError: No module named 'my_scorers'\n")
+
+
+def test_an_installed_module_comes_before_one_of_the_folder(folder: Path) -> None:
+    done = command(folder, "score", "-s", "json:short", "--output", "x")
+    assert done.returncode == 2
+    assert "module 'json' has no attribute 'short'" in done.stderr
+    assert f"which comes before {folder / 'json.py'}: rename yours" in done.stderr
+    assert not (folder / "log").exists()
+
+
+def test_a_threshold_imports_no_module(folder: Path) -> None:
+    line = plant_scorer(folder)
+    arguments = ["run", "data.jsonl", "-q", "-s", "contains(expected=Paris)", "--fail-under"]
+    done = command(folder, *arguments, "my_scorers:short(x)=1")
+    assert done.returncode == 2
+    assert line not in done.stderr
+
+
+def test_a_module_of_one_folder_is_not_taken_for_that_of_another(tmp_path: Path) -> None:
+    before, name = sys.meta_path[:], f"own_{tmp_path.name}".replace("-", "_")
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / f"{name}.py").write_text("WHERE = __file__\n")
+    try:
+        assert str(first / f"{name}.py") == import_from(first, name).WHERE
+        assert str(first / f"{name}.py") == import_from(first, name).WHERE
+        with pytest.raises(ConfigError, match=f"{name} was already imported from {first}"):
+            import_from(second, name)
+        with pytest.raises(ModuleNotFoundError):
+            import_from(second, "no_such_module")
+        assert str(first) not in sys.path
+    finally:
+        sys.meta_path[:] = before
+        sys.modules.pop(name, None)
