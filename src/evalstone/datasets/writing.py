@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from evalstone._core.json import to_jsonable
+from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError
 
 # Text that could end a line, change the direction of a terminal, or not be encoded. JSON escapes the rest of C0.
@@ -33,20 +34,22 @@ def json_line(obj: object) -> str:
     return _HAZARDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def write_jsonl(path: str | Path, rows: Iterable[object]) -> None:
+def write_jsonl(path: str | Path, rows: Iterable[object], *, redact: bool = True) -> None:
     """Write one JSON object per line, as `write_text` does."""
-    write_text(path, (json_line(row) + "\n" for row in rows))
+    write_text(path, (json_line(row) + "\n" for row in rows), redact=redact)
 
 
-def write_text(path: str | Path, parts: Iterable[str]) -> None:
+def write_text(path: str | Path, parts: Iterable[str], *, redact: bool = True) -> None:
     """Write text in UTF-8, atomically: into a temporary file beside the target, synced to disk and moved over it.
 
+    redact: write secrets as `***`. Not for samples, which are stored as they came: their hash is the dataset's version.
     What is no regular file, such as a device or a pipe, is written to and never replaced.
 
     Raises:
         ConfigError: The folder can't be written to.
     """
     target, beside = _places(path)
+    parts = map(redacted, parts) if redact else parts
     try:
         if target.exists() and not target.is_file():
             with target.open("w", encoding="utf-8", newline="\n") as device:

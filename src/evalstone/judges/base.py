@@ -72,7 +72,7 @@ class Judge(ABC):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values that must never be written anywhere, such as an API key."""
+        """Values that must never be printed or stored, such as an API key. A run writes them as `***`."""
         return ()
 
     def opened(self) -> AbstractAsyncContextManager[object]:

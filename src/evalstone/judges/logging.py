@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from evalstone._core.json import to_jsonable
+from evalstone._core.redaction import redacted, register
 from evalstone.errors import ConfigError, JudgeError
 from evalstone.judges.base import AskJudge, Judge
 from evalstone.judges.settings import check_settings, require_judge
@@ -25,8 +26,8 @@ class LoggingJudge(Judge):
     """A judge whose calls are appended to a JSON Lines file as they end: what was really asked, not what was cached.
 
     Each line has `time`, `judge`, `steps` (the call as in records.jsonl, with the raw reply) and, with include_inputs,
-    the question's texts as `materials`. `ReplayJudge.from_records` reads the file. The judge's secrets are replaced in
-    every line. Raises ConfigError if the file can't be written.
+    the question's texts as `materials`. `ReplayJudge.from_records` reads the file. The judge's secrets are
+    written as `***`. Raises ConfigError if the file can't be written.
     """
 
     judge: Judge
@@ -84,10 +85,8 @@ class LoggingJudge(Judge):
         }
         if self.include_inputs:
             line["inputs"] = to_jsonable(question.inputs())
-        text = json.dumps(line)
-        for secret in self.secrets:
-            text = text.replace(json.dumps(secret)[1:-1], "[secret]")
-        self._append(text + "\n")
+        register(*self.secrets)
+        self._append(redacted(json.dumps(line)) + "\n")
 
     def _append(self, text: str) -> None:
         try:

@@ -18,6 +18,7 @@ from typing import Any
 import sqlalchemy as sa
 import sqlalchemy.exc
 
+from evalstone._core.redaction import register_environment, register_url
 from evalstone.errors import ConfigError, LedgerBusyError, LedgerError, MissingDependency
 from evalstone.ledger import base
 from evalstone.ledger.base import EXPECTED, USAGE_COLUMNS, shown
@@ -308,6 +309,8 @@ class PostgreSQL:
     def __init__(self, url: str) -> None:
         # Of a lost connection psycopg logs a warning, which without a handler goes to standard error. Ours is enough.
         logging.getLogger("psycopg").addHandler(_NO_OUTPUT)
+        register_url(url)
+        register_environment("PGPASSWORD")
         self.location = shown(url)
         try:
             address = sa.make_url(f"postgresql+psycopg://{url.partition('://')[2]}")

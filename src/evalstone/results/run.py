@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
 
 from evalstone._core.display import count, digits_for, limits, money, number, safe
+from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError, MissingDependency
 from evalstone.results.summary import ScorerInfo, ScorerSummary, find_scorer, scorer_titles, summarize
 from evalstone.types import Record, Sample, Score, total_cost
@@ -408,7 +409,7 @@ class SpillingRecords(Sequence[Record]):
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this object
             weakref.finalize(self, self._file.close)
         self._offsets[cell] = self._file.seek(0, 2)
-        self._file.write(json.dumps(record.to_dict()).encode() + b"\n")
+        self._file.write(redacted(json.dumps(record.to_dict())).encode() + b"\n")
 
     def has(self, cell: int) -> bool:
         """Whether a cell has a record."""

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
+from evalstone._core.redaction import register
 from evalstone.errors import (
     BudgetExceeded,
     ConfigError,
@@ -120,6 +121,7 @@ class Session:
         """The judge's identity, computed once."""
         known = self._identities.get(id(judge))
         if known is None:
+            register(*judge.secrets)
             known = self._identities[id(judge)] = (judge, judge.identity)
         return known[1]
 

@@ -20,6 +20,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
+from evalstone._core.redaction import register_url
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges.providers.base import (
     PROBE,
@@ -31,7 +32,15 @@ from evalstone.judges.providers.base import (
     Provider,
     split_model,
 )
-from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError, count_warning, shared
+from evalstone.judges.providers.limits import (
+    Backoff,
+    Limiter,
+    Limits,
+    TransientError,
+    count_warning,
+    received,
+    shared,
+)
 from evalstone.judges.providers.logprobs import readable_tokens
 from evalstone.judges.settings import is_number
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
@@ -137,7 +146,7 @@ class Endpoint(Connection):
             async with self._session.request(
                 call.method, self.url + call.path, data=call.body, headers=call.headers, timeout=limit
             ) as response:
-                content = await response.read()
+                content = received(await response.read())
             self._reached = True
             if response.status != 200:
                 self._refused(call, response.status, content, response.headers, sent_at)
@@ -380,7 +389,10 @@ def proxy_for(url: str) -> str | None:
     """The proxy that the environment names for a URL; None where it names none or NO_PROXY exempts the host."""
     parts = urlsplit(url)
     proxy = getproxies().get(parts.scheme)
-    return None if proxy is None or proxy_bypass(parts.netloc.rpartition("@")[2]) else proxy
+    if proxy is None or proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    register_url(proxy)
+    return proxy
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
