@@ -158,8 +158,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a password is shown where its option is in capitals",
         "src/evalstone/_core/redaction.py",
-        '[=:]\\s{{0,8}}){_VALUE}""", re.IGNORECASE)',
-        '[=:]\\s{{0,8}}){_VALUE}""")',
+        '{_COLON})\\s{{0,8}}){_VALUE}""", re.IGNORECASE)',
+        '{_COLON})\\s{{0,8}}){_VALUE}""")',
         ("tests/ledger/test_store.py",),
     ),
     Mutant(

@@ -403,14 +403,16 @@ class OwnJudge(ModelJudge):
     """A judge of the user's own, which names its secret."""
 
     @property
-    def secrets(self) -> tuple[str, ...]:
-        return ("my-0wn-secret",)
+    def secrets(self) -> Any:
+        return ("my-0wn-secret",) if self.reasoning_effort else "my-0wn-secret"
 
 
-def test_the_secrets_that_a_users_judge_names_are_redacted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("effort", ["low", None], ids=["several", "one text"])
+def test_the_secrets_that_a_users_judge_names_are_redacted(tmp_path: Path, effort: str | None) -> None:
     echo = Echo(lambda _, __: Response(400, {"error": {"message": "bad my-0wn-secret"}}))
     with serving(echo) as echo.server:
-        run = evaluate(ROWS, "faithfulness", judge=OwnJudge("vllm/m", base_url=echo.server.url), ledger=None)
+        judge = OwnJudge("vllm/m", base_url=echo.server.url, reasoning_effort=effort)
+        run = evaluate(ROWS, "faithfulness", judge=judge, ledger=None)
     write_run(run, tmp_path)
     assert "bad ***" in str(run.records[0])
     assert "my-0wn" not in (tmp_path / "records.jsonl").read_text("utf-8")

@@ -50,7 +50,9 @@ _NAMES = (
 )
 _VALUE = r"""(?:(?:bearer|basic|token)\s+)?("[^"]*"?|'[^']*'?|[^\s,;&)\]}'"]+)"""
 _WRITTEN = re.compile(rf"""(?:{_NAMES})["']?[\s=:]{{1,8}}{_VALUE}""", re.IGNORECASE)
-_SETTING = re.compile(rf"""((?:{_NAMES})["']?\s{{0,8}}[=:]\s{{0,8}}){_VALUE}""", re.IGNORECASE)
+# In prose a word follows a colon, too: "authorization: the token has expired".
+_COLON = r"""(?:["']\s{0,8}:|:(?=\s{0,8}(?:["']|\S{0,200}\d|bearer|basic|\S{20})))"""
+_SETTING = re.compile(rf"""((?:{_NAMES})(?:["']?\s{{0,8}}=|{_COLON})\s{{0,8}}){_VALUE}""", re.IGNORECASE)
 # Without a limit on what lies between, a hostile text could make the search take the square of its length.
 _PLACES: tuple[tuple[re.Pattern[str], str], ...] = (
     # A path takes two slashes for one.

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from evalstone._core.json import to_jsonable
-from evalstone._core.redaction import redacted, register
+from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError, JudgeError
-from evalstone.judges.base import AskJudge, Judge
+from evalstone.judges.base import AskJudge, Judge, register_secrets
 from evalstone.judges.settings import check_settings, require_judge
 from evalstone.questions.base import Answer, ContextLimits, Question, failed_call, judge_call
 from evalstone.types import JudgeCall, Usage
@@ -85,7 +85,7 @@ class LoggingJudge(Judge):
         }
         if self.include_inputs:
             line["inputs"] = to_jsonable(question.inputs())
-        register(*self.secrets)
+        register_secrets(self.judge)
         self._append(redacted(json.dumps(line)) + "\n")
 
     def _append(self, text: str) -> None:

@@ -18,9 +18,9 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
 from evalstone._core.json import content_hash
-from evalstone._core.redaction import header_secrets, is_credential, register
+from evalstone._core.redaction import header_secrets, is_credential
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, ReplyError
-from evalstone.judges.base import Judge
+from evalstone.judges.base import Judge, register_secrets
 from evalstone.judges.providers.base import (
     PROVIDERS,
     ChatMessage,
@@ -126,7 +126,7 @@ class ModelJudge(Judge):
     def __post_init__(self) -> None:
         check_settings(self)
         split_model(self.model)
-        register(*self.secrets)
+        register_secrets(self)
         if self.base_url:
             self._check_url(self.base_url)
         routes = sorted((name.lower(), text) for name, text in self.headers.items() if not is_credential(name))
@@ -270,7 +270,7 @@ class ModelJudge(Judge):
 
     def provider(self) -> Provider:
         """The model's provider on the running loop."""
-        register(*self.secrets)  # the environment may have changed
+        register_secrets(self)  # the environment may have changed
         if url := self.url:
             from evalstone.judges.providers.openai_compatible import ChatCompletions  # noqa: PLC0415 - aiohttp
 

@@ -20,9 +20,9 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from evalstone._core.redaction import is_credential, masked, register, register_settings
+from evalstone._core.redaction import is_credential, masked, register_settings
 from evalstone.errors import ConfigError, unknown
-from evalstone.judges.base import Judge
+from evalstone.judges.base import Judge, register_secrets
 from evalstone.judges.providers.limits import Limits
 
 COMPOSITES: Mapping[str, tuple[str, int | None, tuple[str, ...]]] = {
@@ -51,7 +51,7 @@ def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
         ConfigError: an unknown judge, provider or setting, with the nearest name, or a line that can't be read.
     """
     if isinstance(spec, Judge):
-        register(*spec.secrets)
+        register_secrets(spec)
         return spec
     register_settings(spec)
     if isinstance(spec, str) and spec.strip():

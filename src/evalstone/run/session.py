@@ -13,7 +13,6 @@ from collections import OrderedDict
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
-from evalstone._core.redaction import register
 from evalstone.errors import (
     BudgetExceeded,
     ConfigError,
@@ -25,7 +24,7 @@ from evalstone.errors import (
     ProviderTimeout,
     RunAborted,
 )
-from evalstone.judges.base import AskJudge, Judge
+from evalstone.judges.base import AskJudge, Judge, register_secrets
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.questions.base import Answer, ContextLimits, Question, as_cached, failed_call, judge_call
 from evalstone.run.budget import Budget
@@ -121,7 +120,7 @@ class Session:
         """The judge's identity, computed once."""
         known = self._identities.get(id(judge))
         if known is None:
-            register(*judge.secrets)
+            register_secrets(judge)
             known = self._identities[id(judge)] = (judge, judge.identity)
         return known[1]
 
