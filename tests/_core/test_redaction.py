@@ -81,6 +81,7 @@ def test_what_is_no_ordinary_text_is_found(secret: str) -> None:
         ("{'model': 'x', 'api_key': 'ab'}", "{'model': 'x', 'api_key': ***}"),
         ("Authorization: Bearer ab, x", "Authorization: ***, x"),
         ("sent Bearer abc123", "sent Bearer ***"),
+        ("faithfulness(judge=vllm/m(http://host:80/v1))@1", "faithfulness(judge=vllm/m(http://host:80/v1))@1"),
         ('{"api_key": "ab"}', '{"api_key": ***}'),
         ("x-api-key: ab1, authorization: Basic ab", "x-api-key: ***, authorization: ***"),
         ("authorization: the token has expired", "authorization: the token has expired"),

@@ -56,7 +56,7 @@ _SETTING = re.compile(rf"""((?:{_NAMES})(?:["']?\s{{0,8}}=|{_COLON})\s{{0,8}}){_
 # Without a limit on what lies between, a hostile text could make the search take the square of its length.
 _PLACES: tuple[tuple[re.Pattern[str], str], ...] = (
     # A path takes two slashes for one.
-    (re.compile(r"""(:/{1,3}[^\s/:?@'"]{0,256}):[^\s"<>]{1,512}@"""), rf"\1:{MARK}@"),
+    (re.compile(r"""(:/{1,3}[^\s/:?@'"]{0,256}):[^\s"<>()]{1,512}@"""), rf"\1:{MARK}@"),
     (re.compile(r"""(?<=http://|ttps://)[^\s/:?#@'"]{1,512}@"""), f"{MARK}@"),
     (re.compile(r"""([?&](?:code|key|sig|signature|token)=)[^\s&#'"]+""", re.IGNORECASE), rf"\1{MARK}"),
     (_SETTING, rf"\1{MARK}"),
@@ -80,13 +80,15 @@ class Redactor:
         if self._known.issuperset(secrets):
             return
         with self._lock:
-            known = self._known.union(secrets)
+            texts, octets = [*self._texts], [*self._bytes]
+            for secret in filter(_is_distinct, {*secrets} - self._known):
+                part, pattern = max(_PLAIN.findall(secret), key=len, default=""), _pattern(secret)
+                texts.append((part, re.compile(pattern)))
+                octets.append((part.encode(), re.compile(pattern.encode())))
             # The longest first: one secret may be a part of another.
-            found = sorted(filter(_is_distinct, known), key=lambda secret: (-len(secret), secret))
-            patterns = [(max(_PLAIN.findall(secret), key=len, default=""), _pattern(secret)) for secret in found]
-            self._texts = tuple((part, re.compile(pattern)) for part, pattern in patterns)
-            self._bytes = tuple((part.encode(), re.compile(pattern.encode())) for part, pattern in patterns)
-            self._known = known
+            self._texts = tuple(sorted(texts, key=lambda each: -len(each[1].pattern)))
+            self._bytes = tuple(sorted(octets, key=lambda each: -len(each[1].pattern)))
+            self._known = self._known.union(secrets)
 
     def redacted(self, text: AnyStr) -> AnyStr:
         """A text with every secret replaced."""
@@ -193,7 +195,7 @@ def _escapes(part: str) -> Iterator[str]:
     What is repeated is possessive, so that no text makes the search slow.
     """
     if part[0] == "\\":
-        yield rf"{_BACKSLASH}{{{len(part)},99}}+"
+        yield rf"{_BACKSLASH}{{1,99}}+"
         return
     octets = part.encode("utf-8", "replace")
     wide = part.encode("utf-16-be", "replace").hex()
