@@ -178,10 +178,24 @@ REQUIRED: tuple[Mutant, ...] = (
     # ---- Secrets ----
     Mutant(
         "a password is shown where its option is in capitals",
-        "src/evalstone/ledger/base.py",
-        '[^&]*", re.IGNORECASE)',
-        '[^&]*")',
+        "src/evalstone/_core/redaction.py",
+        '{_COLON})\\s{{0,8}}){_VALUE}""", re.IGNORECASE)',
+        '{_COLON})\\s{{0,8}}){_VALUE}""")',
         ("tests/ledger/test_store.py",),
+    ),
+    Mutant(
+        "a key that an endpoint sends back is cut before it is looked for",
+        "src/evalstone/judges/providers/openai_compatible.py",
+        "content = received(await response.read())",
+        "content = await response.read()",
+        ("tests/cli/test_secrets.py",),
+    ),
+    Mutant(
+        "an error quotes a setting with its key",
+        "src/evalstone/errors.py",
+        "super().__init__(*map(masked, args))",
+        "super().__init__(*args)",
+        ("tests/cli/test_secrets.py",),
     ),
     # ---- Pages ----
     Mutant(

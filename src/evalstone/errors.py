@@ -36,9 +36,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from evalstone._core.redaction import masked, redacted
+
 
 class EvalstoneError(Exception):
-    """The root of all errors raised by evalstone."""
+    """The root of all errors raised by evalstone. Secrets in their texts are written as `***`."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*map(masked, args))
 
 
 class ConfigError(EvalstoneError):
@@ -138,7 +143,7 @@ class JudgeError(EvalstoneError):
         members: Any = (),
     ) -> None:
         super().__init__(message)
-        self.reply = reply
+        self.reply = None if reply is None else redacted(reply)
         self.usage, self.cost, self.seconds = usage, cost, seconds
         self.members = members
 
@@ -185,4 +190,4 @@ def described(error: BaseException) -> str:
         if not (path := frame.f_code.co_filename).startswith(libraries) and "site-packages" not in path
     ]
     where = f" ({Path(places[-1][0]).name}, line {places[-1][1]})" if places else ""
-    return f"{type(error).__name__}: {error}{where}"
+    return masked(f"{type(error).__name__}: {error}{where}")

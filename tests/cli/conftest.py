@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
+import threading
+import warnings
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +53,10 @@ def evalstone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
         with monkeypatch.context() as patched:
             patched.setattr(sys, "argv", ["evalstone", *arguments])
             patched.setattr(sys, "stdin", io.StringIO(typed))
+            # What the command replaces for its process.
+            for module, name in ((sys, "excepthook"), (threading, "excepthook"), (warnings, "formatwarning")):
+                patched.setattr(module, name, getattr(module, name))
+            patched.setattr(logging, "lastResort", logging.StreamHandler())
             for name, value in (env or {}).items():
                 patched.setenv(name, value)
             with pytest.raises(SystemExit) as ended:

@@ -99,3 +99,21 @@ def test_a_base_url_with_a_query_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="has a query or a fragment") as raised:
         ModelJudge("vllm/m", base_url=url).check()
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("user", ["secret", "me:secret", ":secret"])
+def test_a_base_url_with_a_user_is_refused_without_showing_it(monkeypatch: pytest.MonkeyPatch, user: str) -> None:
+    url = f"http://{user}@127.0.0.1:1/v1"
+    with pytest.raises(ConfigError, match="has a user or a password; give the key as api_key, or in headers") as raised:
+        ModelJudge("vllm/m", base_url=url)
+    assert "secret" not in str(raised.value)
+    monkeypatch.setenv("VLLM_BASE_URL", url)
+    with pytest.raises(ConfigError, match="has a user or a password") as raised:
+        ModelJudge("vllm/m").check()
+    assert "secret" not in str(raised.value)
+
+
+def test_a_url_that_cannot_be_parsed_is_refused_without_showing_it() -> None:
+    with pytest.raises(ConfigError, match="can't be parsed") as raised:
+        ModelJudge("vllm/m", base_url="http://[me:secret@h/v1")
+    assert "secret" not in str(raised.value)

@@ -78,7 +78,8 @@ def test_equal_numbers_are_one_setting() -> None:
 @pytest.mark.parametrize(
     "name",
     ["Authorization", "Proxy-Authorization", "cf-aig-authorization", "Cookie", "X-API-Key", "api-key", "x-goog-api-key",
-     "Ocp-Apim-Subscription-Key", "X-Auth-Token", "x-amz-security-token", "CF-Access-Client-Secret", "Helicone-Auth"],
+     "Ocp-Apim-Subscription-Key", "X-Auth-Token", "x-amz-security-token", "CF-Access-Client-Secret", "Helicone-Auth",
+     "x-functions-key", "x-portkey-api-key", "Authentication", "x-api-token", "x-jwt-assertion", "x-signature"],
 )  # fmt: skip
 def test_a_header_that_carries_a_credential_is_not_in_the_identity(name: str) -> None:
     assert ModelJudge("vllm/m", headers={name: "hidden"}).identity == "vllm/m"

@@ -195,7 +195,7 @@ def test_a_deadline_ends_the_attempts_and_names_the_last_trouble() -> None:
 
 
 def test_an_endpoint_that_is_not_there_is_an_error_of_the_endpoint() -> None:
-    judge = ModelJudge("openai/x", base_url="http://user:secret@127.0.0.1:9/v1", total_timeout=0.3)
+    judge = ModelJudge("openai/x", base_url="http://127.0.0.1:9/v1", total_timeout=0.3)
     told = r"gave no answer in .*could not connect to http://127\.0\.0\.1:9/v1; is the server running\?$"
     with pytest.raises(ProviderError, match=told):
         asyncio.run(judge.answer(QUESTION))
@@ -377,7 +377,7 @@ def test_a_missing_key_is_said_before_anything_is_asked(monkeypatch: pytest.Monk
 
 
 def test_a_base_url_from_the_environment_is_taken_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://user:password@127.0.0.1:1/v1/")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1/")
     judge = ModelJudge("openai/gpt-5.1")
     judge.check()
     assert judge.identity == "openai/gpt-5.1(http://127.0.0.1:1/v1)"

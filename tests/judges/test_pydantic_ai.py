@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="the extra `providers` is not installed")
 
-from pydantic_ai.exceptions import ModelAuthenticationError, ModelHTTPError, ModelNotFoundError
+from pydantic_ai.exceptions import ModelAuthenticationError, ModelHTTPError, ModelNotFoundError, UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
@@ -67,6 +67,21 @@ def sent(answer: Any) -> tuple[Any, list[ModelMessage], AgentInfo]:
         return await provider(answer, seen=seen).complete(MESSAGES, QUESTION, SETTINGS)
 
     return asyncio.run(asked()), *seen[0]
+
+
+def test_what_a_model_says_of_its_key_is_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "AIza-other-key1")
+    keys = "AIza-inline-key0 and AIza-other-key1"
+
+    async def asked(answer: Any) -> str:
+        model = provider(answer, api_key="AIza-inline-key0")
+        return (await model.complete(MESSAGES, QUESTION, SETTINGS)).text
+
+    with counting_warnings() as counted:
+        assert asyncio.run(asked(ModelResponse(parts=[TextPart(keys)]))) == "*** and ***"
+    assert dict(counted) == {"redacted secrets": 1}
+    with pytest.raises(ConfigError, match=r"\*\*\* and \*\*\*"):
+        asyncio.run(asked(UserError(keys)))
 
 
 def test_messages_settings_and_schema_reach_the_model_and_the_reply_comes_back() -> None:

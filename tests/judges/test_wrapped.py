@@ -95,10 +95,8 @@ def test_a_key_is_never_written(tmp_path: Path) -> None:
         model = ModelJudge("vllm/x", base_url=server.url, api_key=KEY, headers={"X-Key": "s3cret"}, total_timeout=2)
         (error,) = asked(LoggingJudge(model, path, include_inputs=True), ONE)
     assert isinstance(error, ProviderError)
-    assert KEY in str(error)
-    text = path.read_text("utf-8")
-    assert "secret" not in text.replace("[secret]", "")
-    assert "[secret] and [secret]" in lines(path)[0]["steps"][0]["detail"]["error"]
+    assert "secret" not in path.read_text("utf-8") + str(error)
+    assert "*** and ***" in lines(path)[0]["steps"][0]["detail"]["error"]
 
 
 def test_text_of_a_judge_cannot_begin_a_line_of_its_own(tmp_path: Path) -> None:

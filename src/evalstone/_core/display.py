@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from evalstone._core.redaction import redacted
+
 LINE_WIDTH = 240
 IGNORABLE = (
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0"
@@ -43,7 +45,9 @@ def visible(text: str) -> str:
 
 
 def safe(text: str, width: int = LINE_WIDTH) -> str:
-    """Text on one line of at most `width` characters, before what is invisible in it is written out."""
+    """Text on one line of at most `width` characters, before what is invisible in it is written out. Secrets in it are
+    written as `***`."""
+    text = redacted(text)  # before it is cut, so that no part of a secret is left
     line = " ".join(text[: 4 * width].split())
     whole = len(line) <= width and len(text) <= 4 * width
     return visible(line if whole else line[: width - 1] + "…")

@@ -18,8 +18,9 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from evalstone._core.redaction import masked
 from evalstone.cli.options import ExitCode, Value, Values, option
-from evalstone.cli.output import to_stderr
+from evalstone.cli.output import guard, to_stderr
 from evalstone.errors import ConfigError, EvalstoneError, RunAborted, WriteError, near, unknown
 
 # The base class of all errors in how a command is called; Typer doesn't export it.
@@ -221,6 +222,7 @@ def main() -> None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by the caller
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    guard()
     try:
         sys.exit(app(standalone_mode=False))
     except _CallError as error:
@@ -245,5 +247,5 @@ def main() -> None:
 
 
 def _fail(message: str, code: ExitCode) -> None:
-    to_stderr(f"evalstone: {message}")
+    to_stderr(f"evalstone: {masked(message)}")
     sys.exit(code)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 from evalstone._core.reading import file_text
+from evalstone._core.redaction import masked
 from evalstone.errors import ConfigError, unknown
 from evalstone.ledger.base import DEFAULT_LEDGER
 
@@ -137,5 +138,7 @@ def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
         name = ".".join(map(str, path))
         values[name] = found["input"]
         expected.setdefault(name, []).append(found["msg"].removeprefix("Input should be "))
-    problems = (f"{name} should be {' or '.join(texts)}, not {values[name]!r}" for name, texts in expected.items())
+    problems = (
+        f"{name} should be {' or '.join(texts)}, not {masked(values[name])!r}" for name, texts in expected.items()
+    )
     return "; ".join(problems)

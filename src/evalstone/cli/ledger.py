@@ -100,7 +100,7 @@ def export(
                     number += 1
                     yield row
 
-            write_jsonl(to, counted())
+            write_jsonl(to, counted(), redact=False)  # as the rows are, which are redacted but for samples
     console().print(f"{count(number, 'row')} written to {to}")
     return ExitCode.OK
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import sys
+import threading
+import traceback
+import warnings
 from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from evalstone._core.display import safe
+from evalstone._core.display import safe, visible
+from evalstone._core.redaction import masked, redacted
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,15 +35,25 @@ Output: TypeAlias = tuple[str | None, Callable[[], Iterable[str]]]
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console on standard output or standard error. Text is literal.
+    """A console on standard output or standard error. Text is literal, with control characters made visible and
+    secrets written as `***`.
 
     What is no terminal is as wide as COLUMNS says, and otherwise without a limit.
     """
     import rich.console
+    from rich.text import Text
 
     class Screen(rich.console.Console):
         def on_broken_pipe(self) -> None:
             raise
+
+        def render(self, renderable: Any, options: Any = None) -> Iterable[Any]:
+            # Before it is laid out, which may cut it.
+            if isinstance(renderable, str):
+                renderable = visible(redacted(renderable))
+            elif isinstance(renderable, Text) and (clean := visible(redacted(renderable.plain))) != renderable.plain:
+                renderable = Text(clean, renderable.style, justify=renderable.justify, overflow=renderable.overflow)
+            return super().render(renderable, options)
 
     columns = os.environ.get("COLUMNS", "")
     piped = int(columns) if columns.isdecimal() and int(columns) else UNLIMITED
@@ -56,6 +72,28 @@ def to_stderr(text: str) -> None:
     """Print one line on standard error, with control characters made visible."""
     with contextlib.suppress(OSError):  # nobody reads it, and there is nowhere else to say so
         sys.stderr.write(f"{safe(text, 2000)}\n")
+
+
+def guard() -> None:
+    """Make safe what Python itself prints on standard error: uncaught exceptions, warnings, messages of libraries."""
+
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        sys.stderr.write(visible(masked("".join(traceback.format_exception(kind, error, trace)))))
+
+    as_text: Any = warnings.formatwarning
+
+    def warning(*shown: Any, **more: Any) -> str:
+        return visible(masked(as_text(*shown, **more)))
+
+    class Clean(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return visible(masked(super().format(record)))
+
+    sys.excepthook = show
+    threading.excepthook = lambda ended: show(ended.exc_type, ended.exc_value or ended.exc_type(), ended.exc_traceback)
+    warnings.formatwarning = warning
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(Clean())
 
 
 def json_lines(as_json: bool, *values: Any) -> dict[str, Output]:
@@ -128,9 +166,9 @@ def deliver(outputs: Mapping[str, Output], *, announce: bool = True) -> bool:
         write_text(file, parts())
     for name in to_stdout:
         sys.stdout.reconfigure(encoding="utf-8", newline="")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-        sys.stdout.writelines(requested[name][1]())
+        sys.stdout.writelines(map(redacted, requested[name][1]()))
     if announce and not to_stdout:
-        sys.stdout.writelines(f"Written: {file}\n" for file, _ in files)
+        sys.stdout.writelines(safe(f"Written: {file}", 2000) + "\n" for file, _ in files)
     return bool(requested)
 
 

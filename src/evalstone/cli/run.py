@@ -17,6 +17,7 @@ import typer
 
 import evalstone
 from evalstone._core.display import count, money, safe
+from evalstone._core.redaction import masked
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import (
@@ -386,7 +387,7 @@ def _stopped(result: evalstone.Run, config: RunConfig, size: int) -> int:
     if waiting:
         to_stderr(f"{WAITING}{', '.join(result.batches)}" if interrupted else result.stop_reason)
         to_stderr(f"{saved}, run {result.id}. To collect the answers later, run:\n")
-        to_stderr(f"evalstone {shlex.join(sys.argv[1:])}")
+        to_stderr(f"evalstone {shlex.join(map(masked, sys.argv[1:]))}")
         return ExitCode.INTERRUPTED if interrupted else ExitCode.FAILURES
     if interrupted:
         to_stderr(f"{saved}, and all finished calls; {RESUME}.")

@@ -50,7 +50,7 @@ def _message(row: Any) -> Message:
 
 def write_samples(path: Path, samples: Iterable[Sample]) -> None:
     """Write samples, one per line, as `write_jsonl` does."""
-    write_jsonl(path, (sample_row(sample) for sample in samples))
+    write_jsonl(path, (sample_row(sample) for sample in samples), redact=False)
 
 
 @dataclass(frozen=True)

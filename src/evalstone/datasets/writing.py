@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from evalstone._core.files import cannot_write, lock, private
 from evalstone._core.json import to_jsonable
+from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError
 
 # Text that could end a line, change the direction of a terminal, or not be encoded. JSON escapes the rest of C0.
@@ -37,14 +38,15 @@ def json_line(obj: object) -> str:
     return _HAZARDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def write_jsonl(path: str | Path, rows: Iterable[object]) -> None:
+def write_jsonl(path: str | Path, rows: Iterable[object], *, redact: bool = True) -> None:
     """Write one JSON object per line, as `write_text` does."""
-    write_text(path, (json_line(row) + "\n" for row in rows))
+    write_text(path, (json_line(row) + "\n" for row in rows), redact=redact)
 
 
-def write_text(path: str | Path, parts: Iterable[str]) -> None:
+def write_text(path: str | Path, parts: Iterable[str], *, redact: bool = True) -> None:
     """Write text in UTF-8, as `replacing` does.
 
+    redact: write secrets as `***`. Not for samples, which are stored as they came: their hash is the dataset's version.
     What is no regular file, such as a device or a pipe, is written to and never replaced.
 
     Raises:
@@ -52,6 +54,7 @@ def write_text(path: str | Path, parts: Iterable[str]) -> None:
         WriteError: The file can't be written to the end, for example because the disk is full.
     """
     target = Path(path).resolve()
+    parts = map(redacted, parts) if redact else parts
     if target.exists() and not target.is_file():
         try:
             with target.open("w", encoding="utf-8", newline="\n") as device:

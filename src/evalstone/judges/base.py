@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
+from evalstone._core.redaction import register
 from evalstone.errors import JudgeError
 from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.base import DEFAULT_LIMITS, Answer, ContextLimits, Question, failed_call, judge_call
@@ -72,7 +73,7 @@ class Judge(ABC):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values that must never be written anywhere, such as an API key."""
+        """Values that must never be printed or stored, such as an API key. A run writes them as `***`."""
         return ()
 
     def opened(self) -> AbstractAsyncContextManager[object]:
@@ -86,6 +87,12 @@ class Judge(ABC):
 
     def check(self) -> None:  # noqa: B027 - most judges have nothing to check
         """Raise ConfigError for anything that can be known to be wrong before the first call, such as a missing key."""
+
+
+def register_secrets(judge: Judge) -> None:
+    """Keep a judge's secrets out of everything that is printed or stored."""
+    secrets: object = judge.secrets
+    register(*((secrets,) if isinstance(secrets, str) else judge.secrets))
 
 
 class AskJudge:

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 from evalstone._core.files import cannot_write, private
 from evalstone._core.json import to_jsonable
+from evalstone._core.redaction import redacted
 from evalstone.errors import JudgeError
-from evalstone.judges.base import AskJudge, Judge
+from evalstone.judges.base import AskJudge, Judge, register_secrets
 from evalstone.judges.settings import check_settings, require_judge
 from evalstone.questions.base import Answer, ContextLimits, Question, failed_call, judge_call
 from evalstone.types import JudgeCall, Usage
@@ -26,8 +27,8 @@ class LoggingJudge(Judge):
     """A judge whose calls are appended to a JSON Lines file as they end: what was really asked, not what was cached.
 
     Each line has `time`, `judge`, `steps` (the call as in records.jsonl, with the raw reply) and, with include_inputs,
-    the question's texts as `materials`. `ReplayJudge.from_records` reads the file. The judge's secrets are replaced in
-    every line. Raises ConfigError or WriteError if the file can't be written.
+    the question's texts as `materials`. `ReplayJudge.from_records` reads the file. The judge's secrets are written as
+    `***`. Raises ConfigError or WriteError if the file can't be written.
     """
 
     judge: Judge
@@ -85,10 +86,8 @@ class LoggingJudge(Judge):
         }
         if self.include_inputs:
             line["inputs"] = to_jsonable(question.inputs())
-        text = json.dumps(line)
-        for secret in self.secrets:
-            text = text.replace(json.dumps(secret)[1:-1], "[secret]")
-        self._append(text + "\n")
+        register_secrets(self.judge)
+        self._append(redacted(json.dumps(line)) + "\n")
 
     def _append(self, text: str) -> None:
         try:

@@ -20,8 +20,9 @@ from urllib.parse import urlsplit
 from evalstone._core.json import content_hash
 from evalstone._core.parsing import MAX_REPLY
 from evalstone._core.prompts import clean
+from evalstone._core.redaction import header_secrets, is_credential
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, ReplyError
-from evalstone.judges.base import Judge
+from evalstone.judges.base import Judge, register_secrets
 from evalstone.judges.providers.base import (
     PROVIDERS,
     ChatMessage,
@@ -65,10 +66,6 @@ def _are_headers(value: Any) -> bool:
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 _KEY = re.compile("[!-~]*")
-_CREDENTIAL = re.compile(
-    r"authorization|cookie|(?:api|access|auth|subscription)[-_]?key|(?:^|[-_])(?:auth|token|secret|password)$",
-    re.IGNORECASE,
-)
 
 
 _PRICES = Rule("None or two numbers of 0 or more, dollars for a million input and output tokens", _are_prices)
@@ -87,7 +84,7 @@ class ModelJudge(Judge):
     model: str
 
     base_url: str | None = None
-    """Base URL of an OpenAI-compatible server, in place of the provider's."""
+    """Base URL of an OpenAI-compatible server, in place of the provider's; without user, password and query."""
 
     api_key: str | None = field(default=None, repr=False, compare=False)
     """The key; None takes it from the provider's environment variable."""
@@ -134,7 +131,10 @@ class ModelJudge(Judge):
     def __post_init__(self) -> None:
         check_settings(self)
         split_model(self.model)
-        routes = sorted((name.lower(), text) for name, text in self.headers.items() if not _CREDENTIAL.search(name))
+        register_secrets(self)
+        if self.base_url:
+            self.check_url(self.base_url)
+        routes = sorted((name.lower(), text) for name, text in self.headers.items() if not is_credential(name))
         if routes:
             object.__setattr__(self, "routing", content_hash(routes))
         if self.prices is not None:
@@ -207,7 +207,7 @@ class ModelJudge(Judge):
         info, url = PROVIDERS[split_model(self.model)[0]], self.url
         self.check_key()
         if url:
-            self.check_url(url, authorized=bool(self.key))
+            self.check_url(url)
         if info.key and url in ("", info.base_url) and not self.key:
             raise ConfigError(f"{self.model} needs a key: set the environment variable {info.key}")
         if url:
@@ -219,18 +219,18 @@ class ModelJudge(Judge):
         if self.reasoning_effort or self.seed is not None or self.max_tokens or self.headers:
             check_model(self)  # not without a reason: it imports the provider's library
 
-    def check_url(self, url: str, *, authorized: bool = False) -> None:
-        """Raise ConfigError for a base URL that can't be asked. authorized: the key is an Authorization header."""
+    def check_url(self, url: str) -> None:
+        """Raise ConfigError for a base URL that can't be asked. It is not shown where it may hold a key."""
+        if "?" in url or "#" in url:
+            raise ConfigError(f"the base_url of {self.model} has a query or a fragment; give it without, up to /v1")
+        if "@" in url:
+            where = "give the key as api_key, or in headers"
+            raise ConfigError(f"the base_url of {self.model} has a user or a password; {where}")
         parts = urlsplit(_readable(url))
         if parts.scheme not in ("http", "https"):
             raise ConfigError(f"base_url must start with http:// or https://, not {url!r}")
         if not parts.hostname:
             raise ConfigError(f"base_url must name a host, as in http://host:8000/v1, not {url!r}")
-        if "@" in parts.netloc and (authorized or "authorization" in map(str.lower, self.headers)):
-            both = "a user name or password in its base_url and a key or an Authorization header"
-            raise ConfigError(f"{self.model} has {both}; only one of them can be sent")
-        if "?" in url or "#" in url:
-            raise ConfigError(f"the base_url of {self.model} has a query or a fragment; give it without, up to /v1")
 
     def check_key(self) -> None:
         """Raise ConfigError for a key that can't be sent. Its characters are not shown."""
@@ -254,7 +254,9 @@ class ModelJudge(Judge):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        return tuple(filter(None, (self.key, *self.headers.values())))
+        """The key, what the provider's own library takes from the environment, and headers that carry credentials."""
+        variables = PROVIDERS[split_model(self.model)[0]].library_keys
+        return tuple(filter(None, (self.key, *map(os.environ.get, variables), *header_secrets(self.headers))))
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Provider]:
@@ -273,6 +275,7 @@ class ModelJudge(Judge):
 
     def provider(self) -> Provider:
         """The model's provider on the running loop."""
+        register_secrets(self)  # the environment may have changed
         if url := self.url:
             from evalstone.judges.providers.openai_compatible import ChatCompletions  # noqa: PLC0415 - aiohttp
 

@@ -20,8 +20,9 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from evalstone._core.redaction import is_credential, masked, register_settings
 from evalstone.errors import ConfigError, unknown
-from evalstone.judges.base import Judge
+from evalstone.judges.base import Judge, register_secrets
 from evalstone.judges.providers.limits import Limits
 
 COMPOSITES: Mapping[str, tuple[str, int | None, tuple[str, ...]]] = {
@@ -50,14 +51,18 @@ def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
         ConfigError: an unknown judge, provider or setting, with the nearest name, or a line that can't be read.
     """
     if isinstance(spec, Judge):
+        register_secrets(spec)
         return spec
+    register_settings(spec)
     if isinstance(spec, str) and spec.strip():
         settings = table_of(spec)
     elif isinstance(spec, Mapping):
         settings = dict(spec)
     else:
         message = "a judge is `lexical`, a language model named provider/model, such as openai/gpt-5.1"
-        raise ConfigError(f"{message}, a table of such a model and its settings, or a Judge, not {reprlib.repr(spec)}")
+        raise ConfigError(
+            f"{message}, a table of such a model and its settings, or a Judge, not {reprlib.repr(masked(spec))}"
+        )
     kinds = [kind for kind in ("model", *COMPOSITES) if kind in settings]
     if len(kinds) != 1:
         found = "is all of " + ", ".join(kinds) if kinds else f"has {sorted(map(str, settings))}"
@@ -68,7 +73,7 @@ def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
     if log is None:
         return judge
     if not isinstance(log, str) or not log:
-        raise ConfigError(f"log must be the path of a file, not {log!r}")
+        raise ConfigError(f"log must be the path of a file, not {masked(log)!r}")
     from evalstone.judges.logging import LoggingJudge  # noqa: PLC0415
 
     return LoggingJudge(judge, log)
@@ -76,7 +81,7 @@ def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
 
 def _model(name: Any, settings: dict[str, Any]) -> Judge:
     if not isinstance(name, str):
-        raise ConfigError(f'a judge\'s table needs a model, such as model = "openai/gpt-5.1", not {name!r}')
+        raise ConfigError(f'a judge\'s table needs a model, such as model = "openai/gpt-5.1", not {masked(name)!r}')
     name = name.strip()
     if "/" in name:
         from evalstone.judges.model import ModelJudge  # noqa: PLC0415
@@ -100,7 +105,7 @@ def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:
     if count == 1 and not isinstance(subject, list | tuple):
         subject = [subject]
     if not isinstance(subject, list | tuple):
-        raise ConfigError(f"{kind} takes a list of judges, not {reprlib.repr(subject)}")
+        raise ConfigError(f"{kind} takes a list of judges, not {reprlib.repr(masked(subject))}")
     judges = [parse_judge(each) for each in cast("Sequence[Any]", subject)]
     if count is not None and len(judges) != count:
         expected = "one judge, which it asks several times" if count == 1 else "two judges, primary and fallback"
@@ -152,7 +157,8 @@ def table_of(spec: str) -> dict[str, Any]:
         if (setting := _SETTING.fullmatch(part)) is not None:
             if setting[1] in settings:
                 raise ConfigError(f"{name}: {setting[1]} is given twice")
-            settings[setting[1]] = _value(setting[2].strip())
+            key, text = setting[1], setting[2].strip()
+            settings[key] = _unquoted(text) if is_credential(key) else _value(text)
         elif part.strip().startswith(("http://", "https://")):
             settings["base_url"] = part.strip()  # as identities print it
         elif settings:
@@ -181,7 +187,7 @@ def _split(inside: str, spec: str) -> list[str]:
         elif character in ")]":
             depth -= 1
         if depth > _DEEPEST:
-            raise ConfigError(f"judges are nested more than {_DEEPEST} deep in {reprlib.repr(spec.strip())}")
+            raise ConfigError(f"judges are nested more than {_DEEPEST} deep in {reprlib.repr(masked(spec.strip()))}")
         if depth < 0:
             break
         if character == "," and not depth and not quote:
@@ -205,8 +211,11 @@ def _value(text: str) -> Any:
             return kind(text)
         except ValueError:
             continue
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
-        return text[1:-1]
     if text.startswith("[") and text.endswith("]"):
         return [_value(part.strip()) for part in _split(text[1:-1], text)]
-    return text
+    return _unquoted(text)
+
+
+def _unquoted(text: str) -> str:
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if quoted else text

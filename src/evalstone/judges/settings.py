@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
+from evalstone._core.redaction import masked
 from evalstone.errors import ConfigError
 
 
@@ -57,7 +58,7 @@ def check_settings(value: Any) -> None:
         setting = getattr(value, name)
         if setting is not default and not rule.holds(setting):
             kind = type(setting).__name__
-            shown = f"this {kind}" if secret else f"{reprlib.repr(setting)} ({kind})"
+            shown = f"this {kind}" if secret else f"{reprlib.repr(masked(setting))} ({kind})"
             raise ConfigError(f"{name} must be {rule.words}, not {shown}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from evalstone._core.redaction import masked_url, redacted
 from evalstone.datasets.stored import sample_row
 from evalstone.errors import ConfigError
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage
@@ -28,9 +28,7 @@ _NO_FILES = ("", "none", ":memory:")
 EXPECTED = "expected a path, sqlite:///path/to/file.db or postgresql://user@host/database"
 USAGE_COLUMNS = ("input_tokens", "output_tokens", "cached_tokens", "requests")
 _NESTED = frozenset({"alternatives", "metadata"})
-_FREE_TEXT = frozenset({"reply", "error"})
-_PASSWORD = re.compile(r"(?<=://)([^:/?@]*):.*@", re.DOTALL)
-_PASSWORD_OPTION = re.compile(r"(?<=password=)[^&]*", re.IGNORECASE)
+_FREE_TEXT = frozenset({"reply", "error", "ended"})
 
 
 def shown(url: str | Path) -> str:
@@ -38,7 +36,7 @@ def shown(url: str | Path) -> str:
     text = str(url)
     if text.startswith("sqlite:///"):
         return text.removeprefix("sqlite:///")
-    return _PASSWORD_OPTION.sub("***", _PASSWORD.sub(r"\1:***@", text))
+    return masked_url(text)
 
 
 def file_of(url: str | Path) -> Path | None:
@@ -250,9 +248,9 @@ def to_row(value: StoredAnswer | RunRow | BatchRow | BatchedQuestion) -> dict[st
     if "refused_settings" in row:
         row["refused_settings"] = ",".join(row["refused_settings"])
     for name in _NESTED & row.keys():
-        row[name] = json.dumps(dict(row[name])) if row[name] is not None else None
+        row[name] = redacted(json.dumps(dict(row[name]))) if row[name] is not None else None
     for name in _FREE_TEXT & row.keys():
-        row[name] = None if row[name] is None else storable(row[name])
+        row[name] = None if row[name] is None else storable(redacted(row[name]))
     return row
 
 
@@ -271,7 +269,7 @@ def from_row(kind: type[R], row: Any) -> R:
 def record_row(run: str, record: Record) -> dict[str, Any]:
     """A record as a row of `records`."""
     sample, scorer = storable(record.sample), storable(record.scorer)
-    body = json.dumps(record.to_dict())
+    body = redacted(json.dumps(record.to_dict()))
     return {"run": run, "cell": cell_hash(sample, scorer), "sample": sample, "scorer": scorer, "body": body}
 
 
@@ -296,6 +294,6 @@ def dataset_row(run: RunRow) -> dict[str, Any] | None:
     """The dataset in a run's metadata as a row. `version` is the hash of its samples' ids and contents."""
     match run.metadata.get("dataset"):
         case {"version": str(version), "name": str(name), "samples": int(samples)}:
-            return {"version": version, "name": storable(name), "samples": samples, "first_seen": run.started}
+            return {"version": version, "name": storable(redacted(name)), "samples": samples, "first_seen": run.started}
         case _:
             return None

@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from evalstone._core.redaction import redacted
 from evalstone.ledger.base import BatchedQuestion, BatchRow, chunks, from_row, storable, to_row
 from evalstone.ledger.schema import batch_questions as questions
 from evalstone.ledger.schema import batches, leases
@@ -67,10 +68,13 @@ def collect(ledger: Ledger, row: BatchRow, bodies: Mapping[str, str], *, missing
     """
     with ledger.transaction(writing=True) as connection:
         is_open = sa.update(batches).where(batches.c.id == row.id, batches.c.collected.is_(None))
-        closed = connection.execute(is_open.values(collected=row.collected, ended=row.ended, cost=row.cost))
+        values = to_row(row)
+        closed = connection.execute(is_open.values({name: values[name] for name in ("collected", "ended", "cost")}))
         if not closed.rowcount:
             return False
-        received = [{"question": name, "batch": row.id, "body": storable(body)} for name, body in bodies.items()]
+        received = [
+            {"question": name, "batch": row.id, "body": storable(redacted(body))} for name, body in bodies.items()
+        ]
         if received:
             connection.exec_driver_sql(ledger.dialect.sql.answer_question, received)
         rest = sa.update(questions).where(questions.c.batch == row.id, questions.c.waiting.is_(True))

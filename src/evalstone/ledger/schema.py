@@ -22,6 +22,7 @@ import sqlalchemy as sa
 import sqlalchemy.exc
 
 from evalstone._core.files import cannot_write, make_folder
+from evalstone._core.redaction import register_environment, register_url
 from evalstone.errors import ConfigError, LedgerBusyError, LedgerConnectionError, LedgerError, MissingDependency
 from evalstone.ledger import base
 from evalstone.ledger.base import EXPECTED, USAGE_COLUMNS, shown
@@ -397,6 +398,8 @@ class PostgreSQL:
         """Connects to nothing yet."""
         # Of a lost connection psycopg logs a warning, which without a handler goes to standard error. Ours is enough.
         logging.getLogger("psycopg").addHandler(_NO_OUTPUT)
+        register_url(url)
+        register_environment("PGPASSWORD")
         self.location = shown(url)
         try:
             address = sa.make_url(f"postgresql+psycopg://{url.partition('://')[2]}")

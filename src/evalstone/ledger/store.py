@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import starmap
 from operator import attrgetter
 from pathlib import Path
@@ -28,6 +28,7 @@ from typing import Any, cast
 import sqlalchemy as sa
 import sqlalchemy.exc
 
+from evalstone._core.redaction import redacted
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, LedgerConnectionError, LedgerError
 from evalstone.ledger import base, schema
@@ -345,7 +346,7 @@ class Ledger:
         """Keep the results of a run that has ended. finished: when it was completed; None if it ended early."""
         query = sa.update(schema.runs).where(schema.runs.c.id == run)
         with self.transaction(writing=True) as connection:
-            connection.execute(query.values(finished=finished, metadata=json.dumps(metadata)))
+            connection.execute(query.values(finished=finished, metadata=redacted(json.dumps(metadata))))
             self._release(connection, [Key(run, "")])
         self._run = None
         # A run whose results are gone is not complete.
@@ -456,7 +457,7 @@ class LedgerSamples(Iterable[Sample]):
     Iterating raises LedgerError when the ledger can't be read.
     """
 
-    url: str
+    url: str = field(repr=False)
     dataset: str
 
     def __iter__(self) -> Iterator[Sample]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count, digits_for, limits, listed, money, number, p_value, percent, signed
+from evalstone._core.redaction import MARK, REPEATED_SECRETS
 from evalstone.report.samples import goodness, sample_view, with_texts
 from evalstone.report.view import (
     Cell,
@@ -124,6 +125,8 @@ def _warnings(run: Run) -> Iterator[str]:
         yield f"{count(run.failed, 'result')} failed. No mean includes them; the reasons are below."
     for name, times in refused_settings(run.warnings).items():
         yield f"The endpoint refused the setting {name}; {count(times, 'answer was', 'answers were')} given without it."
+    if times := run.warnings.get(REPEATED_SECRETS):
+        yield f"The endpoint sent back a secret in {count(times, 'response')}; it is shown and stored as {MARK}."
 
 
 def _facts(run: Run) -> Iterator[Fact]:
@@ -144,7 +147,8 @@ def _facts(run: Run) -> Iterator[Fact]:
 def retries(warnings: Mapping[str, int]) -> str:
     """What was retried, and why: "retried 40 × HTTP 429; 17 malformed replies"."""
     malformed = sum(times for what, times in warnings.items() if "repl" in what)
-    retried = [what for what in warnings if "repl" not in what and not what.endswith(_REFUSED)]
+    others = (REPEATED_SECRETS, _REFUSED)
+    retried = [what for what in warnings if "repl" not in what and not what.endswith(others)]
     transport = [f"{warnings[what]:,} × {what}" for what in retried]
     parts = [f"retried {listed(transport)}"] if transport else []
     return "; ".join([*parts, count(malformed, "malformed reply", "malformed replies")] if malformed else parts)

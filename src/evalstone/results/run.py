@@ -17,7 +17,8 @@ from io import FileIO
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from evalstone._core.display import count, digits_for, limits, money, number, safe
+from evalstone._core.display import count, digits_for, limits, money, number, safe, visible
+from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError, MissingDependency, WriteError
 from evalstone.results.summary import (
     SUMMARY_FORMAT,
@@ -293,17 +294,17 @@ class Run:
         for row in rows:
             cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
             lines.append("  ".join(cells).rstrip())
-        return "\n".join((*lines, "", *self._notes()))
+        return visible("\n".join((*lines, "", *self._notes())))
 
     def _repr_html_(self) -> str:
         """The summary table for notebooks."""
 
         def row(tag: str, cells: Iterable[str]) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in map(visible, cells)) + "</tr>"
 
         body = "".join(row("td", cells) for cells in self._rows())
         table = f"<table><thead>{row('th', HEADER)}</thead><tbody>{body}</tbody></table>"
-        return f"<p>{html.escape(self.title)}</p>{table}<p>{'<br>'.join(map(html.escape, self._notes()))}</p>"
+        return f"<p>{html.escape(visible(self.title))}</p>{table}<p>{'<br>'.join(map(html.escape, self._notes()))}</p>"
 
     def __repr__(self) -> str:
         return f"<Run {self.id}: {len(self.records)} records of {len(self.scorers)} scorers>"
@@ -396,7 +397,7 @@ class SpillingRecords(Sequence[Record]):
         if len(self._records) <= self._limit:
             return
         try:
-            self._offsets[cell] = self._append(json.dumps(record.to_dict()).encode())
+            self._offsets[cell] = self._append(redacted(json.dumps(record.to_dict())).encode())
         except OSError as error:
             told = f"records can't be kept in a temporary file in {tempfile.gettempdir()}: {error.strerror or error}"
             raise WriteError(f"{told}. To use another folder, set TMPDIR") from None

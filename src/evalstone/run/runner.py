@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone._core import sync
 from evalstone._core.json import strict_jsonable
+from evalstone._core.redaction import masked
 from evalstone.errors import (
     AnswerPending,
     BudgetExceeded,
@@ -427,7 +428,7 @@ def _traceback(error: BaseException) -> str:
     """The traceback from the first frame of a scorer's code on; that of evalstone's own frames says nothing more."""
     frames = list(_frames(error))
     first = next((frame for frame in frames if not _is_ours(frame)), frames[-1] if frames else None)
-    return "".join(traceback.format_exception(type(error), error, first, limit=-TRACEBACK_FRAMES)).rstrip()
+    return masked("".join(traceback.format_exception(type(error), error, first, limit=-TRACEBACK_FRAMES)).rstrip())
 
 
 def _frames(error: BaseException) -> Iterator[TracebackType]:

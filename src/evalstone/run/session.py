@@ -26,7 +26,7 @@ from evalstone.errors import (
     StorageError,
     described,
 )
-from evalstone.judges.base import AskJudge, Judge
+from evalstone.judges.base import AskJudge, Judge, register_secrets
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.questions.base import Answer, ContextLimits, Question, as_cached, failed_call, judge_call
 from evalstone.run.budget import Budget, StopSignal
@@ -128,6 +128,7 @@ class Session:
         """The judge's identity, computed once."""
         known = self._identities.get(id(judge))
         if known is None:
+            register_secrets(judge)
             known = self._identities[id(judge)] = (judge, judge.identity)
         return known[1]
 

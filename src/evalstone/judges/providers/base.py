@@ -31,7 +31,7 @@ class ProviderInfo:
     base_url: its OpenAI-compatible endpoint; empty if it is reached through pydantic-ai. key: the environment variable
     that holds the key; empty if none is needed. base_url_from: environment variables that replace `base_url`.
     unsupported: settings that it can't take. library_url_from: environment variables that send the provider's library
-    to another endpoint.
+    to another endpoint. library_keys: those that it takes further keys from.
     """
 
     base_url: str = ""
@@ -39,14 +39,20 @@ class ProviderInfo:
     base_url_from: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     library_url_from: tuple[str, ...] = ()
+    library_keys: tuple[str, ...] = ()
 
 
 PROVIDERS: Mapping[str, ProviderInfo] = {
     "anthropic": ProviderInfo(
-        key="ANTHROPIC_API_KEY", unsupported=("seed", "logprobs"), library_url_from=("ANTHROPIC_BASE_URL",)
+        key="ANTHROPIC_API_KEY",
+        unsupported=("seed", "logprobs"),
+        library_url_from=("ANTHROPIC_BASE_URL",),
+        library_keys=("ANTHROPIC_AUTH_TOKEN",),
     ),
     "bedrock": ProviderInfo(
-        unsupported=("seed", "logprobs"), library_url_from=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_ENDPOINT_URL")
+        unsupported=("seed", "logprobs"),
+        library_url_from=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_ENDPOINT_URL"),
+        library_keys=("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"),
     ),
     "cerebras": ProviderInfo("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
     "cohere": ProviderInfo(
@@ -55,7 +61,10 @@ PROVIDERS: Mapping[str, ProviderInfo] = {
     "deepseek": ProviderInfo("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
     "fireworks": ProviderInfo("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
     "google": ProviderInfo(
-        key="GOOGLE_API_KEY", unsupported=("logprobs",), library_url_from=("GOOGLE_GEMINI_BASE_URL",)
+        key="GOOGLE_API_KEY",
+        unsupported=("logprobs",),
+        library_url_from=("GOOGLE_GEMINI_BASE_URL",),
+        library_keys=("GEMINI_API_KEY",),
     ),
     "groq": ProviderInfo("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
     "llamacpp": ProviderInfo("http://127.0.0.1:8080/v1"),

@@ -21,8 +21,9 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, AnyStr, TypeVar
 
+from evalstone._core.redaction import REPEATED_SECRETS, redacted
 from evalstone.errors import BudgetExceeded, ProviderError, ProviderTimeout, RunStopped
 from evalstone.judges.settings import Range, check_settings
 
@@ -156,6 +157,14 @@ def count_warning(name: str) -> None:
     """Count an error that a judge retries, such as "HTTP 429", for the run that the call belongs to."""
     if (counter := _warnings.get()) is not None:
         counter[name] += 1
+
+
+def received(content: AnyStr) -> AnyStr:
+    """What an endpoint sent, without secrets. That it repeated one is a warning of the run."""
+    clean = redacted(content)
+    if clean != content:
+        count_warning(REPEATED_SECRETS)
+    return clean
 
 
 @dataclass

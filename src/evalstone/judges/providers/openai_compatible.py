@@ -21,6 +21,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 
 from evalstone._core.parsing import MAX_REPLY
+from evalstone._core.redaction import register_url
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges.providers.base import (
     PROBE,
@@ -32,7 +33,15 @@ from evalstone.judges.providers.base import (
     Provider,
     split_model,
 )
-from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TransientError, count_warning, shared
+from evalstone.judges.providers.limits import (
+    Backoff,
+    Limiter,
+    Limits,
+    TransientError,
+    count_warning,
+    received,
+    shared,
+)
 from evalstone.judges.providers.logprobs import readable_tokens
 from evalstone.judges.providers.replies import (
     ENCODING,
@@ -171,10 +180,10 @@ class Endpoint(Connection):
             ) as response:
                 self._reached = True
                 if response.status != 200:
-                    content = await read_error(response, self.host)
+                    content = received(await read_error(response, self.host))
                     self._refused(call, response.status, content, response.headers, sent_at)
                 most_bytes = call.most_bytes or self.max_reply_bytes
-                content = await read_content(response, most_bytes, self.host, self._large_reply)
+                content = received(await read_content(response, most_bytes, self.host, self._large_reply))
             self._limiter.answered()
             return content
         except TimeoutError:
@@ -416,7 +425,10 @@ def proxy_for(url: str) -> str | None:
     """The proxy that the environment names for a URL; None where it names none or NO_PROXY exempts the host."""
     parts = urlsplit(url)
     proxy = getproxies().get(parts.scheme)
-    return None if proxy is None or proxy_bypass(parts.netloc.rpartition("@")[2]) else proxy
+    if proxy is None or proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    register_url(proxy)
+    return proxy
 
 
 def shared_endpoint(judge: ModelJudge, base_url: str, headers: Mapping[str, str]) -> Endpoint:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Sequence, Set
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.request import getproxies
 
+from evalstone._core.redaction import register_url
 from evalstone.errors import (
     ConfigError,
     EvalstoneError,
@@ -25,6 +28,7 @@ from evalstone.errors import (
 )
 from evalstone.judges.providers.base import (
     PROBE,
+    PROVIDERS,
     AccessRefused,
     ChatMessage,
     Completion,
@@ -33,7 +37,7 @@ from evalstone.judges.providers.base import (
     Provider,
     split_model,
 )
-from evalstone.judges.providers.limits import TransientError, count_warning, shared, shared_limiter
+from evalstone.judges.providers.limits import TransientError, count_warning, received, shared, shared_limiter
 from evalstone.judges.providers.replies import (
     LARGE,
     ReplyTooLarge,
@@ -68,6 +72,12 @@ class PydanticAI(Provider):
 
     def __init__(self, judge: ModelJudge, model: Model | None = None) -> None:
         require()
+        # Its clients read proxies and URLs from the environment.
+        for url in (
+            *getproxies().values(),
+            *map(os.environ.get, PROVIDERS[split_model(judge.model)[0]].library_url_from),
+        ):
+            register_url(url or "")
         self.judge, self.connection = judge, shared((PydanticAI, judge.api_key), Connection)
         self._model = model
 
@@ -191,7 +201,7 @@ class PydanticAI(Provider):
         if response.finish_reason == "content_filter":
             message = "the model declined: a content filter stopped the reply"
             raise JudgeDeclined(message, reply=response.text, usage=usage, cost=cost)
-        return Completion(response.text or "", usage, cost, complete=response.finish_reason != "length")
+        return Completion(received(response.text or ""), usage, cost, complete=response.finish_reason != "length")
 
 
 _LIBRARY_NAMES = {"seed": "seed", "max_tokens": "max_tokens", "headers": "extra_headers"}

@@ -1,0 +1,162 @@
+"""Secrets are taken out of texts in every form, and ordinary text and numbers are left alone."""
+
+from __future__ import annotations
+
+import html
+import json
+import pickle
+import time
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from evalstone import ConfigError, JudgeError
+from evalstone._core.redaction import MARK, Redactor, is_credential, masked, masked_url
+
+KEY = """sk-"q'uo te"/\\<key>&ü"""
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        KEY,
+        json.dumps(KEY)[1:-1],
+        json.dumps(KEY, ensure_ascii=False)[1:-1],
+        json.dumps(json.dumps(KEY)[1:-1])[1:-1],
+        quote(KEY),
+        quote(KEY, safe=""),
+        quote_plus(KEY),
+        html.escape(KEY),
+        repr(KEY)[1:-1],
+        repr(KEY.encode())[2:-1],
+        json.dumps(html.escape(json.dumps(KEY)[1:-1]))[1:-1],
+        json.dumps(html.escape(quote(json.dumps(repr(KEY)[1:-1])[1:-1])))[1:-1],
+        KEY.replace("<", "\\u003C").replace("&", "\\u0026"),
+    ],
+)
+def test_a_secret_is_found_in_every_form(form: str) -> None:
+    secrets = Redactor()
+    secrets.register(KEY)
+    assert secrets.redacted(f"a{form}b{form}") == f"a{MARK}b{MARK}"
+    assert secrets.redacted(f"a{form}b".encode()) == f"a{MARK}b".encode()
+
+
+def test_a_text_without_a_secret_is_the_same_object() -> None:
+    secrets = Redactor()
+    secrets.register("s3cret-1", "s3cret-1-and-longer")
+    text = "nothing to hide " * 3
+    assert secrets.redacted(text) is text
+    assert secrets.redacted("it is s3cret-1-and-longer") == f"it is {MARK}"
+
+
+@pytest.mark.parametrize(
+    "ordinary",
+    ["", "k", "eu", "true", "EMPTY", "postgres", "Postgres", "password", "none", "12345678", "0.123456", "1.5e-10",
+     "-" * 9, "2024-01-01", "a1b2c"],
+)  # fmt: skip
+def test_what_is_an_ordinary_text_or_a_number_is_left_alone(ordinary: str) -> None:
+    secrets = Redactor()
+    secrets.register(ordinary)
+    text = f'{{"value": {ordinary}, "text": "{ordinary}"}}'
+    assert secrets.redacted(text) is text
+
+
+@pytest.mark.parametrize("secret", ["sk-abc", "hunter2", "s3cret", "TopSecret", "correcthorsebattery"])
+def test_what_is_no_ordinary_text_is_found(secret: str) -> None:
+    secrets = Redactor()
+    secrets.register(secret)
+    assert secrets.redacted(f"<{secret}>") == f"<{MARK}>"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cannot open postgresql://me:pw@host/db", "cannot open postgresql://me:***@host/db"),
+        ("postgresql://me:p/w@x@host/db", "postgresql://me:***@host/db"),
+        ("see https://tok@host/v1", "see https://***@host/v1"),
+        ("https://host/v1?key=ab&b=1", "https://host/v1?key=***&b=1"),
+        ("openai/x(api_key=ab, seed=1)", "openai/x(api_key=***, seed=1)"),
+        ("quotes do not match in 'openai/x(api_key=\"a, b)'", "quotes do not match in 'openai/x(api_key=***"),
+        ("{'model': 'x', 'api_key': 'ab'}", "{'model': 'x', 'api_key': ***}"),
+        ("Authorization: Bearer ab, x", "Authorization: ***, x"),
+        ("sent Bearer abc123", "sent Bearer ***"),
+        ("faithfulness(judge=vllm/m(http://host:80/v1))@1", "faithfulness(judge=vllm/m(http://host:80/v1))@1"),
+        ('{"api_key": "ab"}', '{"api_key": ***}'),
+        ("x-api-key: ab1, authorization: Basic ab", "x-api-key: ***, authorization: ***"),
+        ("authorization: the token has expired", "authorization: the token has expired"),
+        ("the api_key: unknown", "the api_key: unknown"),
+        ("expected postgresql://user@host/database", "expected postgresql://user@host/database"),
+        ("at most 100 tokens: 5, max_tokens=7", "at most 100 tokens: 5, max_tokens=7"),
+        ("check the key: http://host:80/v1 refused it", "check the key: http://host:80/v1 refused it"),
+    ],
+)
+def test_what_stands_at_the_place_of_a_secret_is_hidden_however_short_it_is(text: str, shown: str) -> None:
+    assert masked(text) == shown
+    assert masked(shown) == shown
+
+
+def test_the_values_of_settings_that_name_a_secret_are_hidden() -> None:
+    table = {"model": "x", "api_key": "ab", "members": [{"headers": {"X-Api-Key": "ab", "X-Team": "eu"}}], "seed": 1}
+    assert masked(table) == {
+        "model": "x",
+        "api_key": MARK,
+        "members": [{"headers": {"X-Api-Key": MARK, "X-Team": "eu"}}],
+        "seed": 1,
+    }
+
+
+@pytest.mark.parametrize("password", ["pw", "p@ w", "p/w", "p'w", 'p"w', "p\nw"])
+def test_a_password_in_a_url_is_hidden_whatever_it_holds(password: str) -> None:
+    assert masked_url(f"postgresql://me:{password}@host/db") == "postgresql://me:***@host/db"
+
+
+def test_names_of_credentials_are_known() -> None:
+    names = """Authorization Proxy-Authorization x-api-key X-Goog-Api-Key ocp-apim-subscription-key x-functions-key
+    api_key cf-access-client-secret x-amz-security-token helicone-auth x-portkey-api-key Cookie X-Vault-Token
+    x-jwt-assertion password sslpassword PGPASSWORD sig"""
+    assert all(map(is_credential, names.split()))
+    others = "openai-organization x-virtual-key x-route HTTP-Referer anthropic-beta x-team max_tokens model sslmode"
+    assert not any(map(is_credential, others.split()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "://",
+        "://a:",
+        "bearer ",
+        "api_key",
+        'api_key="',
+        "http://",
+        "?key=",
+        "cookie  :",
+        "a",
+        "\\",
+        '\\"',
+        "&amp;",
+        "%25",
+        "%5c",
+        "sk-0",
+    ],
+)
+def test_a_long_text_takes_no_longer_than_its_length_asks_for(text: str) -> None:
+    began = time.process_time()
+    hostile = text * (200_000 // len(text))
+    masked(hostile)
+    secrets = Redactor()
+    secrets.register('"\\&a-1', "\\" * 9 + "a-1", 'sk-0"\\', '""a-1')
+    secrets.redacted(f"{hostile}a-1 sk-0")
+    assert time.process_time() - began < 2
+
+
+def test_the_text_of_an_error_holds_no_secret() -> None:
+    error = ConfigError("cannot open postgresql://me:pw@host/db")
+    assert str(error) == "cannot open postgresql://me:***@host/db"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert "pw" not in repr(JudgeError("api_key=pw"))
+
+
+def test_an_error_keeps_its_other_arguments() -> None:
+    arguments: tuple[Any, ...] = ("a", 1, None)
+    assert ConfigError(*arguments).args == arguments
