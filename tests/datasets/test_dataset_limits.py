@@ -240,7 +240,6 @@ def test_an_array_in_pieces_is_the_array(items: list[Any], size: int, indent: in
         "[1, 2",
         '[1, "ab',
         "[1]\n x",
-        "[1,]",
         "[",
         "[tru]",
         '[{"a": 1, "a": 2}]',
