@@ -186,8 +186,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a key that an endpoint sends back is cut before it is looked for",
         "src/evalstone/judges/providers/openai_compatible.py",
-        "content = received(await response.read())",
-        "content = await response.read()",
+        "content = received(await read_error(response, self.host))",
+        "content = await read_error(response, self.host)",
         ("tests/cli/test_secrets.py",),
     ),
     Mutant(

@@ -515,10 +515,14 @@ main()
 """
 
 
-def test_what_python_itself_prints_holds_neither_key_nor_escape(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shown", ["", "1"])
+def test_what_python_itself_prints_holds_neither_key_nor_escape(tmp_path: Path, shown: str) -> None:
     code = f"KEY, ESCAPES = {KEYS['inline']!r}, {ESCAPES!r}{UNCAUGHT}"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    environment = {**os.environ, "EVALSTONE_TRACEBACK": shown}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 3
+    assert ("Traceback (most recent call last)" in done.stderr.rpartition("ValueError")[2]) is bool(shown)
     assert done.stderr.count("***") == 4
     for kind in ("UserWarning", "ValueError", "RuntimeError"):
         assert kind in done.stderr

@@ -31,11 +31,13 @@ def main() -> None:
 
 
 def _report(error: Exception) -> None:
-    from evalstone._core.display import safe
+    from evalstone._core.display import safe, visible
+    from evalstone._core.redaction import masked
     from evalstone.errors import described
 
-    told = f"evalstone: unexpected error: {safe(described(error), 2000)}; {TRACEBACK}=1 shows where it comes from\n"
+    reason = safe(masked(described(error)), 2000)
+    told = f"evalstone: unexpected error: {reason}; {TRACEBACK}=1 shows where it comes from\n"
     try:
-        sys.stderr.write(traceback.format_exc() if os.environ.get(TRACEBACK) else told)
+        sys.stderr.write(visible(masked(traceback.format_exc())) if os.environ.get(TRACEBACK) else told)
     except OSError:  # nobody reads it, and there is nowhere else to say so
         return

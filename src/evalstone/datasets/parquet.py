@@ -50,7 +50,7 @@ def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
                         raise too_long(f"row {number}")
                     expansion.add_row(size)
                     yield f"row {number}", dict(zip(names, row, strict=True))
-    except (arrow.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError, ValueError) as error:  # ValueError: names that are not UTF-8
         raise DataError(f"not a Parquet file that pyarrow can read ({escaped(error)})") from None
 
 
