@@ -228,7 +228,16 @@ def write_samples(folder: Path, samples: int, text: str = "Paris is the capital 
 
 def judged(server: Server, *more: str, data: str = "data.jsonl") -> list[str]:
     """The arguments of a run that asks a server."""
-    options = ["--scorer", "faithfulness", "--judge", "vllm/test", "--base-url", server.url, "--ledger", "l.db"]
+    options = [
+        "--scorer",
+        "faithfulness",
+        "--judge",
+        "vllm/test(total_timeout=20)",
+        "--base-url",
+        server.url,
+        "--ledger",
+        "l.db",
+    ]
     return ["run", data, *options, "--out", "out", *more]
 
 

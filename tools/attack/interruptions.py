@@ -98,7 +98,7 @@ def together(folder: Path) -> Result:
 
 
 def ledger_lost(folder: Path) -> Result:
-    """A run whose ledger is deleted, replaced or damaged stops, says so, and writes what it has."""
+    """A run whose ledger is deleted, replaced or damaged stops and says so, unless nothing of it is lost."""
 
     def replaced(path: Path) -> None:
         path.with_name("other.db").write_bytes(path.read_bytes())
@@ -112,7 +112,7 @@ def ledger_lost(folder: Path) -> Result:
         "overwritten": lambda path: path.write_bytes(b"x" * 100_000),
     }
     broken: list[str] = []
-    slowest = 0.0
+    slowest, ways_healed = 0.0, 0
     for name, change in ways.items():
         (work := folder / name).mkdir()
         write_samples(work, 2000)
@@ -122,10 +122,17 @@ def ledger_lost(folder: Path) -> Result:
             change(work / "l.db")
             changed = time.monotonic()
             done = process.ended(60)
-            slowest = max(slowest, time.monotonic() - changed)
+            if done.code == 0:  # as well, if everything is in the ledger in spite of it, because SQLite writes it again
+                asked = len(server.requests)
+                again = evalstone(work, *judged(server, *OPTIONS))
+                healed = again.code == 0 and len(server.requests) == asked
+                ways_healed += healed
+                if healed:
+                    continue
+        slowest = max(slowest, time.monotonic() - changed)
         if done.code != 3 or "l.db" not in done.stderr or "Traceback" in done.text:
             broken.append(f"{name}: code {done.code}, {done.stderr[-300:]}")
-    return Result(len(ways), f"noticed within {slowest:.0f} s", broken)
+    return Result(len(ways), f"noticed within {slowest:.0f} s; nothing was lost in {ways_healed}", broken)
 
 
 def disk_full(folder: Path) -> Result:
