@@ -19,6 +19,8 @@ from rich.table import Table
 from tools.attack import endpoints, files, interruptions, texts
 
 ATTACKS = {**endpoints.ATTACKS, **files.ATTACKS, **interruptions.ATTACKS, **texts.ATTACKS}
+WIDTH = 140
+"""The width in characters of a table that is piped."""
 
 
 def main(words: list[str]) -> int:
@@ -28,7 +30,7 @@ def main(words: list[str]) -> int:
         for title, attack in ATTACKS.items()
         if not words or any(word.lower() in title.lower() for word in words)
     }
-    screen = Console(highlight=False, markup=False)
+    screen = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else WIDTH)
     table = Table("attack", "tries", "seconds", "result", box=None)
     broken = 0
     for title, attack in chosen.items():
