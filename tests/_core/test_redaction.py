@@ -51,6 +51,30 @@ def test_a_text_without_a_secret_is_the_same_object() -> None:
 
 
 @pytest.mark.parametrize(
+    "secret", ['"value"', '"answer"', "finish_reason", '{"value"', "ab\\cd-9\\", "nabc-123", '1",\n"x']
+)
+def test_no_secret_breaks_json_or_renames_its_fields(secret: str) -> None:
+    secrets = Redactor()
+    secrets.register(secret)
+    reply = {"value": 0.5, "answer": ["it", f'says "{secret}"', "line\nabc-123"], "finish_reason": "stop"}
+    expected = {**reply, "answer": ["it", f'says "{MARK}"', "line\nabc-123"]}
+    for text in (json.dumps(reply), json.dumps(reply, ensure_ascii=False, indent=1) + "\n"):
+        assert json.loads(secrets.redacted(text)) == expected
+        assert json.loads(secrets.redacted(text.encode())) == expected
+    outer = json.loads(secrets.redacted(json.dumps([{"content": json.dumps(reply)}])))
+    assert json.loads(outer[0]["content"]) == expected
+
+
+def test_a_secret_in_a_name_of_json_that_is_no_field_is_found() -> None:
+    secrets = Redactor()
+    secrets.register("s3cret-1")
+    assert secrets.redacted('{"s3cret-1" : 1, "a": {"s3cret-1": "s3cret-1"}}') == (
+        f'{{"{MARK}" : 1, "a": {{"{MARK}": "{MARK}"}}}}'
+    )
+    assert secrets.redacted(b'{"a": "s3cret-1 \xff"}').count(MARK.encode()) == 1
+
+
+@pytest.mark.parametrize(
     "ordinary",
     ["", "k", "eu", "true", "EMPTY", "postgres", "Postgres", "password", "none", "12345678", "0.123456", "1.5e-10",
      "-" * 9, "2024-01-01", "a1b2c"],

@@ -5,6 +5,9 @@ and as JSON, Python, URLs and HTML escape it, one within the other. Only what is
 characters or more with a letter among them, no number, and no single word of fewer than 12 letters. So a password such
 as `postgres` or a key such as `EMPTY` takes no word from a text, and no number is ever touched.
 
+**In JSON.** In a JSON object or array only texts are replaced, and names unless they are plain words. So no secret,
+whatever characters it has, breaks the JSON or renames a field.
+
 **By place.** `masked` also replaces what stands where a secret belongs, however short it is: the password of a URL,
 `api_key=…`. It is for what quotes settings, such as URLs, command lines and the messages of errors. Judged text is
 never masked.
@@ -12,6 +15,7 @@ never masked.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import threading
@@ -31,6 +35,8 @@ _CREDENTIAL = re.compile(
 )
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 """Characters that no form escapes."""
+_JSON_TEXT = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*+:)?')
+_FIELD = re.compile(r'"[A-Za-z_]+"')
 
 
 def _percent(octet: int) -> str:
@@ -92,16 +98,45 @@ class Redactor:
 
     def redacted(self, text: AnyStr) -> AnyStr:
         """A text with every secret replaced."""
+        if isinstance(text, bytes):
+            clean = self._replaced(text, self._bytes, MARK.encode())
+            if clean == text:
+                return text
+            in_json = self._in_json(text.decode("utf-8", "surrogateescape"))
+            return clean if in_json is None else in_json.encode("utf-8", "surrogateescape")
+        clean = self._replaced(text, self._texts, MARK)
+        if clean == text:
+            return text
+        in_json = self._in_json(text)
+        return clean if in_json is None else in_json
+
+    @staticmethod
+    def _replaced(text: AnyStr, secrets: Iterable[tuple[AnyStr, re.Pattern[AnyStr]]], mark: AnyStr) -> AnyStr:
         # To look for a part that stays the same in every form is many times faster than to search for the pattern.
-        if isinstance(text, str):
-            for part, pattern in self._texts:
-                if part in text:
-                    text = pattern.sub(MARK, text)
-        else:
-            for part, pattern in self._bytes:
-                if part in text:
-                    text = pattern.sub(MARK.encode(), text)
+        for part, pattern in secrets:
+            if part in text:
+                text = pattern.sub(mark, text)
         return text
+
+    def _in_json(self, text: str) -> str | None:
+        """A JSON object or array with every secret in its texts replaced, those in JSON that they hold included; None
+        if the text is neither."""
+        if not text.lstrip().startswith(("{", "[")):
+            return None
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+
+        def clean(match: re.Match[str]) -> str:
+            token, colon = match[1], match[2] or ""
+            if (colon and _FIELD.fullmatch(token)) or self._replaced(token, self._texts, MARK) == token:
+                return match[0]
+            inner = json.loads(token)
+            outer = self.redacted(inner)
+            return match[0] if outer == inner else json.dumps(outer) + colon
+
+        return _JSON_TEXT.sub(clean, text)
 
 
 _PROCESS = Redactor()
