@@ -23,7 +23,7 @@ TIME_LIMIT = 10.0
 """The most seconds of one match."""
 _QUICK = math.log(1e8)
 _SHORT = 20
-_ESCAPED = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]", re.DOTALL)
+_ESCAPED = re.compile(r"\\.|\[\^?\]?[^\]\\]*+(?:\\.[^\]\\]*+)*\]", re.DOTALL)
 _REPEAT = re.compile(r"[*+]|\{\d*,\d*\}")
 _OPTION = re.compile(r"(?<![(*+?}])\?|\|")
 _REPEATED_GROUP = re.compile(r"\)(?:[*+]|\{)")

@@ -46,10 +46,11 @@ _SPACELESS = (
 )
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _RUN = re.compile(f"[{_SPACELESS}{_HAN}]++")
-_LETTER = rf"(?:[^\W_]|[{_MARKS}{_SPACELESS}])"
-# Possessive throughout: a quantifier that never gives back cannot be made to try again.
-_WORD = re.compile(rf"{_LETTER}++(?:(?:['’](?=[^\W\d_])|(?<=\d)[.,](?=\d)){_LETTER}++)*+")
-_ASCII_WORD = re.compile(r"[A-Za-z0-9]++(?:(?:'(?=[A-Za-z])|(?<=[0-9])[.,](?=[0-9]))[A-Za-z0-9]++)*+")
+_LETTERS = rf"(?:[^\W_]++|[{_MARKS}{_SPACELESS}]++)+"
+# Possessive for characters: a quantifier that never gives back cannot be made to try again. Not for groups, which
+# Python before 3.11.5, such as that of Debian 12, then matches wrongly (python/cpython#106052).
+_WORD = re.compile(rf"{_LETTERS}(?:(?:['’](?=[^\W\d_])|(?<=\d)[.,](?=\d)){_LETTERS})*")
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]++(?:(?:'(?=[A-Za-z])|(?<=[0-9])[.,](?=[0-9]))[A-Za-z0-9]++)*")
 _LONGEST_NORMAL = 64
 
 
@@ -97,7 +98,7 @@ def _pairs(token: str) -> Iterator[str]:
 
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
-_MARKER = re.compile(r"\s*+(?:(?:[-*+•‣◦▪·–—>]|\#{1,6}|\(?\d{1,3}[.)]|\(?[A-Za-z]\))\s++)++")
+_MARKER = re.compile(r"\s*+(?:(?:[-*+•‣◦▪·–—>]|\#{1,6}|\(?\d{1,3}[.)]|\(?[A-Za-z]\))\s++)+")
 _STOP = re.compile(r"(?<![.!?…。！？])[.!?…。！？]++[\"'”’»)\]」』）\*_]*+")
 _WRAPPED_LINE = 60
 

@@ -13,7 +13,7 @@ from evalstone.datasets.tables import LIST_NAMES, Rows, rows_in
 from evalstone.datasets.wording import escaped, excerpt, listed
 from evalstone.errors import DataError
 
-_JSON_TOKEN = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*:)?|[{}]', re.DOTALL)
+_JSON_TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*")(\s*:)?|[{}]', re.DOTALL)
 _BLANK = re.compile(r"[ \t\n\r]*+")
 _LONGEST_TOKEN = 16
 

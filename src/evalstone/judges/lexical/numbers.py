@@ -67,9 +67,9 @@ _NO_NOUNS = STOPWORDS | {*GLUE.split(), "another"}
 _BEFORE_UNIT = frozenset(_words("per split each every one half"))
 
 _NUMBER_WORDS = frozenset({**_NAMED, **_UNITS, **_SCALES, **_PARTS, **_MONTHS})
-_FIGURE = re.compile(r"\d++(?:[.,]\d++)*+")
+_FIGURE = re.compile(r"\d++(?:[.,]\d++)*")
 _BILLIONS = re.compile(r"(\d{1,4}(?:[.,]\d{1,3})?)bn")
-_ORDINAL = re.compile(r"(\d++(?:,\d{3})*+)(?:st|nd|rd|th)", re.IGNORECASE)
+_ORDINAL = re.compile(r"(\d++(?:,\d{3})*)(?:st|nd|rd|th)", re.IGNORECASE)
 _CLOCK_OR_MONTH = re.compile(r"\d{1,2}(?:h\d\d|mo)")
 _LONGEST_FIGURE = 15
 _LAST_DAY, _LAST_MONTH = 31, 12
