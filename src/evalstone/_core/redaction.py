@@ -35,7 +35,7 @@ _CREDENTIAL = re.compile(
 )
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 """Characters that no form escapes."""
-_JSON_TEXT = re.compile(r'("(?:[^"\\]++|\\.)*+")(\s*+:)?')
+_JSON_TEXT = re.compile(r'("(?:[^"\\]++|\\.)*")(\s*+:)?')
 _FIELD = re.compile(r'"[A-Za-z_]+"')
 
 
@@ -44,7 +44,7 @@ def _percent(octet: int) -> str:
 
 
 _BACKSLASH = rf"(?:\\|{_percent(0x5C)})"
-_ESCAPED = f"{_BACKSLASH}{{0,99}}+"
+_ESCAPED = f"{_BACKSLASH}{{0,99}}"
 _LETTERS = {"\n": "n", "\r": "r", "\t": "t"}
 _ENTITIES = {'"': "quot", "'": "apos", "&": "amp", "<": "lt", ">": "gt"}
 _SCHEME = re.compile(r"(?:bearer|basic|token|negotiate)\s+", re.IGNORECASE)
@@ -227,10 +227,11 @@ def _pattern(secret: str) -> str:
 def _escapes(part: str) -> Iterator[str]:
     """Patterns of a character, or of backslashes, as JSON, Python, URLs and HTML escape it, one within the other.
 
-    What is repeated is possessive, so that no text makes the search slow.
+    Repetitions are bounded, so that no text makes the search slow. They are not possessive: Python 3.11.4 and older match
+    possessive groups wrongly.
     """
     if part[0] == "\\":
-        yield rf"{_BACKSLASH}{{1,99}}+"
+        yield rf"{_BACKSLASH}{{1,99}}"
         return
     octets = part.encode("utf-8", "replace")
     wide = part.encode("utf-16-be", "replace").hex()
