@@ -169,7 +169,7 @@ write_text(sys.argv[1], parts())
 
 def test_what_a_killed_writer_leaves_is_deleted_by_the_next_and_a_living_ones_is_not(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
-    for name in (".other.jsonl.0123abcd.tmp", ".d.jsonl.mine.tmp"):
+    for name in (".other.jsonl.0123abcd.tmp", ".d.jsonl.0123abcd.tmp"):
         (tmp_path / name).write_text("not ours")
     command = [sys.executable, "-c", WRITE_FOREVER, str(path)]
     writers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -186,7 +186,7 @@ def test_what_a_killed_writer_leaves_is_deleted_by_the_next_and_a_living_ones_is
         assert writers[1].communicate("")[0] == ""
         assert writers[1].returncode == 0
         assert path.read_text() == "x"
-        assert left_behind(tmp_path) == [".d.jsonl.mine.tmp", ".other.jsonl.0123abcd.tmp"]
+        assert left_behind(tmp_path) == [".d.jsonl.0123abcd.tmp", ".other.jsonl.0123abcd.tmp"]
     finally:
         for writer in writers:
             writer.kill()

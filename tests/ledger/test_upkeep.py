@@ -345,6 +345,20 @@ def test_the_copy_that_a_killed_recovery_leaves_is_deleted_by_the_next_and_a_liv
             process.kill()
 
 
+def test_a_recovery_deletes_nothing_of_anyone_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary, other = tmp_path / "tmp", tmp_path / "other"
+    for folder in (temporary / "evalstone-recover-backup_1", other):
+        folder.mkdir(parents=True)
+        for name in ("lock", "copy.db", "notes.txt"):
+            (folder / name).write_text("mine")
+    (temporary / "evalstone-recover-link0001").symlink_to(other)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    filled(tmp_path / "bad.db")
+    recover(tmp_path / "bad.db", tmp_path / "good.db")
+    assert (temporary / "evalstone-recover-backup_1" / "notes.txt").read_text() == "mine"
+    assert sorted(path.name for path in other.iterdir()) == ["copy.db", "lock", "notes.txt"]
+
+
 def test_what_cannot_be_recovered_at_all_is_said(tmp_path: Path) -> None:
     filled(tmp_path / "bad.db")
     damage(tmp_path / "bad.db", 0)

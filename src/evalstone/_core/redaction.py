@@ -5,8 +5,8 @@ and as JSON, Python, URLs and HTML escape it, one within the other. Only what is
 characters or more with a letter among them, no number, and no single word of fewer than 12 letters. So a password such
 as `postgres` or a key such as `EMPTY` takes no word from a text, and no number is ever touched.
 
-**In JSON.** In a JSON object or array only texts are replaced, and names unless they are plain words. So no secret,
-whatever characters it has, breaks the JSON or renames a field.
+**In JSON.** In a JSON object or array only texts are replaced, and names unless they consist of `a` to `z` and `_`. So
+no secret, whatever characters it has, breaks the JSON or renames a field.
 
 **By place.** `masked` also replaces what stands where a secret belongs, however short it is: the password of a URL,
 `api_key=…`. It is for what quotes settings, such as URLs, command lines and the messages of errors. Judged text is
@@ -36,7 +36,7 @@ _CREDENTIAL = re.compile(
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 """Characters that no form escapes."""
 _JSON_TEXT = re.compile(r'("(?:[^"\\]++|\\.)*")(\s*+:)?')
-_FIELD = re.compile(r'"[A-Za-z_]+"')
+_FIELD = re.compile(r'"[a-z_]+"')
 
 
 def _percent(octet: int) -> str:

@@ -118,7 +118,7 @@ def _beside(target: Path) -> BinaryIO:
     """A new temporary file beside a file, locked as long as its writer lives: so it is told from an abandoned one."""
     _delete_abandoned(target)
     while True:
-        path = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
+        path = target.parent / f".{target.name}.{secrets.token_hex(4)}.evalstone.tmp"
         file = open(path, "xb", opener=private)  # noqa: SIM115 - Path.open has no opener
         lock(file)
         if path.exists():  # and was not taken for an abandoned one before it was locked
@@ -128,7 +128,7 @@ def _beside(target: Path) -> BinaryIO:
 
 def _delete_abandoned(target: Path) -> None:
     """Delete the temporary files of writers that were killed."""
-    name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.tmp")
+    name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.evalstone\.tmp")
     for entry in os.scandir(target.parent):
         if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
             with suppress(OSError), Path(entry.path).open("r+b") as file:

@@ -240,6 +240,7 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
 
 ROWS_PER_READ = 256
 _FOLDER = "evalstone-recover-"
+_COPIES = ("copy.db", "copy.db-wal", "copy.db-shm", "copy.db-journal")
 MAX_FAILURES = 20_000
 """Unreadable row numbers in a row after which the rest of a table is given up."""
 
@@ -297,11 +298,14 @@ def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
 
 @contextmanager
 def _temporary_folder() -> Generator[Path]:
-    """A temporary folder, with a file in it that is locked while in use. Those of killed processes are deleted."""
+    """A temporary folder, with a file in it that is locked while in use. Those of killed processes are deleted, but
+    nothing in them that no recovery has written."""
     for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*/lock"):
         with suppress(OSError), left.open("r+b") as file:
-            if lock(file, wait=False):
-                shutil.rmtree(left.parent)
+            if lock(file, wait=False) and not left.parent.is_symlink():
+                for name in (*_COPIES, "lock"):
+                    (left.parent / name).unlink(missing_ok=True)
+                left.parent.rmdir()  # if nothing else is in it
     with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder, (Path(folder) / "unlocked").open("xb") as file:
         lock(file)
         Path(folder, "unlocked").rename(Path(folder, "lock"))
