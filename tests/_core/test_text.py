@@ -6,6 +6,7 @@ import random
 import re
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -140,7 +141,8 @@ def test_no_pattern_repeats_a_group_possessively(capsys: pytest.CaptureFixture[s
     """Python before 3.11.5 matches such a pattern wrongly: words lost their last letter on Debian 12."""
     names = {each.name for each in pkgutil.walk_packages(evalstone.__path__, "evalstone.")} - {"evalstone.__main__"}
     modules = [importlib.import_module(name) for name in names]
-    patterns = {value for module in modules for value in vars(module).values() if isinstance(value, re.Pattern)}
+    values: list[Any] = [value for module in modules for value in vars(module).values()]
+    patterns: set[Any] = {value for value in values if isinstance(value, re.Pattern)}
     assert len(patterns) > 100
     for pattern in patterns:
         re.compile(pattern.pattern, pattern.flags | re.DEBUG)

@@ -39,6 +39,20 @@ def asked(reply: Reply, **settings: Any) -> tuple[Answer[Any], HostileServer]:
         return asyncio.run(judge.answer(QUESTION)), started
 
 
+@pytest.mark.parametrize(
+    ("body", "told"), [(b"", "an empty reply"), (b"<html>\n\xff", "no JSON object: '<html>\\n\ufffd'")]
+)
+def test_a_reply_that_is_no_json_is_told_as_text(body: bytes, told: str) -> None:
+    with pytest.raises(ProviderError) as error:
+        asked(http(body))
+    assert str(error.value).endswith(f" sent {told}")
+
+
+def test_a_path_that_is_not_there_may_be_a_wrong_base_url() -> None:
+    with pytest.raises(ConfigError, match=r"HTTP 404.*the model's name and the base URL"):
+        asked(http(b"not found", status=404))
+
+
 # Redirects
 
 

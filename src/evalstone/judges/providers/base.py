@@ -134,10 +134,10 @@ class Completion:
 
 
 class AccessRefused(ConfigError):
-    """HTTP 403 or 404: the key or the model's name is wrong, or this one request is not let through."""
+    """HTTP 403 or 404: the key, the model's name or the base URL is wrong, or this one request is not let through."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(f"{message}; check the key and the model's name")
+        super().__init__(f"{message}; check the key, the model's name and the base URL")
         self.message = message
 
     def __reduce__(self) -> tuple[type[AccessRefused], tuple[str]]:

@@ -250,7 +250,9 @@ class Endpoint(Connection):
         except ValueError:
             data = None
         if not isinstance(data, dict):
-            raise ProviderError(f"{self.host} sent no JSON object: {content[:200]!r}", cost=None)
+            start = content[:200].decode(errors="replace").strip()
+            sent = f"no JSON object: {start!r}" if start else "an empty reply"
+            raise ProviderError(f"{self.host} sent {sent}", cost=None)
         return cast("dict[str, Any]", data)
 
 
