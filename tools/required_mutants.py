@@ -148,6 +148,13 @@ REQUIRED: tuple[Mutant, ...] = (
         ("tests/judges/test_replies.py",),
     ),
     Mutant(
+        "a compressed bomb is decompressed at once",
+        "src/evalstone/judges/providers/replies.py",
+        "decompress(data, limit + 1 - self.size)",
+        "decompress(data)",
+        ("tests/judges/test_replies.py",),
+    ),
+    Mutant(
         "judges with other keys share a connection",
         "src/evalstone/judges/providers/openai_compatible.py",
         "key = (Endpoint, base_url, tuple(sorted(headers.items())), *settings)",
@@ -175,6 +182,34 @@ REQUIRED: tuple[Mutant, ...] = (
         "                call.others -= 1\n            else:\n                self._own.discard(call)\n        if own:",
         ("tests/run/test_session.py",),
     ),
+    Mutant(
+        "the record that a ledger did not take is lost",
+        "src/evalstone/run/runner.py",
+        "                    self._add(index, record)  # it was paid for\n",
+        "",
+        ("tests/run/test_session.py",),
+    ),
+    Mutant(
+        "a ledger that is gone at the end of a run is not noticed",
+        "src/evalstone/ledger/store.py",
+        "        self.dialect.check_files(last=True)\n",
+        "",
+        ("tests/ledger/test_lost_file.py",),
+    ),
+    Mutant(
+        "a stop lets a sample's next question be paid for",
+        "src/evalstone/run/session.py",
+        "if self.stop is not None and self.stop.requested:",
+        "if False:",
+        ("tests/run/test_session.py",),
+    ),
+    Mutant(
+        "an unforeseen error looks like a missed threshold",
+        "src/evalstone/cli/__init__.py",
+        "        sys.exit(3)",
+        "        sys.exit(1)",
+        ("tests/cli/test_process.py",),
+    ),
     # ---- Secrets ----
     Mutant(
         "a password is shown where its option is in capitals",
@@ -195,7 +230,14 @@ REQUIRED: tuple[Mutant, ...] = (
         "src/evalstone/errors.py",
         "super().__init__(*map(masked, args))",
         "super().__init__(*args)",
-        ("tests/cli/test_secrets.py",),
+        ("tests/_core/test_redaction.py",),
+    ),
+    Mutant(
+        "the password of a URL is not looked for elsewhere",
+        "src/evalstone/_core/redaction.py",
+        'found += [match[2], match[2].partition("@")[0]]',
+        "pass",
+        ("tests/_core/test_redaction.py",),
     ),
     # ---- Pages ----
     Mutant(

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import functools
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -57,8 +59,40 @@ def test_the_process_says_what_python_says(pattern: str, text: str, whole: bool)
 def test_ordinary_patterns_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matching, "_worker", None)
     assert matches(re.compile(r"\d{4}-\d\d-\d\d"), "on 2020-01-02 " * 100_000, whole=False)
+    assert matches(re.compile(r"[*+][?|]"), "*?" * 100_000, whole=False)
     assert matches(re.compile(r"\bParis\b"), "In Paris.", whole=False)
     assert matches(re.compile(r"^\s*\{.*\}\s*$"), "{}" * 40, whole=True)
+
+
+@pytest.mark.parametrize("pattern", [r"x*y*z*w", r"(?:x|y+){9}w", r"(?:x+)+w"])
+def test_patterns_that_may_be_slow_are_left_to_the_process(monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
+    class Worker:
+        def matches(self, request: list[object]) -> bool:
+            return request[0] == pattern
+
+    monkeypatch.setattr(matching, "_worker", Worker())
+    assert matches(re.compile(pattern), "a" * 500, whole=False)
+
+
+def test_each_thread_has_the_answer_to_its_own_question() -> None:
+    texts = ["b" * 40 + "a" * (number % 2) for number in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(functools.partial(matches, re.compile("(a+)+"), whole=False), texts))
+    assert found == [text.endswith("a") for text in texts]
+
+
+def test_a_forked_process_has_a_worker_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern, text = re.compile("(a+)+"), "b" * 40
+    assert not matches(pattern, text, whole=False)
+    parents = matching._worker  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(matching, "_worker", parents)
+    matching._after_fork()  # pyright: ignore[reportPrivateUsage]
+    assert not matches(pattern, text, whole=False)
+    own = matching._worker  # pyright: ignore[reportPrivateUsage]
+    own.close()
+    assert own is not parents
+    assert parents.process is not None
+    assert parents.process.poll() is None
 
 
 def test_a_process_that_was_killed_is_told_and_started_again() -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalstone.datasets import json_line, load, write_jsonl
+from evalstone.datasets import json_line, load, write_jsonl, writing
 from evalstone.datasets.writing import check_writable, write_text
 from evalstone.errors import ConfigError, WriteError
 from evalstone.types import Message, Sample, ToolCall
@@ -177,12 +177,12 @@ def test_what_a_killed_writer_leaves_is_deleted_by_the_next_and_a_living_ones_is
         for writer in writers:
             assert writer.stdout is not None
             assert writer.stdout.readline() == "writing\n"
-        assert len(left_behind(tmp_path)) == 4
+        assert len(left_behind(tmp_path)) == 5
         writers[0].kill()
         writers[0].communicate()
         check_writable(path)
         write_text(path, ["whole"])
-        assert len(left_behind(tmp_path)) == 3
+        assert len(left_behind(tmp_path)) == 4
         assert writers[1].communicate("")[0] == ""
         assert writers[1].returncode == 0
         assert path.read_text() == "x"
@@ -190,6 +190,43 @@ def test_what_a_killed_writer_leaves_is_deleted_by_the_next_and_a_living_ones_is
     finally:
         for writer in writers:
             writer.kill()
+
+
+def test_a_temporary_file_that_another_writer_takes_for_an_abandoned_one_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked: list[str] = []
+
+    def lock(file: Any, *, wait: bool = True) -> bool:
+        locked.append(file.name)
+        if len(locked) == 1:
+            Path(file.name).unlink()
+        return True
+
+    monkeypatch.setattr(writing, "lock", lock)
+    write_text(tmp_path / "d.jsonl", ["whole"])
+    assert (tmp_path / "d.jsonl").read_text() == "whole"
+    assert len(set(locked)) == 2
+
+
+def test_a_file_is_on_the_disk_before_it_takes_the_place_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text("old")
+    synced: list[str] = []
+
+    def fsync(_: int) -> None:
+        synced.append(path.read_text())
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_text(path, ["new"])
+    assert synced == ["old"]
+
+
+def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
+    check_writable(tmp_path / "d.jsonl")
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_file_that_is_created_is_its_owners_alone_and_one_that_is_replaced_keeps_its_mode(tmp_path: Path) -> None:

@@ -8,19 +8,22 @@ import gzip
 import itertools
 import json
 import os
+import pickle
 import subprocess
 import sys
+import tracemalloc
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from multidict import CIMultiDict
 
 from evalstone import ModelJudge, evaluate
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeUnavailable, ProviderError, ReplyError
 from evalstone.judges.providers.batch import batch_api
-from evalstone.judges.providers.replies import MOST_TOKENS, ReplyTooLarge
+from evalstone.judges.providers.replies import MOST_TOKENS, ReplyTooLarge, read_content
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Answer
 from tests.hostile_serving import HostileServer, Reply, chunked, http, serving_hostile
@@ -103,6 +106,34 @@ def test_a_compressed_bomb_is_not_decompressed(encoding: str) -> None:
     assert error.value.cost is None
 
 
+def test_of_a_bomb_no_more_is_decompressed_than_is_read() -> None:
+    packed = bomb("gzip", 50_000_000)
+
+    class Response:
+        """A response whose body comes at once."""
+
+        def __init__(self) -> None:
+            self.headers = CIMultiDict({"Content-Encoding": "gzip"})
+            self.content, self.pieces = self, [packed]
+
+        async def readany(self) -> bytes:
+            return self.pieces.pop() if self.pieces else b""
+
+        def at_eof(self) -> bool:
+            return not self.pieces
+
+    response: Any = Response()
+    tracemalloc.start()
+    try:
+        with pytest.raises(ReplyTooLarge) as error:
+            asyncio.run(read_content(response, 3_000_000, "host", asyncio.Lock()))
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+    again = pickle.loads(pickle.dumps(error.value))
+    assert (str(again), again.cost) == (str(error.value), None)
+
+
 @pytest.mark.parametrize("headers", [[], ["Content-Encoding: gzip"]])
 def test_an_endless_reply_is_given_up(headers: list[str]) -> None:
     # gzip: blocks of no content, which decompress to nothing for ever
@@ -129,8 +160,9 @@ def test_compressed_data_that_is_broken_is_an_error_of_the_endpoint(content: byt
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "compress", "x" * 5000], ids=lambda each: each[:20])
 def test_an_encoding_that_was_not_asked_for_is_refused(encoding: str) -> None:
-    with pytest.raises(ProviderError, match="only gzip is read"):
+    with pytest.raises(ProviderError, match="only gzip is read") as error:
         asked(http(b"{}", f"Content-Encoding: {encoding}"))
+    assert error.value.cost is None
 
 
 def test_a_reply_in_gzip_and_in_many_pieces_is_read() -> None:

@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy.exc import DatabaseError
 
 from evalstone import LedgerError, evaluate
-from evalstone.ledger import AsyncLedger
+from evalstone.ledger import AsyncLedger, schema
 from evalstone.ledger.schema import CHECK_INTERVAL
 from evalstone.ledger.store import Ledger
 from tests.ledger.rows import answer, record, run
@@ -144,6 +144,27 @@ def test_a_run_that_loses_its_ledger_after_the_last_record_is_not_complete(tmp_p
         (tmp_path / "l.db").unlink()
         with pytest.raises(LedgerError, match="was deleted or moved"):
             ledger.finish_run("r1", "2026-01-01T00:01:00", {})
+
+
+def test_a_ledger_that_is_replaced_just_before_the_end_of_a_run_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "CHECK_INTERVAL", 60.0)
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.start_run(run("r"))
+        replace(tmp_path / "l.db")
+        with pytest.raises(LedgerError, match="replaced by another file"):
+            ledger.finish_run("r", "2026-01-01T00:00:00+00:00", {})
+
+
+def test_the_files_of_a_ledger_that_is_reached_by_a_link_are_those_beside_its_target(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "l.db")
+    with Ledger(tmp_path / "link.db") as ledger:
+        ledger.start_run(run("r"))
+        delete_wal(tmp_path / "l.db")
+        time.sleep(CHECK_INTERVAL)
+        with pytest.raises(LedgerError, match="-wal, a part of the ledger, was deleted"):
+            ledger.start_run(run("s"))
 
 
 def overwrite_wal(ledger: Path) -> None:

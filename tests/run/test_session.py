@@ -17,9 +17,12 @@ from evalstone.errors import (
     JudgeDeclined,
     JudgeError,
     JudgeUnavailable,
+    LedgerError,
     OutcomeError,
     ProviderError,
+    ProviderTimeout,
     ReplyError,
+    RunStopped,
 )
 from evalstone.judges import ModelJudge, ScriptedJudge
 from evalstone.judges.base import Judge
@@ -29,10 +32,11 @@ from evalstone.ledger.store import Ledger
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Answer, Ask, Question
 from evalstone.run import session
-from evalstone.run.budget import Budget, call_price
-from evalstone.run.session import Recording, Session
+from evalstone.run.budget import Budget, StopSignal, call_price
+from evalstone.run.session import FAILURE_LIMIT, CircuitBreaker, Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Record, Score
+from tests.runs import Given, samples_of
 
 A = TypeVar("A")
 
@@ -474,3 +478,72 @@ def test_a_failure_that_is_remembered_holds_no_frames_of_the_judge() -> None:
         return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
 
     assert "answer" not in asyncio.run(work())
+
+
+# What ends a run
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_a_stop_ends_the_calls_where_the_next_run_has_those_until_then(tmp_path: Path, *, use_cache: bool) -> None:
+    judge, stop = SlowJudge(), StopSignal()
+    stop.request("enough")
+
+    async def ask() -> Answer[Any]:
+        async with AsyncLedger(tmp_path / "l.db") as ledger:
+            return await Session(judge, ledger=ledger, use_cache=use_cache, stop=stop).ask(ListClaims(text="x"))
+
+    if use_cache:
+        with pytest.raises(RunStopped, match="enough"):
+            asyncio.run(ask())
+    else:
+        assert asyncio.run(ask()).value == ("a",)
+    assert len(judge.asked) == (not use_cache)
+
+
+def test_a_sample_whose_next_question_a_stop_keeps_back_is_open_and_not_failed(tmp_path: Path) -> None:
+    stop = StopSignal()
+
+    class Stopping(SlowJudge):
+        """Asks the run to stop while it answers."""
+
+        async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
+            stop.request("enough")
+            return await super().answer(question, repeat)
+
+    judge = Stopping()
+    rows = [{"id": "1", "output": "Ada lived.", "context": ["Ada lived."]}]
+    run = evaluate(rows, "faithfulness", judge=judge, ledger=tmp_path / "l.db", stop=stop)
+    assert (len(run), run.stop_reason, len(judge.asked)) == (0, "enough", 1)
+
+
+def test_the_record_that_a_ledger_did_not_take_is_among_the_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def keep_record(*_: object) -> None:
+        raise LedgerError("gone")
+
+    monkeypatch.setattr(AsyncLedger, "keep_record", keep_record)
+    with pytest.raises(LedgerError, match="gone") as error:
+        evaluate(samples_of(["0.5"]), Given(), ledger=tmp_path / "l.db")
+    assert error.value.run["given"].mean == 0.5
+
+
+def failing(times: int, *, known: bool = False, answered_after: int | None = None, error: JudgeError) -> bool:
+    """Whether a breaker is open after so many failures."""
+    breaker = CircuitBreaker("judge", {"judge"} if known else set())
+    for number in range(times):
+        if number == answered_after:
+            breaker.answered()
+        breaker.failed(error)
+    return breaker.is_open
+
+
+def test_a_judge_is_given_up_after_failures_from_the_start_or_timeouts_in_a_row() -> None:
+    broken, timeout, declined = JudgeError("broken"), ProviderTimeout("slow"), JudgeDeclined("no")
+    assert failing(FAILURE_LIMIT, error=broken)
+    assert not failing(FAILURE_LIMIT - 1, error=broken)
+    assert not failing(3 * FAILURE_LIMIT, error=broken, answered_after=1)
+    assert not failing(3 * FAILURE_LIMIT, error=broken, known=True)
+    assert not failing(3 * FAILURE_LIMIT, error=declined)
+    assert failing(FAILURE_LIMIT, error=timeout, known=True)
+    assert not failing(FAILURE_LIMIT + 1, error=timeout, answered_after=2)
