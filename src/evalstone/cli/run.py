@@ -18,7 +18,7 @@ import typer
 import evalstone
 from evalstone._core.display import count, money, safe
 from evalstone._core.redaction import masked
-from evalstone.cli import options
+from evalstone.cli import handled, options
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import (
     STDOUT,
@@ -30,7 +30,6 @@ from evalstone.cli.output import (
     table,
     to_stderr,
 )
-from evalstone.cli.signals import handled
 from evalstone.errors import ConfigError, RunAborted, StorageError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
-from evalstone._core.reading import check_containers
+from evalstone._core.files import check_containers
 from evalstone.agents.messages import merge_tool_calls
 from evalstone.datasets.columns import normal
 from evalstone.datasets.wording import excerpt, listed

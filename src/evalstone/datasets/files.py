@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from evalstone._core.reading import Expansion, numbered_lines, row_limit, text_pieces, too_long
+from evalstone._core.files import Expansion, numbered_lines, row_limit, text_pieces, too_long
 from evalstone.datasets.json_rows import json_lines, json_rows
 from evalstone.datasets.parquet import parquet_rows
 from evalstone.datasets.tables import Rows

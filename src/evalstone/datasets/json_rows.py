@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
-from evalstone._core.reading import check_containers, numbered_lines, row_limit, too_long
+from evalstone._core.files import check_containers, numbered_lines, row_limit, too_long
 from evalstone.datasets.tables import LIST_NAMES, Rows, rows_in
 from evalstone.datasets.wording import escaped, excerpt, listed
 from evalstone.errors import DataError

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from evalstone._core.reading import Expansion, row_limit, too_long
+from evalstone._core.files import Expansion, row_limit, too_long
 from evalstone.datasets.wording import escaped
 from evalstone.errors import DataError, MissingDependency
 

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
-from evalstone._core.reading import check_containers
+from evalstone._core.files import check_containers
 from evalstone.agents.messages import last_text
 from evalstone.datasets.columns import Cell, ColumnMapping, Columns, alpaca, inner_names, normal
 from evalstone.datasets.conversation import is_calls, is_conversation, is_parts, read_call, read_messages, read_parts
