@@ -192,9 +192,10 @@ class Calibration:
         """
         if data.get("format") != CALIBRATION_FORMAT:
             raise DataError(f"calibration format {data.get('format')!r} is not {CALIBRATION_FORMAT}")
-        if (stored := data.get("recalibration")) is not None:
-            isotonic = isinstance(stored, Mapping) and cast("Mapping[str, Any]", stored).get("kind") == "isotonic"
-            data = {**data, "recalibration": read_data(Isotonic if isotonic else Platt, stored)}
+        stored: Any = data.get("recalibration")
+        if stored is not None:
+            isotonic = isinstance(stored, dict) and cast("dict[str, Any]", stored).get("kind") == "isotonic"
+            data = {**data, "recalibration": read_data(Isotonic if isotonic else Platt, cast("object", stored))}
         return read_data(cls, data)
 
 

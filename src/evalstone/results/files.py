@@ -17,8 +17,7 @@ from evalstone.datasets.stored import StoredSamples, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.results.run import Run
-from evalstone.results.summary import RunMetadata
-from evalstone.types import Record
+from evalstone.types import Record, RunMetadata
 
 if TYPE_CHECKING:
     from evalstone.datasets import Dataset
