@@ -419,7 +419,7 @@ def _show_run(
 
 def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: RunConfig) -> int:
     """Say which thresholds were missed and why a run is incomplete; the exit code."""
-    from evalstone.stats.thresholds import reaches
+    from evalstone.types import reaches
 
     missed = False
     for info, bound in thresholds:

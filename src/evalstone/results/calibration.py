@@ -35,7 +35,7 @@ from evalstone.stats.calibration import (
 )
 from evalstone.stats.classification import MEASURES, Confusion, auroc
 from evalstone.stats.intervals import Interval, wilson_interval
-from evalstone.stats.thresholds import TOLERANCE, reaches
+from evalstone.types import TOLERANCE, reaches
 
 CALIBRATION_FORMAT = 1
 FOLDER = "calibrations"
