@@ -7,12 +7,15 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, OutcomeError, unknown
 
+RunKind: TypeAlias = Literal["evaluation", "calibration", "audit"]
+"""What a run was made for. Calibrations and audits keep runs in the ledger that are no evaluations of outputs."""
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
 FIELD_ROLES: Mapping[str, Role] = {"input": "user", "output": "assistant", "instructions": "system"}
@@ -600,6 +603,28 @@ def total_cost(costs: Any) -> float | None:
     return total
 
 
+TOLERANCE = 1e-9
+"""The share of the scale by which a score may miss a threshold and still reach it."""
+
+
+def reaches(value: float, threshold: float, scale: float = 1.0, *, lower_is_better: bool = False) -> bool:
+    """Whether a value reaches a threshold: is at least that, or at most where lower is better.
+
+        value >= threshold - 1e-9 · scale,   or value <= threshold + 1e-9 · scale
+
+    A score that misses the threshold by the rounding of floating-point numbers reaches it: 8 · 0.1 adds up to
+    0.7999999999999999, which is 0.8.
+
+    Args:
+        value: The score, label or mean.
+        threshold: In the unit of the value.
+        scale: The upper end of the range of scores.
+        lower_is_better: Whether the value must be at most the threshold.
+    """
+    missing = value - threshold if lower_is_better else threshold - value
+    return missing <= TOLERANCE * scale
+
+
 @dataclass(frozen=True, kw_only=True)
 class Record:
     """The outcome of one scorer on one sample, with the judge calls behind it."""
@@ -681,12 +706,100 @@ class _StoredError:
     traceback: str | None = None
 
 
+@dataclass(frozen=True)
+class StoredDataset:
+    """A dataset in `summary.json`."""
+
+    name: str
+    version: str
+    samples: int
+
+
+@dataclass(frozen=True)
+class StoredJudge:
+    """A judge in `summary.json`."""
+
+    identity: str
+    note: str
+
+
+@dataclass(frozen=True)
+class StoredScorer:
+    """A scorer in `summary.json`, with the mean of its scores."""
+
+    name: str
+    signature: str
+    scale: float
+    lower_is_better: bool
+    mean: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunMetadata:
+    """What `summary.json`, or a run's row in the ledger, says of a run; cost is absent until the run has ended."""
+
+    run: str
+    dataset: StoredDataset
+    judge: StoredJudge
+    scorers: tuple[StoredScorer, ...]
+    started: str
+    seconds: float
+    resumed: int
+    stop_reason: str = ""
+    warnings: Mapping[str, int] = field(default_factory=dict[str, int])
+    judge_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    kind: RunKind = "evaluation"
+
+    def __post_init__(self) -> None:
+        check_time(self.started, "started")
+        if any(one.scale <= 0 for one in self.scorers):
+            raise DataError("the scale of a scorer must be above 0")
+        if min(self.seconds, self.resumed, self.dataset.samples) < 0:
+            raise DataError("seconds, resumed and the dataset's samples must be 0 or more")
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any], source: str) -> RunMetadata:
+        """The metadata in the data of a file or row. source: what to call it in errors.
+
+        Raises:
+            ConfigError: it was written in another format; the text has the versions of evalstone at both ends.
+            DataError: a field is missing, or has a value of another kind.
+        """
+        if (found := data.get("format")) != SUMMARY_FORMAT:
+            writer = data.get("evalstone")
+            by = f"evalstone {writer}" if isinstance(writer, str) else "another version of evalstone or another program"
+            reads = f"this is evalstone {installed_version()}, which reads format {SUMMARY_FORMAT}"
+            raise ConfigError(f"{source} was written by {by}, in format {found!r:.40}; {reads}")
+        try:
+            return read_data(cls, data)
+        except DataError as error:
+            raise DataError(f"{source} cannot be read as a run: {error}") from None
+
+
+@functools.cache
+def installed_version() -> str:
+    """The version of evalstone that is running."""
+    from importlib.metadata import version  # noqa: PLC0415 - reading the metadata takes time
+
+    return version("evalstone")
+
+
+def check_time(value: object, name: str) -> None:
+    """Raise DataError for what is not a time in ISO 8601. name: of the field."""
+    try:
+        datetime.fromisoformat(cast("str", value))
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must be a time, such as 2026-01-31T12:00:00+00:00, not {value!r:.60}") from None
+
+
 def _check_reason(reason: object) -> None:
     if not isinstance(reason, str):
         raise OutcomeError(f"a reason must be text, not {type(reason).__name__}: {_short(reason)}")
 
 
-RECORD_FORMAT = 1
+RECORD_FORMAT = SUMMARY_FORMAT = 1
 OUTCOME_NAMES: Mapping[type[Outcome], str] = {Score: "score", Skipped: "skipped", Failed: "failed"}
 
 

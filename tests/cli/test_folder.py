@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evalstone.errors import ConfigError
-from evalstone.scorers.importing import import_from
+from evalstone.scorers.registry import import_from
 from tests.serving import serving
 
 OPTIONAL = """

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evalstone import evaluate, write_run
-from evalstone._core.reading import SETTING, numbered_lines
+from evalstone._core.files import SETTING, numbered_lines
 from evalstone.cli.config_file import load_config
 from evalstone.datasets import load
 from evalstone.datasets.json_rows import json_rows, parse_json

@@ -212,16 +212,18 @@ def test_a_pair_without_a_label_is_refused():
     [
         ("pair", "value", float("nan"), r"pairs\.1\.value must be a finite number, not nan"),
         ("pair", "value", 1.5, r"sample '1': 1\.5 is not in \[0, 1\]"),
-        ("pair", "labels", ["1"], r"pairs\.1\.labels\.0 must be a valid number, not '1'"),
+        ("pair", "labels", ["1"], r"pairs\.1\.labels\.0 must be a finite number, not '1'"),
         ("pair", "labels", [-0.5], r"sample '1': -0\.5 is not in \[0, 1\]"),
         ("pair", "labels", [1, 0], "one label per column"),
         ("", "scale", 0, "scale: must be above 0"),
         ("", "scale", float("inf"), "scale must be a finite number"),
-        ("threshold", "value", "0.5", r"threshold\.value must be a valid number, not '0\.5'"),
-        ("", "skipped", float("inf"), "skipped must be a valid integer"),
-        ("", "lower_is_better", "no", "lower_is_better must be a valid boolean"),
+        ("threshold", "value", "0.5", r"threshold\.value must be a finite number, not '0\.5'"),
+        ("", "skipped", float("inf"), "skipped must be a whole number, not inf"),
+        ("", "lower_is_better", "no", "lower_is_better must be true or false"),
         ("", "recalibration", {"kind": "platt", "slope": float("nan"), "intercept": 0.0}, "slope"),
         ("", "recalibration", {"kind": "isotonic", "corners": [[0.5, 0.9], [0.4, 0.1]]}, "rising corners"),
+        ("", "recalibration", {"kind": "isotonic", "corners": [[0.5, 0.9, 1]]}, r"corners\.0 must have 2 items, not 3"),
+        ("", "recalibration", {"kind": "spline", "slope": 1.0, "intercept": 0.0}, "kind must be platt, not 'spline'"),
     ],
 )
 def test_a_kept_number_that_is_none_is_refused(part: str, key: str, value: Any, told: str):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,6 +90,21 @@ def test_a_folder_without_results_is_refused(tmp_path: Path, monkeypatch: pytest
     write_run(run_of(["0.5"]), tmp_path)
     (tmp_path / "records.jsonl").unlink()
     with pytest.raises(ConfigError, match=r"records\.jsonl is missing"):
+        read_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("started", "soon", "started must be a time, such as 2026-01-31T12:00:00.00:00, not 'soon'"),
+        ("seconds", -1, "seconds, resumed and the dataset's samples must be 0 or more"),
+        ("resumed", "2", "resumed must be a whole number, not '2'"),
+    ],
+)
+def test_a_summary_with_a_wrong_value_is_refused_by_field(tmp_path: Path, field: str, value: Any, told: str) -> None:
+    file = write_run(run_of(["0.5"]), tmp_path) / "summary.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), field: value}))
+    with pytest.raises(DataError, match=rf"summary\.json cannot be read as a run: {told}"):
         read_run(tmp_path)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evalstone import ConfigError, GateCriteria, compare, gate, judge_drift, sample_size
-from evalstone.results.summary import RunKind
+from evalstone.types import RunKind
 from tests.results.test_compare import Offset
 from tests.runs import Given, Harm, run_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone.stats.thresholds import reaches
+from evalstone.types import reaches
 
 EIGHT_TENTHS = 0.7999999999999999  # eight times 0.1, added up
 

@@ -1,14 +1,218 @@
-"""Files and folders that only their owner can read, and what it means when one can't be written."""
+"""Files: read in pieces, so that no file, line or row is in memory before it is known not to be too long, and written
+for their owner alone."""
 
 from __future__ import annotations
 
+import codecs
 import errno
 import importlib
+import json
 import os
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
-from evalstone.errors import ConfigError, StorageError, WriteError
+from evalstone.errors import ConfigError, DataError, StorageError, WriteError
+
+SETTING = "EVALSTONE_MAX_ROW_MB"
+"""The environment variable with the limit of `row_limit`."""
+_MAX_ROW_MB = 64.0
+_PIECE = 1 << 16
+_ROW_OVERHEAD = 1000
+_CONTAINER = 32
+_MOST_EXPANSION = 200
+_MOST_ROWS_AT_LIMIT = 16
+# UTF-32 before UTF-16: the little-endian mark of the one begins with the mark of the other.
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
+
+
+class ByteStream(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes; none at the end."""
+        ...
+
+
+def row_limit() -> int:
+    """The most characters of one row: a line, an item of an array, the cells of a table's row, or a whole document.
+
+    64 million, or the millions that the environment variable EVALSTONE_MAX_ROW_MB says. Raises ConfigError for a
+    variable that isn't a number greater than 0.
+    """
+    text = os.environ.get(SETTING, "")
+    try:
+        limit = float(text) if text else _MAX_ROW_MB
+        if 0 < limit < 1e9:
+            return int(limit * 1e6)
+    except ValueError:
+        pass
+    raise ConfigError(f"{SETTING} should be a number of megabytes greater than 0, not {text!r}")
+
+
+def too_long(what: str) -> DataError:
+    """The error for a row that is longer than `row_limit`."""
+    return DataError(f"{what} is longer than {row_limit() / 1e6:g} MB; to read it, set {SETTING} to a higher number")
+
+
+def check_containers(text: str, start: int = 0, what: str = "") -> None:
+    """Raise DataError for JSON of more lists and objects than fit: an empty one has two characters and takes 60 bytes.
+
+    what: the name of the text that begins at `start`.
+    """
+    most = row_limit() // _CONTAINER
+    if len(text) - start > most and text.count("[", start) + text.count("{", start) > most:
+        raise DataError(f"{what} holds more than {most:,} lists and objects; to read it, raise {SETTING}".lstrip())
+
+
+class Expansion:
+    """How much a file's rows take in memory, in characters, against its size on disk.
+
+    A compressed file of kilobytes can hold gigabytes, and rows of two characters take a thousand times as much.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.most = max(_MOST_ROWS_AT_LIMIT * row_limit(), _MOST_EXPANSION * size)
+        self.used = 0
+
+    def check(self, amount: int) -> None:
+        """Raise DataError for more than this file may hold."""
+        if amount > self.most:
+            raise DataError(
+                f"a file of {self.size:,} bytes whose rows would take more than {self.most / 1e9:.3g} GB of memory; "
+                f"to read it, set {SETTING} to a higher number than {row_limit() / 1e6:g}"
+            )
+
+    def add_row(self, size: int = 0) -> None:
+        """Count one more row. Raises as `check`."""
+        self.used += size + _ROW_OVERHEAD
+        self.check(self.used)
+
+    def counted(self, pieces: Iterable[str]) -> Iterator[str]:
+        """The pieces of a text, counted. Raises as `check`."""
+        for piece in pieces:
+            self.used += len(piece)
+            self.check(self.used)
+            yield piece
+
+
+def text_pieces(stream: ByteStream) -> Iterator[str]:
+    """The text of a stream in pieces: UTF-8 with or without a byte order mark, UTF-16 or UTF-32 with one.
+
+    Raises DataError that names the first byte that is not text, and for NUL characters.
+    """
+    data = stream.read(_PIECE)
+    encoding = next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), "utf-8")
+    offset = len(codecs.BOM_UTF8) if encoding == "utf-8-sig" else 0
+    encoding, data = encoding.removesuffix("-sig"), data[offset:]
+    decoder = codecs.getincrementaldecoder(encoding)()
+    line = 1
+    while True:
+        pending = len(decoder.getstate()[0])
+        try:
+            text = decoder.decode(data, not data)
+        except UnicodeDecodeError as error:
+            byte, at = error.object[error.start : error.start + 1].hex(), offset - pending + error.start + 1
+            line += error.object.count(b"\n", 0, error.start)
+            name = encoding.upper()
+            raise DataError(f"not {name}: byte {at} (0x{byte}, line {line}); save the file as UTF-8") from None
+        if (nul := text.find("\0")) >= 0:
+            line += text.count("\n", 0, nul)
+            raise DataError(f"NUL character in line {line}: a binary file, or UTF-16 without a byte order mark")
+        yield text
+        if not data:
+            return
+        line += text.count("\n")
+        offset += len(data)
+        data = stream.read(_PIECE)
+
+
+def numbered_lines(pieces: Iterable[str], *, any_end: bool = False) -> Iterator[tuple[int, str]]:
+    """The lines of a text with their numbers, without their line feeds. Raises DataError for one that is too long.
+
+    any_end: a carriage return ends a line as well, and lines keep their ends, as the csv module wants them.
+    """
+    limit, number, start = row_limit(), 1, ""
+    for piece in pieces:
+        if not any_end:
+            *lines, rest = piece.split("\n")
+        else:
+            if start.endswith("\r") and piece and not piece.startswith("\n"):
+                yield number, start
+                number, start = number + 1, ""
+            lines = _LINE.findall(piece)
+            # A line feed may follow the carriage return at the end of a piece.
+            rest = lines.pop() if lines and not lines[-1].endswith("\n") else ""
+        for line in lines:
+            line, start = start + line, ""
+            if len(line) > limit:
+                raise too_long(f"line {number}")
+            yield number, line
+            number += 1
+        start += rest
+        if len(start) > limit:
+            raise too_long(f"line {number}")
+    if start:
+        yield number, start
+
+
+def file_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text file with their numbers.
+
+    Raises DataError with the file for what isn't text and for a line that is too long, and OSError.
+    """
+    try:
+        with path.open("rb") as stream:
+            yield from numbered_lines(text_pieces(stream))
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def file_text(path: Path) -> str:
+    """The text of a file that is needed as a whole. Raises as `file_lines`."""
+    limit, size, found = row_limit(), 0, list[str]()
+    try:
+        with path.open("rb") as stream:
+            for piece in text_pieces(stream):
+                found.append(piece)
+                size += len(piece)
+                if size > limit:
+                    raise too_long("the text")
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    return "".join(found)
+
+
+def file_values(path: Path) -> Iterator[tuple[str, Any]]:
+    """The values in a file of JSON Lines, each with its file and line.
+
+    Raises:
+        DataError: What isn't text, or isn't JSON, or is too long.
+        OSError: It can't be read.
+    """
+    for number, line in file_lines(path):
+        place = f"{path}, line {number}"
+        yield place, json_value(line, place)
+
+
+def json_value(text: str, place: str) -> Any:
+    """The value of a JSON text. Raises DataError that names the place."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise DataError(f"{place}: not JSON ({error})") from None
+    except RecursionError:
+        raise DataError(f"{place}: JSON nested too deeply") from None
+
 
 _WRONG_PATH = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.EINVAL),

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_
 from evalstone.errors import ConfigError, DataError
 
 T = TypeVar("T")
+_LARGEST = sys.float_info.max
 _Reader: TypeAlias = Callable[[Any], Any]
 """Returns a value as its field has it, or raises _Unexpected."""
 
@@ -30,21 +31,9 @@ def check_fields(value: object) -> None:
         try:
             adapter.validate_python(getattr(value, name))
         except ValidationError as error:
-            raise ConfigError(_explain(error, name)) from None
-
-
-def read_json(kind: type[T], text: str | bytes) -> T:
-    """A dataclass instance from JSON text; keys that are no fields are ignored.
-
-    Raises:
-        DataError: the text is not JSON, or a value does not fit its field.
-    """
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
-
-    try:
-        return TypeAdapter(kind).validate_json(text, strict=True)
-    except ValidationError as error:
-        raise DataError(_explain(error)) from None
+            first = error.errors(include_url=False, include_context=False)[0]
+            place, problem = ".".join(map(str, (name, *first["loc"]))), first["msg"].replace("Input should", "must")
+            raise ConfigError(f"{place} {problem}, not {first['input']!r:.60}") from None
 
 
 def read_data(kind: type[T], data: object) -> T:
@@ -114,7 +103,7 @@ def _reader(hint: Any) -> _Reader:
         read = _reader(kinds[0])
         return lambda value: None if value is None else read(value)
     if origin is tuple:
-        return functools.partial(_tuple, _reader(arguments[0]))
+        return functools.partial(_tuple, _reader(arguments[0]), None if Ellipsis in arguments else len(arguments))
     if origin is Mapping:
         return functools.partial(_mapping, _reader(arguments[1]))
     if origin is Literal:
@@ -158,10 +147,13 @@ def _one_of(allowed: tuple[Any, ...], value: Any) -> Any:
     return value
 
 
-def _tuple(read: _Reader, value: Any) -> Any:
+def _tuple(read: _Reader, length: int | None, value: Any) -> Any:
     if not isinstance(value, list | tuple):
         raise _Unexpected.of(value, "a list")
-    return tuple(_read_all(read, enumerate(cast("list[Any]", value))).values())
+    items = cast("list[Any]", value)
+    if length not in (None, len(items)):
+        raise _Unexpected(f"must have {length} items, not {len(items)}")
+    return tuple(_read_all(read, enumerate(items)).values())
 
 
 def _mapping(read: _Reader, value: Any) -> Any:
@@ -182,9 +174,6 @@ def _read_all(read: _Reader, items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]
     return values
 
 
-_LARGEST = sys.float_info.max
-
-
 @functools.cache
 def _field_adapters(kind: type[Any]) -> dict[str, Any]:
     from pydantic import ConfigDict, TypeAdapter  # noqa: PLC0415
@@ -192,14 +181,3 @@ def _field_adapters(kind: type[Any]) -> dict[str, Any]:
     config = ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
     hints = get_type_hints(kind, include_extras=True)
     return {name: cast("Any", TypeAdapter(hint, config=config)) for name, hint in hints.items()}
-
-
-def _explain(error: Any, field: str = "") -> str:
-    """The first problem, as in `pairs.1.value must be a finite number, not nan`."""
-    first = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(map(str, (*filter(None, [field]), *first["loc"])))
-    if first["type"] == "missing":
-        return f"{place} is missing"
-    if not place:
-        return str(first["msg"])
-    return f"{place} {first['msg'].replace('Input should be', 'must be')}, not {first['input']!r:.60}"

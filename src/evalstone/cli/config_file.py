@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
-from evalstone._core.reading import file_text
+from evalstone._core.files import file_text
 from evalstone._core.redaction import masked
 from evalstone.errors import ConfigError, unknown
 from evalstone.ledger.base import DEFAULT_LEDGER

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 from evalstone._core.display import count, money, safe
-from evalstone._core.reading import file_lines
+from evalstone._core.files import file_values
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, argument, option
 from evalstone.cli.output import console, metadata_text, short_judge, table
@@ -128,15 +127,7 @@ def import_(
 
 def _read(file: Path) -> Iterator[tuple[str, Any]]:
     try:
-        for number, line in file_lines(file):
-            location = f"{file}, line {number}"
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise DataError(f"{location}: not JSON ({error})") from None
-            except RecursionError:
-                raise DataError(f"{location}: JSON nested too deeply") from None
-            yield location, row
+        yield from file_values(file)
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
 

@@ -17,7 +17,7 @@ from evalstone.errors import ConfigError
 if TYPE_CHECKING:
     from evalstone.results.compare import Correction
     from evalstone.results.human_labels import PPIResult, RoganGladenResult
-    from evalstone.results.summary import StoredScorer
+    from evalstone.types import StoredScorer
 
 
 def find_run(name: str, ledger: str | None, data: str | None = None) -> evalstone.Run:
@@ -42,7 +42,7 @@ def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
     if not is_there(url):
         return []
     from evalstone.ledger.store import Ledger
-    from evalstone.results.summary import RunMetadata
+    from evalstone.types import RunMetadata
 
     with Ledger(url) as opened:
         rows = [{**row.metadata, "run": row.id, "started": row.started} for row in evaluations(opened.runs())]
@@ -334,7 +334,8 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
 
 def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> None:
     from evalstone.ledger.base import shown
-    from evalstone.results.summary import RunMetadata, scorer_titles
+    from evalstone.results.summary import ScorerInfo, scorer_titles
+    from evalstone.types import RunMetadata
 
     screen = console()
     if not found:
@@ -343,7 +344,7 @@ def _show_runs(found: Sequence[Mapping[str, Any]], places: Sequence[str]) -> Non
     rows = table("run", "started (UTC)", "name", "tags", "dataset", "judge", "means")
     for row in found:
         run = RunMetadata.of(row, str(row.get("run")))
-        titles = scorer_titles(run.scorers)
+        titles = scorer_titles([*map(ScorerInfo.of, run.scorers)])
         means = ", ".join(f"{titles[one.signature]} {_mean(one)}" for one in run.scorers)
         unfinished = " (incomplete)" if run.stop_reason or "cost" not in row else ""
         cells = (

@@ -18,7 +18,7 @@ import typer
 import evalstone
 from evalstone._core.display import count, money, safe
 from evalstone._core.redaction import masked
-from evalstone.cli import options
+from evalstone.cli import handled, options
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import (
     STDOUT,
@@ -30,7 +30,6 @@ from evalstone.cli.output import (
     table,
     to_stderr,
 )
-from evalstone.cli.signals import handled
 from evalstone.errors import ConfigError, RunAborted, StorageError
 
 if TYPE_CHECKING:
@@ -420,7 +419,7 @@ def _show_run(
 
 def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: RunConfig) -> int:
     """Say which thresholds were missed and why a run is incomplete; the exit code."""
-    from evalstone.stats.thresholds import reaches
+    from evalstone.types import reaches
 
     missed = False
     for info, bound in thresholds:

@@ -33,8 +33,7 @@ from evalstone.scorers.rag.graded import (
     WhenEmpty,
     default_prompt,
 )
-from evalstone.stats.thresholds import reaches
-from evalstone.types import Failed, Record, Sample, Score, Skipped, Usage, total_cost
+from evalstone.types import Failed, Record, Sample, Score, Skipped, Usage, reaches, total_cost
 
 OnError: TypeAlias = Literal["raise", "keep"]
 Status: TypeAlias = Literal["passed", "failed", "undecided", "error"]

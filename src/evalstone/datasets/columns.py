@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from evalstone.datasets.wording import listed, named, nearest
+from evalstone._core.display import named, nearest, shortlist
 from evalstone.errors import ConfigError, DataError, unknown
 
 Ranks: TypeAlias = tuple[tuple[str, ...], ...]
@@ -148,7 +148,7 @@ class Columns:
                 raise ConfigError(unknown("sample field", field, FIELD_NAMES))
             self.mapping[field] = ((columns,) if columns else ()) if isinstance(columns, str) else tuple(columns)
             if len(self.mapping[field]) > 1 and field != "context":
-                raise ConfigError(f"only context takes several columns; {field} is mapped to {listed(columns)}")
+                raise ConfigError(f"only context takes several columns; {field} is mapped to {shortlist(columns)}")
         self.mapped = frozenset(column for columns in self.mapping.values() for column in columns)
         self.became: dict[str, str] = {}  # column to field
         self._shapes: dict[tuple[str, ...], None] = {}
@@ -209,11 +209,11 @@ class Columns:
         for field, column in [(field, column) for field, mapped in self.mapping.items() for column in mapped]:
             if column not in self._reached:
                 near = nearest(column, columns)
-                hint = f"did you mean {' or '.join(map(named, near))}?" if near else f"columns: {listed(columns)}"
+                hint = f"did you mean {' or '.join(map(named, near))}?" if near else f"columns: {shortlist(columns)}"
                 raise DataError(f"no row has the column {column!r}, mapped to {field}; {hint}")
         if columns and CONTENT.isdisjoint(self.became.values()):
             raise DataError(
-                f"{UNRECOGNIZED} (columns: {listed(columns)}); input, output, context, reference or messages "
+                f"{UNRECOGNIZED} (columns: {shortlist(columns)}); input, output, context, reference or messages "
                 f"is needed; map a column to a field, for example --map output={named(columns[0])}"
             )
 

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
-from evalstone._core.reading import check_containers
+from evalstone._core.display import excerpt, shortlist
+from evalstone._core.files import check_containers
 from evalstone.agents.messages import merge_tool_calls
 from evalstone.datasets.columns import normal
-from evalstone.datasets.wording import excerpt, listed
 from evalstone.errors import DataError
 from evalstone.types import ROLES, Message, Role, ToolCall, Usage
 
@@ -158,7 +158,7 @@ def read_call(item: Any) -> ToolCall:
         by_name |= {normal(key): value for key, value in cast("dict[str, Any]", by_name["function"]).items()}
     name = _first(by_name, _CALL_NAMES)
     if not isinstance(name, str) or not name:
-        raise DataError(f"a tool call must have a name, not only {listed(entries) or 'nothing'}")
+        raise DataError(f"a tool call must have a name, not only {shortlist(entries) or 'nothing'}")
     result, failed = _plain_result(_first(by_name, _CALL_RESULTS))
     error, state = _first(by_name, _CALL_ERRORS), by_name.get("state")
     if failed and error is None:
@@ -309,7 +309,7 @@ def _append(messages: list[Message], item: dict[str, Any], number: int) -> None:
     role = _role(item)
     if role is None:
         name = next((item[key] for key in _ROLE_KEYS if key in item), None)
-        known, has = f"expected {', '.join(ROLES)}", listed(item) or "no entries"
+        known, has = f"expected {', '.join(ROLES)}", shortlist(item) or "no entries"
         problem = f"no role ({known}); it has {has}" if name is None else f"role {excerpt(name)}, {known}"
         raise DataError(f"must be a list of messages; message {number} has {problem}")
     content = _Content()
@@ -363,7 +363,7 @@ class _Content:
         self._read(next((item[key] for key in present if item[key] is not None), None))
         self._read_beside(item)
         if not present and not (self.texts or self.thoughts or self.calls or self.attachments):
-            raise DataError(f"there is no content; it has {listed(item)}")
+            raise DataError(f"there is no content; it has {shortlist(item)}")
 
     def _read(self, content: Any) -> None:
         if isinstance(content, str):
@@ -374,7 +374,7 @@ class _Content:
         elif isinstance(content, dict):
             body = cast("dict[str, Any]", content)
             if body and body.keys().isdisjoint(("parts", "content", "text", "toolInvocations")):
-                raise DataError(f"content must have text, content or parts; it has {listed(body)}")
+                raise DataError(f"content must have text, content or parts; it has {shortlist(body)}")
             self._read(body.get("parts"))
             if isinstance(body.get("content"), str) and body["content"]:
                 # Mastra repeats the text of the parts here; where the two differ, this is the text that it judges.
@@ -422,7 +422,7 @@ class _Content:
             self.texts.append(item["refusal"])
         elif kind not in _IGNORED_PARTS and not name.startswith("data-"):
             what = f"type {excerpt(name)}" if name else "no type"
-            raise DataError(f"a part with {what} is not understood; it has {listed(item) or 'nothing'}")
+            raise DataError(f"a part with {what} is not understood; it has {shortlist(item) or 'nothing'}")
 
     def _read_thought(self, thought: Any) -> None:
         """The text of a part or an entry with reasoning; Mastra splits it into `details`."""

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from evalstone._core.reading import Expansion, numbered_lines, row_limit, text_pieces, too_long
+from evalstone._core.display import escaped, excerpt, named, nearest, shortlist
+from evalstone._core.files import Expansion, numbered_lines, row_limit, text_pieces, too_long
 from evalstone.datasets.json_rows import json_lines, json_rows
 from evalstone.datasets.parquet import parquet_rows
 from evalstone.datasets.tables import Rows
-from evalstone.datasets.wording import escaped, excerpt, listed, named, nearest
 from evalstone.errors import DataError
 
 READABLE = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
@@ -71,7 +71,7 @@ def find(path: Path) -> DataFile:
     try:
         if path.is_dir():
             inside = sorted(entry.name for entry in path.iterdir() if _kind(entry.name)[0] in READABLE)
-            offer = f"; it contains {listed(inside)}" if inside else ""
+            offer = f"; it contains {shortlist(inside)}" if inside else ""
             raise DataError(f"{named(str(path))} is a folder; name a file with one of {readable}{offer}")
         if not path.exists():
             raise DataError(_missing(path))
@@ -166,7 +166,7 @@ def _header(cells: list[str], line: int) -> list[str]:
     for place, name in enumerate(names, start=1):
         if not name:
             hint = "; write a pandas table with index=False" if place == 1 else ""
-            raise DataError(f"line {line}: column {place} has no name in the header: {listed(names)}{hint}")
+            raise DataError(f"line {line}: column {place} has no name in the header: {shortlist(names)}{hint}")
         if name in seen:
             raise DataError(f"line {line}: two columns of the header are named {excerpt(name)}")
         seen.add(name)

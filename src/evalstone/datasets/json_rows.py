@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
-from evalstone._core.reading import check_containers, numbered_lines, row_limit, too_long
+from evalstone._core.display import escaped, excerpt, shortlist
+from evalstone._core.files import check_containers, numbered_lines, row_limit, too_long
 from evalstone.datasets.tables import LIST_NAMES, Rows, rows_in
-from evalstone.datasets.wording import escaped, excerpt, listed
 from evalstone.errors import DataError
 
 _JSON_TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*")(\s*:)?|[{}]', re.DOTALL)
@@ -60,8 +60,8 @@ def json_rows(pieces: Iterable[str]) -> Rows:
     entries = cast("dict[str, Any]", value)
     rows = rows_in(entries)
     if not entries or (rows is None and any(isinstance(item, list) for item in entries.values())):
-        expected = f"must be a list of objects, or an object with one under {listed(LIST_NAMES)}"
-        raise DataError(f"{expected}; it is an object with {listed(entries) or 'nothing'}")
+        expected = f"must be a list of objects, or an object with one under {shortlist(LIST_NAMES)}"
+        raise DataError(f"{expected}; it is an object with {shortlist(entries) or 'nothing'}")
     yield from [("item 1", entries)] if rows is None else rows
 
 

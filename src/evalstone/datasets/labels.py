@@ -8,8 +8,7 @@ import json
 import os
 from pathlib import Path
 
-from evalstone._core.files import cannot_write, private
-from evalstone._core.reading import file_lines
+from evalstone._core.files import cannot_write, file_lines, private
 from evalstone.errors import ConfigError, DataError
 
 COLUMNS = ("id", "label")
@@ -52,7 +51,7 @@ class LabelFile:
 
         Raises:
             ConfigError: The path is no file that can be written, or the id would be a formula in a spreadsheet.
-        WriteError: The disk is full.
+            WriteError: The disk is full.
         """
         text = self._line(sample, label)
         try:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
+from evalstone._core.display import excerpt, named
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import JSON_LINES, find, standard_input
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.streaming import STREAMED_FROM, SampleFile, has_own_id, survey, version_of
 from evalstone.datasets.tables import is_table, memory_rows, table_rows
-from evalstone.datasets.wording import excerpt, named
 from evalstone.errors import DataError
 from evalstone.types import Sample
 

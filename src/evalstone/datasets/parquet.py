@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from evalstone._core.reading import Expansion, row_limit, too_long
-from evalstone.datasets.wording import escaped
+from evalstone._core.display import escaped
+from evalstone._core.files import Expansion, row_limit, too_long
 from evalstone.errors import DataError, MissingDependency
 
 _ROWS_PER_BATCH = 4096

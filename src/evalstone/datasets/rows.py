@@ -15,11 +15,11 @@ from pathlib import PurePath
 from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
-from evalstone._core.reading import check_containers
+from evalstone._core.display import excerpt, named, shortlist
+from evalstone._core.files import check_containers
 from evalstone.agents.messages import last_text
 from evalstone.datasets.columns import Cell, ColumnMapping, Columns, alpaca, inner_names, normal
 from evalstone.datasets.conversation import is_calls, is_conversation, is_parts, read_call, read_messages, read_parts
-from evalstone.datasets.wording import excerpt, listed, named
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import FIELD_ROLES, Message, Role, Sample, Trajectory, TrajectoryExpectation
 
@@ -439,7 +439,7 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
         return ReadText(json.dumps(storable(value), ensure_ascii=False))
     readable = [key for key in keys.values() if _is_readable(value[key], field)]
     choice = f"; choose one of these with --map {field}={column}.{readable[0]}" if readable else ""
-    raise DataError(f"must be text or have it under a name of {field}, not an object with {listed(value)}{choice}")
+    raise DataError(f"must be text or have it under a name of {field}, not an object with {shortlist(value)}{choice}")
 
 
 def _is_readable(value: Any, field: str) -> bool:

@@ -5,14 +5,13 @@ Every field is written under its own name, so the file reads back as the same sa
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from evalstone._core.files import file_values
 from evalstone._core.json import to_jsonable
-from evalstone._core.reading import file_lines
 from evalstone.datasets.writing import write_jsonl
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import SAMPLE_FIELDS, Message, Sample, ToolCall, Usage
@@ -65,11 +64,11 @@ class StoredSamples(Iterable[Sample]):
 
     def __iter__(self) -> Iterator[Sample]:
         try:
-            for number, line in file_lines(self.path):
+            for place, line in file_values(self.path):
                 try:
-                    sample = sample_of(json.loads(line))
+                    sample = sample_of(line)
                 except (ValueError, TypeError, AttributeError, RecursionError, ConfigError) as error:
-                    raise DataError(f"{self.path}, line {number}: {error}") from None
+                    raise DataError(f"{place}: {error}") from None
                 yield sample
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be read: {error.strerror}") from None

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import overload
 
+from evalstone._core.display import excerpt
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import DataFile
 from evalstone.datasets.json_rows import json_lines
 from evalstone.datasets.rows import RowReader
-from evalstone.datasets.wording import excerpt
 from evalstone.errors import DataError
 from evalstone.types import Sample
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, cast
 
+from evalstone._core.display import excerpt, shortlist
 from evalstone.datasets.columns import CONTENT, claims, normal
 from evalstone.datasets.rows import native
-from evalstone.datasets.wording import excerpt, listed
 from evalstone.errors import DataError
 from evalstone.types import Sample
 
@@ -62,7 +62,7 @@ def memory_rows(source: object) -> Iterator[tuple[str, Sample | Mapping[str, Any
             raise DataError("nested too deeply") from None
         rows = rows_in(entries)
         if rows is None:
-            names = listed(entries) or "nothing"
+            names = shortlist(entries) or "nothing"
             raise DataError(f"{expected}, not one object with {names}; pass one of its entries")
         yield from rows
         return
@@ -91,8 +91,8 @@ def rows_in(entries: Mapping[str, Any]) -> Rows | None:
         return iter([("item 1", entries)])
     lists = [key for key, item in entries.items() if normal(key) in _NORMAL_LIST_NAMES and isinstance(item, list)]
     if len(lists) > 1:
-        expected = f"must be a list of objects, or an object with one under {listed(LIST_NAMES)}"
-        raise DataError(f"{expected}; it has lists under {listed(lists)}")
+        expected = f"must be a list of objects, or an object with one under {shortlist(LIST_NAMES)}"
+        raise DataError(f"{expected}; it has lists under {shortlist(lists)}")
     if lists:
         return numbered("item", entries[lists[0]])
     speaking = [name for field in ("input", "output") for _, name in claimed.get(field, ())]
@@ -133,7 +133,7 @@ def _column_rows(entries: Mapping[str, Any], speaking: list[str]) -> Rows | None
     ):
         return None
     if len({len(column) for column in columns.values()}) > 1:
-        lengths = listed(f"{name} {len(column)}" for name, column in columns.items())
+        lengths = shortlist(f"{name} {len(column)}" for name, column in columns.items())
         raise DataError(f"must have columns of equal lengths; the lengths are {lengths}")
     return numbered("row", (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)))
 

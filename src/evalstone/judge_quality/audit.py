@@ -28,8 +28,7 @@ from evalstone.run.plan import Plan, scorer_info
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.stats.intervals import wilson_interval
 from evalstone.stats.multiple_testing import holm
-from evalstone.stats.thresholds import reaches
-from evalstone.types import Sample, total_cost
+from evalstone.types import Sample, reaches, total_cost
 
 PLAIN = "plain"
 CHANGED = 0.1

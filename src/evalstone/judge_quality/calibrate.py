@@ -22,11 +22,11 @@ from evalstone.report.progress import progress_bar
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit, save_calibration
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
 from evalstone.results.run import Run
-from evalstone.results.summary import RunKind
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
 from evalstone.run.runner import execute
 from evalstone.scorers import Scorer, parse_scorers
+from evalstone.types import RunKind
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
-from evalstone._core.reading import file_lines
+from evalstone._core.files import file_values
 from evalstone.errors import ConfigError, DataError, JudgeDeclined
 from evalstone.judges.base import Judge
 from evalstone.judges.model import converse
@@ -144,15 +144,15 @@ class ReplayJudge(Judge):
 
 
 def _steps(file: Path, judge: str | None) -> Iterator[Mapping[str, Any]]:
-    for number, line in file_lines(file):
+    for place, line in file_values(file):
         try:
-            found = [step for each in json.loads(line)["steps"] for step in _said_by(each, judge)]
+            found = [step for each in line["steps"] for step in _said_by(each, judge)]
             for step in found:
                 if not isinstance(step["fingerprint"], str) or not isinstance(step["reply"], str | None):
                     raise TypeError("fingerprint and reply must be text")
                 _ = step["answer"]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise DataError(f"{file}, line {number}: not a line of records.jsonl ({error!r})") from None
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{place}: not a line of records.jsonl ({error!r})") from None
         yield from found
 
 

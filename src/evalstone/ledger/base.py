@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from evalstone._core.redaction import masked_url, redacted
 from evalstone.datasets.stored import sample_row
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage
 
 if TYPE_CHECKING:
     from evalstone.questions.base import Answer
 
+INVALID_ROW = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError, EvalstoneError)
+"""The errors of reading a row that doesn't hold what it should."""
 DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
 SCHEMES = ("sqlite", "postgresql", "postgres", "postgresql+psycopg")
 WAIT = 30.0

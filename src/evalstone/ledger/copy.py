@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import importlib
 import json
+import reprlib
 import shutil
 import sqlite3
+import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -24,11 +25,13 @@ import sqlalchemy as sa
 
 from evalstone._core.display import count
 from evalstone._core.files import lock
+from evalstone._core.validation import read_data
 from evalstone.datasets.stored import sample_of
 from evalstone.datasets.writing import replacing
 from evalstone.errors import ConfigError, DataError, LedgerError, MissingDependency
 from evalstone.ledger import schema
 from evalstone.ledger.base import (
+    INVALID_ROW,
     Key,
     RunRow,
     StoredAnswer,
@@ -41,9 +44,8 @@ from evalstone.ledger.base import (
     storable,
     to_row,
 )
-from evalstone.ledger.shapes import BODY, INVALID_ROW, METADATA, check
 from evalstone.ledger.store import Ledger
-from evalstone.types import Record
+from evalstone.types import Record, RunMetadata, check_time
 
 FORMAT = 1
 KINDS: Mapping[str, sa.Table] = {
@@ -55,6 +57,8 @@ KINDS: Mapping[str, sa.Table] = {
     "record": schema.records,
 }
 _OBJECTS = ("metadata", "body")
+_MOST: Mapping[type, float] = {int: 2**31 - 1, float: sys.float_info.max}
+_WORDS: Mapping[type, str] = {int: "a whole number from 0 to 2147483647", float: "a finite number of 0 or more"}
 _ROWS_PER_WRITE = 500
 
 
@@ -168,29 +172,32 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         json.loads(values.get("alternatives") or "{}")
         values = {"repeat_index": 0, "alternatives": None, "refused_settings": "", "written": time.time(), **values}
     elif table is schema.records:
-        body = json.loads(values["body"])
-        check(body, BODY, "body")
-        Record.from_dict(body)
+        Record.from_dict(json.loads(values["body"]))
         values["cell"] = cell_hash(values["sample"], values["scorer"])
     elif table is schema.samples:
         values["hash"] = sample_hash(sample_of(json.loads(values["body"])))
     elif table is schema.runs:
         metadata = json.loads(values["metadata"])
-        check(metadata, METADATA, "metadata")
+        read_data(RunMetadata, metadata)
         for name in ("started", "finished"):
             if name == "started" or values[name] is not None:
-                check(values[name], datetime, name)
+                check_time(values[name], name)
         dataset = dataset_row(RunRow("", "", "", None, metadata))
         values = {"dataset": dataset and dataset["version"], **values}
     return {name: _checked(table.c[name], values[name]) for name in schema.COLUMNS[table]}
 
 
 def _checked(column: sa.Column[Any], value: Any) -> Any:
-    expected = column.type.python_type
+    expected: Any = column.type.python_type
     if value is None and column.nullable:
         return None
-    check(value, expected, column.name)
-    return storable(value) if isinstance(value, str) else expected(value)
+    if expected is str:
+        if type(value) is not str:
+            raise DataError(f"{column.name} must be text, not {value!r:.60}")
+        return storable(value)
+    if type(value) not in (int, expected) or not 0 <= cast("float", value) <= _MOST[expected]:
+        raise DataError(f"{column.name} must be {_WORDS[expected]}, not {reprlib.repr(value)}")
+    return expected(value)
 
 
 _NESTED = ("evidence", "steps", "error")

@@ -29,10 +29,12 @@ import sqlalchemy as sa
 import sqlalchemy.exc
 
 from evalstone._core.redaction import redacted
+from evalstone._core.validation import read_data
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, LedgerConnectionError, LedgerError
 from evalstone.ledger import base, schema
 from evalstone.ledger.base import (
+    INVALID_ROW,
     Applied,
     Key,
     Operations,
@@ -46,8 +48,7 @@ from evalstone.ledger.base import (
     storable,
     to_row,
 )
-from evalstone.ledger.shapes import INVALID_ROW, METADATA, check
-from evalstone.types import Record, Sample
+from evalstone.types import Record, RunMetadata, Sample
 
 LEASE_SECONDS = 30.0
 """How long a lease lasts without renewal."""
@@ -382,7 +383,7 @@ class Ledger:
     def _run_of(self, row: sa.Row[Any]) -> RunRow:
         with self.reading(f"run {row.id}"):
             found = from_row(RunRow, row)
-            check(found.metadata, METADATA, "metadata")
+            read_data(RunMetadata, found.metadata)
             return found
 
     @contextmanager

@@ -34,8 +34,7 @@ from evalstone.results.run import Run
 from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
 from evalstone.stats.intervals import Interval
-from evalstone.stats.thresholds import TOLERANCE
-from evalstone.types import Record, Score
+from evalstone.types import TOLERANCE, Record, Score
 
 if TYPE_CHECKING:
     from evalstone.stats.slices import SliceFinding

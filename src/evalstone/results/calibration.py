@@ -11,15 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
-from evalstone._core.files import cannot_write, make_folder
+from evalstone._core.files import cannot_write, file_text, make_folder
 from evalstone._core.json import content_hash, to_jsonable
-from evalstone._core.reading import file_text
+from evalstone._core.validation import read_data
 from evalstone.datasets.writing import write_jsonl
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.stats.agreement import LEVELS, cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
 from evalstone.stats.calibration import (
     Bin,
     Fit,
+    Isotonic,
+    Platt,
     Recalibration,
     best_threshold,
     brier_score,
@@ -33,7 +35,7 @@ from evalstone.stats.calibration import (
 )
 from evalstone.stats.classification import MEASURES, Confusion, auroc
 from evalstone.stats.intervals import Interval, wilson_interval
-from evalstone.stats.thresholds import TOLERANCE, reaches
+from evalstone.types import TOLERANCE, reaches
 
 CALIBRATION_FORMAT = 1
 FOLDER = "calibrations"
@@ -188,11 +190,13 @@ class Calibration:
         Raises:
             DataError: the data has another format, or a value does not fit its field.
         """
-        from evalstone._core.validation import read_json  # noqa: PLC0415 - pydantic
-
         if data.get("format") != CALIBRATION_FORMAT:
             raise DataError(f"calibration format {data.get('format')!r} is not {CALIBRATION_FORMAT}")
-        return read_json(cls, json.dumps(data))
+        stored: Any = data.get("recalibration")
+        if stored is not None:
+            isotonic = isinstance(stored, dict) and cast("dict[str, Any]", stored).get("kind") == "isotonic"
+            data = {**data, "recalibration": read_data(Isotonic if isotonic else Platt, cast("object", stored))}
+        return read_data(cls, data)
 
 
 # ---- Fitting ----

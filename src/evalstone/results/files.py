@@ -12,14 +12,12 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from evalstone._core.files import cannot_write, make_folder
-from evalstone._core.reading import file_lines, file_text
+from evalstone._core.files import cannot_write, file_text, file_values, make_folder
 from evalstone.datasets.stored import StoredSamples, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.results.run import Run
-from evalstone.results.summary import RunMetadata
-from evalstone.types import Record
+from evalstone.types import Record, RunMetadata
 
 if TYPE_CHECKING:
     from evalstone.datasets import Dataset
@@ -116,15 +114,15 @@ def _incomplete(folder: Path, error: FileNotFoundError) -> ConfigError:
 def _records(file: Path, signatures: Collection[str]) -> Iterator[Record]:
     """The records; each must belong to a scorer of the run, and none may repeat, which would count a sample twice."""
     seen: dict[tuple[str, str], int] = {}
-    for number, line in file_lines(file):
+    for number, (place, value) in enumerate(file_values(file), start=1):
         try:
-            record = Record.from_dict(json.loads(line))
+            record = Record.from_dict(value)
             if record.scorer not in signatures:
                 raise DataError(f"{record.scorer!r} is not a scorer of {SUMMARY}")
             if (first := seen.setdefault((record.sample, record.scorer), number)) != number:
                 raise DataError(f"sample {record.sample!r} by {record.scorer!r} is a duplicate of line {first}")
-        except (ValueError, RecursionError, EvalstoneError) as error:
-            raise DataError(f"{file}, line {number}: {error}") from None
+        except EvalstoneError as error:
+            raise DataError(f"{place}: {error}") from None
         yield record
 
 

@@ -18,7 +18,7 @@ from evalstone.results.compare import pair_runs
 from evalstone.results.run import Run, scores_in_order
 from evalstone.results.summary import values_by_scorer
 from evalstone.stats.intervals import check_number
-from evalstone.stats.thresholds import reaches
+from evalstone.types import reaches
 
 if TYPE_CHECKING:
     from evalstone.stats.gates import Criterion, Decision, Verdict

@@ -17,8 +17,7 @@ from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
 from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
-from evalstone.stats.thresholds import reaches
-from evalstone.types import Sample
+from evalstone.types import Sample, reaches
 
 if TYPE_CHECKING:
     from evalstone.stats.ppi import PPIEstimate

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from evalstone._core.display import excerpt, named, shortlist
 from evalstone.datasets import FIELD_NAMES, Dataset, load
 from evalstone.datasets.columns import UNRECOGNIZED, ColumnMapping, normal
 from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.rows import native, read_id, unpacked
 from evalstone.datasets.tables import is_table, table_rows
-from evalstone.datasets.wording import excerpt, listed, named
 from evalstone.errors import ConfigError, DataError
 
 
@@ -99,7 +99,9 @@ class LabelReader:
         words: dict[str, float] = {}
         parsed = [[(cell, *self._parse(cell, words)) for cell in row] for row in rows]
         if self.positive and words and not any(words.values()):
-            raise DataError(f"no label is {listed(self.positive)}, which mean yes; the labels are {listed(words)}")
+            raise DataError(
+                f"no label is {shortlist(self.positive)}, which mean yes; the labels are {shortlist(words)}"
+            )
         binary = self.bounds is None and all(number in (0, 1, None) for row in parsed for _, _, number in row)
         low, high = (0.0, 1.0) if binary else (self.bounds or (0.0, self.scale))
 
@@ -276,7 +278,7 @@ def _row_with_id(place: str, cells: Any) -> _Row:
     entries = {str(name): native(value) for name, value in cast("Mapping[Any, Any]", cells).items()}
     column = next((name for known in _ID_COLUMNS for name in entries if normal(name) == known), None)
     if column is None or entries[column] is None:
-        raise DataError(f"{place}: a row of labels needs an id; its columns are {listed(entries)}")
+        raise DataError(f"{place}: a row of labels needs an id; its columns are {shortlist(entries)}")
     try:
         name = read_id(entries.pop(column))
     except DataError as error:
@@ -296,11 +298,11 @@ def _labeled(
         if column not in known and column in fields:
             raise DataError(f"{excerpt(column)} was read as the samples' {fields[column]}: rename it")
         if column not in known:
-            raise DataError(f"no row has the column {excerpt(column)}; columns: {listed(known) or 'none'}")
+            raise DataError(f"no row has the column {excerpt(column)}; columns: {shortlist(known) or 'none'}")
     values, words = reader.read(_cells(rows, columns))
     labels = {row.id: one for row, one in zip(rows, values, strict=True) if any(label is not None for label in one)}
     if not labels:
-        raise DataError(f"no sample has a label in {listed(columns)}")
+        raise DataError(f"no sample has a label in {shortlist(columns)}")
     samples = tuple(sample for sample in dataset if sample.id in labels)
     labeled = Dataset(samples, dataset.name, dataset.columns, dataset.ignored)
     return LabeledSamples(labeled, labels, columns, words, len(dataset) - len(samples))
@@ -314,7 +316,7 @@ def _label_columns(columns: Sequence[str]) -> tuple[str, ...]:
                 return (column,)
     if several := tuple(column for column in columns if normal(column).startswith(ANNOTATOR_PREFIXES)):
         return several
-    others = f"columns: {listed(columns)}" if columns else "all columns are read as fields of the samples"
+    others = f"columns: {shortlist(columns)}" if columns else "all columns are read as fields of the samples"
     raise DataError(f"no column of labels ({others}); name it with --label COLUMN, once per annotator")
 
 

@@ -21,17 +21,22 @@ from evalstone._core.display import count, digits_for, limits, money, number, sa
 from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError, MissingDependency, WriteError
 from evalstone.results.summary import (
-    SUMMARY_FORMAT,
-    RunKind,
-    RunMetadata,
     ScorerInfo,
     ScorerSummary,
     find_scorer,
-    installed_version,
     scorer_titles,
     summarize,
 )
-from evalstone.types import Record, Sample, Score, total_cost
+from evalstone.types import (
+    SUMMARY_FORMAT,
+    Record,
+    RunKind,
+    RunMetadata,
+    Sample,
+    Score,
+    installed_version,
+    total_cost,
+)
 
 if TYPE_CHECKING:
     from evalstone.results.slices import ScorerSlices, SliceBy
@@ -190,7 +195,7 @@ class Run:
             DataError: a field is missing, or has a value of another kind.
         """
         stored = RunMetadata.of(data, f"run {data.get('run')}")
-        scorers = tuple(one.info for one in stored.scorers)
+        scorers = tuple(map(ScorerInfo.of, stored.scorers))
         finished = len(records) == stored.dataset.samples * len(scorers)
         return cls(
             id=stored.run,

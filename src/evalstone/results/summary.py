@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from evalstone._core.display import joined
-from evalstone._core.validation import read_data
-from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.errors import ConfigError, unknown
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
-from evalstone.types import Failed, JudgeCall, Outcome, Record, Score, Skipped, total_cost
+from evalstone.types import Failed, JudgeCall, Outcome, Record, Score, Skipped, StoredScorer, total_cost
 
 _FINGERPRINTS = re.compile(r"(; |\()[0-9a-f]{8}(?:, [0-9a-f]{8})*\)@\d+\Z|@\d+\Z")
 MAX_REASONS = 1000
@@ -27,11 +25,6 @@ TOP_REASONS = 5
 def without_fingerprints(signature: str) -> str:
     """A scorer's name with its non-default parameters, from its signature."""
     return _FINGERPRINTS.sub(lambda match: ")" if match[1] == "; " else "", signature)
-
-
-SUMMARY_FORMAT = 1
-RunKind: TypeAlias = Literal["evaluation", "calibration", "audit"]
-"""What a run was made for. Calibrations and audits keep runs in the ledger that are no evaluations of outputs."""
 
 
 @dataclass(frozen=True)
@@ -47,87 +40,15 @@ class ScorerInfo:
     lower_is_better: bool
     """Whether a lower score is better."""
 
+    @classmethod
+    def of(cls, stored: StoredScorer) -> ScorerInfo:
+        """The scorer of a stored run."""
+        return cls(stored.name, stored.signature, stored.scale, stored.lower_is_better)
+
     @property
     def parameters(self) -> str:
         """The name with its non-default parameters: the signature without fingerprints and version."""
         return without_fingerprints(self.signature)
-
-
-@dataclass(frozen=True)
-class StoredDataset:
-    """A dataset in `summary.json`."""
-
-    name: str
-    version: str
-    samples: int
-
-
-@dataclass(frozen=True)
-class StoredJudge:
-    """A judge in `summary.json`."""
-
-    identity: str
-    note: str
-
-
-@dataclass(frozen=True)
-class StoredScorer(ScorerInfo):
-    """A scorer in `summary.json`, with the mean of its scores."""
-
-    mean: float | None = None
-
-    @property
-    def info(self) -> ScorerInfo:
-        """The scorer alone."""
-        return ScorerInfo(self.name, self.signature, self.scale, self.lower_is_better)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunMetadata:
-    """What `summary.json`, or a run's row in the ledger, says of a run; cost is absent until the run has ended."""
-
-    run: str
-    dataset: StoredDataset
-    judge: StoredJudge
-    scorers: tuple[StoredScorer, ...]
-    started: str
-    seconds: float
-    resumed: int
-    stop_reason: str = ""
-    warnings: Mapping[str, int] = field(default_factory=dict[str, int])
-    judge_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    name: str = ""
-    tags: tuple[str, ...] = ()
-    kind: RunKind = "evaluation"
-
-    @classmethod
-    def of(cls, data: Mapping[str, Any], source: str) -> RunMetadata:
-        """The metadata in the data of a file or row. source: what to call it in errors.
-
-        Raises:
-            ConfigError: it was written in another format; the text has the versions of evalstone at both ends.
-            DataError: a field is missing, or has a value of another kind.
-        """
-        if (found := data.get("format")) != SUMMARY_FORMAT:
-            writer = data.get("evalstone")
-            by = f"evalstone {writer}" if isinstance(writer, str) else "another version of evalstone or another program"
-            reads = f"this is evalstone {installed_version()}, which reads format {SUMMARY_FORMAT}"
-            raise ConfigError(f"{source} was written by {by}, in format {found!r:.40}; {reads}")
-        try:
-            stored = read_data(cls, data)
-            if any(one.scale <= 0 for one in stored.scorers):
-                raise DataError("the scale of a scorer must be above 0")
-            return stored
-        except DataError as error:
-            raise DataError(f"{source} cannot be read as a run: {error}") from None
-
-
-@functools.cache
-def installed_version() -> str:
-    """The version of evalstone that is running."""
-    from importlib.metadata import version  # noqa: PLC0415 - reading the metadata takes time
-
-    return version("evalstone")
 
 
 def scorer_titles(scorers: Sequence[ScorerInfo]) -> dict[str, str]:

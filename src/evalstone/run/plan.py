@@ -15,8 +15,9 @@ from evalstone.datasets.columns import claims
 from evalstone.datasets.loading import IN_MEMORY
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
-from evalstone.results.summary import RunKind, ScorerInfo
+from evalstone.results.summary import ScorerInfo
 from evalstone.scorers import SCORERS, Scorer
+from evalstone.types import RunKind
 
 WAITING = "waiting for "
 """How the stop reason begins of a run that has to wait for batches; a spent budget may stand before it."""

@@ -12,7 +12,7 @@ from evalstone.errors import ConfigError
 from evalstone.ledger import RunRow
 from evalstone.results import files
 from evalstone.results.run import Run
-from evalstone.results.summary import RunMetadata
+from evalstone.types import RunMetadata
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger

@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 from evalstone.errors import DataError
 from evalstone.stats.classification import MEASURES, Confusion
 from evalstone.stats.intervals import Interval, wilson_interval
-from evalstone.stats.thresholds import TOLERANCE, reaches
+from evalstone.types import TOLERANCE, reaches
 
 BINS = 10
 
