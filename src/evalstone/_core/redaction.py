@@ -227,8 +227,7 @@ def _pattern(secret: str) -> str:
 def _escapes(part: str) -> Iterator[str]:
     """Patterns of a character, or of backslashes, as JSON, Python, URLs and HTML escape it, one within the other.
 
-    Repetitions are bounded, so that no text makes the search slow. They are not possessive: Python 3.11.4 and older match
-    possessive groups wrongly.
+    Repetitions are bounded, so that no text makes the search slow.
     """
     if part[0] == "\\":
         yield rf"{_BACKSLASH}{{1,99}}"
