@@ -169,7 +169,9 @@ write_text(sys.argv[1], parts())
 
 def test_what_a_killed_writer_leaves_is_deleted_by_the_next_and_a_living_ones_is_not(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
-    for name in (".other.jsonl.0123abcd.tmp", ".d.jsonl.0123abcd.tmp"):
+    foreign = [".d.jsonl.0123abcd.evalstone.tmp.tmp", ".d.jsonl.0123abcd.tmp", ".d.jsonl.mine.evalstone.tmp"]
+    foreign.append(".other.jsonl.0123abcd.evalstone.tmp")
+    for name in foreign:
         (tmp_path / name).write_text("not ours")
     command = [sys.executable, "-c", WRITE_FOREVER, str(path)]
     writers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -177,19 +179,20 @@ def test_what_a_killed_writer_leaves_is_deleted_by_the_next_and_a_living_ones_is
         for writer in writers:
             assert writer.stdout is not None
             assert writer.stdout.readline() == "writing\n"
-        assert len(left_behind(tmp_path)) == 5
+        assert len(left_behind(tmp_path)) == len(foreign) + 2
         writers[0].kill()
         writers[0].communicate()
         check_writable(path)
         write_text(path, ["whole"])
-        assert len(left_behind(tmp_path)) == 4
+        assert len(left_behind(tmp_path)) == len(foreign) + 1
         assert writers[1].communicate("")[0] == ""
         assert writers[1].returncode == 0
         assert path.read_text() == "x"
-        assert left_behind(tmp_path) == [".d.jsonl.0123abcd.tmp", ".other.jsonl.0123abcd.tmp"]
+        assert left_behind(tmp_path) == foreign
     finally:
         for writer in writers:
             writer.kill()
+            writer.communicate()
 
 
 def test_a_temporary_file_that_another_writer_takes_for_an_abandoned_one_is_made_again(

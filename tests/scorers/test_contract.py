@@ -486,8 +486,7 @@ def test_every_file_holds_scorers_or_what_they_share():
         for path in registry.paths.values()
     }
     shared = {
-        f"{name}.py"
-        for name in ("base", "code_identity", "definitions", "importing", "other_systems", "registry", "__init__")
+        f"{name}.py" for name in ("base", "code_identity", "definitions", "other_systems", "registry", "__init__")
     }
     shared |= {f"{name}/__init__.py" for name in ("agents", "custom", "rag", "text")} | {"custom/pipeline.py"}
     assert set(FILES) == {f"{module}.py" for module in modules} | shared

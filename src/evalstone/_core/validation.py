@@ -33,7 +33,8 @@ def check_fields(value: object) -> None:
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False)[0]
             place, problem = ".".join(map(str, (name, *first["loc"]))), first["msg"].replace("Input should", "must")
-            raise ConfigError(f"{place} {problem}, not {first['input']!r:.60}") from None
+            problem = "is missing" if first["type"] == "missing" else f"{problem}, not {first['input']!r:.60}"
+            raise ConfigError(f"{place} {problem}") from None
 
 
 def read_data(kind: type[T], data: object) -> T:

@@ -201,8 +201,8 @@ class AsyncLedger:
                 try:
                     return work(*args, **kwargs)
                 except LedgerConnectionError as error:
-                    if self._error:
-                        raise
+                    if self._error:  # it says more: that the connection could not be restored
+                        raise self._error from None
                     store.reconnect(error, set(self._leased), self._given_up)
                 finally:
                     store.dialect.set_busy_timeout(store.connection, 0)
