@@ -183,6 +183,13 @@ def test_the_secrets_of_settings_and_of_the_environment_are_registered(
     assert registered == {"a", "b", "c", "d", "f"}
 
 
+@pytest.mark.parametrize(
+    "name", ["meta-llama-3.1-8b-instruct", "Qwen2.5-72B-Instruct-AWQ-int4", "europe-west4-docker-2"]
+)
+def test_the_name_of_a_model_or_a_region_in_a_header_is_no_secret(name: str) -> None:
+    assert not list(header_secrets({"X-Route": name}))
+
+
 def test_the_secrets_in_headers_are_those_of_credentials_and_what_looks_random() -> None:
     headers = {"Authorization": "Bearer k1", "Cookie": "c", "X-Custom": "a1" * 10, "X-Version": "a1", "Accept": "*/*"}
     assert [*header_secrets(headers)] == ["Bearer k1", "k1", "c", "a1" * 10]

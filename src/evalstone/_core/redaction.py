@@ -48,7 +48,8 @@ _ESCAPED = f"{_BACKSLASH}{{0,99}}"
 _LETTERS = {"\n": "n", "\r": "r", "\t": "t"}
 _ENTITIES = {'"': "quot", "'": "apos", "&": "amp", "<": "lt", ">": "gt"}
 _SCHEME = re.compile(r"(?:bearer|basic|token|negotiate)\s+", re.IGNORECASE)
-_RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~+=-]{20,}")
+# A run of letters and digits: the names of models, such as meta-llama-3.1-8b-instruct, have shorter ones.
+_RANDOM = re.compile(r"(?=[\w.~+=-]{20,}$)(?:.*[^A-Za-z0-9])?(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}.*")
 
 _NAMES = (
     r"(?:api|access|account|auth|private|secret|subscription|functions?)[-_]?key|passw(?:or)?d|passphrase"
