@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,15 @@ CONCURRENCY = 4
 MOMENTS = 10
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+
+
+@pytest.fixture(autouse=True)
+def signals_as_in_a_terminal() -> Iterator[None]:
+    """Processes inherit what is ignored, such as SIGHUP where the tests run with nohup."""
+    before = {sign: signal.signal(sign, signal.SIG_DFL) for sign in (signal.SIGHUP, signal.SIGTERM)}
+    yield
+    for sign, handler in before.items():
+        signal.signal(sign, handler)
 
 
 WHILE_IMPORTED = """
@@ -75,7 +85,8 @@ def interrupted(folder: Path, server: Server, after: int, *signs: signal.Signals
         for sign in signs:
             process.send_signal(sign)
             while sign != signal.SIGKILL and "again to force" not in told and process.stderr is not None:
-                told += process.stderr.readline()  # signals that come too soon after each other are one
+                told += (line := process.stderr.readline())  # signals that come too soon after each other are one
+                assert line, f"it ended before it said that it stops: {told}"
         told += process.communicate(timeout=30)[1]
     finally:
         process.kill()

@@ -70,6 +70,7 @@ class Process:
         variables = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", **(environment or {})}
 
         def limit() -> None:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
             if file_size is not None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
 
