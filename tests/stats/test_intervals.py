@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 import statsmodels.stats.proportion as reference  # pyright: ignore[reportMissingTypeStubs]
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError, DataError
@@ -124,6 +124,7 @@ def test_equal_values_inside_the_range_have_no_interval(value: float, n: int):
     assert found.caution == f"all {n} values are equal, so there is no interval"
 
 
+@example([0.0, 1.7056033768393866e-162], 2.0)
 @given(st.lists(unit, min_size=2, max_size=60), st.floats(min_value=0.01, max_value=100))
 def test_an_interval_holds_its_mean_and_stays_in_the_range(values: list[float], scale: float):
     scaled = [value * scale for value in values]

@@ -135,6 +135,10 @@ def bounded(estimate: Interval, spread: Spread, low: float, high: float) -> Inte
     return replace(estimate, low=bottom, high=top, method=method, caution=caution)
 
 
+TINY = 1e-300
+"""A variance below it can't be divided by."""
+
+
 def limits(mean: float, variance: float, quantile: float, low: float, high: float) -> tuple[float, float]:
     """The ends of all m with |mean - m| <= quantile · √(variance of the mean if m were true); see the module."""
     span = high - low
@@ -145,7 +149,10 @@ def limits(mean: float, variance: float, quantile: float, low: float, high: floa
         half = quantile * math.sqrt(variance)
         return max(low, mean - half), min(high, mean + half)
     # At a true share m the variance is m (1 - m) / size: a quadratic inequality in m.
-    size = share * (1 - share) / (variance / span**2)
+    relative = variance / span**2
+    if relative < TINY:
+        return mean, mean
+    size = share * (1 - share) / relative
     middle, half = _wilson(share, size, quantile)
     return max(low, low + span * min(middle - half, share)), min(high, low + span * max(middle + half, share))
 
