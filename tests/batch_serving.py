@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any, TypeAlias, cast
 
 from aiohttp import web
 
-from tests.serving import Response, completion, filled
+from tests.serving import Response, completion, filled, on_a_thread
 
 Behaviour: TypeAlias = "Callable[[dict[str, Any]], Any]"
 """What a model says to one request: text, a Response that refuses it, or None for a request that is not carried out."""
@@ -226,11 +225,8 @@ class BatchServer:
 def serving_batches(behaviour: Behaviour = willing) -> Generator[BatchServer]:
     """A server on a thread of its own, for as long as the block lasts."""
     server = BatchServer(behaviour)
-    loop = asyncio.new_event_loop()
-    ready = threading.Event()
-    stop = asyncio.Event()
 
-    async def serve() -> None:
+    async def serve(ready: Callable[[], None], stop: asyncio.Event) -> None:
         @web.middleware
         async def noted(request: web.Request, handler: Any) -> web.StreamResponse:
             server.headers.append(dict(request.headers))
@@ -255,17 +251,9 @@ def serving_batches(behaviour: Behaviour = willing) -> Generator[BatchServer]:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         server.url = f"http://127.0.0.1:{cast('tuple[str, int]', runner.addresses[0])[1]}"
-        ready.set()
+        ready()
         await stop.wait()
         await runner.cleanup()
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
-    thread.start()
-    if not ready.wait(10):
-        raise RuntimeError("the test server did not start")
-    try:
+    with on_a_thread(serve):
         yield server
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
-        loop.close()

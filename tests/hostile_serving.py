@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import TypeAlias, cast
+
+from tests.serving import on_a_thread
 
 Reply: TypeAlias = bytes | Iterable[bytes]
 """What is sent for a request. After the pieces of an iterable the server hangs up."""
@@ -68,10 +69,8 @@ class HostileServer:
 def serving_hostile(reply: Callable[[int], Reply]) -> Generator[HostileServer]:
     """A server on a thread of its own, for as long as the block lasts. reply: to the n-th request, from 1."""
     server = HostileServer(reply)
-    loop = asyncio.new_event_loop()
-    ready, stop = threading.Event(), asyncio.Event()
 
-    async def serve() -> None:
+    async def serve(ready: Callable[[], None], stop: asyncio.Event) -> None:
         tasks = set[asyncio.Task[None]]()
 
         def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -79,7 +78,7 @@ def serving_hostile(reply: Callable[[int], Reply]) -> Generator[HostileServer]:
 
         listener = await asyncio.start_server(connected, "127.0.0.1", 0, limit=50_000_000)
         server.url = f"http://127.0.0.1:{cast(int, listener.sockets[0].getsockname()[1])}/v1"
-        ready.set()
+        ready()
         await stop.wait()
         listener.close()
         for task in tasks:
@@ -87,13 +86,5 @@ def serving_hostile(reply: Callable[[int], Reply]) -> Generator[HostileServer]:
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0.01)  # for the transports to close
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
-    thread.start()
-    if not ready.wait(10):
-        raise RuntimeError("the test server did not start")
-    try:
+    with on_a_thread(serve):
         yield server
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
-        loop.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -85,14 +85,31 @@ class Server:
 
 
 @contextmanager
+def on_a_thread(serve: Callable[[Callable[[], None], asyncio.Event], Coroutine[Any, Any, None]]) -> Generator[None]:
+    """Run a server on a thread of its own, for as long as the block lasts.
+
+    serve: calls the function once it listens, and ends what it has open once the event is set.
+    """
+    loop = asyncio.new_event_loop()
+    ready, stop = threading.Event(), asyncio.Event()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve(ready.set, stop)), daemon=True)
+    thread.start()
+    if not ready.wait(10):
+        raise RuntimeError("the test server did not start")
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
+        loop.close()
+
+
+@contextmanager
 def serving(behaviour: Behaviour = obliging) -> Generator[Server]:
     """A server on a thread of its own, for as long as the block lasts."""
     server = Server(behaviour)
-    loop = asyncio.new_event_loop()
-    ready = threading.Event()
-    stop = asyncio.Event()
 
-    async def serve() -> None:
+    async def serve(ready: Callable[[], None], stop: asyncio.Event) -> None:
         application = web.Application(client_max_size=50_000_000)
         application.router.add_post("/v1/chat/completions", server.handle)
         runner = web.AppRunner(application, shutdown_timeout=0.1)
@@ -101,17 +118,9 @@ def serving(behaviour: Behaviour = obliging) -> Generator[Server]:
         await site.start()
         address = cast("tuple[str, int]", runner.addresses[0])
         server.url = f"http://127.0.0.1:{address[1]}/v1"
-        ready.set()
+        ready()
         await stop.wait()
         await runner.cleanup()
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
-    thread.start()
-    if not ready.wait(10):
-        raise RuntimeError("the test server did not start")
-    try:
+    with on_a_thread(serve):
         yield server
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
-        loop.close()

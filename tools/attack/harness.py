@@ -10,7 +10,6 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from tests.serving import completion, filled
+from tests.serving import completion, filled, on_a_thread
 
 COMMAND = str(Path(sys.executable).with_name("evalstone"))
 TIMEOUT = 120.0
@@ -195,28 +194,21 @@ class Server:
 @contextmanager
 def serving(behavior: Behavior = good, *, delay: float = 0.0) -> Generator[Server]:
     """A server on loopback, on a thread of its own, for as long as the block lasts."""
-    server, loop, ready, stop = Server(behavior, delay), asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    server = Server(behavior, delay)
 
-    async def serve() -> None:
+    async def serve(ready: Callable[[], None], stop: asyncio.Event) -> None:
         listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, limit=2**26)
         address = cast("tuple[str, int]", listening.sockets[0].getsockname())
         server.url = f"http://127.0.0.1:{address[1]}/v1"
-        ready.set()
+        ready()
         await stop.wait()
         listening.close()
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
         await asyncio.sleep(0)
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
-    thread.start()
-    if not ready.wait(10):
-        raise RuntimeError("the server did not start")
-    try:
+    with on_a_thread(serve):
         yield server
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
 
 
 def write_samples(folder: Path, samples: int, text: str = "Paris is the capital of France") -> None:

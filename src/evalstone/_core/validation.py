@@ -13,6 +13,8 @@ from evalstone.errors import ConfigError, DataError
 
 T = TypeVar("T")
 _LARGEST = sys.float_info.max
+_EXACT = {str: "text", int: "a whole number", bool: "true or false"}
+"""Types that a value must have, no subtype, with the words for them."""
 _Reader: TypeAlias = Callable[[Any], Any]
 """Returns a value as its field has it, or raises _Unexpected."""
 
@@ -111,28 +113,18 @@ def _reader(hint: Any) -> _Reader:
         return functools.partial(_one_of, arguments)
     if dataclasses.is_dataclass(hint):
         return functools.partial(_instance, cast("type[Any]", hint))
-    return {str: _text, float: _number, int: _whole, bool: _truth}.get(hint, _anything)
+    if hint in _EXACT:
+        return functools.partial(_exactly, hint, _EXACT[hint])
+    return _number if hint is float else _anything
 
 
 def _anything(value: Any) -> Any:
     return value
 
 
-def _text(value: Any) -> Any:
-    if type(value) is not str:
-        raise _Unexpected.of(value, "text")
-    return value
-
-
-def _truth(value: Any) -> Any:
-    if type(value) is not bool:
-        raise _Unexpected.of(value, "true or false")
-    return value
-
-
-def _whole(value: Any) -> Any:
-    if type(value) is not int:
-        raise _Unexpected.of(value, "a whole number")
+def _exactly(kind: type[Any], expected: str, value: Any) -> Any:
+    if type(value) is not kind:
+        raise _Unexpected.of(value, expected)
     return value
 
 
