@@ -32,6 +32,7 @@ class ListOpinions(ListOf[str]):
 
     kind = "list_opinions"
     key = "opinions"
+    cut = "text"
     text: str
     prompt: Prompt = LIST_OPINIONS
 
@@ -114,5 +115,6 @@ class FindToxicity(ListOf[ToxicityVerdict]):
 
     kind = "find_toxicity"
     key = "verdicts"
+    cut = "text"
     text: str
     prompt: Prompt = FIND_TOXICITY

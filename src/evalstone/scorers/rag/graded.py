@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
@@ -16,9 +16,9 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.text import sentences
 from evalstone.errors import ConfigError, JudgeDeclined, PromptError, ReplyError
 from evalstone.questions.base import Ask, Question, context_limits_of
-from evalstone.questions.claims import chunked
 from evalstone.questions.explanation import EXPLAIN
 from evalstone.questions.grade import GRADE_FORM, Grade, GradeAgainstReference, GradeGrounding, GradeRelevance
+from evalstone.questions.parts import Chunk, Space
 from evalstone.questions.verdict import (
     VERDICT_FORM,
     AgreesWithContext,
@@ -27,6 +27,7 @@ from evalstone.questions.verdict import (
     CorrectAgainstReference,
     MiniCheck,
     Verdict,
+    best_choice,
 )
 from evalstone.scorers.base import ContextScorer, Scorer, reason_with, require_choice, require_number, require_whole
 from evalstone.types import Score, Skipped
@@ -38,7 +39,6 @@ WhenEmpty: TypeAlias = Literal["undecided", "fail"]
 Layout: TypeAlias = Literal["instructed", "minicheck"]
 
 NO_PASSAGES = "there are no passages"
-_RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
 
 
 @dataclass(frozen=True)
@@ -280,11 +280,6 @@ class ClaimCheck:
         return float(self.verdict == "yes") if self.probability is None else self.probability
 
 
-def best(choices: Sequence[Choice]) -> Choice:
-    """The choice of the chunk that supports a claim most, for at least one: yes, undecided, no, then by probability."""
-    return max(choices, key=lambda choice: (_RANK[choice.verdict], choice.probability or 0.0))
-
-
 def lowest_support(checks: Sequence[ClaimCheck]) -> float | None:
     """The support of the claim that is supported least; None when none failed and one is undecided."""
     verdicts = {check.verdict for check in checks}
@@ -340,7 +335,7 @@ class FactCheck(GradedScorer, ContextScorer):
             claims = (whole,) if apart or (whole and not self.by_sentence) else ()
         if not claims:
             return self.undecided("the response makes no claim")
-        chunks = (tuple(context),) if at_once else tuple(chunk.texts for chunk in chunked(context, self.longest))
+        chunks = [Chunk(tuple(context))] if at_once else Space(self.longest, measure=len).chunks(context)
         try:
             checks = tuple(await asyncio.gather(*(self._check(ask, claim, chunks) for claim in claims)))
         except JudgeDeclined as error:
@@ -350,10 +345,10 @@ class FactCheck(GradedScorer, ContextScorer):
             return self.undecided(_reason(checks), checks)
         return Score(value * self.scale, self.scale, _reason(checks), checks)
 
-    async def _check(self, ask: Ask, claim: str, chunks: Sequence[tuple[str, ...]]) -> ClaimCheck:
-        bare = self.layout == "minicheck"
-        questions = [MiniCheck("\n".join(chunk), claim) if bare else ClaimSupported(claim, chunk) for chunk in chunks]
-        choice = best(await asyncio.gather(*(ask(self.with_prompt(question)) for question in questions)))
+    async def _check(self, ask: Ask, claim: str, chunks: Sequence[Chunk]) -> ClaimCheck:
+        bare, texts = self.layout == "minicheck", [chunk.texts for chunk in chunks]
+        questions = [MiniCheck("\n".join(each), claim) if bare else ClaimSupported(claim, each) for each in texts]
+        choice = best_choice(await asyncio.gather(*(ask(self.with_prompt(question)) for question in questions)))
         return ClaimCheck(claim, choice.verdict, choice.reason, choice.probability)
 
 
