@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -50,7 +51,7 @@ BYTES_PER_TOKEN = 4
 """On average: for costs and rates. Windows need what a text takes at most, which `estimated_tokens` says."""
 CHARACTERS_PER_ITEM = 90
 FRAME_TOKENS = 200
-"""Of a request beside the question: the judge's own instructions, the chat template, and the schema where it counts."""
+"""Of a request beside its messages: the judge's own instructions, the chat template, a schema that counts as input."""
 FENCE_CHARACTERS = 100
 """Around one text of a prompt, at most."""
 
@@ -167,7 +168,8 @@ class Question(_Prompted, Generic[A]):
 
     def size(self) -> int:
         """The tokens of a request that asks this question, at most: everything but the reply."""
-        return FRAME_TOKENS + sum(map(estimated_tokens, self.render()))
+        own_form = "" if _derived_form(type(self)) else json.dumps(self.json_schema)
+        return FRAME_TOKENS + sum(map(estimated_tokens, (*self.render(), own_form)))
 
     def within(self, tokens: int | None) -> bool:
         """Whether the question has at most so many tokens; None for any number."""
@@ -479,7 +481,7 @@ TOKENS_PER_VERDICT = 80
 class ContextLimits:
     """What one question to a judge may hold at most, in tokens as `estimated_tokens` has them."""
 
-    tokens: int = 40_000
+    tokens: int = 45_000
     """Tokens of a question that can be asked in parts: everything but the reply."""
     items: int = 25
     """Items that are judged one by one."""

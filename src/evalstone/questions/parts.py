@@ -179,8 +179,8 @@ def check_count(question: Question[Any], parts: int) -> None:
     """Raise QuestionTooLong for more than `MOST_PARTS` parts."""
     if parts > MOST_PARTS:
         raise QuestionTooLong(
-            f"{question.kind}: the question would be asked in {parts:,} parts, and {MOST_PARTS} is the most for one "
-            f"question; shorten the {_longest_input(question)}, or raise context_window if the model takes more"
+            f"{question.kind}: the question would be asked in {parts:,} parts, and {MOST_PARTS} is the most; "
+            f"shorten the {_longest_input(question)}"
         )
 
 

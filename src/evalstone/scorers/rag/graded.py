@@ -18,7 +18,7 @@ from evalstone.errors import ConfigError, JudgeDeclined, PromptError, ReplyError
 from evalstone.questions.base import Ask, Question, context_limits_of
 from evalstone.questions.explanation import EXPLAIN
 from evalstone.questions.grade import GRADE_FORM, Grade, GradeAgainstReference, GradeGrounding, GradeRelevance
-from evalstone.questions.parts import Chunk, Space
+from evalstone.questions.parts import Chunk, Space, check_count
 from evalstone.questions.verdict import (
     VERDICT_FORM,
     AgreesWithContext,
@@ -299,10 +299,11 @@ class FactCheck(GradedScorer, ContextScorer):
     is asked once about the whole answer, and the score is its probability that the passages support all of it.
 
     One sentence that no chunk supports fails the answer. A chunk is all passages together, unless they are longer than
-    `longest` characters. A sentence is undecided when no chunk supports it and a chunk is undecided on it. Undefined
-    when no sentence failed and one is undecided, when the answer has no sentence, and without passages. One judge call
-    for each sentence and chunk, or one in all. Source: FactCheckingEvaluator of Spring AI, which asks once about the
-    whole answer; the minimum and the maximum are MiniCheck's (Tang et al. 2024), there over probabilities.
+    `longest` characters or than the judge takes. A sentence is undecided when no chunk supports it and a chunk is
+    undecided on it. Undefined when no sentence failed and one is undecided, when the answer has no sentence, and
+    without passages. One judge call for each sentence and chunk, or one in all. Source: FactCheckingEvaluator of Spring
+    AI, which asks once about the whole answer; the minimum and the maximum are MiniCheck's (Tang et al. 2024), there
+    over probabilities.
 
     Attributes:
         by_sentence: False asks once about the whole answer, as Spring AI does.
@@ -348,6 +349,7 @@ class FactCheck(GradedScorer, ContextScorer):
     async def _check(self, ask: Ask, claim: str, chunks: Sequence[Chunk]) -> ClaimCheck:
         bare, texts = self.layout == "minicheck", [chunk.texts for chunk in chunks]
         questions = [MiniCheck("\n".join(each), claim) if bare else ClaimSupported(claim, each) for each in texts]
+        check_count(questions[0], len(questions))
         choice = best_choice(await asyncio.gather(*(ask(self.with_prompt(question)) for question in questions)))
         return ClaimCheck(claim, choice.verdict, choice.reason, choice.probability)
 
