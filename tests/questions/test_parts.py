@@ -224,6 +224,16 @@ def test_rated_passages_in_pieces_have_the_best_level_and_the_least_is_missing()
     assert found.missing == ("a",)
 
 
+def test_a_long_blank_passage_keeps_its_place() -> None:
+    context = ("First.", " " * 20_000, "Useful.")
+
+    def answer(part: FindUsefulPassages) -> Any:
+        return tuple(PassageVerdict(n, text == "Useful.") for n, text in enumerate(part.context, start=1))
+
+    found, _ = asked(FindUsefulPassages("q", "a", context), answer)
+    assert [(verdict.passage, verdict.useful) for verdict in found] == [(1, False), (2, False), (3, True)]
+
+
 def test_statements_of_passages_are_listed_one_group_after_the_other() -> None:
     found, parts = asked(JudgePassageStatements("q", tuple(SENTENCES)), lambda part: part.context)
     assert found == tuple(SENTENCES)

@@ -63,7 +63,8 @@ class Space:
         found: list[tuple[list[str], list[int]]] = []
         left, free, few = 0.0, 0.0, 0.0
         for number, whole in enumerate(texts, start=1):
-            for text in (whole,) if self.holds(whole) else self.pieces(whole):
+            # Each text needs a place: its verdict may be that it is blank.
+            for text in (whole,) if self.holds(whole) else tuple(self.pieces(whole)) or ("",):
                 size = self.size(text)
                 count = 0 if self.sentences == math.inf else sentence_count(text)
                 if not found or size > left or free < 1 or count > few:
