@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evalstone import ConfigError, ModelJudge, Panel
-from evalstone.questions.base import DEFAULT_LIMITS, ContextLimits, narrowest
+from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
 
 
 def limits_of_window(window: int | None, max_tokens: int | None = None) -> ContextLimits:

@@ -26,7 +26,8 @@ from evalstone.questions import (
     MiniCheck,
     RatePassages,
 )
-from evalstone.questions.base import DEFAULT_LIMITS, Ask, ContextLimits, Question
+from evalstone.questions.base import Ask, Question
+from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.questions.parts import MOST_PARTS, Chunk, Space
 from evalstone.questions.relevance import PassageRating, PassageRatings, PassageVerdict
 from evalstone.questions.statements import Comparison, Contradiction, StatementMatch

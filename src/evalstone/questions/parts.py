@@ -17,7 +17,8 @@ from evalstone._core.text import estimated_tokens, is_blank, sentence_slices
 from evalstone.errors import QuestionTooLong
 
 if TYPE_CHECKING:
-    from evalstone.questions.base import Ask, ContextLimits, Question
+    from evalstone.questions.base import Ask, Question
+    from evalstone.questions.limits import ContextLimits
 
 A = TypeVar("A")
 

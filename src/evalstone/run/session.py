@@ -31,15 +31,8 @@ from evalstone.errors import (
 )
 from evalstone.judges.base import AskJudge, Judge, leaves, register_secrets
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
-from evalstone.questions.base import (
-    Answer,
-    ContextLimits,
-    Question,
-    as_cached,
-    failed_call,
-    judge_call,
-    narrowest,
-)
+from evalstone.questions.base import Answer, Question, as_cached, failed_call, judge_call
+from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.types import NO_USAGE, JudgeCall, Record
 
