@@ -12,7 +12,7 @@ TOKENS_PER_VERDICT = 80
 class ContextLimits:
     """What one question to a judge may hold at most, in tokens as `estimated_tokens` has them."""
 
-    tokens: int = 45_000
+    tokens: int = 50_000
     """Tokens of a question that can be asked in parts: everything but the reply."""
     items: int = 25
     """Items that are judged one by one."""
