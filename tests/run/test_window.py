@@ -25,12 +25,14 @@ from evalstone import (
 )
 from evalstone._core.prompts import Prompt
 from evalstone.api import plan_for
-from evalstone.errors import PromptTooLong
+from evalstone.errors import PromptTooLong, QuestionTooLong
 from evalstone.judges.base import Judge
 from evalstone.questions.base import Answer, Ask, Question, VerdictPerItem
+from evalstone.questions.grade import GradeGrounding
+from evalstone.questions.limits import ContextLimits
 from evalstone.questions.reply import Subject, WorstFirst, YesNo
 from evalstone.run.dry_run import estimate
-from evalstone.run.session import FAILURE_LIMIT
+from evalstone.run.session import FAILURE_LIMIT, Recording, Session
 from evalstone.scorers.registry import SCORERS
 from tests.batch_serving import BatchServer
 from tests.run.batch_runs import Call
@@ -166,6 +168,26 @@ def test_a_window_that_an_endpoint_names_or_has_is_learned_once(named: int | Non
     assert all(record.value is not None for record in run)
     assert judge.refused < 5
     assert run.records[11].steps[0].answer is not None
+
+
+def test_what_is_learned_leaves_everything_else_as_it_was() -> None:
+    class Whole(Windowed):
+        @property
+        def context_limits(self) -> ContextLimits:
+            return ContextLimits(items=7, whole=True)
+
+    judge = Whole(2_000, 2_000)
+    session = Session(judge)
+    question = GradeGrounding("It is.", tuple(LONG_CONTEXT))
+
+    async def ask() -> None:
+        with pytest.raises(PromptTooLong):
+            await Recording(session)(question)
+        with pytest.raises(QuestionTooLong, match="raise context_window"):
+            await Recording(session)(question)
+
+    asyncio.run(ask())
+    assert session.limits_of(judge) == ContextLimits(1_500, 6, whole=True, longest=1_500, window=2_000)
 
 
 def test_many_prompts_that_are_refused_at_once_do_not_end_the_run() -> None:

@@ -213,9 +213,10 @@ def too_long(question: Question[Any], limits: ContextLimits, why: str = "") -> Q
     takes = f"{limits.tokens if limits.longest is None else limits.longest:,}"
     window = f" (context_window {limits.window:,}, less the reply)" if limits.window else ""
     instead = f", or use {question.instead}" if question.instead else ""
+    setting = f"{'raise' if limits.window else 'set'} context_window if the model takes more"
     return QuestionTooLong(
         f"{question.kind}: {why or size}, and the judge takes {takes}{window}; "
-        f"raise context_window if the model takes more, shorten the {_longest_input(question)}{instead}"
+        f"{setting}, shorten the {_longest_input(question)}{instead}"
     )
 
 
