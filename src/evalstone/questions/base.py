@@ -11,32 +11,44 @@ replayed, and why a judge that is no language model can answer the same question
 from __future__ import annotations
 
 import functools
+import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, get_origin
 
 from evalstone._core.json import content_hash, strict_jsonable, to_jsonable
 from evalstone._core.parsing import (
-    TEXT,
+    PLACEHOLDER,
+    bare,
     check_length,
     member,
     numbered_schema,
     object_schema,
     parse_json,
+    refuse_placeholders,
+    text_schema,
     texts,
     validated,
 )
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
 from evalstone.questions.reply import (
+    LONGEST_TEXT,
+    MOST_ITEMS,
+    Quotes,
+    Restates,
+    check_list,
+    list_schema,
     read_list,
     read_numbered,
     read_reply,
+    reply_fields,
     schema_of,
     subject_of,
 )
-from evalstone.questions.schemas import example_of, fold_words, has_labels
+from evalstone.questions.schemas import example_of, fold_words, form_of, has_labels, words_of
 from evalstone.types import NO_USAGE, JudgeCall, Usage
 
 A = TypeVar("A")
@@ -59,6 +71,10 @@ class _Prompted:
     """Attributes of every question. They stand in a plain class so that subclasses decide where their fields come."""
 
     prompt: Prompt
+    notes: ClassVar[str] = ""
+    """What is said about the members of the reply, after its form."""
+    placeholder: ClassVar[re.Pattern[str]] = PLACEHOLDER
+    """What is no text in a reply."""
     bounded: bool = True
     """Whether numbers outside the range that the reply type says are refused."""
 
@@ -75,6 +91,8 @@ class Question(_Prompted, Generic[A]):
 
     kind: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
+    optional: ClassVar[tuple[str, ...]] = ()
+    """The inputs that may be empty: the prompt then leaves them out, and a user's template may lack them."""
 
     def __post_init__(self) -> None:
         _check_placeholders(type(self), self.prompt)
@@ -85,14 +103,21 @@ class Question(_Prompted, Generic[A]):
 
     def render(self) -> tuple[str, str]:
         """The system and the user message that ask a language model this question."""
-        return self.prompt.render(self.inputs())
+        return self.prompt.render(self.inputs(), f"{self.form}\n{self.notes}".strip(), self.optional)
+
+    @property
+    def form(self) -> str:
+        """How the reply looks, in one line; empty when it is plain text."""
+        form = _derived_form(type(self))
+        return form.text if form else _form_text(self.json_schema)
 
     @functools.cached_property
     def fingerprint(self) -> str:
         """The question's identity: 32 hexadecimal digits over kind, prompt, form of the reply, inputs and settings."""
         content = [getattr(self, name) for name in (*_input_names(type(self)), *self.settings)]
-        form = _derived_form(type(self)) or content_hash(self.json_schema)
-        return content_hash([self.kind, self.prompt.digest, form, content])
+        form = _derived_form(type(self))
+        digest = form.digest if form else content_hash([self.json_schema, self.form, self.notes])
+        return content_hash([self.kind, self.prompt.digest, digest, content])
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any] | None:
@@ -122,6 +147,10 @@ class Question(_Prompted, Generic[A]):
             return self.from_json(reply)
         data = parse_json(reply)
         try:
+            if data == schema:
+                raise ReplyError("the reply repeats the form; fill it in", reply=reply)
+            allowed = functools.partial(words_of, schema)
+            refuse_placeholders(data, _copied(self.prompt), allowed, self.placeholder)
             try:
                 return self.from_json(data)
             except ReplyError:
@@ -199,35 +228,54 @@ class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
 class ListOf(Question[tuple[V, ...]], Generic[V]):
     """A list that the judge makes, of texts or of a reply type. Blank texts are dropped.
 
-    key: its name in the reply. How many items a dry run assumes follows from the length of the inputs.
+    key: its name in the reply. source: which input texts are from, word for word or in other words. How many items a
+    dry run assumes follows from the length of the inputs.
     """
 
     key: ClassVar[str]
+    source: ClassVar[Quotes | Restates | None] = None
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
         kind = _item_type(type(self))
-        item = TEXT if kind is str else schema_of(kind, self)
-        return object_schema({self.key: {"type": "array", "items": item}})
+        return object_schema({self.key: list_schema(_TEXT if kind is str else schema_of(kind, self))})
 
     def from_json(self, data: Any) -> tuple[V, ...]:
         kind, listed = _item_type(type(self)), member(data, self.key)
-        return (
-            cast("tuple[V, ...]", texts(listed, self.key)) if kind is str else read_list(kind, listed, self, self.key)
-        )
+        if kind is not str:
+            return read_list(kind, listed, self, self.key)
+        items = texts(listed, self.key)
+        check_list(items, self.key)
+        for number, item in enumerate(items, start=1):
+            problem = self.source.problem(item, self) if self.source else ""
+            if len(item) >= LONGEST_TEXT and isinstance(self.source, Restates):
+                problem = f"it has {len(item):,} characters; each must stay under {LONGEST_TEXT:,}"
+            if problem:
+                raise ReplyError(f"{self.key}.{number}: {problem}")
+        return cast("tuple[V, ...]", items)
 
     def typical_count(self, characters: int) -> int:
         """How many items judges list for inputs of so many characters."""
         return characters // CHARACTERS_PER_ITEM
 
     def example(self) -> Any:
-        text = "".join(value if isinstance(value, str) else "".join(value) for value in self.inputs().values())
-        count = max(1, self.typical_count(len(text)))
+        text = "".join(value if isinstance(value, str) else "".join(value) for value in self._sources())
+        count = min(max(1, self.typical_count(len(text))), MOST_ITEMS - 1)
+        step = max(1, len(text) // count)
+        excerpts = [text[i * step :][:CHARACTERS_PER_ITEM].strip() for i in range(count)]
         item: Any = example_of(self.json_schema["properties"][self.key]["items"], self.fingerprint[:8])
-        if not isinstance(item, str):
-            return {self.key: [item] * count}
-        step = len(text) // count
-        return {self.key: [text[i * step :][:CHARACTERS_PER_ITEM].strip() or item for i in range(count)]}
+        if isinstance(item, str):
+            return {self.key: [excerpt or item for excerpt in excerpts]}
+        quoting = [field.key for field in reply_fields(_item_type(type(self))) if Quotes in field.markers]
+        return {self.key: [{**item, **dict.fromkeys(quoting, excerpt)} for excerpt in excerpts]}
+
+    def _sources(self) -> Iterable[Material]:
+        """The inputs that the items come from."""
+        inputs = self.inputs()
+        markers = [field.marker(Quotes) for field in reply_fields(_item_type(type(self)))]
+        if source := self.source or next(filter(None, markers), None):
+            return [inputs[source.input if isinstance(source, Quotes) else source.inputs[0]]]
+        return inputs.values()
 
 
 @functools.cache
@@ -250,9 +298,17 @@ class _OneOfEach:
         return ("",)
 
 
+@dataclass(frozen=True)
+class _Form:
+    """How the replies to a class of questions look, in words, and the hash of all that they are derived from."""
+
+    text: str
+    digest: str
+
+
 @functools.cache
-def _derived_form(kind: type[Question[Any]]) -> str:
-    """The hash of what a class of questions derives its schemas from; empty for a class that makes its own.
+def _derived_form(kind: type[Question[Any]]) -> _Form | None:
+    """The form of the replies to a class of questions; None for a class that makes its schemas itself.
 
     How many items a schema is for follows from the inputs, which would be hashed twice at every question.
     """
@@ -261,12 +317,34 @@ def _derived_form(kind: type[Question[Any]]) -> str:
     elif kind.json_schema in (VerdictPerItem.json_schema, ListOf.json_schema):
         reply = _item_type(kind)
     else:
-        return ""
+        return None
     try:
-        schema = TEXT if reply is str else schema_of(reply, _OneOfEach())
+        subject = None if kind.json_schema is VerdictPerItem.json_schema else subject_of(reply)
+        named = subject is not None and subject.name not in _input_names(kind)
+        schema = _TEXT if reply is str else schema_of(reply, _OneOfEach(), subject=named)
     except (ConfigError, NameError):  # no schema follows from this type, so that only code can answer
-        schema = {"type": str(reply)}
-    return content_hash([schema, getattr(kind, "key", "")])
+        return _Form("", content_hash([{"type": str(reply)}, getattr(kind, "key", "")]))
+    whole: Mapping[str, Any] = schema
+    if kind.json_schema is VerdictPerItem.json_schema:
+        whole = object_schema({"verdicts": numbered_schema(schema, 1)})
+    elif kind.json_schema is ListOf.json_schema:
+        whole = object_schema({cast(Any, kind).key: list_schema(schema)})
+    text = _form_text(whole)
+    return _Form(text, content_hash([schema, getattr(kind, "key", ""), text, kind.notes]))
+
+
+def _form_text(schema: Mapping[str, Any] | None) -> str:
+    return "" if schema is None else f"Reply with a JSON object of this form: {form_of(schema)}"
+
+
+@functools.lru_cache(maxsize=512)
+def _copied(prompt: Prompt) -> Collection[str]:
+    """The reasons in a prompt's worked example, bare: a reply that has one of them was copied."""
+    return frozenset(bare(json.loads(text)) for text in _REASON.findall(prompt.example))
+
+
+_REASON = re.compile(r'"reason": ("(?:[^"\\]|\\.)*")')
+_TEXT = text_schema(LONGEST_TEXT)
 
 
 @functools.cache
@@ -276,7 +354,7 @@ def _input_names(kind: type[Question[Any]]) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=512)
 def _check_placeholders(kind: type[Question[Any]], prompt: Prompt) -> None:
-    prompt.check(_input_names(kind))
+    prompt.check(_input_names(kind), kind.optional)
 
 
 @dataclass(frozen=True, kw_only=True)
