@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -37,20 +37,22 @@ def form_of(question: Question[Any]) -> str:
     return question.form.partition(": ")[2]
 
 
-def filled(question: Question[Any], word: Callable[[list[str]], str], text: str) -> str:
-    """The form with a decided verdict and number in it, and a placeholder wherever it asks for text."""
+def filled(question: Question[Any], place: int, text: str) -> str:
+    """The form with a decided verdict, of those at `place`, and a number in it, and a placeholder wherever it asks for text."""
     form = form_of(question)
 
     def value(match: re.Match[str]) -> str:
         inside = match[1]
         if '"' in inside:
-            return json.dumps(word(re.findall(r'"([^"]*)"', inside)))
+            return json.dumps(re.findall(r'"([^"]*)"', inside)[place])
         if "number" in inside:
             return "1"
         return "true" if "true" in inside else json.dumps(text)
 
-    closed = re.sub(r', (?:"2": )?…', "", re.sub(r"<([^<>]*)>", value, form))
-    return re.sub(r'\{"1": (\{[^{}]*\})\}', r'{"1": \1, "2": \1}', closed)
+    full = re.sub(r"<([^<>]*)>", value, form)
+    if first := re.search(r'": (\{"reason"[^{}]*\})', full):
+        full = re.sub(r'": …', lambda _: f'": {first[1]}', full)
+    return full.replace(", …", "")
 
 
 def examples(question: Question[Any]) -> list[str]:
@@ -70,8 +72,8 @@ def echoes(question: Question[Any]) -> Iterator[str]:
     if question.json_schema is not None:
         yield json.dumps(question.json_schema)
     for text in ("…", "...", "<text>", "text", "string", "reason"):
-        for word in (lambda words: words[0], lambda words: words[-1]):
-            yield filled(question, word, text)
+        for place in (0, -1):
+            yield filled(question, place, text)
     yield from examples(question)
 
 
@@ -92,7 +94,7 @@ def test_the_echoes_are_what_a_model_could_send() -> None:
         if question.json_schema is None or question.kind in ("answer_as", "compare_statements"):
             continue
         text = "Ada lived in London."
-        value = question.parse(filled(question, lambda words: words[0], text))
+        value = question.parse(filled(question, 0, text))
         assert value is not None
 
 
@@ -130,7 +132,7 @@ def judged() -> list[str]:
 @pytest.mark.parametrize("scorer", judged())
 def test_no_scorer_scores_an_echo(scorer: str, echo: int) -> None:
     def parrot(question: Question[Any]) -> str:
-        said = [form_of(question), question.render()[0], filled(question, lambda words: words[0], "…")]
+        said = [form_of(question), question.render()[0], filled(question, 0, "…")]
         return [*said, (examples(question) or said)[0]][echo]
 
     run = evaluate([SAMPLE], scorer, judge=ScriptedJudge(parrot, retries=0), ledger=None)

@@ -212,8 +212,7 @@ class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
-        verdict = schema_of(_item_type(type(self)), self, subject=False)
-        return object_schema({"verdicts": numbered_schema(verdict, len(getattr(self, self.items)))})
+        return _verdicts_schema(schema_of(_item_type(type(self)), self, subject=False), len(getattr(self, self.items)))
 
     def from_json(self, data: Any) -> tuple[V, ...]:
         return read_numbered(_item_type(type(self)), member(data, "verdicts"), self, self.items, self.noun)
@@ -326,15 +325,24 @@ def _derived_form(kind: type[Question[Any]]) -> _Form | None:
         return _Form("", content_hash([{"type": str(reply)}, getattr(kind, "key", "")]))
     whole: Mapping[str, Any] = schema
     if kind.json_schema is VerdictPerItem.json_schema:
-        whole = object_schema({"verdicts": numbered_schema(schema, 1)})
+        whole = _verdicts_schema(schema, 1)
     elif kind.json_schema is ListOf.json_schema:
         whole = object_schema({cast(Any, kind).key: list_schema(schema)})
     text = _form_text(whole)
     return _Form(text, content_hash([schema, getattr(kind, "key", ""), text, kind.notes]))
 
 
+def _verdicts_schema(verdict: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """The JSON schema of so many numbered verdicts."""
+    return {**object_schema({"verdicts": numbered_schema("verdict", count)}), "$defs": {"verdict": verdict}}
+
+
 def _form_text(schema: Mapping[str, Any] | None) -> str:
-    return "" if schema is None else f"Reply with a JSON object of this form: {form_of(schema)}"
+    if schema is None:
+        return ""
+    form = form_of(schema)
+    numbered = ", with one member for each number" if '"2": …' in form else ""
+    return f"Reply with a JSON object of this form{numbered}: {form}"
 
 
 @functools.lru_cache(maxsize=512)

@@ -262,7 +262,11 @@ def _counted_inputs(kind: type[Any]) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=1024)
 def _object_schema(kind: type[Any], with_subject: bool, counts: tuple[tuple[str, int], ...]) -> Mapping[str, Any]:
     fields = _fields_in_reply(kind, with_subject)
-    return object_schema({field.key: _field_schema(field, dict(counts)) for field in fields})
+    schema = object_schema({field.key: _field_schema(field, dict(counts)) for field in fields})
+    numbered = [field for field in fields if NumberedBy in field.markers]
+    if numbered:
+        schema["$defs"] = {field.key: _object_schema(_inner(field.type), False, counts) for field in numbered}
+    return schema
 
 
 @functools.cache
@@ -273,7 +277,7 @@ def _fields_in_reply(kind: type[Any], with_subject: bool) -> tuple[ReplyField, .
 
 def _field_schema(field: ReplyField, counts: Mapping[str, int]) -> Mapping[str, Any]:
     if by := field.marker(NumberedBy):
-        return numbered_schema(_object_schema(_inner(field.type), False, tuple(counts.items())), counts[by.input])
+        return numbered_schema(field.key, counts[by.input])
     if cites := field.marker(Cites):
         count = _rounded(counts[cites.input])
         number = {"type": "integer", "minimum": 1, "maximum": max(1, count)}

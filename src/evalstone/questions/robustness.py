@@ -91,7 +91,8 @@ class JudgeRobustness(Question[Robustness]):
     def json_schema(self) -> Mapping[str, Any]:
         impact = schema_of(NoiseImpact, self, subject=False)
         properties = schema_of(Robustness, self)["properties"]
-        return object_schema({**properties, "dimensions": object_schema(dict.fromkeys(DIMENSIONS, impact))})
+        dimensions = object_schema({name: {"$ref": "#/$defs/impact"} for name in DIMENSIONS})
+        return {**object_schema({**properties, "dimensions": dimensions}), "$defs": {"impact": impact}}
 
     def from_json(self, data: Any) -> Robustness:
         dimensions = self._dimensions(member(data, "dimensions"))

@@ -106,9 +106,12 @@ def _form(node: Node, defined: Mapping[str, Node], depth: int) -> str:
     match node.get("type"):
         case "object":
             members = {name: _form(inner, defined, depth) for name, inner in node["properties"].items()}
-            shown = [f"{json.dumps(name, ensure_ascii=False)}: {form}" for name, form in members.items()]
-            if "1" in members:
-                shown[1:] = ['"2": …']
+            first = next(iter(members.values()), "")
+            shown = [
+                f"{json.dumps(name, ensure_ascii=False)}: {'…' if number and form == first and '{' in form else form}"
+                for number, (name, form) in enumerate(members.items())
+            ]
+            shown += ['"2": …'] * ("1" in members)
             return f"{{{', '.join(shown)}}}"
         case "array":
             item = node["items"]
