@@ -38,7 +38,7 @@ def form_of(question: Question[Any]) -> str:
 
 
 def filled(question: Question[Any], place: int, text: str) -> str:
-    """The form with a decided verdict, of those at `place`, and a number in it, and a placeholder wherever it asks for text."""
+    """The form with the verdict at `place` of its words, a number, and a placeholder wherever it asks for text."""
     form = form_of(question)
 
     def value(match: re.Match[str]) -> str:
