@@ -19,8 +19,10 @@
     │   └── BatchError         a provider did not accept a batch, or cannot report its state
     └── JudgeError             a judge gave no usable answer
         ├── JudgeDeclined      this judge cannot answer this question; the outcome is Skipped
+        ├── QuestionTooLong    the question is longer than the judge takes, so that it was not asked
         ├── ProviderError      the endpoint refused, failed or could not be reached
         │   ├── ProviderTimeout    no answer before the timeout
+        │   ├── PromptTooLong      the question doesn't fit into the model's context window
         │   └── DeliveryUnknown    it is not known whether the request was carried out
         └── ReplyError         the reply is not an answer: no JSON, wrong shape, wrong count, cut off
 
@@ -152,12 +154,27 @@ class JudgeDeclined(JudgeError):
     """This judge cannot answer this question, or declined to; the outcome is undefined, not broken."""
 
 
+class QuestionTooLong(JudgeError):
+    """The question is longer than the judge takes and can't be asked in parts. Nothing was asked."""
+
+
 class ProviderError(JudgeError):
     """The judge's endpoint refused the request, failed, or could not be reached."""
 
 
 class ProviderTimeout(ProviderError):
     """The judge's endpoint gave no answer to a question until the deadline, however often it was tried."""
+
+
+class PromptTooLong(ProviderError):
+    """The question doesn't fit into the model's context window.
+
+    window: the tokens that the model takes in, where the endpoint says so.
+    """
+
+    def __init__(self, message: str, *, window: int | None = None) -> None:
+        super().__init__(message)
+        self.window = window
 
 
 class DeliveryUnknown(ProviderError):

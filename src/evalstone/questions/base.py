@@ -11,6 +11,7 @@ replayed, and why a judge that is no language model can answer the same question
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import re
@@ -33,7 +34,9 @@ from evalstone._core.parsing import (
     validated,
 )
 from evalstone._core.prompts import Material, Prompt
+from evalstone._core.text import estimated_tokens
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
+from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for, too_long, within_sentences
 from evalstone.questions.reply import (
     LONGEST_TEXT,
     MOST_ITEMS,
@@ -56,7 +59,12 @@ V = TypeVar("V")
 C = TypeVar("C", bound="Answer[Any] | JudgeCall")
 
 BYTES_PER_TOKEN = 4
+"""On average: for costs and rates. Windows need what a text takes at most, which `estimated_tokens` says."""
 CHARACTERS_PER_ITEM = 90
+FRAME_TOKENS = 200
+"""Of a request beside its messages: the judge's own instructions, the chat template, a schema that counts as input."""
+FENCE_CHARACTERS = 100
+"""Around one text of a prompt, at most."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,8 @@ class _Prompted:
     """What is no text in a reply."""
     bounded: bool = True
     """Whether numbers outside the range that the reply type says are refused."""
+    instead: ClassVar[str] = ""
+    """For a question that can't be asked in parts: the scorers that measure nearly the same in parts."""
 
 
 @dataclass(frozen=True)
@@ -184,6 +194,35 @@ class Question(_Prompted, Generic[A]):
         schema = self.json_schema
         return "Yes" if schema is None else example_of(schema, self.fingerprint[:8])
 
+    def size(self) -> int:
+        """The tokens of a request that asks this question, at most: everything but the reply."""
+        own_form = "" if _derived_form(type(self)) else json.dumps(self.json_schema)
+        return FRAME_TOKENS + sum(map(estimated_tokens, (*self.render(), own_form)))
+
+    def within(self, tokens: int | None) -> bool:
+        """Whether the question has at most so many tokens; None for any number."""
+        if tokens is None:
+            return True
+        prompt = self.prompt
+        characters = len(prompt.instructions) + len(prompt.template) + FENCE_CHARACTERS
+        for value in self.inputs().values():
+            characters += len(value) if isinstance(value, str) else sum(map(len, value))
+            characters += FENCE_CHARACTERS * (1 if isinstance(value, str) else len(value) + 1)
+        # No character has more than four tokens, and most questions are short: they needn't be rendered for this.
+        return FRAME_TOKENS + 4 * characters <= tokens or self.size() <= tokens
+
+    def fits(self, limits: ContextLimits) -> bool:
+        """Whether a judge with these limits is asked this question at once, not `in_parts`."""
+        return self.within(limits.longest)
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> A:
+        """The answer, put together from the answers to smaller questions of this kind.
+
+        ask: how each of them is asked. Raises QuestionTooLong before anything is asked: here always, for an answer as a
+        whole can't be put together from parts; elsewhere when the smallest part is too long, or parts are too many.
+        """
+        raise too_long(self, limits)
+
 
 @functools.cache
 def answer_type(kind: type[Question[Any]]) -> Any:
@@ -209,6 +248,8 @@ class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
 
     items: ClassVar[str]
     noun: ClassVar[str] = ""
+    cuts_items: ClassVar[bool] = False
+    """Whether an item that is too long for one question is cut; `of_pieces` then says what the verdicts come to."""
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
@@ -219,9 +260,32 @@ class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
 
     @property
     def divisible_by(self) -> str | None:
+        # A cascade can't put verdicts on numbers together again: each part would count from 1.
+        return None if self._is_numbered else self.items
+
+    @property
+    def _is_numbered(self) -> bool:
         subject = subject_of(_item_type(type(self)))
-        # Verdicts on numbers can't be put together again: each part would count from 1.
-        return None if subject and subject.type is int else self.items
+        return subject is not None and subject.type is int
+
+    def fits(self, limits: ContextLimits) -> bool:
+        return len(getattr(self, self.items)) <= limits.items and self.within(limits.tokens)
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> tuple[V, ...]:
+        """The verdicts on groups of items, in order."""
+        space = space_for(self, self.items, limits, texts=limits.items)
+        chunks = chunks_of(self, self.items, space, limits, cut=self.cuts_items)
+        said = by_number(chunks, await ask_parts(self, self.items, chunks, ask))
+        verdicts = (each[0] if len(each) == 1 else self.of_pieces(each) for each in said)
+        subject = subject_of(_item_type(type(self)))
+        if subject is None or not self._is_numbered:
+            return tuple(verdicts)
+        renumbered = (replace(cast(Any, one), **{subject.name: n}) for n, one in enumerate(verdicts, start=1))
+        return cast("tuple[V, ...]", tuple(renumbered))
+
+    def of_pieces(self, verdicts: Sequence[V]) -> V:
+        """The verdict on an item from those on its pieces, where the class `cuts_items`."""
+        raise NotImplementedError(f"{type(self).__name__} doesn't say what verdicts on pieces come to")
 
 
 class ListOf(Question[tuple[V, ...]], Generic[V]):
@@ -233,6 +297,8 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
 
     key: ClassVar[str]
     source: ClassVar[Quotes | Restates | None] = None
+    cut: ClassVar[str] = ""
+    """The input that is read in parts where it is long, a text or passages; empty for one that is read as a whole."""
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
@@ -256,6 +322,25 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
     def typical_count(self, characters: int) -> int:
         """How many items judges list for inputs of so many characters."""
         return characters // CHARACTERS_PER_ITEM
+
+    def most_sentences(self, limits: ContextLimits) -> float:
+        """Sentences in one question: their items must fit into a reply, where a text takes less room than a verdict."""
+        return limits.items if _item_type(type(self)) is not str else limits.items * 8 // 5
+
+    def fits(self, limits: ContextLimits) -> bool:
+        if not self.cut:
+            return super().fits(limits)
+        value: str | tuple[str, ...] = getattr(self, self.cut)
+        text = value if isinstance(value, str) else "\n\n".join(value)
+        return self.within(limits.tokens) and within_sentences(text, self.most_sentences(limits))
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> tuple[V, ...]:
+        """The lists for pieces of the text, or for groups of passages, one after the other."""
+        if not self.cut:
+            raise too_long(self, limits)
+        space = space_for(self, self.cut, limits, sentences=self.most_sentences(limits))
+        chunks = chunks_of(self, self.cut, space, limits)
+        return tuple(itertools.chain.from_iterable(await ask_parts(self, self.cut, chunks, ask)))
 
     def example(self) -> Any:
         text = "".join(value if isinstance(value, str) else "".join(value) for value in self._sources())
@@ -473,21 +558,53 @@ def as_cached(call: C) -> C:
     return replace(call, usage=NO_USAGE, cost=0.0, seconds=0.0, cached=True, members=members)
 
 
+LONGEST_REPLY = 4096
+TOKENS_PER_VERDICT = 80
+
+
 @dataclass(frozen=True)
 class ContextLimits:
-    """What one question to a judge may hold at most."""
+    """What one question to a judge may hold at most, in tokens as `estimated_tokens` has them."""
 
-    tokens: int = 25_000
-    """Tokens of passages."""
+    tokens: int = 45_000
+    """Tokens of a question that can be asked in parts: everything but the reply."""
     items: int = 25
     """Items that are judged one by one."""
     whole: bool = False
     """A response is better asked about at once than sentence by sentence."""
+    longest: int | None = None
+    """Tokens of any question, everything but the reply; a longer one is refused. None where nobody knows."""
+    window: int | None = None
+    """Tokens of question and reply together, for messages; None where nobody knows."""
 
-    def characters(self, passages: Sequence[str]) -> int:
-        """How many characters of such passages fit, at about four bytes to a token."""
-        size = sum(len(passage.encode("utf-8", "replace")) for passage in passages)
-        return max(1, int(self.tokens * BYTES_PER_TOKEN * sum(map(len, passages)) / size)) if size else self.tokens
+    @classmethod
+    def of_window(cls, window: int | None, max_tokens: int | None = None) -> ContextLimits:
+        """The limits of a model that takes so many tokens, reply included; None where nobody knows.
+
+            longest = window - reply,   reply = max_tokens, or a quarter of the window, 4096 at most
+            items   = reply / 80
+
+        80 tokens are for the verdict on an item with its reason. At least 1 of each, and never more than the defaults.
+        """
+        reply = max_tokens or (LONGEST_REPLY if window is None else min(LONGEST_REPLY, window // 4))
+        items = max(1, min(cls.items, reply // TOKENS_PER_VERDICT))
+        if window is None:
+            return cls(items=items)
+        longest = max(1, window - reply)
+        return cls(min(cls.tokens, longest), items, longest=longest, window=window)
+
+
+def narrowest(*limits: ContextLimits) -> ContextLimits:
+    """What each of several judges can take."""
+    known = [one for one in limits if one.longest is not None]
+    shortest = min(known, key=lambda one: one.longest or 0, default=ContextLimits())
+    return ContextLimits(
+        tokens=min(one.tokens for one in limits),
+        items=min(one.items for one in limits),
+        whole=all(one.whole for one in limits),
+        longest=shortest.longest,
+        window=shortest.window,
+    )
 
 
 DEFAULT_LIMITS = ContextLimits()

@@ -1,4 +1,4 @@
-"""Claims: what a text asserts, and whether passages support it, also where passages are too long for one question.
+"""Claims: what a text asserts, and whether passages support it.
 
 Shared by faithfulness, hallucination and context recall: the claims of one text are listed once in a run.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
-from evalstone._core.text import sentences
-from evalstone.questions.base import Ask, ListOf, VerdictPerItem, context_limits_of
+from evalstone.questions.base import Ask, ContextLimits, ListOf, VerdictPerItem
+from evalstone.questions.parts import SMALLEST_ROOM, Chunk, Space, check_count, overhead, room_of, too_long
 from evalstone.questions.reply import Cites, NotInReply, Restates, Subject, WorstFirst
 
 LIST_CLAIMS = Prompt(
@@ -54,6 +54,7 @@ class ListClaims(ListOf[str]):
     key = "claims"
     source = Restates("text", "question")
     optional = ("question",)
+    cut = "text"
     text: str
     question: str = ""
     prompt: Prompt = LIST_CLAIMS
@@ -119,83 +120,40 @@ class VerifyClaims(VerdictPerItem[ClaimVerdict]):
     context: tuple[str, ...]
     prompt: Prompt = VERIFY_CLAIMS
 
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> tuple[ClaimVerdict, ...]:
+        """The verdicts on batches of claims, each by one chunk of passages after another.
 
-async def verified(ask: Ask, claims: Sequence[str], context: Sequence[str]) -> tuple[ClaimVerdict, ...]:
-    """The verdict on each claim, in order.
+        A claim is supported when a chunk supports it, else contradicted when one contradicts it. A later chunk is asked
+        only about the claims that none before it supports. Beside long passages, claims have a third of the room.
+        """
+        example = replace(self, claims=("x",), context=("x",))
+        both, claim = overhead(example, "claims")
+        _, passage = overhead(example, "context")
+        fixed = both - passage
+        room = room_of(fixed, limits)
+        evidence, asked = Space(room, extra=passage), Space(room, limits.items, extra=claim)
+        passages, longest = evidence.size(*self.context), max(map(asked.size, self.claims), default=0)
+        batches = replace(asked, longest=max(room - passages, room // 3, longest)).chunks(self.claims)
+        left = room - max(asked.size(*batch.texts) for batch in batches)
+        if left < min(passages, SMALLEST_ROOM + passage):
+            raise too_long(self, limits, f"the question has about {fixed + room - left:,} tokens without its context")
+        chunks = replace(evidence, longest=left).chunks(self.context)
+        check_count(self, len(batches) * len(chunks))
+        verdicts = await asyncio.gather(*(self._by_chunks(ask, batch.texts, chunks) for batch in batches))
+        return tuple(itertools.chain.from_iterable(verdicts))
 
-    Many claims are verified in batches, each in a question of its own: a model that is asked about fifty at once grows
-    careless, and one bad reply would lose them all. Passages too long for one question are read in chunks, cut between
-    sentences: a claim is supported when a chunk supports it, else contradicted when one contradicts it. A later chunk
-    is asked only about the claims that none before it supports. How much a question holds is the judge's to say.
-    """
-    limits = context_limits_of(ask)
-    batches = [tuple(claims[start : start + limits.items]) for start in range(0, len(claims), limits.items)]
-    parts = chunked(context, limits.characters(context))
-    verdicts = await asyncio.gather(*(_verified_in_chunks(ask, batch, parts) for batch in batches))
-    return tuple(itertools.chain.from_iterable(verdicts))
-
-
-async def _verified_in_chunks(ask: Ask, claims: tuple[str, ...], parts: Sequence[Chunk]) -> tuple[ClaimVerdict, ...]:
-    """The verdicts on a batch of claims by one chunk after another."""
-    if len(parts) == 1:
-        return await ask(VerifyClaims(claims=claims, context=parts[0].texts))
-    best: dict[int, ClaimVerdict] = {}
-    for part in parts:
-        unsupported = [place for place in range(len(claims)) if place not in best or best[place].verdict != "supported"]
-        if not unsupported:
-            break
-        question = VerifyClaims(claims=tuple(claims[place] for place in unsupported), context=part.texts)
-        for place, verdict in zip(unsupported, await ask(question), strict=True):
-            if place not in best or _WEIGHT[verdict.verdict] > _WEIGHT[best[place].verdict]:
-                cited = dict.fromkeys(part.numbers[number - 1] for number in verdict.passages)
-                best[place] = replace(verdict, passages=tuple(cited))
-    return tuple(best[place] for place in range(len(claims)))
+    async def _by_chunks(self, ask: Ask, claims: tuple[str, ...], chunks: Sequence[Chunk]) -> list[ClaimVerdict]:
+        best: dict[int, ClaimVerdict] = {}
+        for chunk in chunks:
+            unsupported = [n for n in range(len(claims)) if n not in best or best[n].verdict != "supported"]
+            if not unsupported:
+                break
+            question = replace(self, claims=tuple(claims[n] for n in unsupported), context=chunk.texts)
+            for n, verdict in zip(unsupported, await ask(question), strict=True):
+                if n not in best or _WEIGHT[verdict.verdict] > _WEIGHT[best[n].verdict]:
+                    cited = dict.fromkeys(chunk.numbers[number - 1] for number in verdict.passages)
+                    best[n] = replace(verdict, passages=tuple(cited))
+        return [best[n] for n in range(len(claims))]
 
 
 _WEIGHT: Mapping[Support, int] = {"not_mentioned": 0, "contradicted": 1, "supported": 2}
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Texts that are asked about together, and the number of the passage, from 1, that each of them is of."""
-
-    texts: tuple[str, ...] = ()
-    numbers: tuple[int, ...] = ()
-
-
-def chunked(passages: Sequence[str], longest: int) -> tuple[Chunk, ...]:
-    """Passages in as few chunks as hold at most `longest` characters each, in order; at least one, if an empty one.
-
-    A passage that is longer by itself is cut between sentences, and a sentence that is longer still, anywhere. What has
-    no letter and no digit is left out of such a passage.
-    """
-    if sum(map(len, passages)) <= longest:
-        return (Chunk(tuple(passages), tuple(range(1, len(passages) + 1))),)
-    groups: list[list[tuple[str, int]]] = []
-    space = 0
-    for number, passage in enumerate(passages, start=1):
-        for piece in _pieces(passage, longest):
-            if len(piece) > space or not groups:
-                groups.append([])
-                space = longest
-            groups[-1].append((piece, number))
-            space -= len(piece)
-    chunks = (Chunk(tuple(text for text, _ in group), tuple(number for _, number in group)) for group in groups)
-    return tuple(chunks) or (Chunk(),)
-
-
-def _pieces(passage: str, longest: int) -> Iterator[str]:
-    if len(passage) <= longest:
-        yield passage
-        return
-    piece = ""
-    for sentence in sentences(passage):
-        if piece and len(piece) + 1 + len(sentence) > longest:
-            yield piece
-            piece = ""
-        piece = f"{piece} {sentence}" if piece else sentence
-        while len(piece) > longest:
-            yield piece[:longest]
-            piece = piece[longest:]
-    if piece:
-        yield piece

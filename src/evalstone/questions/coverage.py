@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import itertools
+import math
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import ListOf, VerdictPerItem
+from evalstone.questions.base import Ask, ContextLimits, ListOf, VerdictPerItem
+from evalstone.questions.parts import chunks_of, space_for, too_long
 from evalstone.questions.reply import Restates, Subject, WorstFirst, YesNo
 
 LIST_QUESTIONS = Prompt(
@@ -33,12 +37,33 @@ class ListQuestions(ListOf[str]):
     kind = "list_questions"
     key = "questions"
     source = Restates("text")
+    cut = "text"
     text: str
     limit: str
     prompt: Prompt = LIST_QUESTIONS
 
     def typical_count(self, characters: int) -> int:
         return min(10, characters // 180)
+
+    def most_sentences(self, limits: ContextLimits) -> float:
+        return math.inf  # the limit says how many items there are, however long the text is
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> tuple[str, ...]:
+        """The questions on pieces of the text. The limit is spread evenly; a piece without a share is not asked."""
+        try:
+            limit = int(float(self.limit))
+        except (ValueError, OverflowError):
+            limit = 0
+        if limit < 1:
+            raise too_long(self, limits)
+        chunks = chunks_of(self, "text", space_for(self, "text", limits), limits)
+        shares = [(n + 1) * limit // len(chunks) - n * limit // len(chunks) for n in range(len(chunks))]
+        questions = (
+            replace(self, text="".join(chunk.texts), limit=str(share))
+            for chunk, share in zip(chunks, shares, strict=True)
+            if share
+        )
+        return tuple(itertools.chain.from_iterable(await asyncio.gather(*map(ask, questions))))
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ class GradeGrounding(GradeAnswer):
     """How far does the answer stay with the passages?"""
 
     kind = "grade_grounding"
+    instead = "faithfulness, which reads passages in parts"
     answer: str
     context: tuple[str, ...]
     prompt: Prompt = GRADE_GROUNDING
@@ -75,6 +76,7 @@ class GradeRelevance(GradeAnswer):
     """How well does the answer address the question?"""
 
     kind = "grade_relevance"
+    instead = "answer_relevancy, which reads answers in parts"
     question: str
     answer: str
     prompt: Prompt = GRADE_RELEVANCE
@@ -100,6 +102,7 @@ class GradeAgainstReference(GradeAnswer):
     """How well does the answer meet the reference answer?"""
 
     kind = "grade_against_reference"
+    instead = "factual_correctness, which reads texts in parts"
     question: str
     answer: str
     reference: str

@@ -31,6 +31,7 @@ class ListOpinions(ListOf[str]):
     kind = "list_opinions"
     key = "opinions"
     source = Restates("text")
+    cut = "text"
     text: str
     prompt: Prompt = LIST_OPINIONS
 
@@ -108,5 +109,6 @@ class FindToxicity(ListOf[ToxicityVerdict]):
 
     kind = "find_toxicity"
     key = "verdicts"
+    cut = "text"
     text: str
     prompt: Prompt = FIND_TOXICITY

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias, get_args
 
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import ListOf, Question, VerdictPerItem
+from evalstone.questions.base import Ask, ContextLimits, ListOf, Question, VerdictPerItem
+from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for
 from evalstone.questions.reply import MayOmit, NumberedBy, Quotes, Subject, WorstFirst, YesNo
 
 Level: TypeAlias = Literal["high", "medium", "low", "none"]
@@ -61,6 +63,27 @@ class RatePassages(Question[PassageRatings]):
     context: tuple[str, ...]
     prompt: Prompt = RATE_PASSAGES
 
+    def fits(self, limits: ContextLimits) -> bool:
+        return len(self.context) <= limits.items and self.within(limits.tokens)
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> PassageRatings:
+        """The ratings of groups of passages, in order.
+
+        A passage in pieces has the level of its best piece, and was used when a piece was. Missing is what the group
+        that lacks least says is missing: what other groups lack it may have.
+        """
+        space = space_for(self, "context", limits, texts=limits.items)
+        chunks = chunks_of(self, "context", space, limits)
+        parts = await ask_parts(self, "context", chunks, ask)
+        said = by_number(chunks, [part.passages for part in parts])
+        ratings = tuple(_of_pieces(number, pieces) for number, pieces in enumerate(said, start=1))
+        return PassageRatings(ratings, min((part.missing for part in parts), key=len))
+
+
+def _of_pieces(number: int, pieces: Sequence[PassageRating]) -> PassageRating:
+    best = min(pieces, key=lambda piece: LEVELS.index(piece.level))
+    return replace(best, passage=number, used=any(piece.used for piece in pieces))
+
 
 @dataclass(frozen=True)
 class PassageVerdict:
@@ -90,10 +113,15 @@ class FindUsefulPassages(VerdictPerItem[PassageVerdict]):
 
     kind = "find_useful_passages"
     items = "context"
+    cuts_items = True
     question: str
     answer: str
     context: tuple[str, ...]
     prompt: Prompt = FIND_USEFUL
+
+    def of_pieces(self, verdicts: Sequence[PassageVerdict]) -> PassageVerdict:
+        """A passage is useful when a piece of it is."""
+        return max(verdicts, key=lambda verdict: verdict.useful)
 
 
 @dataclass(frozen=True)
@@ -129,6 +157,7 @@ class JudgePassageStatements(ListOf[PassageStatement]):
 
     kind = "judge_passage_statements"
     key = "verdicts"
+    cut = "context"
     question: str
     context: tuple[str, ...]
     prompt: Prompt = JUDGE_PASSAGE_STATEMENTS

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias, get_args
 
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import ListOf, Question, VerdictPerItem
+from evalstone.questions.base import Ask, ContextLimits, ListOf, Question, VerdictPerItem
+from evalstone.questions.parts import ask_parts, chunks_of, space_for
 from evalstone.questions.reply import Key, NotInReply, NumberedBy, Quotes, Subject, WorstFirst
 
 LIST_STATEMENTS = Prompt(
@@ -29,6 +30,7 @@ class ListStatements(ListOf[str]):
     kind = "list_statements"
     key = "statements"
     source = Quotes("answer")
+    cut = "answer"
     answer: str
     prompt: Prompt = LIST_STATEMENTS
 
@@ -140,3 +142,25 @@ class CompareStatements(Question[Comparison]):
     reference: tuple[str, ...]
     answer: tuple[str, ...]
     prompt: Prompt = COMPARE_STATEMENTS
+
+    def fits(self, limits: ContextLimits) -> bool:
+        return len(self.reference) <= limits.items and self.within(limits.tokens)
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> Comparison:
+        """The comparison with groups of the reference's statements.
+
+        The matches in order, all contradictions, and as extra what is extra beside every group.
+        """
+        space = space_for(self, "reference", limits, texts=limits.items)
+        chunks = chunks_of(self, "reference", space, limits, cut=False)
+        parts = await ask_parts(self, "reference", chunks, ask)
+        extra = {_folded(text): text for text in parts[0].extra}
+        for part in parts[1:]:
+            also = {_folded(text) for text in part.extra}
+            extra = {key: text for key, text in extra.items() if key in also}
+        matches = tuple(match for part in parts for match in part.matches)
+        return Comparison(matches, tuple(extra.values()), tuple(one for part in parts for one in part.contradictions))
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())

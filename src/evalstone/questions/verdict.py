@@ -16,14 +16,15 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.questions.base import Question
+from evalstone.questions.base import Ask, ContextLimits, Question
+from evalstone.questions.parts import ask_parts, chunks_of, space_for
 from evalstone.questions.reply import NotInReply, WorstFirst, reason_of
 
 Verdict: TypeAlias = Literal["yes", "no", "undecided"]
@@ -104,6 +105,7 @@ class AgreesWithContext(GiveVerdict):
     """Does the answer take up the question, in agreement with the passages?"""
 
     kind = "agrees_with_context"
+    instead = "faithfulness and answer_relevancy, which read long texts in parts"
     question: str
     answer: str
     context: tuple[str, ...]
@@ -144,6 +146,14 @@ class ClaimSupported(GiveVerdict):
     sentences_around: str = ""
     prompt: Prompt = CLAIM_SUPPORTED
 
+    def fits(self, limits: ContextLimits) -> bool:
+        return self.within(limits.tokens)
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> Choice:
+        """The verdict of the chunk of passages that supports the claim most."""
+        chunks = chunks_of(self, "context", space_for(self, "context", limits), limits)
+        return best_choice(await ask_parts(self, "context", chunks, ask))
+
 
 MINICHECK = Prompt(instructions="", template="Document: {{document}}\nClaim: {{claim}}", fenced=False)
 
@@ -172,6 +182,22 @@ class MiniCheck(GiveVerdict):
     def from_json(self, data: Any) -> Choice:
         return read_plain(str(data))
 
+    def fits(self, limits: ContextLimits) -> bool:
+        return self.within(limits.tokens)
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> Choice:
+        """The verdict of the piece of the document that supports the claim most."""
+        chunks = chunks_of(self, "document", space_for(self, "document", limits), limits)
+        return best_choice(await ask_parts(self, "document", chunks, ask))
+
+
+_RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
+
+
+def best_choice(choices: Sequence[Choice]) -> Choice:
+    """The choice of the chunk that supports a claim most, for at least one: yes, undecided, no, then by probability."""
+    return max(choices, key=lambda choice: (_RANK[choice.verdict], choice.probability or 0.0))
+
 
 CORRECT_AGAINST_REFERENCE = Prompt(
     instructions="""\
@@ -192,6 +218,7 @@ class CorrectAgainstReference(GiveVerdict):
     """Does the answer say what the reference says on everything that the question asks for?"""
 
     kind = "correct_against_reference"
+    instead = "factual_correctness, which reads texts in parts"
     question: str
     answer: str
     reference: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evalstone.questions.base import Ask
-from evalstone.questions.claims import ClaimVerdict, ListClaims, verified
+from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
 from evalstone.scorers.base import ContextScorer, Scorer, reason_with, require_number, share
 from evalstone.scorers.definitions import Defined, Definition
 from evalstone.scorers.rag import require_passages, supported_share, unsupported_claims
@@ -69,7 +69,7 @@ class Faithfulness(Defined, ContextScorer):
         claims = await ask(ListClaims.of(output, input))
         if not claims:
             return self.undefined("the answer makes no claim")
-        verdicts = await verified(ask, claims, context)
+        verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
         supported = [v for v in verdicts if v.verdict == "supported"]
         reason = f"{len(supported)} of {len(verdicts)} claims are supported{unsupported_claims(verdicts)}."
         return Score(self.compute(verdicts) * self.scale, self.scale, reason, verdicts)
@@ -113,7 +113,7 @@ class Hallucination(Defined, ContextScorer):
         claims = await ask(ListClaims.of(output, input))
         if not claims:
             return self.undefined("the answer makes no claim")
-        verdicts = await verified(ask, claims, context)
+        verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
         if self.definition == "deepeval":
             if not context:
                 return Skipped("there are no passages")
@@ -164,7 +164,7 @@ class ContextRecall(Defined, ContextScorer):
         claims = await ask(ListClaims.of(reference, input))
         if not claims:
             return self.undefined("the reference makes no claim")
-        verdicts = await verified(ask, claims, context)
+        verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
         absent = [v.claim for v in verdicts if v.verdict != "supported"]
         reason = f"the passages support {len(verdicts) - len(absent)} of {len(verdicts)} claims of the reference"
         reason = reason_with(reason, ("not retrieved", absent))
@@ -218,7 +218,9 @@ class FactualCorrectness(Scorer):
         answer, expected = await asyncio.gather(*listed)
         if not answer or not expected:
             return Skipped(f"the {'reference' if answer else 'answer'} makes no claim")
-        right, covered = await asyncio.gather(verified(ask, answer, (reference,)), verified(ask, expected, (output,)))
+        by_reference = VerifyClaims(claims=answer, context=(reference,))
+        by_answer = VerifyClaims(claims=expected, context=(output,))
+        right, covered = await asyncio.gather(ask(by_reference), ask(by_answer))
         extra = [v.claim for v in right if v.verdict != "supported"]
         missing = [v.claim for v in covered if v.verdict != "supported"]
         precision, recall = 1 - len(extra) / len(right), 1 - len(missing) / len(covered)

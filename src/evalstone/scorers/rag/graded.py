@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
@@ -16,9 +16,9 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.text import sentences
 from evalstone.errors import ConfigError, JudgeDeclined, PromptError, ReplyError
 from evalstone.questions.base import Ask, Question, context_limits_of
-from evalstone.questions.claims import chunked
 from evalstone.questions.explanation import EXPLAIN
 from evalstone.questions.grade import Grade, GradeAgainstReference, GradeGrounding, GradeRelevance
+from evalstone.questions.parts import Chunk, Space, check_count
 from evalstone.questions.verdict import (
     AgreesWithContext,
     Choice,
@@ -26,6 +26,7 @@ from evalstone.questions.verdict import (
     CorrectAgainstReference,
     MiniCheck,
     Verdict,
+    best_choice,
 )
 from evalstone.scorers.base import ContextScorer, Scorer, reason_with, require_choice, require_number, require_whole
 from evalstone.types import Score, Skipped
@@ -37,7 +38,6 @@ WhenEmpty: TypeAlias = Literal["undecided", "fail"]
 Layout: TypeAlias = Literal["instructed", "minicheck"]
 
 NO_PASSAGES = "there are no passages"
-_RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
 
 
 @dataclass(frozen=True)
@@ -273,11 +273,6 @@ class ClaimCheck:
         return float(self.verdict == "yes") if self.probability is None else self.probability
 
 
-def best(choices: Sequence[Choice]) -> Choice:
-    """The choice of the chunk that supports a claim most, for at least one: yes, undecided, no, then by probability."""
-    return max(choices, key=lambda choice: (_RANK[choice.verdict], choice.probability or 0.0))
-
-
 def lowest_support(checks: Sequence[ClaimCheck]) -> float | None:
     """The support of the claim that is supported least; None when none failed and one is undecided."""
     verdicts = {check.verdict for check in checks}
@@ -297,10 +292,11 @@ class FactCheck(GradedScorer, ContextScorer):
     is asked once about the whole answer, and the score is its probability that the passages support all of it.
 
     One sentence that no chunk supports fails the answer. A chunk is all passages together, unless they are longer than
-    `longest` characters. A sentence is undecided when no chunk supports it and a chunk is undecided on it. Undefined
-    when no sentence failed and one is undecided, when the answer has no sentence, and without passages. One judge call
-    for each sentence and chunk, or one in all. Source: FactCheckingEvaluator of Spring AI, which asks once about the
-    whole answer; the minimum and the maximum are MiniCheck's (Tang et al. 2024), there over probabilities.
+    `longest` characters or than the judge takes. A sentence is undecided when no chunk supports it and a chunk is
+    undecided on it. Undefined when no sentence failed and one is undecided, when the answer has no sentence, and
+    without passages. One judge call for each sentence and chunk, or one in all. Source: FactCheckingEvaluator of Spring
+    AI, which asks once about the whole answer; the minimum and the maximum are MiniCheck's (Tang et al. 2024), there
+    over probabilities.
 
     Attributes:
         by_sentence: False asks once about the whole answer, as Spring AI does.
@@ -334,7 +330,7 @@ class FactCheck(GradedScorer, ContextScorer):
             claims = (whole,) if apart or (whole and not self.by_sentence) else ()
         if not claims:
             return self.undecided("the response makes no claim")
-        chunks = (tuple(context),) if at_once else tuple(chunk.texts for chunk in chunked(context, self.longest))
+        chunks = [Chunk(tuple(context))] if at_once else Space(self.longest, measure=len).chunks(context)
         try:
             checks = tuple(
                 await asyncio.gather(*(self._check(ask, claim, around.get(claim, ""), chunks) for claim in claims))
@@ -346,12 +342,13 @@ class FactCheck(GradedScorer, ContextScorer):
             return self.undecided(_reason(checks), checks)
         return Score(value * self.scale, self.scale, _reason(checks), checks)
 
-    async def _check(self, ask: Ask, claim: str, around: str, chunks: Sequence[tuple[str, ...]]) -> ClaimCheck:
-        bare = self.layout == "minicheck"
+    async def _check(self, ask: Ask, claim: str, around: str, chunks: Sequence[Chunk]) -> ClaimCheck:
+        bare, texts = self.layout == "minicheck", [chunk.texts for chunk in chunks]
         questions = [
-            MiniCheck("\n".join(chunk), claim) if bare else ClaimSupported(claim, chunk, around) for chunk in chunks
+            MiniCheck("\n".join(each), claim) if bare else ClaimSupported(claim, each, around) for each in texts
         ]
-        choice = best(await asyncio.gather(*(ask(self.with_prompt(question)) for question in questions)))
+        check_count(questions[0], len(questions))
+        choice = best_choice(await asyncio.gather(*(ask(self.with_prompt(question)) for question in questions)))
         return ClaimCheck(claim, choice.verdict, choice.reason, choice.probability)
 
 
