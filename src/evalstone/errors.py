@@ -21,6 +21,7 @@
         ├── JudgeDeclined      this judge cannot answer this question; the outcome is Skipped
         ├── ProviderError      the endpoint refused, failed or could not be reached
         │   ├── ProviderTimeout    no answer before the timeout
+        │   ├── PromptTooLong      the question doesn't fit into the model's context window
         │   └── DeliveryUnknown    it is not known whether the request was carried out
         └── ReplyError         the reply is not an answer: no JSON, wrong shape, wrong count, cut off
 
@@ -157,7 +158,18 @@ class ProviderError(JudgeError):
 
 
 class ProviderTimeout(ProviderError):
-    """The judge's endpoint gave no answer to a question until the deadline, however often it was tried."""
+    """The judge's endpoint gave no answer to a request within its timeout, or to a question until the deadline."""
+
+
+class PromptTooLong(ProviderError):
+    """The question doesn't fit into the model's context window.
+
+    window: the tokens that the model takes in, where the endpoint says so.
+    """
+
+    def __init__(self, message: str, *, window: int | None = None) -> None:
+        super().__init__(message)
+        self.window = window
 
 
 class DeliveryUnknown(ProviderError):

@@ -49,10 +49,21 @@ CHARACTERS_PER_ITEM = 90
 
 @dataclass(frozen=True)
 class LabelProbabilities:
-    """The labels whose probabilities a question asks for: those that one key of the reply may have."""
+    """The labels whose probabilities a question asks for: those that one key of the reply may have.
+
+    key: empty for the first word of a reply that is plain text. required: the caller asked for them, so that answers
+    name an endpoint's refusal.
+    """
 
     key: str
     labels: tuple[str, ...]
+    required: bool = True
+
+
+def unlisted(probabilities: Mapping[str, float], labels: Sequence[str], given: float) -> float:
+    """The most that the labels without a probability can have: what the others leave, or what the given one has."""
+    complete = all(label in probabilities for label in labels)
+    return 0.0 if complete else max(0.0, min(given, 1 - math.fsum(probabilities.values())))
 
 
 class _Prompted:
@@ -144,6 +155,15 @@ class Question(_Prompted, Generic[A]):
     def label_probabilities(self) -> LabelProbabilities | None:
         """The labels whose probabilities the judge should report; None for a question that doesn't use them."""
         return None
+
+    @property
+    def form(self) -> str:
+        """The form of the reply in words; empty where the reply is plain text."""
+        return ""
+
+    def doubt(self, reply: str) -> str:
+        """Why a reply that can be read is asked for once more; empty where it isn't."""
+        return ""
 
     @property
     def divisible_by(self) -> str | None:

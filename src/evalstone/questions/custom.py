@@ -96,22 +96,22 @@ class AnswerAs(OwnQuestion[Any]):
     """What is the answer to the caller's question, as a value of the caller's type?"""
 
     kind = "answer_as"
-    settings = ("form",)
-    form: AnswerForm
+    settings = ("answer",)
+    answer: AnswerForm
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
-        return self.form.json_schema
+        return self.answer.json_schema
 
     def from_json(self, data: Any) -> Any:
-        return self.form.from_json(data)
+        return self.answer.from_json(data)
 
     def from_jsonable(self, data: Any) -> Any:
         # An object is recorded as it is, anything else without the name that a reply gives it.
         try:
-            return self.form.from_json({"reason": "", "answer": data})
+            return self.answer.from_json({"reason": "", "answer": data})
         except ReplyError:
-            return self.form.from_json(data)
+            return self.answer.from_json(data)
 
 
 def number_form(high: float) -> str:
