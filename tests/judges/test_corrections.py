@@ -173,6 +173,7 @@ def test_prose_twice_is_undecided() -> None:
     assert isinstance(answer, Answer)
     assert (answer.value.verdict, len(requests)) == ("undecided", 2)
     assert answer.reply == PROSE + " Again."
+    assert answer.detail == {"doubt": "it holds no JSON object, and is neither yes nor no"}
 
 
 @pytest.mark.parametrize(
@@ -232,6 +233,12 @@ def test_a_run_counts_its_corrections_those_that_helped_and_the_calls_that_were_
     stored = run.to_dict()["scorers"][0]
     assert (stored["corrections"], stored["corrected"], stored["lost"]) == (5, 1, 2)
     assert sum(isinstance(record.outcome, Failed) for record in run) == 2
+
+
+def test_a_correction_that_brought_prose_again_did_not_help() -> None:
+    rows = [{"input": "q", "output": "Zed.", "context": ["p"]}]
+    run = evaluate(rows, "relevancy_check", judge=ScriptedJudge([PROSE, PROSE]), ledger=None)
+    assert run.corrections == "1 correction of malformed replies, 0 helped"
 
 
 def test_a_run_without_corrections_says_nothing_of_them() -> None:

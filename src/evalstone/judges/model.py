@@ -398,8 +398,10 @@ async def converse(
                     refused_settings=completion.refused_settings,
                     detail=detail,
                 )
-                doubt = "" if last or doubtful is not None else question.doubt(reply)
-                if not doubt:
+                if not (doubt := question.doubt(reply)):
+                    return answer
+                answer = replace(answer, detail={**(detail or {}), "doubt": doubt})
+                if last or doubtful is not None:
                     return answer
                 doubtful, failure = answer, ReplyError(doubt)
             except (ReplyError, JudgeDeclined) as error:

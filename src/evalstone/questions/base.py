@@ -330,7 +330,8 @@ class Answer(Generic[A]):
     members: tuple[JudgeCall, ...] = ()
     """Of a composite judge: what its members answered."""
     detail: Mapping[str, Any] | None = None
-    """Of a composite judge: how the members' answers became one."""
+    """Of a composite judge: how the members' answers became one. Of a model: with which `temperature` and `seed` a
+    correction was drawn afresh, and the `doubt` that remained about its form."""
 
     def __post_init__(self) -> None:
         counts = (self.usage.input, self.usage.output, self.usage.cached, self.usage.requests)

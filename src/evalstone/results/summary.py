@@ -214,7 +214,7 @@ class SummaryBuilder:
                 self.cached += call.cached
                 if call.usage.requests > 1:
                     self.corrections += call.usage.requests - 1
-                    self.corrected += call.answer is not None
+                    self.corrected += call.answer is not None and "doubt" not in (call.detail or {})
                 self.lost += call.answer is None and (call.usage.requests > 0 or call.cost is None)
             self.judges.setdefault(f"{step.judge}{WITHOUT}{joined(sorted(refused))}" if refused else step.judge)
         self.cost = total_cost((self.cost, record.cost))

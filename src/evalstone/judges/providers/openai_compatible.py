@@ -76,7 +76,9 @@ _FINAL = ("insufficient_quota", "billing", "credit balance", "response_format", 
 
 
 class RequestTimeout(TransientError):
-    """A request had no answer in time. It may have been carried out, and paid."""
+    """A request had no answer in time. It may have been carried out, and paid. busy: other requests were in flight."""
+
+    busy = False
 
 
 class RequestRefused(ProviderError):
@@ -174,6 +176,7 @@ class Endpoint(Connection):
         except TimeoutError:
             message = f"{self.host} asks everyone to wait for longer than total_timeout={self.total_timeout:g} s"
             raise ProviderTimeout(f"{message} ({self._last_refusal})") from None
+        inflight = self._limiter.inflight
         try:
             async with self._session.request(
                 call.method,
@@ -199,7 +202,9 @@ class Endpoint(Connection):
             count_warning("timeouts")
             wait = self._limiter.retry_wait()
             message = f"no answer within {limit.total:g} s"
-            raise RequestTimeout(message, host=self.host, retry_after=wait, reached=self._reached) from None
+            timeout = RequestTimeout(message, host=self.host, retry_after=wait, reached=self._reached)
+            timeout.busy = max(inflight, self._limiter.inflight) > 1
+            raise timeout from None
         except aiohttp.InvalidURL:
             raise ConfigError(f"the base_url {self.shown} is not one that can be asked") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -294,7 +299,7 @@ class ChatCompletions(Provider):
         try:
             content = await self.endpoint.request(*_chat_call(payload))
         except RequestTimeout as error:
-            raise request_timeout(error.host, self.judge.timeout, settings.max_tokens) from None
+            raise request_timeout(error.host, self.judge.timeout, settings.max_tokens, busy=error.busy) from None
         except AccessRefused as error:
             raise await self.endpoint.refused(self.model, error, self._probe) from None
         except RequestRefused as error:

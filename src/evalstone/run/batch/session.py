@@ -155,11 +155,10 @@ class BatchSession(Session):
     async def _read(self, call: InflightCall, known: BatchedQuestion, body: dict[str, Any]) -> Answer[Any]:
         """The answer that came in a batch. Raises AnswerPending when it is asked again, else what is wrong."""
         question, retries = call.question, self.api.judge.retries
-        _, settings = self.request_of(question, known)
         reply: Completion | None = None
         try:
             reply = self.api.reply(question, body)
-            value = read_completion(question, reply, settings)
+            value = read_completion(question, reply, self.api.judge.settings_for(question))
             if (doubt := question.doubt(reply.text)) and known.error != doubt and known.attempts < retries:
                 raise ReplyError(doubt)
         except JudgeError as error:
