@@ -163,7 +163,7 @@ class ProviderError(JudgeError):
 
 
 class ProviderTimeout(ProviderError):
-    """The judge's endpoint gave no answer to a question until the deadline, however often it was tried."""
+    """The judge's endpoint gave no answer to a request within its timeout, or to a question until the deadline."""
 
 
 class PromptTooLong(ProviderError):

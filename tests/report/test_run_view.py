@@ -67,14 +67,17 @@ def test_a_run_says_how_many_samples_and_which_judge() -> None:
 def test_calls_retries_and_resumed_results_are_counted() -> None:
     run = run_of(["0.5"])
     summary = (replace(run.summary[0], questions=420, cached=180),)
-    view = run_view(replace(run, summary=summary, resumed=16, warnings={"HTTP 429": 40, "malformed replies": 17}))
+    view = run_view(
+        replace(run, summary=summary, resumed=16, warnings={"HTTP 429": 40, "malformed replies": 17, "timeouts": 2})
+    )
     for line in (
         "240 judge calls, 180 cached",
         "resumed: 16 results from the interrupted run",
-        "retried 40 × HTTP 429; 17 malformed replies",
+        "retried 40 × HTTP 429; 2 timeouts",
     ):
         assert line in [fact.line for fact in view.facts]
-    assert retries({"replies asked for again": 1}) == "1 malformed reply"
+    assert retries({"malformed replies": 1}) == ""
+    assert retries({"timeouts": 1}) == "1 timeout"
     assert retries({"temperature refused": 2, "HTTP 429": 3}) == "retried 3 × HTTP 429"
 
 

@@ -161,23 +161,24 @@ PLACEHOLDER = re.compile(
 def refuse_placeholders(
     data: Any,
     copied: Collection[str],
-    words: Callable[[], Collection[str]],
+    allowed: Callable[[str], bool],
     placeholder: re.Pattern[str] = PLACEHOLDER,
     where: str = "",
 ) -> None:
     """Raise ReplyError for a text in a reply that nobody wrote for the case at hand.
 
     That is a placeholder (`…`, `<text>`, "reason"), and a text that `copied` has: those of a worked example, as `bare`
-    makes them. words: those that the form of the reply allows, whatever they look like. placeholder: what is one.
+    makes them. allowed: whether a text is right nonetheless, such as a word of the form's lists. placeholder: what is
+    one.
     """
     if isinstance(data, Mapping):
         for key, value in cast("Mapping[str, Any]", data).items():
-            refuse_placeholders(value, copied, words, placeholder, f"{where}.{key}" if where else key)
+            refuse_placeholders(value, copied, allowed, placeholder, f"{where}.{key}" if where else key)
     elif isinstance(data, list):
         for number, value in enumerate(cast("list[Any]", data), start=1):
-            refuse_placeholders(value, copied, words, placeholder, f"{where}.{number}" if where else str(number))
+            refuse_placeholders(value, copied, allowed, placeholder, f"{where}.{number}" if where else str(number))
     elif isinstance(data, str) and data and not data.isspace():
-        if len(data) <= _LONGEST_PLACEHOLDER and placeholder.fullmatch(data) and data not in words():
+        if len(data) <= _LONGEST_PLACEHOLDER and placeholder.fullmatch(data) and not allowed(data):
             raise ReplyError(f"{where}: {_quoted(data)} is a placeholder; write your own words there")
         if copied and bare(data) in copied:
             raise ReplyError(f"{where}: {_quoted(data)} is copied from the example; judge the given material")

@@ -43,6 +43,7 @@ from evalstone.questions.reply import (
     Quotes,
     Restates,
     check_list,
+    check_quoted,
     list_schema,
     read_list,
     read_numbered,
@@ -69,10 +70,21 @@ FENCE_CHARACTERS = 100
 
 @dataclass(frozen=True)
 class LabelProbabilities:
-    """The labels whose probabilities a question asks for: those that one key of the reply may have."""
+    """The labels whose probabilities a question asks for: those that one key of the reply may have.
+
+    key: empty for the first word of a reply that is plain text. required: the caller asked for them, so that answers
+    name an endpoint's refusal.
+    """
 
     key: str
     labels: tuple[str, ...]
+    required: bool = True
+
+
+def unlisted(probabilities: Mapping[str, float], labels: Sequence[str], given: float) -> float:
+    """The most that the labels without a probability can have: what the others leave, or what the given one has."""
+    complete = all(label in probabilities for label in labels)
+    return 0.0 if complete else max(0.0, min(given, 1 - math.fsum(probabilities.values())))
 
 
 class _Prompted:
@@ -159,8 +171,7 @@ class Question(_Prompted, Generic[A]):
         try:
             if data == schema:
                 raise ReplyError("the reply repeats the form; fill it in", reply=reply)
-            allowed = functools.partial(words_of, schema)
-            refuse_placeholders(data, _copied(self.prompt), allowed, self.placeholder)
+            refuse_placeholders(data, _copied(self.prompt), self._is_due, self.placeholder)
             try:
                 return self.from_json(data)
             except ReplyError:
@@ -169,6 +180,11 @@ class Question(_Prompted, Generic[A]):
             return self.from_json(folded)
         except RecursionError:
             raise ReplyError("the JSON in the reply is nested too deeply", reply=reply) from None
+
+    def _is_due(self, text: str) -> bool:
+        """Whether a text belongs in a reply, whatever it looks like: a word to choose, or all of an input."""
+        inputs = (value if isinstance(value, str) else "\n".join(value) for value in self.inputs().values())
+        return text in words_of(self.json_schema or {}) or text.strip() in map(str.strip, inputs)
 
     def parse_with_probabilities(self, reply: str, probabilities: Mapping[str, float] | None = None) -> A:
         """The answer in a raw reply, with the probabilities of its labels where the judge gives any."""
@@ -183,6 +199,10 @@ class Question(_Prompted, Generic[A]):
     def label_probabilities(self) -> LabelProbabilities | None:
         """The labels whose probabilities the judge should report; None for a question that doesn't use them."""
         return None
+
+    def doubt(self, reply: str) -> str:
+        """Why a reply that can be read is asked for once more; empty where it isn't."""
+        return ""
 
     @property
     def divisible_by(self) -> str | None:
@@ -308,9 +328,15 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
     def from_json(self, data: Any) -> tuple[V, ...]:
         kind, listed = _item_type(type(self)), member(data, self.key)
         if kind is not str:
-            return read_list(kind, listed, self, self.key)
+            values = read_list(kind, listed, self, self.key)
+            if (quoting := _quoting(kind)) is not None:
+                name, quotes = quoting
+                check_quoted([getattr(value, name) for value in values], quotes.source(self), self.key)
+            return values
         items = texts(listed, self.key)
-        check_list(items, self.key)
+        check_list(items, self.key, repeats=isinstance(self.source, Quotes))
+        if isinstance(self.source, Quotes):
+            check_quoted(items, self.source.source(self), self.key)
         for number, item in enumerate(items, start=1):
             problem = self.source.problem(item, self) if self.source else ""
             if len(item) >= LONGEST_TEXT and isinstance(self.source, Restates):
@@ -350,16 +376,22 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
         item: Any = example_of(self.json_schema["properties"][self.key]["items"], self.fingerprint[:8])
         if isinstance(item, str):
             return {self.key: [excerpt or item for excerpt in excerpts]}
-        quoting = [field.key for field in reply_fields(_item_type(type(self))) if Quotes in field.markers]
-        return {self.key: [{**item, **dict.fromkeys(quoting, excerpt)} for excerpt in excerpts]}
+        quoting = _quoting(_item_type(type(self)))
+        return {self.key: [{**item, **({quoting[0]: excerpt} if quoting else {})} for excerpt in excerpts]}
 
     def _sources(self) -> Iterable[Material]:
         """The inputs that the items come from."""
-        inputs = self.inputs()
-        markers = [field.marker(Quotes) for field in reply_fields(_item_type(type(self)))]
-        if source := self.source or next(filter(None, markers), None):
-            return [inputs[source.input if isinstance(source, Quotes) else source.inputs[0]]]
-        return inputs.values()
+        quoting = _quoting(_item_type(type(self)))
+        if source := self.source or (quoting and quoting[1]):
+            return [self.inputs()[source.input if isinstance(source, Quotes) else source.inputs[0]]]
+        return self.inputs().values()
+
+
+@functools.cache
+def _quoting(kind: type[Any]) -> tuple[str, Quotes] | None:
+    """The field of a reply type that quotes an input; None where none does."""
+    quoting = ((field.name, field.marker(Quotes)) for field in reply_fields(kind))
+    return next(((name, quotes) for name, quotes in quoting if quotes), None)
 
 
 @functools.cache
@@ -481,7 +513,8 @@ class Answer(Generic[A]):
     members: tuple[JudgeCall, ...] = ()
     """Of a composite judge: what its members answered."""
     detail: Mapping[str, Any] | None = None
-    """Of a composite judge: how the members' answers became one."""
+    """Of a composite judge: how the members' answers became one. Of a model: with which `temperature` and `seed` a
+    correction was drawn afresh, and the `doubt` that remained about its form."""
 
     def __post_init__(self) -> None:
         counts = (self.usage.input, self.usage.output, self.usage.cached, self.usage.requests)

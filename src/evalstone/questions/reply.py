@@ -22,6 +22,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import re
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args
 from evalstone._core.grounding import is_quoted, not_grounded
 from evalstone._core.parsing import (
     REASON,
+    bare,
     choice_schema,
     member,
     numbered,
@@ -40,6 +42,7 @@ from evalstone._core.parsing import (
     validated,
 )
 from evalstone._core.prompts import clean
+from evalstone._core.text import sentences
 from evalstone.errors import ConfigError, ReplyError
 
 M = TypeVar("M")
@@ -109,15 +112,22 @@ class Cites:
 class Quotes:
     """Words of the question's `input`: anything that isn't in it is an error.
 
-    needed_for: the labels that must quote something; with any other the text may be empty.
+    needed_for: the labels that must quote something; with any other, whatever is there doesn't count.
     """
 
     def __init__(self, input: str, needed_for: Collection[str] = ()) -> None:
         self.input, self.needed_for = input, needed_for
 
+    def source(self, question: Any) -> str:
+        """What is quoted."""
+        return "\n".join(_texts_of(question, (self.input,)))
+
     def problem(self, text: str, question: Any) -> str:
         """Why a text is no such quotation; empty for one that is."""
-        quoted = is_quoted(text, _texts_of(question, (self.input,))) if text.strip() else bool(self.needed_for)
+        source, text = self.source(question), _NUMBERING.sub("", text)
+        quoted = is_quoted(text, source) or (
+            len(parts := sentences(text)) > 1 and all(is_quoted(part, source) for part in parts)
+        )
         return "" if quoted else f"{_excerpt(text)} is not in the {_noun(self.input)}; quote its words"
 
 
@@ -129,10 +139,15 @@ class Restates:
 
     def problem(self, text: str, question: Any) -> str:
         """Why a text says something else; empty where it doesn't."""
-        if not (foreign := not_grounded(text, _texts_of(question, self.inputs))):
+        source, *others = ("\n".join(_texts_of(question, (name,))) for name in self.inputs)
+        if not (foreign := not_grounded(text, source, others)):
             return ""
         source, words = _noun(self.inputs[0]), ", ".join(word[:40] for word in foreign[:5])
         return f"{_excerpt(text)} is not from the {source}, which doesn't have: {words}; take only what it says"
+
+
+_NUMBERING = re.compile(r"\s*(?:statement\s*)?\d{1,3}\s*[.:)]\s+", re.IGNORECASE)
+"""In front of a text that was shown in a numbered list, and is no part of it."""
 
 
 def _texts_of(question: Any, inputs: Sequence[str]) -> Iterator[str]:
@@ -332,15 +347,24 @@ def list_schema(item: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": item, "maxItems": MOST_ITEMS}
 
 
-def check_list(items: Sequence[Any], where: str) -> None:
-    """Raise ReplyError for a list that a judge did not end by itself."""
+def check_list(items: Sequence[Any], where: str, *, repeats: bool = False) -> None:
+    """Raise ReplyError for a list that a judge did not end by itself. repeats: it may say a thing more than once."""
     if len(items) >= MOST_ITEMS:
         raise ReplyError(f"{where}: the list has {len(items)} items; a list ends before {MOST_ITEMS}, each item once")
-    if len(items) >= _FEW and 2 * len(set(map(repr, items))) <= len(items):
+    if not repeats and len(items) >= _FEW and 2 * len(set(map(repr, items))) <= len(items):
         raise ReplyError(f"{where}: the list repeats itself; list each item once")
 
 
 _FEW = 8
+
+
+def check_quoted(quotes: Sequence[str], source: str, where: str) -> None:
+    """Raise ReplyError for quotations that have much more text than what they are from."""
+    if sum(len(bare(quote)) for quote in quotes) > MOST_QUOTED * len(bare(source)):
+        raise ReplyError(f"{where}: the list quotes the text more than once; quote each part of it once")
+
+
+MOST_QUOTED = 1.5
 
 
 def read_reply(kind: type[Any], data: Any, question: Any, where: str = "", subject: Any = None) -> Any:
@@ -423,13 +447,16 @@ class _Reader:
             else:
                 place = f"{where}.{field.key}" if where else field.key
                 values[field.name] = _nested(field, member(data, field.key), question, place)
-        for field in self.checked:
-            _check_source(field, values[field.name], question, where)
+        label = values[self.verdict.name] if self.verdict else None
         for field, needed_for in self.evidence:
-            label = values[self.verdict.name] if self.verdict else None
-            if label in needed_for and not values[field.name]:
+            if label not in needed_for:
+                values[field.name] = values[field.name] if Cites in field.markers else ""
+            elif not values[field.name]:
                 what = "cites the passages that decide it" if Cites in field.markers else "quotes the words"
                 raise ReplyError(f"{where or field.key}: {label!r} {what}; {field.key} is empty")
+        for field in self.checked:
+            if values[field.name] or not _evidence(field):
+                _check_source(field, values[field.name], question, where)
         if subject is not None and self.subject:
             values[self.subject] = subject
         return self.kind(**values)

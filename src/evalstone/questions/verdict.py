@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.questions.base import Ask, ContextLimits, Question
+from evalstone.questions.base import Ask, ContextLimits, LabelProbabilities, Question, unlisted
 from evalstone.questions.parts import ask_parts, chunks_of, space_for
 from evalstone.questions.reply import NotInReply, WorstFirst, reason_of
 
@@ -40,6 +40,10 @@ class Choice:
     verdict: Annotated[Verdict, WorstFirst("no", "undecided", "yes")]
     reason: str = ""
     probability: Annotated[float | None, NotInReply()] = None
+
+
+WORDS = ("yes", "no")
+"""The verdicts whose probabilities are asked for."""
 
 
 class GiveVerdict(Question[Choice]):
@@ -67,10 +71,25 @@ class GiveVerdict(Question[Choice]):
             raise ReplyError(f"verdict: yes, no or undecided was expected, not {verdict[:60]!r}")
         return Choice("yes" if decided else "no", reason)
 
+    @property
+    def label_probabilities(self) -> LabelProbabilities:
+        return LabelProbabilities("verdict", WORDS, required=False)
+
+    def doubt(self, reply: str) -> str:
+        """A reply of prose may be a verdict that the model would give in the form asked for."""
+        is_prose = self.json_schema is not None and "{" not in reply and read_yes_no(reply) is None
+        return "it holds no JSON object, and is neither yes nor no" if is_prose else ""
+
     def with_probabilities(self, answer: Choice, probabilities: Mapping[str, float]) -> Choice:
-        """The choice with the probability of a yes, where the judge gives one for yes or no."""
-        yes, no = probabilities.get("yes", 0.0), probabilities.get("no", 0.0)
-        return replace(answer, probability=yes / (yes + no)) if yes + no > 0 else answer
+        """The choice with the probability of a yes, where the judge gives one for yes or no.
+
+        That of the other word, where it isn't listed, is what the word of the choice leaves, and no more than that has.
+        """
+        yes, no = (probabilities.get(word, 0.0) for word in WORDS)
+        if yes + no <= 0:
+            return answer
+        rest = unlisted(probabilities, WORDS, yes + no)
+        return replace(answer, probability=(yes if "yes" in probabilities else rest) / (yes + no + rest))
 
 
 def read_plain(reply: str) -> Choice:
@@ -175,6 +194,10 @@ class MiniCheck(GiveVerdict):
     @functools.cached_property
     def json_schema(self) -> None:
         return None
+
+    @property
+    def label_probabilities(self) -> LabelProbabilities:
+        return LabelProbabilities("", WORDS, required=False)
 
     def parse(self, reply: str) -> Choice:
         return read_plain(reply)

@@ -144,16 +144,14 @@ def _facts(run: Run) -> Iterator[Fact]:
 
 
 def retries(warnings: Mapping[str, int]) -> str:
-    """What was retried, and why: "retried 40 × HTTP 429; 17 malformed replies"."""
-    malformed = sum(times for what, times in warnings.items() if "repl" in what)
-    others = (REPEATED_SECRETS, _REFUSED)
-    retried = [what for what in warnings if "repl" not in what and not what.endswith(others)]
-    transport = [f"{warnings[what]:,} × {what}" for what in retried]
-    parts = [f"retried {listed(transport)}"] if transport else []
-    return "; ".join([*parts, count(malformed, "malformed reply", "malformed replies")] if malformed else parts)
+    """What was retried, and how many requests had no answer in time: "retried 40 × HTTP 429; 2 timeouts"."""
+    others = (REPEATED_SECRETS, MALFORMED, TIMEOUTS, _REFUSED)
+    retried = [f"{times:,} × {what}" for what, times in warnings.items() if not what.endswith(others)]
+    parts = [f"retried {listed(retried)}"] if retried else []
+    return "; ".join([*parts, count(warnings[TIMEOUTS], "timeout")] if TIMEOUTS in warnings else parts)
 
 
-_REFUSED = " refused"
+_REFUSED, MALFORMED, TIMEOUTS = " refused", "malformed replies", "timeouts"
 
 
 def refused_settings(warnings: Mapping[str, int]) -> dict[str, int]:
@@ -218,7 +216,7 @@ def run_notes(run: Run) -> list[str]:
         f"{'all scorers' if everyone and len(titles) == len(run.scorers) else listed(titles)}: {text}"
         for text, titles in by_text.items()
     ]
-    return [*named, *judge_notes(run.judge_stats)]
+    return [*named, *filter(None, (run.corrections,)), *judge_notes(run.judge_stats)]
 
 
 def _cautions(line: ScorerSummary) -> Iterator[str]:

@@ -20,6 +20,7 @@ MAX_REASONS = 1000
 WITHOUT = " without "
 V = TypeVar("V")
 TOP_REASONS = 5
+CORRECTION_COUNTS = ("corrections", "corrected", "lost")
 
 
 def without_fingerprints(signature: str) -> str:
@@ -119,7 +120,11 @@ class ScorerSummary:
     reasons: tuple[tuple[str, int], ...]
     """The most frequent reasons for skipping or failing, with their counts."""
     corrections: int = 0
-    """Repeated requests after malformed replies."""
+    """Requests that corrected malformed replies."""
+    corrected: int = 0
+    """Judge calls that ended in an answer after a correction."""
+    lost: int = 0
+    """Judge calls that were paid, or may have been, and ended without an answer."""
     bounds: tuple[float, float] | None = None
     """The lowest and highest possible mean if skipped and failed samples had scores; None when there are none."""
     refused_settings: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -153,6 +158,7 @@ class ScorerSummary:
             "cached": self.cached,
             "cost": self.cost,
             "judges": list(self.judges),
+            **{name: times for name in CORRECTION_COUNTS if (times := getattr(self, name))},
         }
 
 
@@ -176,7 +182,7 @@ class SummaryBuilder:
         self.reasons: Counter[str] = Counter()
         self.questions = 0
         self.cached = 0
-        self.corrections = 0
+        self.corrections = self.corrected = self.lost = 0
         self.cost: float | None = 0.0
         self.refused_settings: Counter[str] = Counter()
         self.judges: dict[str, None] = {}
@@ -206,7 +212,10 @@ class SummaryBuilder:
                     self.refused_settings.update(call.refused_settings)
                 self.questions += call.answer is not None or call.usage.requests > 0
                 self.cached += call.cached
-                self.corrections += max(0, call.usage.requests - 1)
+                if call.usage.requests > 1:
+                    self.corrections += call.usage.requests - 1
+                    self.corrected += call.answer is not None and "doubt" not in (call.detail or {})
+                self.lost += call.answer is None and (call.usage.requests > 0 or call.cost is None)
             self.judges.setdefault(f"{step.judge}{WITHOUT}{joined(sorted(refused))}" if refused else step.judge)
         self.cost = total_cost((self.cost, record.cost))
 
@@ -225,6 +234,8 @@ class SummaryBuilder:
             cost=self.cost,
             reasons=tuple(self.reasons.most_common(TOP_REASONS)),
             corrections=self.corrections,
+            corrected=self.corrected,
+            lost=self.lost,
             refused_settings=dict(self.refused_settings),
             bounds=missing_bounds(self.values, missing, 0.0, scale) if missing else None,
             judges=tuple(sorted(self.judges)),
