@@ -11,7 +11,7 @@ from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.judge_quality.audit import AuditConfig
 from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig
-from evalstone.results.calibration import calibration_for, list_calibrations
+from evalstone.results.saved_calibrations import calibration_for, list_calibrations
 from evalstone.run.budget import StopSignal
 
 ROWS = [

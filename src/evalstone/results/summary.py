@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from evalstone._core.display import joined
 from evalstone.errors import ConfigError, unknown
@@ -126,6 +126,18 @@ class ScorerSummary:
     """Settings that the judges' endpoints refused, with the number of answers that were given without them."""
     judges: tuple[str, ...] = ()
     """The identities of the judges that were asked; "openai/x without temperature" where the endpoint refused it."""
+    all_equal: bool = False
+    """Whether there are two or more scores and all are equal."""
+    only_verdict: tuple[str, int] | None = None
+    """The verdict that the judges gave on all samples, claims, passages and so on, and how often; None if they gave
+    several or none."""
+    unanswered: int = 0
+    """Samples that were skipped because the judge declined a question or reached no verdict."""
+
+    @property
+    def no_answer(self) -> bool:
+        """Whether no sample has a score, and some would have if the judge had answered."""
+        return not self.scored and self.unanswered > 0
 
     @property
     def mean(self) -> float | None:
@@ -180,6 +192,8 @@ class SummaryBuilder:
         self.cost: float | None = 0.0
         self.refused_settings: Counter[str] = Counter()
         self.judges: dict[str, None] = {}
+        self.verdicts: Counter[str] = Counter()  # two different ones at most
+        self.unanswered = 0
 
     def add(self, record: Record) -> None:
         """Add a record of this scorer."""
@@ -198,7 +212,13 @@ class SummaryBuilder:
             reason = outcome.reason if isinstance(outcome, Skipped) else outcome.error
             if reason in self.reasons or len(self.reasons) < MAX_REASONS:
                 self.reasons[reason] += 1
+        undecided = False
         for step in record.steps:
+            verdicts = list(_verdicts(step.answer))
+            for verdict in verdicts:
+                if verdict in self.verdicts or len(self.verdicts) < 2:
+                    self.verdicts[verdict] += 1
+            undecided = undecided or step.answer is None or "undecided" in verdicts
             refused: dict[str, None] = {}
             for call in step.leaves():
                 if call.refused_settings:
@@ -208,6 +228,7 @@ class SummaryBuilder:
                 self.cached += call.cached
                 self.corrections += max(0, call.usage.requests - 1)
             self.judges.setdefault(f"{step.judge}{WITHOUT}{joined(sorted(refused))}" if refused else step.judge)
+        self.unanswered += undecided and isinstance(outcome, Skipped)
         self.cost = total_cost((self.cost, record.cost))
 
     def summary(self) -> ScorerSummary:
@@ -228,7 +249,19 @@ class SummaryBuilder:
             refused_settings=dict(self.refused_settings),
             bounds=missing_bounds(self.values, missing, 0.0, scale) if missing else None,
             judges=tuple(sorted(self.judges)),
+            all_equal=len(self.values) > 1 and min(self.values) == max(self.values),
+            only_verdict=self.verdicts.most_common()[0] if len(self.verdicts) == 1 else None,
+            unanswered=self.unanswered,
         )
+
+
+def _verdicts(answer: Any) -> Iterator[str]:
+    """The verdicts in an answer as data: of an object, or of each of a list."""
+    if isinstance(answer, list):
+        for item in cast("list[Any]", answer):
+            yield from _verdicts(item)
+    elif isinstance(answer, dict) and isinstance(verdict := cast("dict[str, Any]", answer).get("verdict"), str):
+        yield verdict
 
 
 # ---- Composite judges ----
