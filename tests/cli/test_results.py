@@ -112,7 +112,7 @@ def test_report_corrects_shares_by_what_calibrate_kept(folder: Path, evalstone: 
     chance = replace(kept, pairs=tuple(LabeledScore(f"c{n}", n % 2, (float(n // 2 % 2),)) for n in range(80)))
     save_calibration(replace(chance, scorer=Harm().signature, name="harm"), ".evalstone/ledger.db")
     both = evalstone("report", "a", "--calibrated")
-    why = "its scores are not shown to tell yes from no better than chance (AUROC 0.500, 95% CI 0.377 to 0.623)"
+    why = "its judge is not shown to be better than chance (AUROC 0.500, 95% CI 0.377 to 0.623)"
     assert both.stderr == f"The calibration of harm is not used: {why}.\n"
     assert both.stdout == shown
     assert save_calibration(chance, ".evalstone/ledger.db") is None

@@ -154,7 +154,7 @@ def test_a_calibration_no_better_than_chance_is_kept_and_not_used(tmp_path: Path
     assert calibration_for(made.judge, made.scorer, ledger) == made
     (warning,) = (text for text in calibration_warnings(made) if "uses" in text)
     assert warning.startswith(
-        "No audit and no report uses this calibration: its scores are not shown to tell yes from no better"
+        "No audit and no report uses this calibration: its judge is not shown to be better than chance"
     )
     audited = audit(rows, "rouge_l", ledger=ledger, config=AuditConfig(perturbations=("duplicated",), samples=40))
     assert (audited.scorers[0].threshold, audited.scorers[0].threshold_source) == (0.5, "unusable_calibration")

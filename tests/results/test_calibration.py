@@ -56,7 +56,7 @@ def test_the_threshold_is_learned_on_the_scale_of_the_scorer():
     [
         (
             [(0.5, n % 2) for n in range(40)],
-            "its scores are not shown to tell yes from no better than chance (AUROC 0.5",
+            "its judge is not shown to be better than chance (AUROC 0.5",
         ),
         ([(n % 3 / 2, n % 2) for n in range(40)], "better than chance (AUROC 0.4"),
         ([(1 - n % 2, n % 2) for n in range(40)], "better than chance (AUROC 0.000, 95% CI 0.000 to 0."),
@@ -90,6 +90,12 @@ def test_verdicts_that_are_all_equal_are_a_flaw_though_scores_rank():
     assert (below.only_verdict, below.flaw) == ("no", "all its verdicts are no")
     assert made([(n % 2, n % 2) for n in range(6)]).flaw == ""
     assert made([(1.0, 1)]).only_verdict == ""
+
+
+def test_scores_of_few_of_the_labeled_samples_are_a_flaw():
+    pairs: list[tuple[float, Any]] = [(n % 2, n % 2) for n in range(6)]
+    assert made(pairs, skipped=3, failed=3).flaw == ""
+    assert made(pairs, skipped=3, failed=4).flaw == "most labeled samples have no score"
 
 
 def test_the_no_information_rate_is_the_share_of_the_more_frequent_truth():

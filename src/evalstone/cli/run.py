@@ -420,7 +420,6 @@ def _show_run(
 
 def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: RunConfig) -> int:
     """Say which thresholds were missed and why a run is incomplete; the exit code."""
-    from evalstone.report.run_view import no_answer
     from evalstone.types import reaches
 
     missed = False
@@ -438,7 +437,7 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
         return ExitCode.FAILED_THRESHOLD
     silent = [line for line in result.summary if line.no_answer]
     for line in silent:
-        to_stderr(f"{result.titles[line.info.signature]}: {no_answer(line)} ({line.reasons[0][0]})")
+        to_stderr(f"{result.titles[line.info.signature]}: {line.doubt} ({line.reasons[0][0]})")
     if not silent and not any(line.scored for line in result.summary) and not result.failed and result.complete:
         to_stderr(f"no sample was scored: {result.summary[0].reasons[0][0]}")
     if not result.complete:

@@ -140,7 +140,7 @@ async def acalibrate(
     labeled = read_labels(labels, reader, data=data, columns=config.columns, mapping=options.mapping)
     run = await options.run("calibration", labeled.dataset, [chosen], judge, ledger)
     calibration = fit(
-        _unfitted(run, chosen, labeled, label_threshold, _file(labels)),
+        _unfitted(run, chosen, labeled, label_threshold, (_file(labels), _file(data))),
         objective=config.objective,
         calibrator=config.calibrator,
     )
@@ -162,9 +162,9 @@ def _file(labels: Any) -> Path | None:
 
 
 def _unfitted(
-    run: Run, scorer: Scorer, labeled: LabeledSamples, label_threshold: float, file: Path | None
+    run: Run, scorer: Scorer, labeled: LabeledSamples, label_threshold: float, files: tuple[Path | None, Path | None]
 ) -> Calibration:
-    """The pairs of score and labels. file: where the labels are; None in memory."""
+    """The pairs of score and labels. files: those of the labels and of the samples; None in memory."""
     summary = run.summary[0]
     pairs = tuple(
         LabeledScore(record.sample, record.value, labeled.labels[record.sample])
@@ -194,8 +194,8 @@ def _unfitted(
         columns=labeled.columns,
         words=labeled.words,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        labels="labels in memory" if file is None else file.name,
-        labels_id=content_hash([labeled.dataset.version if file is None else str(file), labeled.columns]),
+        labels="labels in memory" if files[0] is None else files[0].name,
+        labels_id=content_hash([str(files[0] or labeled.dataset.version), str(files[1]), labeled.columns]),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evalstone._core.display import count, digits_for, excerpt, limits, listed, money, number, p_value, percent, signed
+from evalstone._core.display import count, digits_for, limits, listed, money, number, p_value, percent, signed
 from evalstone._core.redaction import MARK, REPEATED_SECRETS
 from evalstone.report.quality_view import calibration_notes
 from evalstone.report.samples import goodness, sample_view, with_texts
@@ -194,7 +194,7 @@ def _scores(run: Run, records: Sequence[Record], calibrations: Mapping[str, Sequ
     bounds = any(line.bounds is not None for line in run.summary)
     legend = ("Bounds in the charts show where the mean would lie, whatever the missing scores are.",) if bounds else ()
     scores = table("Mean score of each scorer, with its 95% confidence interval", columns, rows)
-    doubts = [(line, text) for line in run.summary for text in _doubts(line)]
+    doubts = [(line, text) for line in run.summary if (text := line.doubt)]
     quality: list[tuple[ScorerSummary, str]] = []
     for line in run.summary:
         if line.scored and (known := calibrations.get(line.info.signature)) is not None:
@@ -241,24 +241,6 @@ def _by_scorer(run: Run, texts: Iterable[tuple[ScorerSummary, str]]) -> list[str
         f"{'all scorers' if everyone and len(titles) == len(run.scorers) else listed(titles)}: {text}"
         for text, titles in by_text.items()
     ]
-
-
-def _doubts(line: ScorerSummary) -> Iterator[str]:
-    """Why the scores of a judge may be no measurement: it did not answer, or said the same of everything."""
-    if line.no_answer:
-        yield no_answer(line)
-    if line.judges and line.all_equal:
-        same = number(line.mean, digits_for(line.info.scale))
-        yield f"the judge scored all {line.scored:,} samples {same}: they are equally good, or it can't tell them apart"
-    elif line.scored > 1 and line.only_verdict is not None and line.only_verdict[1] > 1:
-        verdict, times = line.only_verdict
-        yield f"all {times:,} verdicts of the judge are {excerpt(verdict)}"
-
-
-def no_answer(line: ScorerSummary) -> str:
-    """That no sample has a score because the judge did not answer."""
-    samples = count(line.skipped + line.failed, "sample")
-    return f"no sample has a score; the judge gave no usable answer on {line.unanswered:,} of {samples}"
 
 
 def _cautions(line: ScorerSummary) -> Iterator[str]:

@@ -172,7 +172,7 @@ class Calibration:
         if area.low > 0.5:
             return ""
         return (
-            "its scores are not shown to tell yes from no better than chance "
+            "its judge is not shown to be better than chance "
             f"(AUROC {area.mean:.3f}, 95% CI {area.low:.3f} to {area.high:.3f})"
         )
 
@@ -186,8 +186,12 @@ class Calibration:
 
     @property
     def flaw(self) -> str:
-        """Why this calibration never replaces one without a flaw: it is unusable, or all its verdicts are equal."""
-        return self.unusable or (f"all its verdicts are {self.only_verdict}" if self.only_verdict else "")
+        """Why this calibration never replaces one without a flaw: it is unusable, all its verdicts are equal, or most
+        labeled samples have no score. "" for none."""
+        if self.unusable or self.only_verdict:
+            return self.unusable or f"all its verdicts are {self.only_verdict}"
+        missing = self.skipped + self.failed
+        return "most labeled samples have no score" if missing > len(self.pairs) else ""
 
     def probability(self, value: float) -> float | None:
         """The probability that people say yes, for a score in [0, scale]; None when no mapping was fitted."""

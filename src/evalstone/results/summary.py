@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from evalstone._core.display import joined
+from evalstone._core.display import count, digits_for, excerpt, joined, number
 from evalstone.errors import ConfigError, unknown
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
@@ -138,6 +138,21 @@ class ScorerSummary:
     def no_answer(self) -> bool:
         """Whether no sample has a score, and some would have if the judge had answered."""
         return not self.scored and self.unanswered > 0
+
+    @property
+    def doubt(self) -> str:
+        """Why the scores may be no measurement: the judge gave no answer, or said the same of everything; "" if not."""
+        if self.no_answer:
+            samples = count(self.skipped + self.failed, "sample")
+            return f"no sample has a score; the judge gave no usable answer on {self.unanswered:,} of {samples}"
+        if self.judges and self.all_equal:
+            value = number(self.mean, digits_for(self.info.scale))
+            samples = count(self.scored, "sample")
+            return f"the judge scored all {samples} {value}: they are equally good, or it can't tell them apart"
+        if self.scored > 1 and self.only_verdict is not None and self.only_verdict[1] > 1:
+            verdict, times = self.only_verdict
+            return f"all {times:,} verdicts of the judge are {excerpt(verdict)}"
+        return ""
 
     @property
     def mean(self) -> float | None:
