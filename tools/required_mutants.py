@@ -562,4 +562,33 @@ REQUIRED: tuple[Mutant, ...] = (
         "if not 0 < bound < info.scale:",
         ("tests/cli/test_run.py::test_a_mean_at_the_upper_threshold_meets_it",),
     ),
+    # ---- Bad judges ----
+    Mutant(
+        "a flawed calibration replaces one without a flaw",
+        "src/evalstone/results/saved_calibrations.py",
+        "return None if stored.flaw else stored",
+        "return None",
+        ("tests/results/test_saved_calibrations.py",),
+    ),
+    Mutant(
+        "the latest calibration is used, flawed or not",
+        "src/evalstone/results/saved_calibrations.py",
+        "key=lambda one: (bool(one.unusable), bool(one.flaw))",
+        "key=lambda one: 0",
+        ("tests/results/test_saved_calibrations.py",),
+    ),
+    Mutant(
+        "the bad answers that a judge caught are the good ones where lower is better",
+        f"{REPORT}/quality_view.py",
+        "if calibration.lower_is_better:\n        bad,",
+        "if not calibration.lower_is_better:\n        bad,",
+        ("tests/report/test_run_view.py",),
+    ),
+    Mutant(
+        "a scorer that its judge gave no answer ends a run with exit code 0",
+        "src/evalstone/cli/options.py",
+        "return not run.failed and not any(line.no_answer for line in run.summary)",
+        "return not run.failed",
+        ("tests/cli/test_judge.py::test_a_judge_that_reaches_no_verdict_ends_a_run_with_exit_code_3",),
+    ),
 )

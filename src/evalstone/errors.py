@@ -26,7 +26,8 @@
         │   └── DeliveryUnknown    it is not known whether the request was carried out
         └── ReplyError         the reply is not an answer: no JSON, wrong shape, wrong count, cut off
 
-A ConfigError always reaches the caller. A JudgeError becomes a Failed or Skipped outcome of one sample and scorer.
+A ConfigError always reaches the caller. A JudgeError becomes a Failed or Skipped outcome of one sample and scorer; a
+calibration or an audit without any score raises one.
 """
 
 from __future__ import annotations

@@ -73,9 +73,9 @@ _SMALL = 100
 _LANGUAGES = {
     name: frozenset(words.split())
     for name, words in {
-        "en": "the of and to is was were are that for with by on at from this which it has have be been not or as an in",
-        "de": "der die das und ist war den dem des ein eine einer nicht mit von zu für auf im sich auch wird wurde sind "
-        "hat haben kein keine",
+        "en": "the of and to is was were are that for with by on at from this which it has have be been not or as",
+        "de": "der die das und ist war den dem des ein eine einer nicht mit von zu für auf im sich auch wird wurde "
+        "sind hat haben kein keine",
         "fr": "le la les des et est une un du dans que qui pour par sur avec pas au aux ce cette sont été plus il elle",
         "es": "el la los las de y es que en un una por con para del se no su al como fue son más lo era",
         "it": "il lo la gli le di e è che un una per con del della nel non si da sono stato era dei delle alla",
@@ -209,7 +209,7 @@ _source = functools.lru_cache(maxsize=64)(_Source)
 
 
 def _numbers(text: str) -> Iterator[str]:
-    """The numbers of a text as plain digits, also those behind `1843-45`, `the '90s`, `7 pm`, `.5` and `1.5 million`."""
+    """The numbers of a text as plain digits, also those behind `1843-45`, `7 pm`, `.5` and `1.5 million`."""
     for number in _NUMBER.findall(text):
         yield _plain(number)
         for digits in re.findall(r"\d+", number):
