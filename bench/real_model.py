@@ -185,7 +185,8 @@ def report(records: Sequence[Record], exchanges: Sequence[Exchange], seconds: fl
     others = [record.outcome for record in records if not isinstance(record.outcome, Score)]
     for (kind, why), count in Counter((type(one).__name__, class_of(one)) for one in others).most_common():
         lines.append(f"  {count:3} {kind}: {why}")
-    kept = {leaf.reply for record in records for step in record.steps for leaf in step.leaves()}
+    steps = (leaf for record in records for step in record.steps for leaf in step.leaves())
+    kept = {leaf.reply for leaf in steps if leaf.answer is not None}
     asked = conversations(exchanges)
     again = [replies for replies in asked if len(replies) > 1]
     helped = sum(replies[0].text not in kept and replies[-1].text in kept for replies in again)
