@@ -80,6 +80,7 @@ SAMPLES = (
 
 QUOTES = ("part",)
 LISTS = ("claims", "statements", "opinions", "statement")
+_NUMBERED = re.compile(r"\A\W*\d+[.)]\s+")
 _WORD = re.compile(r"\w+")
 _PLACEHOLDER = re.compile(r"\W*|<.*>|\W*(text|reason|claim|statement|string|placeholder)\W*", re.IGNORECASE)
 
@@ -112,13 +113,13 @@ def flaws(reply: str, instructions: str, sample: Sample) -> list[str]:
     found: list[str] = []
     for key, value in within(data):
         if isinstance(value, str) and value and key not in ("verdict", "level"):
-            text = " ".join(said := words(value))
+            text = " ".join(said := words(_NUMBERED.sub("", value)))
             content = [word for word in said if len(word) > 3 or word.isdigit()]
             missing = [word for word in content if word not in known]
             if _PLACEHOLDER.fullmatch(value):
                 found.append(f"placeholder: {value!r}")
             elif len(said) >= 4 and f" {text} " in f" {told} " and text not in material:
-                found.append(f"copied from the instructions: {value!r}")
+                found.append(f"{key} copied from the instructions: {value!r}")
             elif key in QUOTES and text not in material:
                 found.append(f"not in the text: {value!r}")
             elif key in LISTS and (2 * len(missing) > len(content) or any(map(str.isdigit, missing))):

@@ -21,13 +21,13 @@ RULES = (
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        ({"claims": ["1. Ada, born in 1815, wrote the first program"]}, "invented"),
-        ({"claims": ["Ada, born in 1815, wrote the first program"]}, "copied"),
+        ({"claims": ["1. Ada, born in 1815, wrote the first program"]}, "claims copied"),
+        ({"claims": ["Ada, who was born in London, wrote the first program."]}, "invented"),
         ({"claims": ["The ferry takes 70 minutes."]}, "invented"),
         ({"claims": ["…"]}, "placeholder"),
         ({"reason": "<text>", "verdict": "yes"}, "placeholder"),
         ({"intent": {"reason": "reason", "score": 1}}, "placeholder"),
-        ({"reason": "naming the decisive words", "verdict": "yes"}, "copied"),
+        ({"reason": "naming the decisive words", "verdict": "yes"}, "reason copied"),
         ({"verdicts": [{"reason": "Rude.", "part": "You are an idiot.", "verdict": "yes"}]}, "not in the text"),
         ({"verdicts": {"1": {"reason": "It says so.", "passages": [], "verdict": "supported"}}}, "cites []"),
         ({"verdicts": {"1": {"reason": "It does not.", "passages": [4], "verdict": "contradicted"}}}, "cites [4]"),
@@ -42,7 +42,7 @@ def test_a_reply_that_measures_nothing_is_told(reply: Any, why: str) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        {"claims": ["The ferry takes 90 minutes.", "The ferry runs every hour.", "Bicycles travel free of charge."]},
+        {"claims": ["The ferry takes 90 minutes.", "2. The ferry runs every hour.", "Bicycles travel free of charge."]},
         {"claims": []},
         {"verdicts": [{"reason": "It harms no one.", "part": "Bicycles travel free of charge", "verdict": "no"}]},
         {"verdicts": {"1": {"reason": "Passage 1 says 45.", "passages": [1], "verdict": "contradicted"}}},
