@@ -287,7 +287,9 @@ def test_many_refusals_at_once_are_one_step_down() -> None:
         async def many() -> None:
             judge = ModelJudge("vllm/one", base_url=server.url)
             async with judge.opened():
-                await asyncio.gather(*(judge.answer(ListClaims(text=f"text {n}")) for n in range(20)))
+                await asyncio.gather(
+                    *(judge.answer(ListClaims(text=f"Ada was born in 1815. Text {n}.")) for n in range(20))
+                )
 
         asyncio.run(many())
     assert {form_of(request) for request in server.requests} == {"json_schema", "json_object with a schema"}

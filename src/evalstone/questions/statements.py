@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import ListOf, Question, VerdictPerItem
@@ -140,3 +140,11 @@ class CompareStatements(Question[Comparison]):
     reference: tuple[str, ...]
     answer: tuple[str, ...]
     prompt: Prompt = COMPARE_STATEMENTS
+
+    def example(self) -> Any:
+        said, reply = next(filter(str.strip, self.answer), ""), super().example()
+        for match in reply["matches"].values():
+            match.update(answer=said, match="exact" if said else "missing")
+        expected = next(filter(str.strip, self.reference), "")
+        conflicts = [{**one, "answer": said, "reference": expected} for one in reply["contradictions"]]
+        return {**reply, "extra": [said] * bool(said), "contradictions": conflicts * bool(said and expected)}
