@@ -3,9 +3,9 @@
     python bench/model_server.py LATENCY_MS SHARE_429 SHARE_500 SHARE_CUT        (prints its URL when it is ready)
 
 The schema is that of the response format, else of a tool, else one that stands in the prompt; without any the answer is
-a word. Texts are words of the material that the prompt has between fences, if it has any, for a judge that invents its
-claims is refused. HTTP is read by hand, so that on a machine with two cores it is the client that is measured. GET …/stats tells
-how many requests there were.
+a word. Texts are words of the material that the prompt has between fences, if it has any, for claims that a judge
+invents are refused. HTTP is read by hand, so that on a machine with two cores it is the client that is measured.
+GET …/stats tells how many requests there were.
 """
 
 from __future__ import annotations
