@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalstone._core.display import count
+from evalstone._core.prompts import clean
 from evalstone.errors import ReplyError
 
 if TYPE_CHECKING:
@@ -178,9 +179,14 @@ def refuse_placeholders(
             refuse_placeholders(value, copied, words, placeholder, f"{where}.{number}" if where else str(number))
     elif isinstance(data, str) and data and not data.isspace():
         if len(data) <= _LONGEST_PLACEHOLDER and placeholder.fullmatch(data) and data not in words():
-            raise ReplyError(f"{where}: {_quoted(data)} is a placeholder; write your own words there")
+            raise ReplyError(f"{_place(where)}: {_quoted(data)} is a placeholder; write your own words there")
         if copied and bare(data) in copied:
-            raise ReplyError(f"{where}: {_quoted(data)} is copied from the example; judge the given material")
+            raise ReplyError(f"{_place(where)}: {_quoted(data)} is copied from the example; judge the given material")
+
+
+def _place(where: str) -> str:
+    """The end of a path in a reply, whose keys may be anything."""
+    return clean(where)[-200:]
 
 
 _LONGEST_PLACEHOLDER = 100
