@@ -109,10 +109,13 @@ def statements(*texts: str) -> dict[str, Any]:
 
 
 def verdicts(*words: str | tuple[str, Sequence[int]]) -> dict[str, Any]:
-    """A reply with one numbered verdict for each word; a pair is a word and the passages that it cites."""
+    """A reply with one numbered verdict for each word; a pair is a word and the passages that it cites.
+
+    A verdict that has to cite a passage cites the first one unless told otherwise.
+    """
     members: dict[str, Any] = {}
     for number, given in enumerate(words, start=1):
-        word, cited = (given, ()) if isinstance(given, str) else given
+        word, cited = (given, (1,) * (given in ("supported", "contradicted"))) if isinstance(given, str) else given
         members[str(number)] = {"reason": f"because {number}", "passages": list(cited), "verdict": word}
     return {"verdicts": members}
 

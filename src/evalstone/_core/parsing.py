@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalstone._core.display import count
+from evalstone._core.prompts import clean
 from evalstone.errors import ReplyError
 
 if TYPE_CHECKING:
@@ -161,27 +162,31 @@ PLACEHOLDER = re.compile(
 def refuse_placeholders(
     data: Any,
     copied: Collection[str],
-    allowed: Callable[[str], bool],
+    words: Callable[[], Collection[str]],
     placeholder: re.Pattern[str] = PLACEHOLDER,
     where: str = "",
 ) -> None:
     """Raise ReplyError for a text in a reply that nobody wrote for the case at hand.
 
     That is a placeholder (`…`, `<text>`, "reason"), and a text that `copied` has: those of a worked example, as `bare`
-    makes them. allowed: whether a text is right nonetheless, such as a word of the form's lists. placeholder: what is
-    one.
+    makes them. words: what belongs in the reply, whatever it looks like. placeholder: what is one.
     """
     if isinstance(data, Mapping):
         for key, value in cast("Mapping[str, Any]", data).items():
-            refuse_placeholders(value, copied, allowed, placeholder, f"{where}.{key}" if where else key)
+            refuse_placeholders(value, copied, words, placeholder, f"{where}.{key}" if where else key)
     elif isinstance(data, list):
         for number, value in enumerate(cast("list[Any]", data), start=1):
-            refuse_placeholders(value, copied, allowed, placeholder, f"{where}.{number}" if where else str(number))
+            refuse_placeholders(value, copied, words, placeholder, f"{where}.{number}" if where else str(number))
     elif isinstance(data, str) and data and not data.isspace():
-        if len(data) <= _LONGEST_PLACEHOLDER and placeholder.fullmatch(data) and not allowed(data):
-            raise ReplyError(f"{where}: {_quoted(data)} is a placeholder; write your own words there")
+        if len(data) <= _LONGEST_PLACEHOLDER and placeholder.fullmatch(data) and data not in words():
+            raise ReplyError(f"{_place(where)}: {_quoted(data)} is a placeholder; write your own words there")
         if copied and bare(data) in copied:
-            raise ReplyError(f"{where}: {_quoted(data)} is copied from the example; judge the given material")
+            raise ReplyError(f"{_place(where)}: {_quoted(data)} is copied from the example; judge the given material")
+
+
+def _place(where: str) -> str:
+    """The end of a path in a reply, whose keys may be anything."""
+    return clean(where)[-200:]
 
 
 _LONGEST_PLACEHOLDER = 100

@@ -171,7 +171,7 @@ class Question(_Prompted, Generic[A]):
         try:
             if data == schema:
                 raise ReplyError("the reply repeats the form; fill it in", reply=reply)
-            refuse_placeholders(data, _copied(self.prompt), self._is_due, self.placeholder)
+            refuse_placeholders(data, _copied(self.prompt), self._written_out, self.placeholder)
             try:
                 return self.from_json(data)
             except ReplyError:
@@ -181,10 +181,11 @@ class Question(_Prompted, Generic[A]):
         except RecursionError:
             raise ReplyError("the JSON in the reply is nested too deeply", reply=reply) from None
 
-    def _is_due(self, text: str) -> bool:
-        """Whether a text belongs in a reply, whatever it looks like: a word to choose, or all of an input."""
-        inputs = (value if isinstance(value, str) else "\n".join(value) for value in self.inputs().values())
-        return text in words_of(self.json_schema or {}) or text.strip() in map(str.strip, inputs)
+    def _written_out(self) -> Collection[str]:
+        """What no placeholder is, whatever it looks like: words of the form, and whole texts that are judged."""
+        given = self.inputs().values()
+        whole = [text for value in given for text in ((value,) if isinstance(value, str) else value)]
+        return {*words_of(self.json_schema or {}), *map(str.strip, whole), *(text.strip(" \n.") for text in whole)}
 
     def parse_with_probabilities(self, reply: str, probabilities: Mapping[str, float] | None = None) -> A:
         """The answer in a raw reply, with the probabilities of its labels where the judge gives any."""
@@ -373,9 +374,10 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
         count = min(max(1, self.typical_count(len(text))), MOST_ITEMS - 1)
         step = max(1, len(text) // count)
         excerpts = [text[i * step :][:CHARACTERS_PER_ITEM].strip() for i in range(count)]
+        excerpts = list(filter(None, excerpts))
         item: Any = example_of(self.json_schema["properties"][self.key]["items"], self.fingerprint[:8])
         if isinstance(item, str):
-            return {self.key: [excerpt or item for excerpt in excerpts]}
+            return {self.key: excerpts}
         quoting = _quoting(_item_type(type(self)))
         return {self.key: [{**item, **({quoting[0]: excerpt} if quoting else {})} for excerpt in excerpts]}
 

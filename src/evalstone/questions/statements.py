@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Ask, ContextLimits, ListOf, Question, VerdictPerItem
@@ -160,6 +160,14 @@ class CompareStatements(Question[Comparison]):
             extra = {key: text for key, text in extra.items() if key in also}
         matches = tuple(match for part in parts for match in part.matches)
         return Comparison(matches, tuple(extra.values()), tuple(one for part in parts for one in part.contradictions))
+
+    def example(self) -> Any:
+        said, reply = next(filter(str.strip, self.answer), ""), super().example()
+        for match in reply["matches"].values():
+            match.update(answer=said, match="exact" if said else "missing")
+        expected = next(filter(str.strip, self.reference), "")
+        conflicts = [{**one, "answer": said, "reference": expected} for one in reply["contradictions"]]
+        return {**reply, "extra": [said] * bool(said), "contradictions": conflicts * bool(said and expected)}
 
 
 def _folded(text: str) -> str:
