@@ -18,6 +18,7 @@ from evalstone.run.runner import score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Outcome, Record, Sample, Score
+from tests.serving import resolved
 
 ROOT = Path(__file__).parent.parent
 
@@ -49,6 +50,7 @@ def question_of(kind: type[Question[Any]], text: str, *, items: int = 2) -> Ques
 
 def fits(data: Any, schema: Mapping[str, Any]) -> bool:
     """Whether data is what a JSON schema of our making asks for."""
+    schema = resolved(schema)
     match schema["type"]:
         case "object":
             members: Mapping[str, Any] = schema["properties"]

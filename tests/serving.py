@@ -50,7 +50,20 @@ def filled(schema: dict[str, Any], asked: str = "") -> Any:
     lists are usually made of. No two items of a list begin at the same word. Of several passages the first is taken.
     """
     materials = {name: _NUMBERS.sub("", text) for name, text in reversed(_FENCED.findall(asked))}
-    return _filled(schema, materials)
+    return _filled(resolved(schema), materials)
+
+
+def resolved(schema: Any, defined: Mapping[str, Any] | None = None) -> Any:
+    """A schema with its definitions where they are referred to."""
+    if isinstance(schema, list):
+        return [resolved(one, defined) for one in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    node = cast("dict[str, Any]", schema)
+    defined = node.get("$defs", {}) if defined is None else defined
+    if "$ref" in node:
+        return resolved((defined or {})[node["$ref"].rpartition("/")[2]], defined)
+    return {key: resolved(value, defined) for key, value in node.items() if key != "$defs"}
 
 
 def _filled(schema: dict[str, Any], materials: Mapping[str, str], key: str = "", number: int = 0) -> Any:

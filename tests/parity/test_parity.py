@@ -90,7 +90,7 @@ def test_recorded_texts_become_as_many_texts_in_words_of_the_source() -> None:
     assert in_words_of(source, ["x", " ", "z"]) == ["Ada", "Ada wrote", "Ada wrote three"]
     many = in_words_of(source, ["x"] * 15)
     assert len(set(many)) == 15
-    assert all(is_quoted(text, [source]) and not not_grounded(text, [source]) for text in many)
+    assert all(is_quoted(text, source) and not not_grounded(text, source) for text in many)
     assert in_words_of("Ada", ["x", "y"]) == ["Ada", "Ada"]
     assert in_words_of(source, []) == []
     assert in_words_of(" ", ["x", " "]) == ["x", "(blank)"]

@@ -34,15 +34,9 @@ class ExitCode(IntEnum):
 
 
 def of_run(run: results.Run) -> ExitCode:
-    """How a command on a run ends: with failures if some scores failed, there are none, the judge gave a scorer no
-    answer, or the run is incomplete."""
-    whole = run.complete and any(line.scored for line in run.summary)
-    return ExitCode.OK if whole and answered(run) else ExitCode.FAILURES
-
-
-def answered(run: results.Run) -> bool:
-    """Whether no score failed, and no scorer is without scores because its judge gave no answer."""
-    return not run.failed and not any(line.no_answer for line in run.summary)
+    """How a command on a run ends: with failures if some scores failed, there are none, or the run is incomplete."""
+    whole = run.complete and not run.failed and any(line.scored for line in run.summary)
+    return ExitCode.OK if whole else ExitCode.FAILURES
 
 
 def option(usage: str, help: str, **settings: Any) -> Any:

@@ -24,6 +24,7 @@ import functools
 import json
 import re
 import typing
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
@@ -359,12 +360,12 @@ _FEW = 8
 
 
 def check_quoted(quotes: Sequence[str], source: str, where: str) -> None:
-    """Raise ReplyError for quotations that have much more text than what they are from."""
-    if sum(len(bare(quote)) for quote in quotes) > MOST_QUOTED * len(bare(source)):
-        raise ReplyError(f"{where}: the list quotes the text more than once; quote each part of it once")
-
-
-MOST_QUOTED = 1.5
+    """Raise ReplyError for quotations of which half are more than their source has."""
+    if len(quotes) < _FEW:
+        return
+    text, times = bare(source), Counter(map(bare, quotes))
+    if 2 * sum(max(0, count - text.count(quote)) for quote, count in times.items()) >= len(quotes):
+        raise ReplyError(f"{where}: the list repeats itself; quote each part of the text once")
 
 
 def read_reply(kind: type[Any], data: Any, question: Any, where: str = "", subject: Any = None) -> Any:
