@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from evalstone import ModelJudge
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError, EvalstoneError, JudgeError
-from evalstone.judges.model import read_completion
+from evalstone.judges.corrections import read_completion
 from evalstone.judges.providers.batch import BatchState, batch_api
 from evalstone.ledger.base import Key, StoredAnswer, to_row
 from evalstone.questions.base import Answer, Question, failed_call, judge_call
@@ -216,13 +216,13 @@ def read_batch(server: HostileServer, case: tuple[str, Question[Any], bytes]) ->
     for result in results:
         paid = api.paid(result.body)
         assert paid is None or 0 <= paid < math.inf
-        sent = api.payload(question, [], api.capabilities)
+        sent = api.payload(question, [], api.judge.settings_for(question), api.capabilities)
         assert api.learn(question, sent, result.body) in (True, False)
         assert api.may_pass(result.body) in (True, False)
         assert json.dumps(result.body)
         try:
             reply = api.reply(question, result.body)
-            value = read_completion(question, reply)
+            value = read_completion(question, reply, api.judge.settings_for(question))
             outcome: Answer[Any] | JudgeError = Answer(
                 value=value, judge="m", reply=reply.text, usage=reply.usage, cost=reply.cost
             )

@@ -26,7 +26,8 @@
         │   └── DeliveryUnknown    it is not known whether the request was carried out
         └── ReplyError         the reply is not an answer: no JSON, wrong shape, wrong count, cut off
 
-A ConfigError always reaches the caller. A JudgeError becomes a Failed or Skipped outcome of one sample and scorer.
+A ConfigError always reaches the caller. A JudgeError becomes a Failed or Skipped outcome of one sample and scorer; a
+calibration or an audit without any score raises one.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ class ProviderError(JudgeError):
 
 
 class ProviderTimeout(ProviderError):
-    """The judge's endpoint gave no answer to a question until the deadline, however often it was tried."""
+    """The judge's endpoint gave no answer to a request within its timeout, or to a question until the deadline."""
 
 
 class PromptTooLong(ProviderError):

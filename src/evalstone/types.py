@@ -583,7 +583,8 @@ class JudgeCall:
     members: tuple[JudgeCall, ...] = ()
     """The calls of a composite judge's members; their usage and cost are included in this call's."""
     detail: Mapping[str, Any] | None = None
-    """How a composite judge combined the answers."""
+    """How a composite judge combined the answers, or what is special about a model's: the `temperature` and `seed` of
+    a correction that started afresh, a `doubt` about its form, or why there is none (`error`)."""
 
     def leaves(self) -> Iterator[JudgeCall]:
         """The calls that a single judge answered: this one, or those of the members."""

@@ -14,7 +14,8 @@ from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, Provid
 from evalstone.judges import LexicalJudge, ModelJudge
 from evalstone.judges.model import opening_messages
 from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api, segment
-from evalstone.judges.providers.openai_compatible import ModelCapabilities, chat_payload
+from evalstone.judges.providers.forms import ModelCapabilities
+from evalstone.judges.providers.openai_compatible import chat_payload
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Question
 from evalstone.types import Usage
@@ -26,6 +27,7 @@ T = TypeVar("T")
 QUESTION = ListClaims(text="Ada was born in 1815.")
 OPENAI = ModelJudge("openai/gpt-4o", api_key="k", seed=7)
 ANTHROPIC = ModelJudge("anthropic/claude-sonnet-4-5", api_key="k")
+SETTINGS = ANTHROPIC.settings_for(QUESTION)
 
 
 def asked(judge: ModelJudge, work: Callable[[BatchApi], Awaitable[T]]) -> T:
@@ -39,7 +41,7 @@ def asked(judge: ModelJudge, work: Callable[[BatchApi], Awaitable[T]]) -> T:
 
 def test_a_request_to_openai_is_what_is_sent_directly_with_an_id_around_it() -> None:
     api, messages = batch_api(OPENAI), opening_messages(QUESTION, OPENAI.instructions)
-    sent = json.loads(api.request("b-1", QUESTION, messages))
+    sent = json.loads(api.request("b-1", QUESTION, messages, api.judge.settings_for(QUESTION)))
     payload = chat_payload("gpt-4o", messages, QUESTION, OPENAI.settings_for(QUESTION), ModelCapabilities())
     assert sent == {
         "custom_id": "b-1",
@@ -52,20 +54,24 @@ def test_a_request_to_openai_is_what_is_sent_directly_with_an_id_around_it() -> 
 
 def test_a_request_to_anthropic_has_the_system_text_apart() -> None:
     api, messages = batch_api(ANTHROPIC), opening_messages(QUESTION, ANTHROPIC.instructions)
-    params = json.loads(api.request("b-1", QUESTION, messages))["params"]
+    params = json.loads(api.request("b-1", QUESTION, messages, api.judge.settings_for(QUESTION)))["params"]
     assert params["model"] == "claude-sonnet-4-5"
     assert params["max_tokens"] == 16_384
     assert params["temperature"] == 0.0
     assert params["system"].endswith(ANTHROPIC.instructions)
     assert [turn["role"] for turn in params["messages"]] == ["user"]
     assert params["output_config"]["format"]["type"] == "json_schema"
-    assert params["output_config"]["format"]["schema"] == QUESTION.json_schema
+    schema: Any = QUESTION.json_schema  # without bounds, which are refused there
+    claims = {**schema["properties"]["claims"], "items": {"type": "string"}}
+    del claims["maxItems"]
+    assert params["output_config"]["format"]["schema"] == {**schema, "properties": {"claims": claims}}
 
 
 @pytest.mark.parametrize("kind", QUESTION_KINDS, ids=lambda kind: kind.__name__)
 def test_no_schema_that_anthropic_is_sent_has_bounds_which_it_refuses(kind: type[Question[Any]]) -> None:
     question = question_of(kind, "text")
-    sent = batch_api(ANTHROPIC).payload(question, opening_messages(question), ModelCapabilities())
+    settings = ANTHROPIC.settings_for(question)
+    sent = batch_api(ANTHROPIC).payload(question, opening_messages(question), settings, ModelCapabilities())
     schema = json.dumps(sent.get("output_config", {}))
     assert not any(
         f'"{bound}": {value}' in schema for bound in ("minimum", "maximum", "maxItems") for value in (0, 1, 5)
@@ -74,7 +80,7 @@ def test_no_schema_that_anthropic_is_sent_has_bounds_which_it_refuses(kind: type
 
 def test_a_request_is_one_line_for_every_reader_of_lines_whatever_is_judged() -> None:
     question = ListClaims(text='one\ntwo\u2028three\u2029four\x85five"}\nsix \ud83d \x00')
-    line = batch_api(OPENAI).request("b-1", question, opening_messages(question))
+    line = batch_api(OPENAI).request("b-1", question, opening_messages(question), OPENAI.settings_for(question))
     assert len(line.decode().splitlines()) == 1
     sent = json.loads(line)
     assert sent.keys() == {"custom_id", "method", "url", "body"}
@@ -127,9 +133,9 @@ def test_what_a_reply_cost_is_unknown_where_it_does_not_say_and_nothing_breaks(j
 def test_a_schema_or_a_length_that_anthropic_refuses_is_left_out_from_then_on() -> None:
     api, messages = batch_api(ANTHROPIC), opening_messages(QUESTION)
     for said in ("output_config.format: not supported", "max_tokens: 16384 > 4096", "temperature is deprecated"):
-        sent = api.payload(QUESTION, messages, api.capabilities)
+        sent = api.payload(QUESTION, messages, SETTINGS, api.capabilities)
         assert api.learn(QUESTION, sent, {"status": 400, "error": said})
-    left = api.payload(QUESTION, messages, api.capabilities)
+    left = api.payload(QUESTION, messages, SETTINGS, api.capabilities)
     assert left.keys() == {"model", "max_tokens", "messages", "system"}
     assert left["max_tokens"] == 4_096
     assert not api.learn(QUESTION, left, {"status": 400, "error": "max_tokens: 4096 > 100"})
@@ -141,12 +147,14 @@ def test_a_schema_or_a_length_that_anthropic_refuses_is_left_out_from_then_on() 
 def test_what_was_refused_can_be_taken_up_by_another_process(judge: ModelJudge) -> None:
     first, second, messages = batch_api(judge), batch_api(judge), opening_messages(QUESTION)
     assert first.learn(
-        QUESTION, first.payload(QUESTION, messages, first.capabilities), {"status": 400, "error": "temperature"}
+        QUESTION,
+        first.payload(QUESTION, messages, SETTINGS, first.capabilities),
+        {"status": 400, "error": "temperature"},
     )
     second.capabilities.update(json.loads(json.dumps(first.capabilities.to_dict())))
-    sent = second.payload(QUESTION, messages, second.capabilities)
+    sent = second.payload(QUESTION, messages, SETTINGS, second.capabilities)
     assert "temperature" not in sent
-    assert sent == first.payload(QUESTION, messages, first.capabilities)
+    assert sent == first.payload(QUESTION, messages, SETTINGS, first.capabilities)
 
 
 def test_a_batch_is_found_by_its_mark_on_a_later_page(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,3 +214,114 @@ def test_a_verdict_in_another_spelling_has_its_confidence() -> None:
     question = ClaimSupported("c", ("p",))
     tokens = spelt(token('{"reason": "", "verdict": "', 0.2), token("Yes", 0.7), token('."}', 0.3))
     assert confidence_of(question, tokens) == pytest.approx(0.7)
+
+
+# Yes and no
+
+CLAIM = ClaimSupported(claim="c", context=("p",))
+BARE = MiniCheck(document="d", claim="c")
+YES_NO = LabelProbabilities("verdict", ("yes", "no"))
+
+
+def chosen(text: str, tokens: list[Mapping[str, Any]], question: Any = CLAIM, **settings: Any) -> Answer[Any]:
+    """What a model with these tokens gives to a question."""
+    with serving(lambda _, __: completion(text, logprobs={"content": tokens})) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, **settings)
+        return asyncio.run(judge.answer(question))
+
+
+def test_a_yes_or_no_has_its_probability_among_the_two_words() -> None:
+    tokens = spelt('{"reason": "", "verdict": "', token("yes", 0.6, {"no": 0.2, "maybe": 0.1}), '"}')
+    answer = chosen('{"reason": "", "verdict": "yes"}', tokens)
+    assert answer.value.probability == pytest.approx(0.75)
+    assert answer.confidence == pytest.approx(0.75)
+    against = spelt('{"reason": "", "verdict": "', token("no", 0.6, {"yes": 0.2}), '"}')
+    answer = chosen('{"reason": "", "verdict": "no"}', against)
+    assert (answer.value.probability, answer.confidence) == (pytest.approx(0.25), pytest.approx(0.75))
+
+
+def test_spellings_of_a_word_before_the_grammar_add_up() -> None:
+    options = {' "yes': 0.1, " Yes": 0.05, 'yes"}': 0.05, "\u0120no": 0.1, "No": 0.1, "none": 0.3}
+    tokens = spelt('{"reason": "", "verdict": "', token("yes", 0.2, options), '"}')
+    assert alternatives_of(tokens, YES_NO) == pytest.approx({"yes": 0.4, "no": 0.2})
+
+
+@pytest.mark.parametrize(("listed", "probability"), [(0.99, 0.99), (0.6, 0.6), (0.02, 0.5)])
+def test_a_word_that_is_not_listed_has_what_the_other_leaves_and_no_more_than_that(
+    listed: float, probability: float
+) -> None:
+    yes = chosen('{"verdict": "yes"}', spelt('{"verdict": "', token("yes", listed), '"}'))
+    assert (yes.value.probability, yes.confidence) == (pytest.approx(probability), pytest.approx(probability))
+    no = chosen('{"verdict": "no"}', spelt('{"verdict": "', token("no", listed), '"}'))
+    assert (no.value.probability, no.confidence) == (pytest.approx(1 - probability), pytest.approx(probability))
+
+
+def test_a_word_that_was_drawn_though_others_are_likelier_counts_with_its_own_probability() -> None:
+    drawn = {**token("yes", 0.1), "top_logprobs": [{"token": "no", "logprob": math.log(0.3)}]}
+    assert alternatives_of(spelt('{"verdict": "', drawn, '"}'), YES_NO) == pytest.approx({"yes": 0.1, "no": 0.3})
+
+
+def test_the_first_word_of_plain_text_is_the_verdict() -> None:
+    answer = chosen("Yes.", spelt(token("Yes", 0.3, {"No": 0.1, " yes": 0.1, "\n": 0.4}), "."), BARE)
+    assert answer.value.probability == pytest.approx(0.8)
+    assert answer.confidence == pytest.approx(0.8)
+    # Also where a bare word came in place of an object.
+    answer = chosen("no", spelt(token("no", 0.6, {"yes": 0.2})))
+    assert (answer.value.verdict, answer.value.probability) == ("no", pytest.approx(0.25))
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ('{"verdict": "yes"}', ['{"verdict": "', token("y", 0.5), token("es", 0.9), '"}']),
+        ('{"verdict": "undecided"}', ['{"verdict": "', token("und", 0.5, {"yes": 0.4}), "ecided", '"}']),
+        ('{"verdict": "ja"}', ['{"verdict": "', token("ja", 0.5, {"nein": 0.4}), '"}']),
+    ],
+)
+def test_a_verdict_in_other_tokens_has_no_probability(text: str, tokens: Any) -> None:
+    assert chosen(text, spelt(*tokens)).value.probability is None
+
+
+@pytest.mark.parametrize("question", [CLAIM, BARE], ids=["object", "plain text"])
+def test_every_yes_or_no_asks_for_few_alternatives(question: Any) -> None:
+    with serving(lambda _, __: completion("no")) as server:
+        answer = asyncio.run(ModelJudge("vllm/m", base_url=server.url).answer(question))
+    assert (server.requests[0]["logprobs"], server.requests[0]["top_logprobs"]) == (True, 5)
+    assert (answer.value.probability, answer.refused_settings) == (None, ())
+
+
+def test_a_refusal_is_named_where_the_caller_asked_for_probabilities() -> None:
+    refusal = Response(400, {"error": {"message": "logprobs are not supported with reasoning models"}})
+
+    def behave(request: dict[str, Any], _: int) -> Any:
+        said = {"reason": "r", "verdict": "yes", "score": 4}
+        return refusal if "logprobs" in request else completion(json.dumps(said))
+
+    with serving(behave) as server:
+
+        async def work() -> list[tuple[str, ...]]:
+            plain = ModelJudge("vllm/m", base_url=server.url)
+            asking = ModelJudge("vllm/m", base_url=server.url, logprobs=True)
+            questions: list[Any] = [CLAIM, QUESTION, PLAIN]
+            answers = [await judge.answer(question) for judge in (plain, asking) for question in questions]
+            return [answer.refused_settings for answer in answers]
+
+        named = asyncio.run(work())
+    assert named == [(), ("logprobs",), (), ("logprobs",), ("logprobs",), ("logprobs",)]
+    assert ["logprobs" in request for request in server.requests] == [True, *[False] * 6]
+
+
+def test_fact_check_is_a_probability_and_a_cascade_escalates_by_it() -> None:
+    def behave(request: dict[str, Any], _: int) -> Any:
+        tokens = spelt('{"reason": "", "verdict": "', token("yes", 0.6, {"no": 0.4}), '"}')
+        cheap = completion('{"reason": "", "verdict": "yes"}', logprobs={"content": tokens})
+        return cheap if request["model"] == "cheap" else completion('{"reason": "", "verdict": "no"}')
+
+    rows = [{"id": "1", "output": "Ada was born.", "context": ["Ada was born."]}]
+    with serving(behave) as server:
+        cheap, dear = (ModelJudge(f"vllm/{name}", base_url=server.url) for name in ("cheap", "dear"))
+        values = [
+            evaluate(rows, "fact_check", judge=judge, ledger=None)[0].value
+            for judge in (cheap, Cascade(cheap, dear, threshold=0.5), Cascade(cheap, dear, threshold=0.7), dear)
+        ]
+    assert values == pytest.approx([0.6, 0.6, 0.0, 0.0])

@@ -201,10 +201,25 @@ def test_an_endpoint_that_is_not_there_is_an_error_of_the_endpoint() -> None:
         asyncio.run(judge.answer(QUESTION))
 
 
-def test_a_slow_answer_is_given_up_and_asked_again() -> None:
+@pytest.mark.parametrize(
+    ("more", "advice"), [({}, "set max_tokens"), ({"max_tokens": 9}, r"lower max_tokens \(now 9\)")]
+)
+def test_a_slow_answer_is_given_up_and_never_asked_again(more: dict[str, Any], advice: str) -> None:
+    told = rf"gave no answer within 0.2 s: raise timeout \(now 0.2 s\) or {advice}$"
     with serving(one_after_another(Response(body=GOOD, delay=1.0), GOOD)) as server:
-        assert asked(server, timeout=0.2).value
-    assert len(server.requests) == 2
+        with pytest.raises(ProviderTimeout, match=told) as error:
+            asked(server, timeout=0.2, prices=(1.0, 1.0), **more)
+        assert len(server.requests) == 1
+    assert error.value.cost is None  # it may have been carried out
+
+
+def test_a_correction_that_takes_too_long_costs_what_was_paid_before() -> None:
+    slow = Response(body=GOOD, delay=1.0)
+    with serving(one_after_another(completion("no json"), slow)) as server:
+        with pytest.raises(ProviderTimeout) as error:
+            asked(server, timeout=0.2)
+        assert len(server.requests) == 2
+    assert (error.value.usage.requests, error.value.reply) == (1, "no json")
 
 
 def test_what_is_no_json_or_has_no_choices_is_an_error_of_the_endpoint() -> None:
@@ -231,92 +246,6 @@ def test_a_setting_that_the_endpoint_refuses_is_left_out_from_then_on(setting: s
 
         asyncio.run(twice())
     assert [setting in request for request in server.requests] == [True, False, False]
-
-
-def test_an_endpoint_without_schemas_gets_json_mode_and_then_plain_text() -> None:
-    def old(request: dict[str, Any], _: int) -> Any:
-        if "response_format" in request:
-            return Response(400, {"error": {"message": "response_format is not supported"}})
-        return GOOD
-
-    with serving(old) as server:
-        assert asked(server).value
-    forms = [form_of(request) for request in server.requests]
-    assert forms == ["json_schema", "json_object with a schema", "json_object", None]
-
-
-def form_of(request: dict[str, Any]) -> str | None:
-    form = request.get("response_format")
-    return form and form["type"] + " with a schema" * ("schema" in form)
-
-
-def only_json_mode(status: int) -> Behaviour:
-    """A server without json_schema that says so, as llama-cpp-python's does, with a validation error of this status."""
-    told = "{'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or 'json_object'\"}"
-
-    def behave(request: dict[str, Any], _: int) -> Any:
-        refused = request.get("response_format", {}).get("type") == "json_schema"
-        return Response(status, {"error": {"message": told}}) if refused else GOOD
-
-    return behave
-
-
-@pytest.mark.parametrize("status", [400, 422, 500])
-def test_a_form_of_reply_is_refused_once_for_all_judges_of_an_endpoint_and_model(status: int) -> None:
-    with serving(only_json_mode(status)) as server:
-
-        async def three() -> None:
-            for model in ("vllm/one", "vllm/one", "vllm/two"):
-                await ModelJudge(model, base_url=server.url, total_timeout=5.0).answer(QUESTION)
-
-        asyncio.run(three())
-    with_schema = "json_object with a schema"
-    assert [form_of(r) for r in server.requests] == [
-        "json_schema",
-        with_schema,
-        with_schema,
-        "json_schema",
-        with_schema,
-    ]
-    assert server.requests[1]["response_format"]["schema"] == QUESTION.json_schema
-
-
-def test_many_refusals_at_once_are_one_step_down() -> None:
-    with serving(only_json_mode(400)) as server:
-
-        async def many() -> None:
-            judge = ModelJudge("vllm/one", base_url=server.url)
-            async with judge.opened():
-                await asyncio.gather(*(judge.answer(ListClaims(text=f"text {n}")) for n in range(20)))
-
-        asyncio.run(many())
-    assert {form_of(request) for request in server.requests} == {"json_schema", "json_object with a schema"}
-
-
-def test_a_schema_that_is_too_much_is_given_up_for_its_kind_of_question_only() -> None:
-    def small_schemas_only(request: dict[str, Any], _: int) -> Any:
-        form = request.get("response_format", {})
-        if "verdicts" in str(form):
-            return Response(400, {"error": {"message": "Invalid schema for response_format: too deep"}})
-        return completion(
-            '{"claims": ["a"], "verdicts": {"1": {"reason": "r", "passages": [1], "verdict": "supported"}}}'
-        )
-
-    with serving(small_schemas_only) as server:
-
-        async def both() -> None:
-            judge = ModelJudge("vllm/one", base_url=server.url)
-            await judge.answer(VerifyClaims(claims=("a",), context=("p",)))
-            await judge.answer(QUESTION)
-
-        asyncio.run(both())
-    assert [form_of(request) for request in server.requests][-2:] == ["json_object", "json_schema"]
-
-
-def test_a_server_error_that_names_no_form_of_reply_passes() -> None:
-    with serving(one_after_another(Response(500, {"error": {"message": "CUDA out of memory"}}), GOOD)) as server:
-        assert asked(server).value
-    assert [form_of(request) for request in server.requests] == ["json_schema", "json_schema"]
 
 
 def test_confidence_is_the_geometric_mean_of_token_probabilities() -> None:

@@ -15,17 +15,20 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, ProviderError
+from evalstone._core.prompts import Prompt
+from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, PromptTooLong, ProviderError, ProviderTimeout
 from evalstone.judges import ModelJudge
 from evalstone.judges.model import converse
 from evalstone.judges.providers.base import ChatMessage, ModelSettings
 from evalstone.judges.providers.limits import Limits, TransientError, counting_warnings
 from evalstone.judges.providers.pydantic_ai import PydanticAI
 from evalstone.judges.providers.replies import ReplyTooLarge
-from evalstone.questions import ListClaims
+from evalstone.questions import ClaimSupported, ListClaims
+from evalstone.questions.rating import RateByCriterion
 from tests.hostile_serving import Reply, chunked, http, serving_hostile
 
 QUESTION = ListClaims(text="Ada was born in 1815.")
+WEIGHED = RateByCriterion((("output", "x"),), Prompt("Rating it.", "{{output}}"), levels=5, by_probability=True)
 MESSAGES = [
     ChatMessage("system", "rules"),
     ChatMessage("user", "ask"),
@@ -121,6 +124,37 @@ def test_errors_of_the_provider_are_final_or_tried_again() -> None:
     with pytest.raises(ProviderError, match="400") as final:
         sent(ModelHTTPError(400, "gemini", {"error": "too long"}))
     assert not isinstance(final.value, TransientError)
+
+
+@pytest.mark.parametrize(
+    ("body", "window"),
+    [
+        ("prompt is too long: 210000 tokens > 200000 maximum", 200_000),
+        ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", 1_048_576),
+        ("Input is too long for requested model.", None),
+    ],
+)
+def test_a_prompt_beyond_the_window_is_told_with_the_setting(body: str, window: int | None) -> None:
+    told = f"set context_window={window} for this judge" if window else "set context_window for this judge"
+    with pytest.raises(PromptTooLong, match=f"{told}$") as error:
+        sent(ModelHTTPError(400, "gemini", {"error": {"message": body}}))
+    assert error.value.window == window
+
+
+def test_a_schema_that_the_provider_refuses_is_left_out_from_then_on() -> None:
+    seen: list[Any] = []
+    refused = ModelHTTPError(400, "gemini", {"error": {"message": "the response schema is not supported"}})
+    question = RateByCriterion((("output", "x"),), Prompt("Rating it.", "{{output}}"), levels=5)
+
+    async def work() -> Any:
+        rating = ModelResponse(parts=[TextPart('{"reason": "r", "score": 4}')], finish_reason="stop")
+        model = provider(refused, refused, rating, seen=seen)
+        return [await converse(question, model.complete, judge="g"), await converse(WEIGHED, model.complete, judge="g")]
+
+    assert [answer.value.score for answer in asyncio.run(work())] == [4, 4]
+    sent_objects = [info.model_request_parameters.output_object for _, info in seen]
+    schemas = [each and each.json_schema["properties"]["score"] for each in sent_objects]
+    assert schemas == [{"type": "integer", "minimum": 1, "maximum": 5}, {"type": "integer"}, None, None]
 
 
 def refusal(category: Any, status: int) -> ModelHTTPError:
@@ -233,9 +267,12 @@ def test_a_temperature_that_the_library_drops_is_named_by_the_answer() -> None:
 
 def test_probabilities_that_a_question_wants_and_the_library_cannot_give_are_named() -> None:
     async def work() -> Any:
-        return await provider(GOOD).complete(MESSAGES, QUESTION, ModelSettings(logprobs=True, top_logprobs=20))
+        return [
+            (await provider(GOOD).complete(MESSAGES, question, ModelSettings(logprobs=True, top_logprobs=20)))
+            for question in (WEIGHED, ClaimSupported("c", ("p",)))
+        ]
 
-    assert asyncio.run(work()).refused_settings == ("logprobs",)
+    assert [completion.refused_settings for completion in asyncio.run(work())] == [("logprobs",), ()]
 
 
 def test_a_request_ends_at_its_timeout_whatever_the_library_does_with_it() -> None:
@@ -245,7 +282,8 @@ def test_a_request_ends_at_its_timeout_whatever_the_library_does_with_it() -> No
 
     async def work() -> Any:
         judge = ModelJudge("google/gemini-2.5-pro", timeout=0.05, total_timeout=5.0)
-        with counting_warnings() as warnings, pytest.raises(TransientError, match=r"no answer within 0.05 s"):
+        told = r"no answer within 0.05 s: raise timeout \(now 0.05 s\) or set max_tokens"
+        with counting_warnings() as warnings, pytest.raises(ProviderTimeout, match=told):
             await PydanticAI(judge, FunctionModel(slow)).complete(MESSAGES, QUESTION, ModelSettings())
         return dict(warnings)
 

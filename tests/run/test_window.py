@@ -37,7 +37,7 @@ from evalstone.scorers.registry import SCORERS
 from tests.batch_serving import BatchServer
 from tests.run.batch_runs import Call
 from tests.scorers.variants import FULL
-from tests.serving import Response, Server, completion, filled, serving
+from tests.serving import Response, Server, asked_in, completion, filled, serving
 
 A = TypeVar("A")
 
@@ -45,7 +45,7 @@ WINDOW = 4096
 SENTENCES = [
     f"Museum {n} in Aarhus opened on 4 May 1921, and {n} visitors paid two crowns each for it. " for n in range(240)
 ]
-LONG_CONTEXT = [f"Passage {n}. {''.join(SENTENCES[n * 6 : n * 6 + 6])}" for n in range(40)]
+LONG_CONTEXT = [f"Passage {n}: {''.join(SENTENCES[n * 6 : n * 6 + 6])}" for n in range(40)]
 LONG_TEXT = "".join(SENTENCES[:120])
 JUDGED = sorted(name for name, kind in SCORERS.items() if kind.questions)
 
@@ -60,8 +60,8 @@ def refusing(request: dict[str, Any], number: int) -> Any:
     size = sum(tokens(message["content"]) for message in request["messages"])
     if size >= WINDOW:
         return Response(400, {"error": {"message": f"the request has {size} tokens; n_ctx is {WINDOW}"}})
-    schema = json.dumps(request["response_format"]["json_schema"]["schema"])
-    return completion(json.dumps(filled(json.loads(schema.replace('"supported", ', "")))))
+    schema = json.loads(json.dumps(request["response_format"]["json_schema"]["schema"]).replace('"supported", ', ""))
+    return completion(json.dumps(filled(schema, asked_in(request))))
 
 
 def sample_with(**fields: Any) -> Sample:
@@ -108,7 +108,7 @@ def test_long_passages_are_read_in_parts(scorer: str) -> None:
     assert len(server.requests) > 3
     assert "context_window" not in getattr(record.outcome, "error", "")
     seen = "".join(message["content"] for request in server.requests for message in request["messages"])
-    assert all(f"Passage {number}." in seen for number in range(40))
+    assert all(f"Passage {number}: " in seen for number in range(40))
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,8 @@ def test_a_dry_run_counts_the_parts() -> None:
     estimated = asyncio.run(estimate(plan_for([sample], names, judge=judge)))
     precision, relevance, grade = estimated.scorers
     _, server = judged("context_precision", context=LONG_CONTEXT)
-    assert precision.calls == relevance.calls == len(server.requests) > 3
+    assert precision.calls == len(server.requests) > 3
+    assert relevance.calls > 3
     assert (grade.calls, grade.failed) == (0, 1)
 
 

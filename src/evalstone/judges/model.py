@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 
 from evalstone._core.json import content_hash
 from evalstone._core.parsing import MAX_REPLY
-from evalstone._core.prompts import clean
 from evalstone._core.redaction import header_secrets, is_credential
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, ReplyError
 from evalstone.judges.base import Judge, register_secrets
+from evalstone.judges.corrections import correction, drawn_afresh, read_completion
 from evalstone.judges.providers.base import (
     PROVIDERS,
     ChatMessage,
@@ -34,7 +34,7 @@ from evalstone.judges.providers.base import (
     split_model,
 )
 from evalstone.judges.providers.limits import NO_LIMITS, Backoff, Limiter, Limits, TransientError, shared_limiter
-from evalstone.judges.providers.logprobs import alternatives_of, confidence_of
+from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, label_confidence
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
 from evalstone.questions.base import Answer, Question
 from evalstone.questions.limits import ContextLimits
@@ -42,7 +42,8 @@ from evalstone.types import NO_USAGE, Usage, total_cost
 
 A = TypeVar("A")
 
-ALTERNATIVES = 20
+ALTERNATIVES, FEW_ALTERNATIVES = 20, 5
+"""To each token of a reply. Few make replies short, and some endpoints give no more."""
 
 
 def _are_prices(value: Any) -> bool:
@@ -99,7 +100,7 @@ class ModelJudge(Judge):
     """Ask for token probabilities and take the answer's confidence from them."""
 
     retries: Annotated[int, Range(0)] = field(default=3, compare=False)
-    """How often a malformed reply is shown to the model with its error and asked for again."""
+    """How often a malformed reply is corrected: first shown to the model with its error, then asked for afresh."""
 
     timeout: Annotated[float, Range(0, exclusive=True)] = field(default=120.0, compare=False)
     """Seconds for one request."""
@@ -186,7 +187,7 @@ class ModelJudge(Judge):
 
     @property
     def instructions(self) -> str:
-        """What is added to every question's instructions."""
+        """What is added to the instructions of questions that ask for a reason."""
         return f"Write every reason in {self.language or 'the language of the judged text'}."
 
     def check(self) -> None:
@@ -272,14 +273,14 @@ class ModelJudge(Judge):
 
     def settings_for(self, question: Question[Any], repeat: int = 0) -> ModelSettings:
         """The settings of a request: each repetition with another seed, and the probabilities a question wants."""
-        weighed = question.label_probabilities is not None
+        labels = question.label_probabilities
         return ModelSettings(
             temperature=self.temperature,
             seed=None if self.seed is None else self.seed + repeat,
             max_tokens=self.max_tokens,
             reasoning_effort=self.reasoning_effort,
-            logprobs=self.logprobs or weighed,
-            top_logprobs=ALTERNATIVES if weighed else None,
+            logprobs=self.logprobs or labels is not None,
+            top_logprobs=(FEW_ALTERNATIVES if len(labels.labels) <= 3 else ALTERNATIVES) if labels else None,
         )
 
     async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
@@ -337,8 +338,9 @@ async def converse(
 ) -> Answer[A]:
     """Ask a model and read its reply: the one loop that retries.
 
-    After a transient error the request is sent again, until `total_timeout`. A malformed reply, or one that was cut
-    off, is shown to the model with its error, `retries` times at most.
+    After a transient error the request is sent again, until `total_timeout`; after a timeout it is not, for it would
+    take as long. A malformed reply, or one that was cut off, is corrected `retries` times at most, as in `correction`.
+    One that `Question.doubt` names is asked for once more and then taken as it is.
 
     Raises:
         JudgeDeclined: the model declined, to the end.
@@ -349,7 +351,9 @@ async def converse(
     costs: list[float | None] = []
     backoff = Backoff(total_timeout)
     messages = opening = opening_messages(question, instructions)
+    first, detail = settings, None
     failure: JudgeError | None = None
+    doubtful: Answer[A] | None = None
     try:
         while True:
             try:
@@ -358,30 +362,40 @@ async def converse(
                 await backoff.wait(error)
                 continue
             if completion is None:
+                if doubtful is not None:
+                    return doubtful
                 raise failure or JudgeError(f"{judge} has no answer to {question.kind}")
             backoff.attempts = 0
             completion = with_probabilities(question, completion) if completion.tokens else completion
             usage, reply = usage + completion.usage, completion.text[:MAX_REPLY]
             costs.append(completion.cost)
+            last = len(costs) > retries or backoff.expired
             try:
-                value = read_completion(question, completion)
+                value = read_completion(question, completion, settings)
+                answer = Answer(
+                    value=value,
+                    judge=judge,
+                    reply=reply,
+                    usage=usage,
+                    cost=total_cost(costs),
+                    seconds=time.perf_counter() - started,
+                    confidence=completion.confidence,
+                    alternatives=completion.alternatives,
+                    refused_settings=completion.refused_settings,
+                    detail=detail,
+                )
+                if not (doubt := question.doubt(reply)):
+                    return answer
+                answer = replace(answer, detail={**(detail or {}), "doubt": doubt})
+                if last or doubtful is not None:
+                    return answer
+                doubtful, failure = answer, ReplyError(doubt)
             except (ReplyError, JudgeDeclined) as error:
-                if len(costs) > retries or backoff.expired:
+                if last:
                     raise
                 failure = error
-                messages = correction_messages(opening, question, reply, str(error))
-                continue
-            return Answer(
-                value=value,
-                judge=judge,
-                reply=reply,
-                usage=usage,
-                cost=total_cost(costs),
-                seconds=time.perf_counter() - started,
-                confidence=completion.confidence,
-                alternatives=completion.alternatives,
-                refused_settings=completion.refused_settings,
-            )
+            messages, settings = correction(opening, first, question, reply, str(failure), len(costs))
+            detail = None if settings == first else drawn_afresh(settings)
     except JudgeError as error:
         # What all attempts took, beside what the last one took.
         error.usage = usage + (error.usage or NO_USAGE)
@@ -394,20 +408,8 @@ async def converse(
 def opening_messages(question: Question[Any], instructions: str = "") -> list[ChatMessage]:
     """The messages that ask a question for the first time."""
     system, user = question.render()
-    system = f"{system}\n{instructions}" if system and instructions else system
+    system = f"{system}\n{instructions}" if instructions and '"reason"' in question.form else system
     return [ChatMessage("system", system)] * bool(system) + [ChatMessage("user", user)]
-
-
-def correction_messages(
-    opening: list[ChatMessage], question: Question[Any], reply: str, error: str
-) -> list[ChatMessage]:
-    """The messages that show a model its reply and what is wrong with it, and ask again."""
-    form = (
-        "the JSON object that was asked for, complete" if question.json_schema is not None else "the answer asked for"
-    )
-    correction = f"That reply cannot be used: {error}. Reply again with {form}, and nothing else."
-    excerpt = reply if len(reply) <= 4000 else reply[:2000] + "\n[…]\n" + reply[-2000:]
-    return [*opening, ChatMessage("assistant", clean(excerpt)), ChatMessage("user", clean(correction))]
 
 
 def with_probabilities(question: Question[Any], completion: Completion) -> Completion:
@@ -416,11 +418,6 @@ def with_probabilities(question: Question[Any], completion: Completion) -> Compl
     if not tokens:
         return completion
     alternatives = None if labels is None else alternatives_of(tokens, labels)
-    return replace(completion, confidence=confidence_of(question, tokens), alternatives=alternatives, tokens=())
-
-
-def read_completion(question: Question[A], completion: Completion) -> A:
-    """The answer in a completion. Raises ReplyError, also for a reply that was cut off, and JudgeDeclined."""
-    if not completion.complete:
-        raise ReplyError("the reply was cut off before its end")
-    return question.parse_with_probabilities(completion.text, completion.alternatives)
+    confidence = None if labels is None or not alternatives else label_confidence(tokens, labels, alternatives)
+    confidence = confidence_of(question, tokens) if confidence is None else confidence
+    return replace(completion, confidence=confidence, alternatives=alternatives, tokens=())

@@ -14,18 +14,22 @@ import functools
 import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, get_origin
 
 from evalstone._core.json import content_hash, strict_jsonable, to_jsonable
 from evalstone._core.parsing import (
-    TEXT,
+    PLACEHOLDER,
+    bare,
     check_length,
     member,
     numbered_schema,
     object_schema,
     parse_json,
+    refuse_placeholders,
+    text_schema,
     texts,
     validated,
 )
@@ -35,13 +39,21 @@ from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for, too_long, within_sentences
 from evalstone.questions.reply import (
+    LONGEST_TEXT,
+    MOST_ITEMS,
+    Quotes,
+    Restates,
+    check_list,
+    check_quoted,
+    list_schema,
     read_list,
     read_numbered,
     read_reply,
+    reply_fields,
     schema_of,
     subject_of,
 )
-from evalstone.questions.schemas import example_of, fold_words, has_labels
+from evalstone.questions.schemas import example_of, fold_words, form_of, has_labels, words_of
 from evalstone.types import NO_USAGE, JudgeCall, Usage
 
 A = TypeVar("A")
@@ -59,16 +71,31 @@ FENCE_CHARACTERS = 100
 
 @dataclass(frozen=True)
 class LabelProbabilities:
-    """The labels whose probabilities a question asks for: those that one key of the reply may have."""
+    """The labels whose probabilities a question asks for: those that one key of the reply may have.
+
+    key: empty for the first word of a reply that is plain text. required: the caller asked for them, so that answers
+    name an endpoint's refusal.
+    """
 
     key: str
     labels: tuple[str, ...]
+    required: bool = True
+
+
+def unlisted(probabilities: Mapping[str, float], labels: Sequence[str], given: float) -> float:
+    """The most that the labels without a probability can have: what the others leave, or what the given one has."""
+    complete = all(label in probabilities for label in labels)
+    return 0.0 if complete else max(0.0, min(given, 1 - math.fsum(probabilities.values())))
 
 
 class _Prompted:
     """Attributes of every question. They stand in a plain class so that subclasses decide where their fields come."""
 
     prompt: Prompt
+    notes: ClassVar[str] = ""
+    """What is said about the members of the reply, after its form."""
+    placeholder: ClassVar[re.Pattern[str]] = PLACEHOLDER
+    """What is no text in a reply."""
     bounded: bool = True
     """Whether numbers outside the range that the reply type says are refused."""
     instead: ClassVar[str] = ""
@@ -87,6 +114,8 @@ class Question(_Prompted, Generic[A]):
 
     kind: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
+    optional: ClassVar[tuple[str, ...]] = ()
+    """The inputs that may be empty: the prompt then leaves them out, and a user's template may lack them."""
 
     def __post_init__(self) -> None:
         _check_placeholders(type(self), self.prompt)
@@ -97,14 +126,21 @@ class Question(_Prompted, Generic[A]):
 
     def render(self) -> tuple[str, str]:
         """The system and the user message that ask a language model this question."""
-        return self.prompt.render(self.inputs())
+        return self.prompt.render(self.inputs(), f"{self.form}\n{self.notes}".strip(), self.optional)
+
+    @property
+    def form(self) -> str:
+        """How the reply looks, in one line; empty when it is plain text."""
+        form = _derived_form(type(self))
+        return form.text if form else _form_text(self.json_schema)
 
     @functools.cached_property
     def fingerprint(self) -> str:
         """The question's identity: 32 hexadecimal digits over kind, prompt, form of the reply, inputs and settings."""
         content = [getattr(self, name) for name in (*_input_names(type(self)), *self.settings)]
-        form = _derived_form(type(self)) or content_hash(self.json_schema)
-        return content_hash([self.kind, self.prompt.digest, form, content])
+        form = _derived_form(type(self))
+        digest = form.digest if form else content_hash([self.json_schema, self.form, self.notes])
+        return content_hash([self.kind, self.prompt.digest, digest, content])
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any] | None:
@@ -134,6 +170,9 @@ class Question(_Prompted, Generic[A]):
             return self.from_json(reply)
         data = parse_json(reply)
         try:
+            if data == schema:
+                raise ReplyError("the reply repeats the form; fill it in", reply=reply)
+            refuse_placeholders(data, _copied(self.prompt), self._written_out, self.placeholder)
             try:
                 return self.from_json(data)
             except ReplyError:
@@ -142,6 +181,12 @@ class Question(_Prompted, Generic[A]):
             return self.from_json(folded)
         except RecursionError:
             raise ReplyError("the JSON in the reply is nested too deeply", reply=reply) from None
+
+    def _written_out(self) -> Collection[str]:
+        """What no placeholder is, whatever it looks like: words of the form, and whole texts that are judged."""
+        given = self.inputs().values()
+        whole = [text for value in given for text in ((value,) if isinstance(value, str) else value)]
+        return {*words_of(self.json_schema or {}), *map(str.strip, whole), *(text.strip(" \n.") for text in whole)}
 
     def parse_with_probabilities(self, reply: str, probabilities: Mapping[str, float] | None = None) -> A:
         """The answer in a raw reply, with the probabilities of its labels where the judge gives any."""
@@ -156,6 +201,10 @@ class Question(_Prompted, Generic[A]):
     def label_probabilities(self) -> LabelProbabilities | None:
         """The labels whose probabilities the judge should report; None for a question that doesn't use them."""
         return None
+
+    def doubt(self, reply: str) -> str:
+        """Why a reply that can be read is asked for once more; empty where it isn't."""
+        return ""
 
     @property
     def divisible_by(self) -> str | None:
@@ -226,8 +275,7 @@ class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
-        verdict = schema_of(_item_type(type(self)), self, subject=False)
-        return object_schema({"verdicts": numbered_schema(verdict, len(getattr(self, self.items)))})
+        return _verdicts_schema(schema_of(_item_type(type(self)), self, subject=False), len(getattr(self, self.items)))
 
     def from_json(self, data: Any) -> tuple[V, ...]:
         return read_numbered(_item_type(type(self)), member(data, "verdicts"), self, self.items, self.noun)
@@ -265,24 +313,39 @@ class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
 class ListOf(Question[tuple[V, ...]], Generic[V]):
     """A list that the judge makes, of texts or of a reply type. Blank texts are dropped.
 
-    key: its name in the reply. How many items a dry run assumes follows from the length of the inputs.
+    key: its name in the reply. source: which input texts are from, word for word or in other words. How many items a
+    dry run assumes follows from the length of the inputs.
     """
 
     key: ClassVar[str]
+    source: ClassVar[Quotes | Restates | None] = None
     cut: ClassVar[str] = ""
     """The input that is read in parts where it is long, a text or passages; empty for one that is read as a whole."""
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
         kind = _item_type(type(self))
-        item = TEXT if kind is str else schema_of(kind, self)
-        return object_schema({self.key: {"type": "array", "items": item}})
+        return object_schema({self.key: list_schema(_TEXT if kind is str else schema_of(kind, self))})
 
     def from_json(self, data: Any) -> tuple[V, ...]:
         kind, listed = _item_type(type(self)), member(data, self.key)
-        return (
-            cast("tuple[V, ...]", texts(listed, self.key)) if kind is str else read_list(kind, listed, self, self.key)
-        )
+        if kind is not str:
+            values = read_list(kind, listed, self, self.key)
+            if (quoting := _quoting(kind)) is not None:
+                name, quotes = quoting
+                check_quoted([getattr(value, name) for value in values], quotes.source(self), self.key)
+            return values
+        items = texts(listed, self.key)
+        check_list(items, self.key, repeats=isinstance(self.source, Quotes))
+        if isinstance(self.source, Quotes):
+            check_quoted(items, self.source.source(self), self.key)
+        for number, item in enumerate(items, start=1):
+            problem = self.source.problem(item, self) if self.source else ""
+            if len(item) >= LONGEST_TEXT and isinstance(self.source, Restates):
+                problem = f"it has {len(item):,} characters; each must stay under {LONGEST_TEXT:,}"
+            if problem:
+                raise ReplyError(f"{self.key}.{number}: {problem}")
+        return cast("tuple[V, ...]", items)
 
     def typical_count(self, characters: int) -> int:
         """How many items judges list for inputs of so many characters."""
@@ -308,13 +371,30 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
         return tuple(itertools.chain.from_iterable(await ask_parts(self, self.cut, chunks, ask)))
 
     def example(self) -> Any:
-        text = "".join(value if isinstance(value, str) else "".join(value) for value in self.inputs().values())
-        count = max(1, self.typical_count(len(text)))
+        text = "".join(value if isinstance(value, str) else "".join(value) for value in self._sources())
+        count = min(max(1, self.typical_count(len(text))), MOST_ITEMS - 1)
+        step = max(1, len(text) // count)
+        excerpts = [text[i * step :][:CHARACTERS_PER_ITEM].strip() for i in range(count)]
+        excerpts = list(filter(None, excerpts))
         item: Any = example_of(self.json_schema["properties"][self.key]["items"], self.fingerprint[:8])
-        if not isinstance(item, str):
-            return {self.key: [item] * count}
-        step = len(text) // count
-        return {self.key: [text[i * step :][:CHARACTERS_PER_ITEM].strip() or item for i in range(count)]}
+        if isinstance(item, str):
+            return {self.key: excerpts}
+        quoting = _quoting(_item_type(type(self)))
+        return {self.key: [{**item, **({quoting[0]: excerpt} if quoting else {})} for excerpt in excerpts]}
+
+    def _sources(self) -> Iterable[Material]:
+        """The inputs that the items come from."""
+        quoting = _quoting(_item_type(type(self)))
+        if source := self.source or (quoting and quoting[1]):
+            return [self.inputs()[source.input if isinstance(source, Quotes) else source.inputs[0]]]
+        return self.inputs().values()
+
+
+@functools.cache
+def _quoting(kind: type[Any]) -> tuple[str, Quotes] | None:
+    """The field of a reply type that quotes an input; None where none does."""
+    quoting = ((field.name, field.marker(Quotes)) for field in reply_fields(kind))
+    return next(((name, quotes) for name, quotes in quoting if quotes), None)
 
 
 @functools.cache
@@ -337,9 +417,17 @@ class _OneOfEach:
         return ("",)
 
 
+@dataclass(frozen=True)
+class _Form:
+    """How the replies to a class of questions look, in words, and the hash of all that they are derived from."""
+
+    text: str
+    digest: str
+
+
 @functools.cache
-def _derived_form(kind: type[Question[Any]]) -> str:
-    """The hash of what a class of questions derives its schemas from; empty for a class that makes its own.
+def _derived_form(kind: type[Question[Any]]) -> _Form | None:
+    """The form of the replies to a class of questions; None for a class that makes its schemas itself.
 
     How many items a schema is for follows from the inputs, which would be hashed twice at every question.
     """
@@ -348,12 +436,43 @@ def _derived_form(kind: type[Question[Any]]) -> str:
     elif kind.json_schema in (VerdictPerItem.json_schema, ListOf.json_schema):
         reply = _item_type(kind)
     else:
-        return ""
+        return None
     try:
-        schema = TEXT if reply is str else schema_of(reply, _OneOfEach())
+        subject = None if kind.json_schema is VerdictPerItem.json_schema else subject_of(reply)
+        named = subject is not None and subject.name not in _input_names(kind)
+        schema = _TEXT if reply is str else schema_of(reply, _OneOfEach(), subject=named)
     except (ConfigError, NameError):  # no schema follows from this type, so that only code can answer
-        schema = {"type": str(reply)}
-    return content_hash([schema, getattr(kind, "key", "")])
+        return _Form("", content_hash([{"type": str(reply)}, getattr(kind, "key", "")]))
+    whole: Mapping[str, Any] = schema
+    if kind.json_schema is VerdictPerItem.json_schema:
+        whole = _verdicts_schema(schema, 1)
+    elif kind.json_schema is ListOf.json_schema:
+        whole = object_schema({cast(Any, kind).key: list_schema(schema)})
+    text = _form_text(whole)
+    return _Form(text, content_hash([schema, getattr(kind, "key", ""), text, kind.notes]))
+
+
+def _verdicts_schema(verdict: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """The JSON schema of so many numbered verdicts."""
+    return {**object_schema({"verdicts": numbered_schema("verdict", count)}), "$defs": {"verdict": verdict}}
+
+
+def _form_text(schema: Mapping[str, Any] | None) -> str:
+    if schema is None:
+        return ""
+    form = form_of(schema)
+    numbered = ", with one member for each number" if '"2": …' in form else ""
+    return f"Reply with a JSON object of this form{numbered}: {form}"
+
+
+@functools.lru_cache(maxsize=512)
+def _copied(prompt: Prompt) -> Collection[str]:
+    """The reasons in a prompt's worked example, bare: a reply that has one of them was copied."""
+    return frozenset(bare(json.loads(text)) for text in _REASON.findall(prompt.example))
+
+
+_REASON = re.compile(r'"reason": ("(?:[^"\\]|\\.)*")')
+_TEXT = text_schema(LONGEST_TEXT)
 
 
 @functools.cache
@@ -363,7 +482,7 @@ def _input_names(kind: type[Question[Any]]) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=512)
 def _check_placeholders(kind: type[Question[Any]], prompt: Prompt) -> None:
-    prompt.check(_input_names(kind))
+    prompt.check(_input_names(kind), kind.optional)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -397,7 +516,8 @@ class Answer(Generic[A]):
     members: tuple[JudgeCall, ...] = ()
     """Of a composite judge: what its members answered."""
     detail: Mapping[str, Any] | None = None
-    """Of a composite judge: how the members' answers became one."""
+    """Of a composite judge: how the members' answers became one. Of a model: with which `temperature` and `seed` a
+    correction was drawn afresh, and the `doubt` that remained about its form."""
 
     def __post_init__(self) -> None:
         counts = (self.usage.input, self.usage.output, self.usage.cached, self.usage.requests)

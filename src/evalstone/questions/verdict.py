@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.questions.base import Ask, Question
+from evalstone.questions.base import Ask, LabelProbabilities, Question, unlisted
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.parts import ask_parts, chunks_of, space_for
 from evalstone.questions.reply import NotInReply, WorstFirst, reason_of
@@ -43,10 +43,8 @@ class Choice:
     probability: Annotated[float | None, NotInReply()] = None
 
 
-VERDICT_FORM = """\
-Reply with a JSON object, the reason first: {"reason": "…", "verdict": "yes"}
-- reason: what decided, in one or two sentences, naming the words that did.
-- verdict: "yes", "no", or "undecided" when the material does not let you tell."""
+WORDS = ("yes", "no")
+"""The verdicts whose probabilities are asked for."""
 
 
 class GiveVerdict(Question[Choice]):
@@ -54,6 +52,10 @@ class GiveVerdict(Question[Choice]):
 
     A reply without a JSON object that is not clearly yes or no is undecided; a blank one is a ReplyError.
     """
+
+    notes = """\
+- reason: what decided, in one or two sentences, with the words that did.
+- verdict: "yes", "no", or "undecided" if the material does not let you tell."""
 
     def parse(self, reply: str) -> Choice:
         return super().parse(reply) if "{" in reply else read_plain(reply)
@@ -70,10 +72,25 @@ class GiveVerdict(Question[Choice]):
             raise ReplyError(f"verdict: yes, no or undecided was expected, not {verdict[:60]!r}")
         return Choice("yes" if decided else "no", reason)
 
+    @property
+    def label_probabilities(self) -> LabelProbabilities:
+        return LabelProbabilities("verdict", WORDS, required=False)
+
+    def doubt(self, reply: str) -> str:
+        """A reply of prose may be a verdict that the model would give in the form asked for."""
+        is_prose = self.json_schema is not None and "{" not in reply and read_yes_no(reply) is None
+        return "it holds no JSON object, and is neither yes nor no" if is_prose else ""
+
     def with_probabilities(self, answer: Choice, probabilities: Mapping[str, float]) -> Choice:
-        """The choice with the probability of a yes, where the judge gives one for yes or no."""
-        yes, no = probabilities.get("yes", 0.0), probabilities.get("no", 0.0)
-        return replace(answer, probability=yes / (yes + no)) if yes + no > 0 else answer
+        """The choice with the probability of a yes, where the judge gives one for yes or no.
+
+        That of the other word, where it isn't listed, is what the word of the choice leaves, and no more than that has.
+        """
+        yes, no = (probabilities.get(word, 0.0) for word in WORDS)
+        if yes + no <= 0:
+            return answer
+        rest = unlisted(probabilities, WORDS, yes + no)
+        return replace(answer, probability=(yes if "yes" in probabilities else rest) / (yes + no + rest))
 
 
 def read_plain(reply: str) -> Choice:
@@ -90,16 +107,15 @@ def read_plain(reply: str) -> Choice:
 
 AGREES_WITH_CONTEXT = Prompt(
     instructions="""\
-You decide whether an answer to a user's question agrees with the passages that it was to be written from.
+You decide whether an answer to a user's question agrees with the passages that it was to be written from. The passages
+are the only evidence: what you know from elsewhere does not count, even if it is right.
 
-- "yes": the answer takes up the question, and all that it says about it is stated in the passages or follows from them.
-- "no": it leaves the question aside, or something in it that bears on the question is contradicted by the passages or
-  stands in none of them.
-An answer that says the passages do not hold what was asked for agrees with them exactly when they do not hold it. What
-you know from elsewhere does not count, even where it is right.
-
-"""
-    + VERDICT_FORM,
+- "yes": the answer responds to the question, and the passages say everything that it says about it, or it follows from
+  them.
+- "no": it does not respond to the question, or something in it that matters for the question is contradicted by the
+  passages or is in none of them.
+An answer that says that it does not know, or that the passages do not say it, is "yes" if the passages really do not
+say it, and "no" if they do.""",
     template="{{context}}\n\n{{question}}\n\n{{answer}}\n\nDoes the answer agree with the passages?",
 )
 
@@ -119,27 +135,35 @@ class AgreesWithContext(GiveVerdict):
 CLAIM_SUPPORTED = Prompt(
     instructions="""\
 You decide whether some passages support a claim. The passages are the only evidence: what you know from elsewhere does
-not count, even where it is right.
+not count, even if it is right.
 
-- "yes": every part of the claim is stated in the passages or follows from them without further knowledge. Other words
-  and a rounded number are still supported. Words that assert nothing, such as a greeting or an offer of help, have
-  nothing to support: yes.
-- "no": the passages contradict a part of the claim, or a part of it stands in none of them.
-The claim is one sentence out of a longer text: read its pronouns in the way that fits the passages best.
-
-"""
-    + VERDICT_FORM,
-    template="{{context}}\n\n{{claim}}\n\nDo the passages support the claim?",
+- "yes": the passages say every part of the claim, or it follows from one or several of them without other knowledge.
+  Other words and a rounded number are still supported. A sentence that asserts nothing, such as a greeting, an offer of
+  help or "I could not find it", is yes.
+- "no": the passages contradict a part of the claim, or a part of it is in none of them. A claim that something is so is
+  not supported by passages that only say that it may be.
+If passages disagree about the claim and one supports all of it, the verdict is "yes".
+The claim is a sentence of a longer text. The sentences around it, if given, are only there to tell what its pronouns
+stand for; do not judge them.""",
+    template="{{context}}\n\n{{sentences_around}}\n\n{{claim}}\n\nDo the passages support the claim?",
+    example="""\
+Examples. Passages: 1. "The museum has 40 rooms." 2. "A new wing adds 12 rooms. Tickets cost 8 euros."
+Claim: "With its new wing the museum has 52 rooms."
+Reply: {"reason": "40 rooms in passage 1 and 12 in passage 2 make 52.", "verdict": "yes"}
+Claim: "It has 40 rooms and a café."
+Reply: {"reason": "Passage 1 gives the 40 rooms, but no passage says anything about a café.", "verdict": "no"}""",
 )
 
 
 @dataclass(frozen=True)
 class ClaimSupported(GiveVerdict):
-    """Do the passages support one claim in every part?"""
+    """Do the passages support one claim in every part? sentences_around: those beside it in its text; may be empty."""
 
     kind = "claim_supported"
+    optional = ("sentences_around",)
     claim: str
     context: tuple[str, ...]
+    sentences_around: str = ""
     prompt: Prompt = CLAIM_SUPPORTED
 
     def fits(self, limits: ContextLimits) -> bool:
@@ -163,6 +187,7 @@ class MiniCheck(GiveVerdict):
     """
 
     kind = "minicheck"
+    notes = ""
     document: str
     claim: str
     prompt: Prompt = MINICHECK
@@ -170,6 +195,10 @@ class MiniCheck(GiveVerdict):
     @functools.cached_property
     def json_schema(self) -> None:
         return None
+
+    @property
+    def label_probabilities(self) -> LabelProbabilities:
+        return LabelProbabilities("", WORDS, required=False)
 
     def parse(self, reply: str) -> Choice:
         return read_plain(reply)
@@ -197,15 +226,13 @@ def best_choice(choices: Sequence[Choice]) -> Choice:
 CORRECT_AGAINST_REFERENCE = Prompt(
     instructions="""\
 You decide whether an answer to a user's question is correct, measured by a reference answer that is taken to be right.
+If the reference and what you know differ, the reference decides.
 
-- "yes": the answer says what the reference says on everything that the question asks for. Other words, another order
-  and more detail than the reference has are fine as long as nothing conflicts with it.
+- "yes": the answer says what the reference says about everything that the question asks for. Other words, another order
+  and more detail are fine as long as nothing conflicts with the reference.
 - "no": it conflicts with the reference, or lacks something that the question asks for and the reference gives.
-Where the reference and what you know differ, the reference decides. An answer that gives two results, one of them
-right, is "no".
-
-"""
-    + VERDICT_FORM,
+An answer that gives two results, one of them right, is "no". An answer that says that it does not know is "no", unless
+the reference says the same.""",
     template="{{question}}\n\n{{reference}}\n\n{{answer}}\n\nIs the answer correct by the reference?",
 )
 

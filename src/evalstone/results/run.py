@@ -21,6 +21,7 @@ from evalstone._core.display import count, digits_for, limits, money, number, sa
 from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError, MissingDependency, WriteError
 from evalstone.results.summary import (
+    CORRECTION_COUNTS,
     ScorerInfo,
     ScorerSummary,
     find_scorer,
@@ -53,8 +54,8 @@ HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "direction"
 class Run:
     """The result of an evaluation: a sequence of records, with a summary for each scorer.
 
-    Printing it shows the summary table, why results are missing, and the cost. `run["faithfulness"].mean` is a scorer's
-    mean, `run[0]` the first record.
+    Printing it shows the summary table, why results are missing or doubtful, and the cost. `run["faithfulness"].mean`
+    is a scorer's mean, `run[0]` the first record.
     """
 
     id: str
@@ -273,6 +274,14 @@ class Run:
         questions, cached = (sum(getattr(line, name) for line in self.summary) for name in ("questions", "cached"))
         return f"{count(questions - cached, 'judge call')}, {cached:,} cached" if questions else ""
 
+    @property
+    def corrections(self) -> str:
+        """How many malformed replies were corrected and calls lost, in words; "" if there were none."""
+        asked, helped, lost = (sum(getattr(line, name) for line in self.summary) for name in CORRECTION_COUNTS)
+        parts = [f"{count(asked, 'correction')} of malformed replies, {helped:,} helped"] if asked else []
+        was = "was" if lost == 1 else "were"
+        return "; ".join([*parts, f"{count(lost, 'judge call')} {was} paid and gave no answer"] if lost else parts)
+
     def judge_of(self, scorer: str) -> str:
         """The judges that a scorer asked, by its title, signature or name; "none" where it asked none.
 
@@ -281,12 +290,16 @@ class Run:
         return ", ".join(self[scorer].judges) or "none"
 
     def _notes(self) -> Iterator[str]:
-        """Why the run ended early, why results are missing, and what the run cost."""
+        """Why the run ended early, what makes scores doubtful, why results are missing, and what the run cost."""
         if self.stop_reason:
             yield f"The run ended early: {safe(self.stop_reason)}"
         for line in self.summary:
+            if line.doubt:
+                yield f"{self.titles[line.info.signature]}: {line.doubt}"
             for reason, times in line.reasons:
                 yield f"{self.titles[line.info.signature]}: {times:,} × {safe(reason)}"
+        if self.corrections:
+            yield self.corrections
         yield " · ".join(filter(None, (self.calls, f"cost {money(self.cost)}", f"{self.seconds:.1f} s")))
 
     def _rows(self) -> list[tuple[str, ...]]:

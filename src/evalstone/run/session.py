@@ -474,7 +474,7 @@ class CircuitBreaker:
     def failed(self, error: Exception) -> None:
         """Count a failure of any kind. One too many opens the breaker for the next call; this one keeps its own error
         and cost."""
-        if isinstance(error, JudgeDeclined | PromptTooLong):  # the next question may be shorter
+        if isinstance(error, JudgeDeclined | PromptTooLong):  # about the question, and not the judge
             return
         self._failed += 1
         self._timeouts = self._timeouts + 1 if isinstance(error, ProviderTimeout) else 0

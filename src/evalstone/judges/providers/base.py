@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evalstone.errors import ConfigError, ProviderError, unknown
+from evalstone.errors import ConfigError, ProviderError, ProviderTimeout, unknown
 from evalstone.questions.base import Question
 from evalstone.types import NO_USAGE, Usage
 
@@ -142,6 +142,18 @@ class AccessRefused(ConfigError):
 
     def __reduce__(self) -> tuple[type[AccessRefused], tuple[str]]:
         return type(self), (self.message,)
+
+
+def request_timeout(host: str, timeout: float, max_tokens: int | None, *, busy: bool = False) -> ProviderTimeout:
+    """The error of a request that had no answer in time. The same request would take as long, and be paid twice.
+
+    busy: other requests were in flight.
+    """
+    shorter = "set max_tokens" if max_tokens is None else f"lower max_tokens (now {max_tokens})"
+    message = f"{host} gave no answer within {timeout:g} s: raise timeout (now {timeout:g} s) or {shorter}"
+    if busy:
+        message += "; it had other requests at the same time, so a lower concurrency may help"
+    return ProviderTimeout(message, cost=None)
 
 
 class Connection:

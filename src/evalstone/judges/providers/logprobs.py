@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from evalstone.judges.providers.replies import as_list, as_object, as_text
-from evalstone.questions.base import LabelProbabilities, Question
+from evalstone.questions.base import LabelProbabilities, Question, unlisted
 from evalstone.questions.schemas import nodes
 
 Token: TypeAlias = Mapping[str, Any]
@@ -104,25 +104,50 @@ def _tokens_at(tokens: Sequence[Token], spelt: Sequence[bytes], start: int, end:
 def alternatives_of(tokens: Sequence[Token], labels: LabelProbabilities) -> Mapping[str, float] | None:
     """The probability of each wanted word at the place where the reply's member has its value.
 
-    A token counts for a word only when it is the whole word, so that the first half of "10" is never taken for a 1.
-    None when that cannot be told: the value is spelt over several tokens, no probabilities came, or the tokenizer may
-    split the words (some word begins another, and no token seen is longer than one character).
+    A token counts for a word only when it is the whole word, so that the first half of "10" is never taken for a 1;
+    case, and quotes or brackets beside the word, don't matter. None when that cannot be told: the value is spelt over
+    several tokens, no probabilities came, or the tokenizer may split the words (some word begins another, and no token
+    seen is longer than one character).
     """
+    found = _label(tokens, labels)
+    return _probabilities(found[1], labels.labels) if found else None
+
+
+def label_confidence(
+    tokens: Sequence[Token], labels: LabelProbabilities, alternatives: Mapping[str, float]
+) -> float | None:
+    """The probability of the reply's word among the wanted words; None where the reply has none.
+
+        P(word | words) = P(word) / (sum of P over the listed words + P of those that are not listed)
+
+    Words that are not listed have what the listed ones leave, and no more than the reply's word.
+    """
+    found = _label(tokens, labels)
+    if not found or not (own := alternatives.get(found[0], 0.0)):
+        return None
+    total = math.fsum(alternatives.values())
+    return min(1.0, own / (total + unlisted(alternatives, labels.labels, own)))
+
+
+def _label(tokens: Sequence[Token], labels: LabelProbabilities) -> tuple[str, Token] | None:
+    """The word that the reply's member has as its value, and the token that spells it."""
     spelt = [_bytes(token) for token in tokens]
     place = _place(b"".join(spelt), labels)
-    if place is None:
+    spelling = _tokens_at(tokens, spelt, *place) if place else []
+    if len(spelling) != 1 or (word := _word(_bytes(spelling[0]), labels.labels)) is None:
         return None
-    spelling = _tokens_at(tokens, spelt, *place)
-    if len(spelling) != 1 or _word(_bytes(spelling[0])) not in labels.labels:
-        return None
-    return _probabilities(spelling[0], labels.labels)
+    return word, spelling[0]
 
 
 def _place(reply: bytes, labels: LabelProbabilities) -> tuple[int, int] | None:
-    """Where the value of the member stands: its last mention, for the object that is read comes after any thought."""
+    """Where the value of the member stands: its last mention, for the object that is read comes after any thought.
+    In a reply without an object, the first word."""
+    if not labels.key or b"{" not in reply:
+        first = re.match(rb"\W*(\w+)", reply)
+        return first.span(1) if first else None
     key = re.escape(json.dumps(labels.key).encode())
     words = b"|".join(re.escape(word.encode()) for word in sorted(labels.labels, key=len, reverse=True))
-    found = list(re.finditer(rb"(?<!\\)" + key + rb'\s*:\s*"?(' + words + rb")(?![\w.])", reply))
+    found = list(re.finditer(rb"(?<!\\)" + key + rb'\s*:\s*"?\s*((?i:' + words + rb"))(?![\w.])", reply))
     return found[-1].span(1) if found else None
 
 
@@ -131,18 +156,27 @@ def _probabilities(token: Token, words: Sequence[str]) -> Mapping[str, float] | 
     found: dict[str, float] = {}
     longest = 1
     for option in options:
-        word = _word(_bytes(option))
-        if word in words:
+        if (word := _word(_bytes(option), words)) is not None:
             found[word] = found.get(word, 0.0) + math.exp(min(0.0, float(option["logprob"])))
             longest = max(longest, len(word))
+    own = _word(_bytes(token), words)
+    if options and own is not None and own not in found:  # one that was drawn though others are likelier
+        found[own] = math.exp(min(0.0, float(token["logprob"])))
+        longest = max(longest, len(own))
     begins_another = any(one != other and other.startswith(one) for one in words for other in words)
     if not found or (begins_another and longest == 1):
         return None
     return found
 
 
-def _word(text: bytes) -> str:
-    return text.decode(errors="replace").strip().strip('"')
+def _word(text: bytes, words: Sequence[str]) -> str | None:
+    """The wanted word that a token spells; None for another token."""
+    bare = text.decode(errors="replace").strip(_BESIDE).casefold()
+    return next((word for word in words if word.casefold() == bare), None)
+
+
+_BESIDE = " \t\r\n\"'`*{}[](),:\u2581\u0120\u010a"
+"""What tokenizers join to a word; among it the marks that some servers leave in place of a space or a line end."""
 
 
 def _bytes(token: Token) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,9 +31,12 @@ from evalstone.judges.providers.base import (
     Connection,
     ModelSettings,
     Provider,
+    request_timeout,
     split_model,
 )
+from evalstone.judges.providers.forms import ModelCapabilities, with_form
 from evalstone.judges.providers.limits import (
+    UNREACHED,
     Backoff,
     Limiter,
     Limits,
@@ -58,6 +61,7 @@ from evalstone.judges.providers.replies import (
     redirect_error,
     retry_after,
     shown,
+    window_error,
 )
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import NO_USAGE, Usage
@@ -65,14 +69,16 @@ from evalstone.types import NO_USAGE, Usage
 if TYPE_CHECKING:
     from evalstone.judges.model import ModelJudge
 
-SETTINGS = ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs")
-"""The settings that not every endpoint takes."""
-
-FORM_WORDS = ("response_format", "json_schema")
-_OF_FORM = (*FORM_WORDS, "schema", "grammar")
+OVERLONG = frozenset({400, 413, 422})
 RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_FINAL = ("insufficient_quota", "billing", "credit balance", *FORM_WORDS)
+_FINAL = ("insufficient_quota", "billing", "credit balance", "response_format", "json_schema")
+
+
+class RequestTimeout(TransientError):
+    """A request had no answer in time. It may have been carried out, and paid. busy: other requests were in flight."""
+
+    busy = False
 
 
 class RequestRefused(ProviderError):
@@ -126,7 +132,7 @@ class Endpoint(Connection):
         self.headers = dict(headers)
         self.total_timeout, self.max_reply_bytes = total_timeout, max_reply_bytes
         self._large_reply = asyncio.Lock()
-        self._timeout = aiohttp.ClientTimeout(total=timeout)
+        self._timeout = _client_timeout(timeout)
         self._users = 0
         self._reached = False
         self._last_refusal = ""
@@ -157,18 +163,20 @@ class Endpoint(Connection):
         """One attempt at a request that counts as this many tokens; the content of the answer.
 
         Raises:
-            TransientError: another attempt may succeed.
+            TransientError: another attempt may succeed; RequestTimeout where it had no answer in time.
             RequestRefused: no other attempt will.
+            PromptTooLong: the endpoint names the context window.
             ReplyTooLarge: the answer has more bytes than are read.
             ProviderTimeout: the provider asked everyone to wait for longer than `total_timeout`.
             ConfigError: the key or the model's name is wrong, or the endpoint redirects.
         """
-        limit = self._timeout if call.timeout is None else aiohttp.ClientTimeout(total=call.timeout)
+        limit = self._timeout if call.timeout is None else _client_timeout(call.timeout)
         try:
             sent_at = await self._limiter.admit(tokens, until=time.monotonic() + self.total_timeout)
         except TimeoutError:
             message = f"{self.host} asks everyone to wait for longer than total_timeout={self.total_timeout:g} s"
             raise ProviderTimeout(f"{message} ({self._last_refusal})") from None
+        inflight = self._limiter.inflight
         try:
             async with self._session.request(
                 call.method,
@@ -186,9 +194,17 @@ class Endpoint(Connection):
                 content = received(await read_content(response, most_bytes, self.host, self._large_reply))
             self._limiter.answered()
             return content
+        except aiohttp.ConnectionTimeoutError:  # the request was not sent
+            count_warning("broken connections")
+            message = f"could not connect to {self.shown} within {limit.sock_connect:g} s; is the server running?"
+            raise self._transient(message, rejected=True) from None
         except TimeoutError:
             count_warning("timeouts")
-            raise self._transient(f"no answer within {limit.total:g} s") from None
+            wait = self._limiter.retry_wait()
+            message = f"no answer within {limit.total:g} s"
+            timeout = RequestTimeout(message, host=self.host, retry_after=wait, reached=self._reached)
+            timeout.busy = max(inflight, self._limiter.inflight) > 1
+            raise timeout from None
         except aiohttp.InvalidURL:
             raise ConfigError(f"the base_url {self.shown} is not one that can be asked") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -228,14 +244,19 @@ class Endpoint(Connection):
         if 300 <= status < 400:
             raise redirect_error(self.host, status, self.url, headers.get("Location", ""))
         message = f"HTTP {status}: {error_message(content)}"
+        refusal = f"{self.host} refused the request ({message})"
+        if status in OVERLONG or status >= 500:
+            too_long = window_error(refusal, content.decode(errors="replace"))
+            if too_long is not None:
+                raise too_long
         if call.feature and status in (404, 405, 501):
             raise ConfigError(f"{self.host} has no {call.feature} ({message})")
         if status == 401:
             raise ConfigError(f"{self.host} refused the request ({message}); check the key")
         if status in (403, 404):
-            raise AccessRefused(f"{self.host} refused the request ({message})")
+            raise AccessRefused(refusal)
         if status not in RETRYABLE or any(word in message.lower() for word in _FINAL):
-            raise RequestRefused(f"{self.host} refused the request ({message})", status)
+            raise RequestRefused(refusal, status)
         count_warning(f"HTTP {status}")
         wait = retry_after(headers)
         if status == 429:
@@ -256,6 +277,10 @@ class Endpoint(Connection):
         return cast("dict[str, Any]", data)
 
 
+def _client_timeout(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, UNREACHED))
+
+
 class ChatCompletions(Provider):
     """A model behind an OpenAI-compatible endpoint."""
 
@@ -268,10 +293,13 @@ class ChatCompletions(Provider):
         self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
     ) -> Completion:
         capabilities = self.endpoint.capabilities[self.model]
+        form = capabilities.form(question.kind)
         payload = chat_payload(self.model, messages, question, settings, capabilities)
-        refused = capabilities.refused_of(settings) if capabilities.refused else ()
+        refused = capabilities.refused_of(self.judge, question) if capabilities.refused else ()
         try:
             content = await self.endpoint.request(*_chat_call(payload))
+        except RequestTimeout as error:
+            raise request_timeout(error.host, self.judge.timeout, settings.max_tokens, busy=error.busy) from None
         except AccessRefused as error:
             raise await self.endpoint.refused(self.model, error, self._probe) from None
         except RequestRefused as error:
@@ -279,6 +307,7 @@ class ChatCompletions(Provider):
                 raise TransientError(str(error), adapted=True) from None
             raise
         self.endpoint.accepted(self.model)
+        capabilities.accept(question, form)
         completion = chat_completion(self.model, self.endpoint.parsed(content), self.judge.price)
         return replace(completion, refused_settings=refused) if refused else completion
 
@@ -298,68 +327,6 @@ def _chat_call(payload: Mapping[str, Any]) -> tuple[Call, int]:
     return Call("POST", "/chat/completions", body), len(body) // BYTES_PER_TOKEN
 
 
-class ModelCapabilities:
-    """What an endpoint turned out to refuse in requests to one model, and is not sent again.
-
-    Endpoints differ in how they can be made to answer in JSON. The forms are tried from the strictest on: a JSON
-    schema, JSON mode with the schema beside it (llama.cpp, Together, Fireworks), JSON mode, and the prompt alone, which
-    asks for the object in words in any case.
-    """
-
-    def __init__(self) -> None:
-        self.refused: set[str] = set()
-        # By kind of question: a schema that is too much for an endpoint must not take the schema from the others.
-        self._forms: Counter[str] = Counter()
-
-    def refused_of(self, settings: ModelSettings) -> tuple[str, ...]:
-        """The settings that are not sent although they are set. `max_tokens` is sent under another name."""
-        names = [name for name in SETTINGS if name in self.refused and name != "max_tokens"]
-        # A temperature of 0 equals False.
-        return tuple(name for name in names if not any(getattr(settings, name) is unset for unset in (None, False)))
-
-    def response_format(self, question: Question[Any]) -> Mapping[str, Any] | None:
-        """The strictest form that is left to ask for JSON; None for the prompt alone."""
-        schema = question.json_schema
-        if schema is None:
-            return None
-        match self._forms[question.kind]:
-            case 0:
-                named = {"name": question.kind, "strict": True, "schema": schema}
-                return {"type": "json_schema", "json_schema": named}
-            case 1:
-                return {"type": "json_object", "schema": schema}
-            case 2:
-                return {"type": "json_object"}
-            case _:
-                return None
-
-    def learn(self, kind: str, payload: Mapping[str, Any], status: int, message: str) -> bool:
-        """Leave out what a refusal of this payload names. Returns whether asking again makes sense."""
-        if status not in (400, 422) and status < 500:
-            return False
-        form = payload.get("response_format")
-        if form is not None and any(word in message for word in _OF_FORM):
-            # Of many requests in flight, the late ones are refused for what was given up already.
-            place = 0 if form["type"] == "json_schema" else 1 if "schema" in form else 2
-            self._forms[kind] = max(self._forms[kind], place + 1)
-            return True
-        for name in SETTINGS:
-            if name in payload and name in message:
-                self.refused |= {name, "top_logprobs"} if name == "logprobs" else {name}
-                return True
-        return False
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as data, for another process."""
-        return {"settings": sorted(self.refused), "forms": dict(self._forms)}
-
-    def update(self, data: Mapping[str, Any]) -> None:
-        """Add what another process learned."""
-        self.refused |= set(data.get("settings", ()))
-        for kind, form in data.get("forms", {}).items():
-            self._forms[kind] = max(self._forms[kind], form)
-
-
 def chat_payload(
     model: str,
     messages: Sequence[ChatMessage],
@@ -368,6 +335,7 @@ def chat_payload(
     capabilities: ModelCapabilities,
 ) -> dict[str, Any]:
     """The body of a chat completion request, without what the endpoint has refused."""
+    messages = with_form(messages, question, capabilities.form(question.kind))
     payload: dict[str, Any] = {"model": model, "messages": list(map(vars, messages))}
     for name, value in vars(settings).items():
         if value is not None and value is not False and name not in capabilities.refused:

@@ -35,7 +35,18 @@ from evalstone.judges.providers.base import (
     Connection,
     ModelSettings,
     Provider,
+    request_timeout,
     split_model,
+)
+from evalstone.judges.providers.forms import (
+    PROMPT,
+    SCHEMA,
+    WITHOUT_BOUNDS,
+    ModelCapabilities,
+    has_bounds,
+    probabilities_required,
+    with_form,
+    without_bounds,
 )
 from evalstone.judges.providers.limits import TransientError, count_warning, received, shared, shared_limiter
 from evalstone.judges.providers.replies import (
@@ -44,6 +55,7 @@ from evalstone.judges.providers.replies import (
     as_count,
     is_count,
     redirect_error,
+    window_error,
 )
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import NO_USAGE, Usage
@@ -56,6 +68,10 @@ if TYPE_CHECKING:
     from evalstone.judges.model import ModelJudge
 
 RETRYABLE = frozenset({408, 409, 425, 429})
+
+
+class FormRefused(ProviderError):
+    """The provider refused a request for good, maybe because of the form of the reply."""
 
 
 def require() -> None:
@@ -80,6 +96,7 @@ class PydanticAI(Provider):
             register_url(url or "")
         self.judge, self.connection = judge, shared((PydanticAI, judge.api_key), Connection)
         self._model = model
+        self.capabilities = shared((ModelCapabilities, judge.model, judge.api_key), ModelCapabilities)
 
     async def complete(
         self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
@@ -94,13 +111,19 @@ class PydanticAI(Provider):
             sent_at = await limiter.admit(tokens, until=time.monotonic() + judge.total_timeout)
         except TimeoutError:
             raise ProviderTimeout(f"{name} asks everyone to wait for too long") from None
+        form = _form(question, model, self.capabilities)
         try:
             async with asyncio.timeout(judge.timeout):  # some of the library's clients know no timeout
-                response = await self._request(model, messages, settings, _parameters(question, model))
+                parameters = _parameters(question, form)
+                response = await self._request(model, with_form(messages, question, form), settings, parameters)
         except TimeoutError:
             count_warning("timeouts")
-            message = f"no answer within {judge.timeout:g} s"
-            raise TransientError(message, host=name, retry_after=limiter.retry_wait()) from None
+            raise request_timeout(name, judge.timeout, settings.max_tokens) from None
+        except FormRefused as error:
+            # Not its settings: what a model can't take of these is known before.
+            if form != PROMPT and self.capabilities.learn_from(question.kind, form, {}, str(error)):
+                raise TransientError(str(error), host=name, adapted=True) from None
+            raise
         except AccessRefused as error:
             raise await self.connection.refused(name, error, partial(self._probe, model)) from None
         except TransientError as error:
@@ -111,10 +134,11 @@ class PydanticAI(Provider):
         else:
             limiter.answered()
             self.connection.accepted(name)
+            self.capabilities.accept(question, form)
         finally:
             limiter.release()
         refused = ["temperature"] if settings.temperature is not None and "temperature" in _unused(model) else []
-        refused += ["logprobs"] if settings.logprobs else []  # a question may want them; no judge has them set
+        refused += ["logprobs"] if probabilities_required(question) else []  # no judge has them set
         return replace(self._completion(response), refused_settings=tuple(refused))
 
     async def _request(
@@ -146,13 +170,17 @@ class PydanticAI(Provider):
         name, status = self.judge.model, getattr(error, "status_code", None)
         if (own := next((each for each in _causes(error) if isinstance(each, EvalstoneError)), None)) is not None:
             return own
+        if any(map(_is_timeout, _causes(error))):
+            count_warning("timeouts")
+            return request_timeout(name, self.judge.timeout, self.judge.max_tokens)
         if isinstance(
             error, exceptions.ModelAuthenticationError | exceptions.ModelNotFoundError | exceptions.UserError
         ):
             return (AccessRefused if status in (403, 404) else ConfigError)(f"{name}: {error}")
         if isinstance(error, exceptions.ModelHTTPError):
             if error.status_code not in RETRYABLE and error.status_code < 500:
-                return ProviderError(f"{name}: {error}")
+                message = f"{name}: {error}"
+                return window_error(message) or FormRefused(message)
             count_warning(f"HTTP {status}")
             return TransientError(f"HTTP {status}: {error}", host=name, rejected=status == 429)
         if isinstance(error, exceptions.ModelAPIError):
@@ -166,7 +194,7 @@ class PydanticAI(Provider):
         """Ask for a word; what that took. Raises ConfigError if the key or the model is refused."""
         try:
             response = await self._request(model, [ChatMessage("user", PROBE)], ModelSettings(max_tokens=1))
-        except TransientError:
+        except (TransientError, ProviderTimeout):
             raise
         except ProviderError:  # such as HTTP 400 for max_tokens: it came as far as the model
             return NO_USAGE, 0.0
@@ -252,14 +280,23 @@ def _messages(messages: Sequence[ChatMessage]) -> list[ModelMessage]:
     ]
 
 
-def _parameters(question: Question[Any], model: Model) -> ModelRequestParameters:
+def _form(question: Question[Any], model: Model, capabilities: ModelCapabilities) -> int:
+    """The strictest form that is left to ask for JSON. The library knows no JSON mode."""
+    schema, form = question.json_schema, capabilities.form(question.kind)
+    if schema is None or form > WITHOUT_BOUNDS or not model.profile.get("supports_json_schema_output"):
+        return PROMPT
+    return form if has_bounds(schema) else WITHOUT_BOUNDS
+
+
+def _parameters(question: Question[Any], form: int) -> ModelRequestParameters:
     from pydantic_ai.models import ModelRequestParameters  # noqa: PLC0415
     from pydantic_ai.output import OutputObjectDefinition  # noqa: PLC0415
 
     schema = question.json_schema
-    if schema is None or not model.profile.get("supports_json_schema_output"):
+    if schema is None or form == PROMPT:
         return ModelRequestParameters()
-    output = OutputObjectDefinition(json_schema=dict(schema), name=question.kind, strict=True)
+    schema = dict(schema if form == SCHEMA else without_bounds(schema))
+    output = OutputObjectDefinition(json_schema=schema, name=question.kind, strict=True)
     return ModelRequestParameters(output_mode="native", output_object=output)
 
 
@@ -339,3 +376,9 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
             return
         yield error
         error = error.__cause__ or error.__context__
+
+
+def _is_timeout(error: BaseException) -> bool:
+    """Whether a library gave up waiting for an answer; not where it had no connection, and nothing was sent."""
+    name = type(error).__name__
+    return isinstance(error, TimeoutError) or ("Timeout" in name and "Connect" not in name)

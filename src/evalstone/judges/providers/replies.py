@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urljoin, urlsplit
 
-from evalstone.errors import ConfigError, ProviderError
+from evalstone.errors import ConfigError, PromptTooLong, ProviderError
 from evalstone.judges.settings import is_number
 
 if TYPE_CHECKING:
@@ -195,6 +195,44 @@ def error_message(content: bytes) -> str:
         return one_line(content.decode("utf-8", "replace"))
     message = shown(error["message"])
     return f"{message} ({shown(error['code'])})" if error.get("code") else message
+
+
+_TOO_LONG = re.compile(
+    r"context[ _](?:length|window|size|limit)|maximum (?:model|prompt) length|prompt (?:is )?too long"
+    r"|input (?:is )?too long|input token count|input tokens exceed|too large for model"
+    r"|tokens in the prompt cannot exceed"
+)
+_REPLY_TOO_LONG = re.compile(r"max_(?:completion_|new_)?tokens'?\"? (?:or '?max_completion_tokens'? )?is too large")
+_WINDOWS = tuple(
+    map(
+        re.compile,
+        (
+            r"tokens? > ([\d,]+)",
+            r"\+ [\d,]+ > ([\d,]+)",
+            r"([\d,]+) maximum context",
+            r"context (?:length|window|size|limit)(?! by)[^\d;]{0,30}?([\d,]+)",
+            r"(?:maximum (?:model|prompt) length|tokens allowed|configured limit)\D{0,12}([\d,]+)",
+            r"cannot exceed ([\d,]+)",
+            r"\"n_ctx\":\s*(\d+)",
+        ),
+    )
+)
+_SMALLEST_WINDOW = 100
+
+
+def window_error(message: str, content: str = "") -> PromptTooLong | None:
+    """The error of a refusal that says that a prompt doesn't fit into the context window; None for another refusal.
+
+    content: all that the endpoint sent, in which the window may stand beside the message.
+    """
+    words = message.lower()
+    if not _TOO_LONG.search(words) or _REPLY_TOO_LONG.search(words):
+        return None
+    found = (pattern.search(text) for text in (words, content) for pattern in _WINDOWS)
+    sizes = (int(match[1].replace(",", "") or 0) for match in found if match and len(match[1]) < 12)
+    window = next((size for size in sizes if _SMALLEST_WINDOW <= size <= MOST_TOKENS), None)
+    setting = "context_window" if window is None else f"context_window={window}"
+    return PromptTooLong(f"{message}; set {setting} for this judge", window=window)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

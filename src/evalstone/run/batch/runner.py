@@ -217,7 +217,7 @@ class BatchRunner:
         batch, chunk, lines, size = secrets.token_hex(8), list[Collected](), list[bytes](), 0
         for each in collected:
             name = f"{batch}-{each.question.fingerprint}"
-            line = self.api.request(name, each.question, self.session.messages(each.question, each.known))
+            line = self.api.request(name, each.question, *self.session.request_of(each.question, each.known))
             if chunk and (len(chunk) >= self.api.most_requests or size + len(line) + 1 > self.api.most_bytes - 1000):
                 yield batch, chunk, lines
                 old, batch = batch, secrets.token_hex(8)

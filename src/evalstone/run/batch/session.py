@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from evalstone._core.parsing import MAX_REPLY
-from evalstone.errors import AnswerPending, EvalstoneError, JudgeError
+from evalstone.errors import AnswerPending, EvalstoneError, JudgeError, ReplyError
 from evalstone.judges.base import Judge
-from evalstone.judges.model import correction_messages, opening_messages, read_completion
-from evalstone.judges.providers.base import ChatMessage, Completion, at_batch_price
+from evalstone.judges.corrections import correction, read_completion
+from evalstone.judges.model import opening_messages
+from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings, at_batch_price
 from evalstone.judges.providers.batch import BatchApi
-from evalstone.judges.providers.openai_compatible import ModelCapabilities
+from evalstone.judges.providers.forms import ModelCapabilities
 from evalstone.judges.providers.replies import as_object, parsed_json
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.base import BatchedQuestion, BatchRow
@@ -153,15 +154,19 @@ class BatchSession(Session):
 
     async def _read(self, call: InflightCall, known: BatchedQuestion, body: dict[str, Any]) -> Answer[Any]:
         """The answer that came in a batch. Raises AnswerPending when it is asked again, else what is wrong."""
-        question = call.question
+        question, retries = call.question, self.api.judge.retries
         reply: Completion | None = None
         try:
             reply = self.api.reply(question, body)
-            value = read_completion(question, reply)
+            value = read_completion(question, reply, self.api.judge.settings_for(question))
+            if (doubt := question.doubt(reply.text)) and known.error != doubt and known.attempts < retries:
+                raise ReplyError(doubt)
         except JudgeError as error:
             if reply is not None:
                 error.reply, error.usage, error.cost = reply.text[:MAX_REPLY], reply.usage, reply.cost
             raise self._retry(question, known, body, error) from None
+        sent = self._sent_with(known)
+        self.api.capabilities.accept(question, sent.form(question.kind))
         answer = Answer(
             value=value,
             judge=self.identity,
@@ -170,7 +175,7 @@ class BatchSession(Session):
             cost=total_cost([known.cost, reply.cost]),
             confidence=reply.confidence,
             alternatives=reply.alternatives,
-            refused_settings=self._sent_with(known).refused_of(self.api.judge.settings_for(question)),
+            refused_settings=sent.refused_of(self.api.judge, question),
         )
         await self.store.keep_answer(StoredAnswer.of(call.key, question.kind, answer))
         self._taken[call.key.question] = answer.usage, answer.cost
@@ -180,7 +185,7 @@ class BatchSession(Session):
         self, question: Question[Any], known: BatchedQuestion, body: dict[str, Any], error: JudgeError
     ) -> EvalstoneError:
         """What to raise for a result that is no answer: AnswerPending when the question is asked once more."""
-        sent = self.api.payload(question, self.messages(question, known), self._sent_with(known))
+        sent = self.api.payload(question, *self.request_of(question, known), self._sent_with(known))
         learned = body["status"] != 200 and self.api.learn(question, sent, body)
         tried = replace(
             known,
@@ -213,10 +218,15 @@ class BatchSession(Session):
     def _amount(self, question: Question[Any]) -> float | None:
         return at_batch_price(call_price(question, self.api.judge))
 
-    def messages(self, question: Question[Any], known: BatchedQuestion) -> list[ChatMessage]:
-        """The messages that ask a question, after what came of it so far."""
+    def request_of(
+        self, question: Question[Any], known: BatchedQuestion
+    ) -> tuple[Sequence[ChatMessage], ModelSettings]:
+        """The messages and settings that ask a question, after what came of it so far."""
+        settings = self.api.judge.settings_for(question)
         opening = opening_messages(question, self.api.judge.instructions)
-        return correction_messages(opening, question, known.reply, known.error or "") if known.reply else opening
+        if not known.reply:
+            return opening, settings
+        return correction(opening, settings, question, known.reply, known.error or "", known.attempts)
 
     def _sent_with(self, known: BatchedQuestion) -> ModelCapabilities:
         """What the provider was known to refuse when a question was sent last."""

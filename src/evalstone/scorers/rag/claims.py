@@ -63,8 +63,10 @@ class Faithfulness(Defined, ContextScorer):
         "ragchecker": Definition("supported / claims", supported_share, "0"),
     }
 
-    async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
-        claims = await ask(ListClaims(text=output))
+    async def score(
+        self, ask: Ask, *, output: str, context: Sequence[str], input: str | None = None
+    ) -> Score | Skipped:
+        claims = await ask(ListClaims.of(output, input))
         if not claims:
             return self.undefined("the answer makes no claim")
         verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
@@ -105,8 +107,10 @@ class Hallucination(Defined, ContextScorer):
         ),
     }
 
-    async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
-        claims = await ask(ListClaims(text=output))
+    async def score(
+        self, ask: Ask, *, output: str, context: Sequence[str], input: str | None = None
+    ) -> Score | Skipped:
+        claims = await ask(ListClaims.of(output, input))
         if not claims:
             return self.undefined("the answer makes no claim")
         verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
@@ -154,8 +158,10 @@ class ContextRecall(Defined, ContextScorer):
         super().__post_init__()
         require_passages(self)
 
-    async def score(self, ask: Ask, *, reference: str, context: Sequence[str]) -> Score | Skipped:
-        claims = await ask(ListClaims(text=reference))
+    async def score(
+        self, ask: Ask, *, reference: str, context: Sequence[str], input: str | None = None
+    ) -> Score | Skipped:
+        claims = await ask(ListClaims.of(reference, input))
         if not claims:
             return self.undefined("the reference makes no claim")
         verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
@@ -207,8 +213,9 @@ class FactualCorrectness(Scorer):
         super().__post_init__()
         require_number(self, "beta", exclude_low=True)
 
-    async def score(self, ask: Ask, *, output: str, reference: str) -> Score | Skipped:
-        answer, expected = await asyncio.gather(ask(ListClaims(text=output)), ask(ListClaims(text=reference)))
+    async def score(self, ask: Ask, *, output: str, reference: str, input: str | None = None) -> Score | Skipped:
+        listed = (ask(ListClaims.of(text, input)) for text in (output, reference))
+        answer, expected = await asyncio.gather(*listed)
         if not answer or not expected:
             return Skipped(f"the {'reference' if answer else 'answer'} makes no claim")
         by_reference = VerifyClaims(claims=answer, context=(reference,))

@@ -18,9 +18,10 @@ from urllib.parse import quote
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeError, ProviderError
 from evalstone.judges.base import Judge
 from evalstone.judges.model import ModelJudge, with_probabilities
-from evalstone.judges.providers.base import ChatMessage, Completion, at_batch_price, split_model
-from evalstone.judges.providers.openai_compatible import Call, Endpoint, ModelCapabilities
-from evalstone.judges.providers.replies import as_list, as_object, one_line, parsed_json, shown
+from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings, at_batch_price, split_model
+from evalstone.judges.providers.forms import ModelCapabilities
+from evalstone.judges.providers.openai_compatible import Call, Endpoint
+from evalstone.judges.providers.replies import as_list, as_object, one_line, parsed_json, shown, window_error
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
@@ -100,7 +101,11 @@ class BatchApi(ABC):
 
     @abstractmethod
     def payload(
-        self, question: Question[Any], messages: list[ChatMessage], capabilities: ModelCapabilities
+        self,
+        question: Question[Any],
+        messages: Sequence[ChatMessage],
+        settings: ModelSettings,
+        capabilities: ModelCapabilities,
     ) -> dict[str, Any]:
         """The body of a request, without what was refused."""
 
@@ -137,9 +142,11 @@ class BatchApi(ABC):
         """What is needed while batches are asked about."""
         return self.endpoint()
 
-    def request(self, custom_id: str, question: Question[Any], messages: list[ChatMessage]) -> bytes:
+    def request(
+        self, custom_id: str, question: Question[Any], messages: Sequence[ChatMessage], settings: ModelSettings
+    ) -> bytes:
         """A question as one request of a batch, on one line."""
-        made = self.line(custom_id, self.payload(question, messages, self.capabilities))
+        made = self.line(custom_id, self.payload(question, messages, settings, self.capabilities))
         line = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
         for character in "" if line.isascii() else _BREAKS:
             line = line.replace(character, f"\\u{ord(character):04x}")
@@ -148,7 +155,7 @@ class BatchApi(ABC):
     def reply(self, question: Question[Any], result: Mapping[str, Any]) -> Completion:
         """The completion in a result. Raises JudgeDeclined for a decline, ProviderError for anything else."""
         if result["status"] != 200:
-            raise ProviderError(self.refusal(result))
+            raise window_error(refusal := self.refusal(result)) or ProviderError(refusal)
         try:
             completion = with_probabilities(question, self.read(result["body"]))
         except JudgeError as error:

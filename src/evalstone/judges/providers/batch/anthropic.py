@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
-from evalstone.judges.providers.base import ChatMessage, Completion
+from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
 from evalstone.judges.providers.batch import (
     BATCH_API,
     CLOCKS,
@@ -25,20 +25,22 @@ from evalstone.judges.providers.batch import (
     objects,
     segment,
 )
+from evalstone.judges.providers.forms import PROMPT, WITHOUT_BOUNDS, ModelCapabilities, with_form, without_bounds
 from evalstone.judges.providers.openai_compatible import (
     Call,
     Endpoint,
-    ModelCapabilities,
     shared_endpoint,
 )
 from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, is_count, shown
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
+if TYPE_CHECKING:
+    from evalstone.judges.model import ModelJudge
+
 VERSION = "2023-06-01"
 LONGEST_REPLY, SHORTER_REPLY = 16_384, 4_096
 PAGE = 1000
-_BOUNDS = frozenset({"minimum", "maximum", "maxItems", "minItems", "maxLength", "minLength", "pattern"})
 _STATUS = {"invalid_request_error": 400, "authentication_error": 401, "permission_error": 403, "not_found_error": 404}
 
 
@@ -47,6 +49,10 @@ class AnthropicBatches(BatchApi):
 
     most_requests = 100_000
     most_bytes = 256_000_000
+
+    def __init__(self, judge: ModelJudge) -> None:
+        super().__init__(judge)
+        self.capabilities.update({"form": WITHOUT_BOUNDS})  # structured output refuses bounds there
 
     def check(self) -> None:
         self.judge.check_supported()
@@ -68,22 +74,30 @@ class AnthropicBatches(BatchApi):
         return shared_endpoint(judge, self.url, headers)
 
     def payload(
-        self, question: Question[Any], messages: list[ChatMessage], capabilities: ModelCapabilities
+        self,
+        question: Question[Any],
+        messages: Sequence[ChatMessage],
+        settings: ModelSettings,
+        capabilities: ModelCapabilities,
     ) -> dict[str, Any]:
-        judge, refused = self.judge, capabilities.refused
+        refused = capabilities.refused
+        form = max(capabilities.form(question.kind), WITHOUT_BOUNDS)
+        if form > WITHOUT_BOUNDS or question.json_schema is None:
+            form = PROMPT  # there is no JSON mode
+            messages = with_form(messages, question, form)
         longest = SHORTER_REPLY if "max_tokens" in refused else LONGEST_REPLY
         payload: dict[str, Any] = {
             "model": self.model,
-            "max_tokens": judge.max_tokens or longest,
+            "max_tokens": settings.max_tokens or longest,
             "messages": [vars(each) for each in messages if each.role != "system"],
         }
         if system := "\n\n".join(each.content for each in messages if each.role == "system"):
             payload["system"] = system
-        if judge.temperature is not None and "temperature" not in refused:
-            payload["temperature"] = judge.temperature
-        schema = question.json_schema
-        if schema is not None and "output_config" not in refused:
-            payload["output_config"] = {"format": {"type": "json_schema", "schema": _unbounded(schema)}}
+        if settings.temperature is not None and "temperature" not in refused:
+            payload["temperature"] = settings.temperature
+        if form == WITHOUT_BOUNDS:
+            schema = without_bounds(question.json_schema)
+            payload["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
         return payload
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,15 +107,9 @@ class AnthropicBatches(BatchApi):
         message = str(result.get("error", ""))
         if result["status"] != 400:
             return False
-        if "output_config" in sent and any(word in message for word in ("output_config", "output format", "schema")):
-            self.capabilities.refused.add("output_config")
-            return True
-        for name in ("temperature", "max_tokens"):
-            if name in sent and name in message:
-                again = name not in self.capabilities.refused
-                self.capabilities.refused.add(name)
-                return again or name == "temperature"
-        return False
+        form = WITHOUT_BOUNDS if "output_config" in sent else PROMPT
+        again = "max_tokens" not in self.capabilities.refused or "max_tokens" not in message
+        return self.capabilities.learn_from(question.kind, form, sent, message) and again
 
     async def submit(self, batch: str, lines: Sequence[bytes]) -> str:
         body = b'{"requests":[' + b",".join(lines) + b"]}"
@@ -173,18 +181,6 @@ def _results(content: bytes) -> Iterator[Result]:
         error = as_object(error.get("error")) or error
         status = _STATUS.get(as_text(error.get("type")), 500) if error else 0
         yield Result(custom_id, {"status": status, "error": shown(error.get("message") or result.get("type"))})
-
-
-def _unbounded(schema: Any) -> Any:
-    """A schema without the bounds that structured output refuses there; the reply is checked against them anyway."""
-    if isinstance(schema, Mapping):
-        members = cast("Mapping[str, Any]", schema)
-        # A property may be called as a bound is; a bound's value is no schema.
-        kept = [name for name in members if name not in _BOUNDS or isinstance(members[name], Mapping)]
-        return {name: _unbounded(members[name]) for name in kept}
-    if isinstance(schema, list | tuple):
-        return [_unbounded(inner) for inner in cast("Sequence[Any]", schema)]
-    return schema
 
 
 def _made(data: Mapping[str, Any]) -> datetime:

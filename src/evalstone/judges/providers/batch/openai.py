@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from evalstone.judges.providers.base import ChatMessage, Completion
+from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
 from evalstone.judges.providers.batch import (
     BATCH_API,
     CLOCKS,
@@ -25,11 +25,11 @@ from evalstone.judges.providers.batch import (
     objects,
     segment,
 )
+from evalstone.judges.providers.forms import ModelCapabilities
 from evalstone.judges.providers.openai_compatible import (
     Call,
     ChatCompletions,
     Endpoint,
-    ModelCapabilities,
     chat_completion,
     chat_payload,
     chat_usage,
@@ -57,9 +57,12 @@ class OpenAIBatches(BatchApi):
         return cast(ChatCompletions, self.judge.provider()).endpoint
 
     def payload(
-        self, question: Question[Any], messages: list[ChatMessage], capabilities: ModelCapabilities
+        self,
+        question: Question[Any],
+        messages: Sequence[ChatMessage],
+        settings: ModelSettings,
+        capabilities: ModelCapabilities,
     ) -> dict[str, Any]:
-        settings = self.judge.settings_for(question)
         return chat_payload(self.model, messages, question, settings, capabilities)
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,110 @@
+"""Replies that can't be used: what is wrong with them, and how a model is asked again."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from evalstone._core.prompts import clean
+from evalstone.errors import ReplyError
+from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
+from evalstone.questions.base import Question
+
+A = TypeVar("A")
+
+CUT_OFF, REPEATS = "the reply was cut off before its end", "it repeats itself"
+SHORT_EXCERPT = 300
+"""Characters of a reply that are shown to the model where more of it would do harm."""
+FRESH_TEMPERATURE = 0.5
+"""Of a correction that starts afresh, at least: at 0 a model would say the same again."""
+SEEDS_APART = 1_000_003
+"""Between the seeds of two corrections; those of repetitions are 1 apart."""
+LOOKED_AT, LONGEST_UNIT, LEAST_REPEATS, LEAST_REPEATED = 4000, 200, 8, 100
+
+
+def correction(
+    opening: Sequence[ChatMessage],
+    settings: ModelSettings,
+    question: Question[Any],
+    reply: str,
+    error: str,
+    number: int,
+) -> tuple[Sequence[ChatMessage], ModelSettings]:
+    """The messages and settings that ask again after a reply that can't be used. number: of the correction, from 1.
+
+    The first one shows the model its reply and what is wrong with it. Later ones start afresh, with a hint and without
+    the replies so far, which a model would go on to copy: with another seed, and a temperature of 0.5 at least.
+    """
+    wanted = (
+        "the JSON object that was asked for, complete" if question.json_schema is not None else "the answer asked for"
+    )
+    shorter = " Write shorter: at most one short sentence for each reason." if error.startswith(CUT_OFF) else ""
+    if number == 1:
+        request = f"That reply cannot be used: {error}. Reply again with {wanted}, and nothing else.{shorter}"
+        shown = [ChatMessage("assistant", clean(_excerpt(reply, error))), ChatMessage("user", clean(request))]
+        return [*opening, *shown], settings
+    *before, asked = opening
+    hint = f"An earlier reply could not be used: {error}. Reply with {wanted}, and nothing else.{shorter}"
+    afresh = replace(
+        settings,
+        seed=None if settings.seed is None else settings.seed + SEEDS_APART * (number - 1),
+        temperature=None if settings.temperature is None else max(settings.temperature, FRESH_TEMPERATURE),
+    )
+    return [*before, replace(asked, content=f"{asked.content}\n\n{clean(hint)}")], afresh
+
+
+def drawn_afresh(settings: ModelSettings) -> dict[str, Any]:
+    """What an answer says of a correction that started afresh: with which settings it was drawn."""
+    return {name: value for name in ("temperature", "seed") if (value := getattr(settings, name)) is not None}
+
+
+def _excerpt(reply: str, error: str) -> str:
+    """As much of a reply as helps to mend it: little of one that repeats itself or was cut off."""
+    if len(reply) > SHORT_EXCERPT and (error.startswith(CUT_OFF) or REPEATS in error):
+        return f"{reply[:SHORT_EXCERPT]}\n[…]"
+    return reply if len(reply) <= 4000 else f"{reply[:2000]}\n[…]\n{reply[-2000:]}"
+
+
+def read_completion(question: Question[A], completion: Completion, settings: ModelSettings) -> A:
+    """The answer in a completion. Raises ReplyError, also for a reply that was cut off, and JudgeDeclined."""
+    if completion.complete:
+        try:
+            return question.parse_with_probabilities(completion.text, completion.alternatives)
+        except ReplyError as error:
+            if not (repeated := repetition(completion.text)):
+                raise
+            raise ReplyError(f"{error}; {REPEATS} ({repeated})", reply=error.reply) from None
+    repeated = repetition(completion.text)
+    more = f"; {REPEATS} ({repeated})" if repeated else ""
+    if settings.max_tokens is not None:
+        advice = "" if repeated else "; raise it for longer replies"
+        raise ReplyError(f"{CUT_OFF}, at the limit of {settings.max_tokens:,} tokens (max_tokens{advice}){more}")
+    used = f" after {completion.usage.output:,} tokens" if completion.usage.output else ""
+    raise ReplyError(f"{CUT_OFF},{used} at a limit of the endpoint (set max_tokens){more}")
+
+
+_QUOTES, _CLOSING = '"', " \t\r\n\"'`]}.,"
+_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[^\n"]+')
+
+
+def repetition(reply: str) -> str:
+    """What a reply repeats again and again, in words; empty for one that doesn't.
+
+    Its last 100 characters or more are one text of at most 200 characters, eight times or more; or one sentence or
+    item, whatever its number, takes up half of the reply, six times or more.
+    """
+    text = reply[-LOOKED_AT:]
+    for end in (text, text.rstrip(_CLOSING)):
+        for period in range(1, min(LONGEST_UNIT, len(end) // LEAST_REPEATS) + 1):
+            size = max(period * LEAST_REPEATS, LEAST_REPEATED)
+            if len(end) >= size and end[-size:-period] == end[-size + period :]:
+                unit = end[-period:]
+                return f"{unit.strip()[:60]!r} again and again" if unit.strip() else "white space without end"
+    pieces = Counter(re.sub(r"\d+", "", piece).strip() for piece in _PIECE.findall(text))
+    piece, times = max(pieces.items(), key=lambda item: item[1] * len(item[0]) * (item[1] >= 6), default=("", 0))
+    if times >= 6 and len(piece) >= 15 and 2 * times * len(piece) >= len(text):
+        return f"{piece.strip(_QUOTES)[:60]!r} {times} times"
+    return ""

@@ -1,0 +1,185 @@
+"""How a model is held to the form of its reply, and what an endpoint turned out to refuse.
+
+The forms, from the strictest on: a JSON schema, the schema without bounds, JSON mode with the schema beside it
+(llama.cpp, Together, Fireworks), JSON mode, and the prompt alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from evalstone.judges.providers.base import ChatMessage
+from evalstone.questions.base import Question
+
+if TYPE_CHECKING:
+    from evalstone.judges.model import ModelJudge
+
+SCHEMA, WITHOUT_BOUNDS, BESIDE_JSON_MODE, JSON_MODE, PROMPT = range(5)
+"""The forms. A refusal leads to the next one."""
+
+SETTINGS = ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs")
+"""The settings that not every endpoint takes."""
+
+BOUNDS = frozenset(
+    """
+    maxLength minLength maxItems minItems maximum minimum exclusiveMaximum exclusiveMinimum pattern
+    """.split()  # noqa: SIM905 - one word a line would be ten lines
+)
+_OF_FORM = ("response_format", "json_schema", "schema", "grammar", "output_config", "output format")
+_OF_ONE_SCHEMA = ("too ", "complex", "depth", "nest", "exceed")
+"""Words of refusals that concern one schema: a simpler one may be accepted."""
+
+
+class ModelCapabilities:
+    """What an endpoint turned out to refuse in requests to one model, and is not sent again.
+
+    A form that the endpoint has never accepted is refused for every kind of question. One that it has accepted, or a
+    schema that is too complex for it, is refused for the kind of the question alone.
+    """
+
+    def __init__(self) -> None:
+        self.refused: set[str] = set()
+        self._form = SCHEMA
+        self._accepted = PROMPT
+        self._by_kind: Counter[str] = Counter()
+        self._seen: set[tuple[str, int]] = set()
+
+    def refused_of(self, judge: ModelJudge, question: Question[Any]) -> tuple[str, ...]:
+        """The settings of a judge that are not sent although they are set. `max_tokens` is sent under another name."""
+        names = [name for name in SETTINGS if name in self.refused and name != "max_tokens"]
+        # A temperature of 0 equals False.
+        return tuple(
+            name
+            for name in names
+            if not any(getattr(judge, name) is unset for unset in (None, False))
+            or (name == "logprobs" and probabilities_required(question))
+        )
+
+    def form(self, kind: str) -> int:
+        """The strictest form that is left for a kind of question."""
+        return max(self._form, self._by_kind[kind])
+
+    def response_format(self, question: Question[Any]) -> Mapping[str, Any] | None:
+        """The strictest form that is left to ask for JSON, as OpenAI has it; None for the prompt alone."""
+        schema = question.json_schema
+        if schema is None:
+            return None
+        match self.form(question.kind):
+            case 0 | 1 as form:
+                schema = schema if form == SCHEMA else without_bounds(schema)
+                return {"type": "json_schema", "json_schema": {"name": question.kind, "strict": True, "schema": schema}}
+            case 2:
+                return {"type": "json_object", "schema": schema}
+            case 3:
+                return {"type": "json_object"}
+            case _:
+                return None
+
+    def accept(self, question: Question[Any], form: int) -> None:
+        """Record that the endpoint answered a question that asked for JSON in this form."""
+        if (question.kind, form) in self._seen or question.json_schema is None:
+            return
+        self._seen.add((question.kind, form))
+        if form == SCHEMA and not has_bounds(question.json_schema):
+            form = WITHOUT_BOUNDS
+        self._accepted = min(self._accepted, form)
+        self._form = min(self._form, form)
+
+    def learn(self, kind: str, payload: Mapping[str, Any], status: int, message: str) -> bool:
+        """Leave out what a refusal of this chat completion names. Returns whether asking again makes sense."""
+        if status not in (400, 422) and status < 500:
+            return False
+        form: Mapping[str, Any] = payload.get("response_format") or {}
+        refused = {"json_schema": WITHOUT_BOUNDS, "json_object": JSON_MODE}.get(form.get("type", ""), PROMPT)
+        if "schema" in form:
+            refused = BESIDE_JSON_MODE
+        elif refused == WITHOUT_BOUNDS and has_bounds(form["json_schema"]["schema"]):
+            refused = SCHEMA
+        return self.learn_from(kind, refused, payload, message)
+
+    def learn_from(self, kind: str, form: int, sent: Mapping[str, Any], message: str) -> bool:
+        """Leave out what a refusal of a request names that asked for this form and had these settings."""
+        words = message.lower()
+        # Asked for by questions, not by the caller: the first to go, whatever else a refusal names.
+        if "logprobs" in sent and "logprobs" in words:
+            self.refused |= {"logprobs", "top_logprobs"}
+            return True
+        of_form = any(word in words for word in _OF_FORM)
+        if not of_form:
+            for name in SETTINGS:
+                if name in sent and name in words:
+                    self.refused.add(name)
+                    return True
+        if form == PROMPT or not (of_form or (form == SCHEMA and any(word.lower() in words for word in BOUNDS))):
+            return False
+        # Of many requests in flight, the late ones are refused for what was given up already.
+        self._by_kind[kind] = max(self._by_kind[kind], form + 1)
+        if form < self._accepted and not any(word in words for word in _OF_ONE_SCHEMA):
+            self._form = max(self._form, form + 1)
+        return True
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as data, for another process."""
+        return {
+            "settings": sorted(self.refused),
+            "form": self._form,
+            "accepted": self._accepted,
+            "forms": dict(self._by_kind),
+        }
+
+    def update(self, data: Mapping[str, Any]) -> None:
+        """Add what another process learned."""
+        self.refused |= set(data.get("settings", ()))
+        self._accepted = min(self._accepted, data.get("accepted", PROMPT))
+        self._form = min(max(self._form, data.get("form", SCHEMA)), self._accepted)
+        for kind, form in data.get("forms", {}).items():
+            self._by_kind[kind] = max(self._by_kind[kind], form)
+
+
+def probabilities_required(question: Question[Any]) -> bool:
+    """Whether the caller asked for the probabilities of a question's labels."""
+    return question.label_probabilities is not None and question.label_probabilities.required
+
+
+def with_form(messages: Sequence[ChatMessage], question: Question[Any], form: int) -> Sequence[ChatMessage]:
+    """The messages, with the form of the reply as the last line where no schema holds the model to it."""
+    if form < JSON_MODE or question.json_schema is None or not question.form:
+        return messages
+    *before, last = messages
+    return [
+        *before,
+        replace(last, content=f"{last.content}\n\n{question.form}"),
+    ]
+
+
+def without_bounds(schema: Any) -> Any:
+    """A schema without the bounds that many endpoints refuse. Replies are checked against them anyway."""
+    if isinstance(schema, Mapping):
+        members = cast("Mapping[str, Any]", schema)
+        return {name: without_bounds(value) for name, value in members.items() if not _is_bound(name, value)}
+    if isinstance(schema, list | tuple):
+        return [without_bounds(inner) for inner in cast("Sequence[Any]", schema)]
+    return schema
+
+
+def has_bounds(schema: Any) -> bool:
+    """Whether a schema bounds a text, a list or a number."""
+    return any(_is_bound(name, value) for name, value in _members(schema))
+
+
+def _members(schema: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(schema, Mapping):
+        for name, value in cast("Mapping[str, Any]", schema).items():
+            yield name, value
+            yield from _members(value)
+    elif isinstance(schema, list | tuple):
+        for inner in cast("Sequence[Any]", schema):
+            yield from _members(inner)
+
+
+def _is_bound(name: str, value: Any) -> bool:
+    # A property may be called as a bound is; a bound's value is no schema.
+    return name in BOUNDS and not isinstance(value, Mapping)

@@ -1,0 +1,256 @@
+"""What a model is asked after a reply that can't be used, and what the error says in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from evalstone import Failed, ModelJudge, ScriptedJudge, evaluate
+from evalstone.errors import ReplyError
+from evalstone.judges.corrections import repetition
+from evalstone.questions import ClaimSupported, ListClaims, MiniCheck
+from evalstone.questions.base import Answer, Ask
+from evalstone.scorers.base import Scorer
+from evalstone.types import Score
+from tests.serving import Behaviour, Response, completion, serving
+
+QUESTION = ListClaims(text="Ada was born in 1815.")
+GOOD = completion('{"claims": ["Ada was born in 1815."]}')
+VERDICT = completion('{"reason": "It says so.", "verdict": "no"}')
+
+
+def one_after_another(*answers: Any) -> Behaviour:
+    return lambda _, number: answers[min(number, len(answers)) - 1]
+
+
+def asked(*replies: Any, question: Any = QUESTION, **settings: Any) -> tuple[Answer[Any] | ReplyError, list[Any]]:
+    """The answer or the last error of a model that gives these replies, and the requests it got."""
+    with serving(one_after_another(*replies)) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, total_timeout=5.0, **settings)
+        try:
+            return asyncio.run(judge.answer(question)), server.requests
+        except ReplyError as error:
+            return error, server.requests
+
+
+def test_a_reply_that_was_cut_off_names_its_limit_and_is_asked_for_shorter() -> None:
+    cut = completion('{"claims": ["Ada was', finish="length")
+    answer, requests = asked(cut, GOOD, max_tokens=200)
+    assert isinstance(answer, Answer)
+    shown, request = requests[1]["messages"][-2:]
+    assert shown["content"] == '{"claims": ["Ada was'
+    assert "at the limit of 200 tokens" in request["content"]
+    assert "Write shorter: at most one short sentence for each reason." in request["content"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"max_tokens": 200}, r"at the limit of 200 tokens \(max_tokens; raise it for longer replies\)$"),
+        ({}, r"after 20 tokens at a limit of the endpoint \(set max_tokens\)$"),
+    ],
+)
+def test_the_last_error_of_replies_that_are_cut_off_names_max_tokens(settings: dict[str, Any], told: str) -> None:
+    error, requests = asked(completion('{"claims": ["Ada was', finish="length"), **settings)
+    assert len(requests) == 4
+    assert isinstance(error, ReplyError)
+    with pytest.raises(ReplyError, match=f"^the reply was cut off before its end, {told}"):
+        raise error
+
+
+def test_of_a_long_reply_that_was_cut_off_the_beginning_is_shown() -> None:
+    reply = '{"claims": ["' + "".join(chr(97 + n * n % 26) for n in range(3000))
+    _, requests = asked(completion(reply, finish="length"), GOOD)
+    assert requests[1]["messages"][-2]["content"] == f"{reply[:300]}\n[…]"
+
+
+DEGENERATE = [
+    '{"claims": ["' + "Ada was born. " * 100,
+    '{"claims": [' + '"Ada was born in 1815.", ' * 40,
+    '{"claims": [' + '"Ada was born in 1815.", "Ada lived in London.", ' * 20 + '"Ada"',
+    '{"claims": ' + " " * 500,
+    '{"claims": ' + "\n\t" * 300,
+    '{"claims": [' + "".join(f'"{n}. Ada was born in 1815.", ' for n in range(40)),
+    '{"claims": [' + ", ".join(['"Ada was born"'] * 60) + "], ]}",
+    "".join(f"{n}. The claim is supported by the text.\n" for n in range(30)),
+]
+
+
+@pytest.mark.parametrize("reply", DEGENERATE, ids=range(len(DEGENERATE)))
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_a_reply_that_repeats_itself_is_left_out_but_for_its_beginning(reply: str, finish: str) -> None:
+    answer, requests = asked(completion(reply, finish=finish), GOOD, max_tokens=900)
+    assert isinstance(answer, Answer)
+    shown, request = requests[1]["messages"][-2:]
+    assert shown["content"] == f"{reply[:300]}\n[…]"
+    assert "it repeats itself" in request["content"]
+    error, _ = asked(completion(reply, finish=finish), max_tokens=900, retries=0)
+    assert "it repeats itself" in str(error)
+    assert len(str(error)) < 400
+    assert isinstance(error, ReplyError)
+    assert error.reply == reply
+
+
+SOUND = [
+    "",
+    "no",
+    '{"claims": ["Ada was born in 1815.", "Ada was born in 1815."]}',
+    json.dumps(
+        {"verdicts": {str(n): {"reason": f"{n * n}", "passages": [1], "verdict": "supported"} for n in range(30)}}
+    ),
+    "".join(f"The claim number {n} speaks of {n * 7} and of {chr(97 + n)}. " for n in range(25)),
+    "a" * 50,
+    "-" * 60 + "\n" + "".join(f"{n}: {n * n}\n" for n in range(200)),
+]
+
+
+@pytest.mark.parametrize("reply", SOUND, ids=range(len(SOUND)))
+def test_a_reply_with_lists_of_like_things_does_not_repeat_itself(reply: str) -> None:
+    assert repetition(reply) == ""
+
+
+def test_other_replies_are_shown_up_to_four_thousand_characters() -> None:
+    text = "".join(f"{n} " for n in range(3000))
+    _, requests = asked(completion(text), GOOD)
+    shown = requests[1]["messages"][-2]["content"]
+    assert shown == f"{text[:2000]}\n[…]\n{text[-2000:]}"
+
+
+def test_the_second_correction_starts_afresh_without_the_replies_so_far() -> None:
+    wrong = [completion(f"blunder {n}") for n in range(3)]
+    answer, requests = asked(*wrong, GOOD, seed=7)
+    assert isinstance(answer, Answer)
+    opening = requests[0]["messages"]
+    assert [len(request["messages"]) for request in requests] == [2, 4, 2, 2]
+    for request in requests[2:]:
+        assert "blunder" not in json.dumps(request["messages"])
+        *before, last = request["messages"]
+        assert before == opening[:-1]
+        assert last["content"].startswith(opening[-1]["content"] + "\n\nAn earlier reply could not be used: ")
+    seeds = [request["seed"] for request in requests]
+    assert seeds[:2] == [7, 7]
+    assert len(set(seeds)) == 3
+    assert [request["temperature"] for request in requests] == [0, 0, 0.5, 0.5]
+    assert answer.detail == {"temperature": 0.5, "seed": seeds[-1]}
+    assert answer.usage.requests == 4
+
+
+def test_a_temperature_above_that_of_a_fresh_start_stays_and_none_is_left_to_the_provider() -> None:
+    wrong = completion("wrong")
+    _, requests = asked(wrong, wrong, GOOD, temperature=1.0)
+    assert [request["temperature"] for request in requests] == [1, 1, 1]
+    answer, requests = asked(wrong, wrong, GOOD, temperature=None)
+    assert not any("temperature" in request or "seed" in request for request in requests)
+    assert isinstance(answer, Answer)
+    assert answer.detail is None
+
+
+def test_an_answer_that_was_not_drawn_afresh_says_nothing_of_it() -> None:
+    for replies in ([GOOD], [completion("wrong"), GOOD]):
+        answer, _ = asked(*replies, seed=7)
+        assert isinstance(answer, Answer)
+        assert answer.detail is None
+
+
+CLAIM = ClaimSupported(claim="c", context=("p",))
+PROSE = "The passage speaks of something else, so it is hard to say."
+
+
+def test_prose_in_place_of_a_verdict_is_asked_again_once() -> None:
+    answer, requests = asked(completion(PROSE), VERDICT, question=CLAIM)
+    assert isinstance(answer, Answer)
+    assert (answer.value.verdict, answer.usage.requests) == ("no", 2)
+    assert requests[1]["messages"][-2]["content"] == PROSE
+    assert "no JSON object, and is neither yes nor no" in requests[1]["messages"][-1]["content"]
+
+
+def test_prose_twice_is_undecided() -> None:
+    answer, requests = asked(completion(PROSE), completion(PROSE + " Again."), question=CLAIM)
+    assert isinstance(answer, Answer)
+    assert (answer.value.verdict, len(requests)) == ("undecided", 2)
+    assert answer.reply == PROSE + " Again."
+    assert answer.detail == {"doubt": "it holds no JSON object, and is neither yes nor no"}
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "settings"),
+    [
+        (CLAIM, "No, the passage does not say so.", {}),
+        (CLAIM, "Yes", {}),
+        (CLAIM, '{"reason": "r", "verdict": "undecided"}', {}),
+        (CLAIM, PROSE, {"retries": 0}),
+        (MiniCheck(document="d", claim="c"), PROSE, {}),
+    ],
+)
+def test_what_is_clear_or_may_not_be_asked_again_is_asked_once(
+    question: Any, reply: str, settings: dict[str, Any]
+) -> None:
+    answer, requests = asked(completion(reply), question=question, **settings)
+    assert isinstance(answer, Answer)
+    assert len(requests) == 1
+
+
+def test_prose_of_a_script_with_nothing_more_to_say_is_undecided() -> None:
+    answer = asyncio.run(ScriptedJudge([PROSE]).answer(CLAIM))
+    assert answer.value.verdict == "undecided"
+
+
+# What a run says of it
+
+
+@dataclass(frozen=True, kw_only=True)
+class MakesClaims(Scorer):
+    """Whether the text makes a claim."""
+
+    name = "makes_claims"
+
+    async def score(self, ask: Ask, *, output: str) -> Score:
+        return Score(float(bool(await ask(ListClaims(text=output)))))
+
+
+ROWS = [{"id": str(n), "output": f"Zed counts {n} owls."} for n in range(4)]
+
+
+def test_a_run_counts_its_corrections_those_that_helped_and_the_calls_that_were_lost() -> None:
+    def behave(request: dict[str, Any], _: int) -> Any:
+        text = json.dumps(request["messages"])
+        corrected = "could not be used" in text or "cannot be used" in text
+        if "counts 0 owls" in text or ("counts 1 owls" in text and corrected):
+            return completion('{"claims": ["Zed counts owls."]}')
+        return completion("wrong")
+
+    with serving(behave) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, total_timeout=5.0, retries=2)
+        run = evaluate(ROWS, MakesClaims(), judge=judge, ledger=None)
+    line = run.summary[0]
+    assert (line.corrections, line.corrected, line.lost) == (5, 1, 2)
+    assert run.corrections == "5 corrections of malformed replies, 1 helped; 2 judge calls were paid and gave no answer"
+    assert run.corrections in str(run)
+    stored = run.to_dict()["scorers"][0]
+    assert (stored["corrections"], stored["corrected"], stored["lost"]) == (5, 1, 2)
+    assert sum(isinstance(record.outcome, Failed) for record in run) == 2
+
+
+def test_a_correction_that_brought_prose_again_did_not_help() -> None:
+    rows = [{"input": "q", "output": "Zed.", "context": ["p"]}]
+    run = evaluate(rows, "relevancy_check", judge=ScriptedJudge([PROSE, PROSE]), ledger=None)
+    assert run.corrections == "1 correction of malformed replies, 0 helped"
+
+
+def test_a_run_without_corrections_says_nothing_of_them() -> None:
+    run = evaluate([{"output": "Ada."}], MakesClaims(), judge=ScriptedJudge([{"claims": ["Ada."]}]), ledger=None)
+    assert run.corrections == ""
+    assert not {"corrections", "corrected", "lost"} & run.to_dict()["scorers"][0].keys()
+
+
+def test_a_call_that_had_no_answer_in_time_may_have_been_paid() -> None:
+    with serving(lambda _, __: Response(body=GOOD, delay=0.5)) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, timeout=0.1)
+        run = evaluate(ROWS[:1], MakesClaims(), judge=judge, ledger=None)
+        assert len(server.requests) == 1
+    assert run.corrections == "1 judge call was paid and gave no answer"
+    assert run.warnings == {"timeouts": 1}

@@ -1,0 +1,114 @@
+"""Refusals that name the context window, as servers word them."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from typing import Any
+
+import pytest
+
+from evalstone import Failed, ModelJudge, evaluate
+from evalstone.errors import JudgeUnavailable, PromptTooLong, ProviderError
+from evalstone.judges.providers.batch import batch_api
+from evalstone.judges.providers.replies import window_error
+from evalstone.questions import ListClaims
+from tests.serving import Response, completion, serving
+
+QUESTION = ListClaims(text="Ada was born in 1815.")
+
+REFUSALS: list[tuple[str, int | None]] = [
+    ("This model's maximum context length is 8192 tokens. However, you requested 9001 tokens (8001 in the messages, "
+     "1000 in the completion). Please reduce the length of the messages or completion.", 8192),
+    ("This model's maximum context length is 128,000 tokens. However, your messages had 200,000 tokens.", 128_000),
+    ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.", 272_000),
+    ("Your input exceeds the context window of this model. Please adjust your input and try again.", None),
+    ("request (1234 tokens) exceeds the available context size (512 tokens), try increasing it", 512),
+    ("the request exceeds the available context size. try increasing the context size or enable context shift", None),
+    ("The decoder prompt (length 5000) is longer than the maximum model length of 4096.", 4096),
+    ("Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length", 32_768),
+    ("prompt is too long: 210000 tokens > 200000 maximum", 200_000),
+    ("input length and `max_tokens` exceed context limit: 197202 + 21333 > 200000, decrease input length", 200_000),
+    ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", 1_048_576),
+    ("This model's maximum prompt length is 131072 but the request contains 140000 tokens.", 131_072),
+    ("The input (9000 tokens) is longer than the model's context length (8192 tokens).", 8192),
+    ("The prompt is too long: 9000, model maximum context length: 8192", 8192),
+    ("total number of tokens in the prompt cannot exceed 4081 - received 4292", 4081),
+    ("Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context "
+     "length of only 4096 tokens, which is not enough", 4096),
+    ("prompt too long; exceeded max context length by 17 tokens", None),
+    ("Please reduce the length of the messages or completion. (context_length_exceeded)", None),
+]  # fmt: skip
+
+OTHERS = [
+    "maximum allowed value of seed is 5",
+    "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 tokens",
+    "max_tokens is too large: 100000. This model supports at most 16384 completion tokens.",
+    "Invalid schema for response_format: 'maximum' is not permitted",
+    "Request too large on tokens per minute (TPM): Limit 6000, Requested 9000",
+]
+
+
+def refused(message: str, status: int = 400, **more: Any) -> ProviderError:
+    body = {"error": {"message": message, **more}}
+    with serving(lambda _, __: Response(status, body)) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, total_timeout=2.0)
+        with pytest.raises(ProviderError) as error:
+            asyncio.run(judge.answer(QUESTION))
+    assert len(server.requests) == 1
+    return error.value
+
+
+@pytest.mark.parametrize(("message", "window"), REFUSALS, ids=range(len(REFUSALS)))
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_prompt_beyond_the_window_is_final_and_names_the_setting(
+    message: str, window: int | None, status: int
+) -> None:
+    error = refused(message, status)
+    assert isinstance(error, PromptTooLong)
+    assert error.window == window
+    setting = "context_window" if window is None else f"context_window={window}"
+    assert str(error).endswith(f"; set {setting} for this judge")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.window) == (str(error), window)
+
+
+def test_the_window_of_llama_cpp_stands_beside_its_message() -> None:
+    told = "the request exceeds the available context size. try increasing the context size or enable context shift"
+    error = refused(told, type="exceed_context_size_error", n_prompt_tokens=9001, n_ctx=2048)
+    assert isinstance(error, PromptTooLong)
+    assert error.window == 2048
+
+
+@pytest.mark.parametrize("message", OTHERS, ids=range(len(OTHERS)))
+def test_another_refusal_is_none_of_the_window(message: str) -> None:
+    assert window_error(f"host refused the request (HTTP 400: {message})") is None
+
+
+def test_a_refusal_in_a_batch_names_the_setting_too() -> None:
+    for name in ("openai/gpt-4o", "anthropic/claude-sonnet-4-5"):
+        api = batch_api(ModelJudge(name, api_key="k"))
+        with pytest.raises(PromptTooLong, match="set context_window=200000 for this judge") as error:
+            api.reply(QUESTION, {"status": 400, "error": "prompt is too long: 210000 tokens > 200000 maximum"})
+        assert error.value.window == 200_000
+
+
+def test_questions_that_are_too_long_do_not_end_a_run() -> None:
+    def behave(request: dict[str, Any], _: int) -> Any:
+        if "long" in request["messages"][-1]["content"]:
+            return Response(400, {"error": {"message": "prompt is too long: 9000 tokens > 4096 maximum"}})
+        return completion('{"reason": "It greets.", "verdict": "yes"}')
+
+    rows = [{"id": str(n), "input": "q", "output": "long" if n < 15 else "brief", "context": ["p"]} for n in range(16)]
+    with serving(behave) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, total_timeout=5.0)
+        run = evaluate(rows, "relevancy_check", judge=judge, concurrency=1, ledger=None)
+    assert [isinstance(record.outcome, Failed) for record in run] == [True] * 15 + [False]
+
+
+def test_refusals_of_another_kind_do() -> None:
+    rows = [{"id": str(n), "input": "q", "output": str(n), "context": ["p"]} for n in range(16)]
+    with serving(lambda _, __: Response(400, {"error": {"message": "no"}})) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, total_timeout=5.0)
+        with pytest.raises(JudgeUnavailable):
+            evaluate(rows, "relevancy_check", judge=judge, concurrency=1, ledger=None)
