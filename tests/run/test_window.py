@@ -59,7 +59,9 @@ def refusing(request: dict[str, Any], number: int) -> Any:
     """Answer as a server with a small window does: a prompt that leaves no room for the reply is refused."""
     size = sum(tokens(message["content"]) for message in request["messages"])
     if size >= WINDOW:
-        return Response(400, {"error": {"message": f"the request has {size} tokens; n_ctx is {WINDOW}"}})
+        message = f"request ({size} tokens) exceeds the available context size ({WINDOW} tokens), try increasing it"
+        error = {"code": 400, "message": message, "type": "exceed_context_size_error", "n_ctx": WINDOW}
+        return Response(400, {"error": error})
     schema = json.loads(json.dumps(request["response_format"]["json_schema"]["schema"]).replace('"supported", ', ""))
     return completion(json.dumps(filled(schema, asked_in(request))))
 
@@ -131,6 +133,14 @@ def test_a_judgment_on_the_whole_is_refused_before_anything_is_sent(scorer: str,
         record.outcome.error,
     )
     assert record.steps == ()
+
+
+def test_a_server_that_refuses_a_prompt_teaches_its_window() -> None:
+    with serving(refusing) as server:
+        judge = ModelJudge("vllm/mine", base_url=server.url, retries=0)
+        run = evaluate(samples(6), ["context_relevance"], judge=judge, ledger=None, concurrency=1)
+    assert all(record.value is not None for record in run)
+    assert 0 < len(refused(server)) <= 4
 
 
 class Windowed(Judge):
