@@ -141,6 +141,17 @@ def test_a_gate_and_the_table_above_it_count_the_same_scores(tmp_path: Path, eva
     assert "The run ended early: the gate is decided." in evalstone("report").stdout
 
 
+def test_a_dry_run_says_which_questions_are_too_long(folder: Path, evalstone: Evalstone) -> None:
+    row = {"output": "It is.", "context": ["It is so, as everyone knows. " * 600]}
+    (folder / "long.jsonl").write_text(json.dumps(row) + "\n")
+    judge = "vllm/mine(context_window=4096)"
+    done = evalstone("run", "long.jsonl", "-s", "faithfulness", "-s", "answer_faithfulness", "-j", judge, "--dry-run")
+    told = " ".join(done.stdout.split())
+    assert "answer_faithfulness: 1 sample would fail: grade_grounding: the question has about" in told
+    assert "or use faithfulness, which reads passages in parts" in told
+    assert "sample would fail: verify_claims" not in told
+
+
 def test_a_dry_run_takes_as_long_as_its_rounds(folder: Path, evalstone: Evalstone) -> None:
     done = evalstone("run", "d.jsonl", "-s", "faithfulness", "--judge", "openai/gpt-5.1", "--dry-run")
     assert "About 4 s at 2 s per call and a concurrency of 32." in done.stdout

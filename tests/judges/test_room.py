@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evalstone import ConfigError, ModelJudge, Panel
-from evalstone.questions.base import DEFAULT_LIMITS, ContextLimits, narrowest
+from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
 
 
 def limits_of_window(window: int | None, max_tokens: int | None = None) -> ContextLimits:
@@ -60,7 +60,7 @@ def test_the_list_of_models_is_not_loaded_for_a_server_of_ones_own() -> None:
             print(judge.price(Usage(100, 10)), judge.context_limits.tokens)
         print("genai_prices" in sys.modules)"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["None 45000"] * 4 + ["False"]
+    assert done.stdout.splitlines() == ["None 50000"] * 4 + ["False"]
 
 
 def test_a_window_that_is_no_number_is_refused() -> None:

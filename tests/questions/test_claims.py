@@ -7,8 +7,9 @@ import pytest
 
 from evalstone.errors import QuestionTooLong
 from evalstone.questions import VerifyClaims
-from evalstone.questions.base import ContextLimits, Question
+from evalstone.questions.base import Question
 from evalstone.questions.claims import ClaimVerdict, Support
+from evalstone.questions.limits import ContextLimits
 
 A = TypeVar("A")
 

@@ -63,6 +63,13 @@ def test_words_of_the_question_complete_a_short_answer_and_do_not_stand_for_an_e
             read(ListClaims(text, asked), {"claims": [claim]})
 
 
+def test_numbers_in_the_middle_of_a_quotation_are_no_numbering() -> None:
+    text = "See passage 9. Museums are shut, and only a fool would go."
+    for part in (text, f"2. {text}"):
+        found = read(FindToxicity(text), {"verdicts": [{"reason": "It is.", "part": part, "verdict": "yes"}]})
+        assert found[0].part == part
+
+
 def test_a_quoted_part_stands_in_the_text_whatever_its_case_and_punctuation() -> None:
     def found(part: str) -> Any:
         return read(FindToxicity(HARBOR), {"verdicts": [{"reason": "It is.", "part": part, "verdict": "yes"}]})

@@ -26,7 +26,8 @@ from evalstone.questions import (
     MiniCheck,
     RatePassages,
 )
-from evalstone.questions.base import DEFAULT_LIMITS, Ask, ContextLimits, Question
+from evalstone.questions.base import Ask, Question
+from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.questions.parts import MOST_PARTS, Chunk, Space
 from evalstone.questions.relevance import PassageRating, PassageRatings, PassageVerdict
 from evalstone.questions.statements import Comparison, Contradiction, StatementMatch
@@ -222,6 +223,16 @@ def test_rated_passages_in_pieces_have_the_best_level_and_the_least_is_missing()
         (3, "low", True),
     ]
     assert found.missing == ("a",)
+
+
+def test_a_long_blank_passage_keeps_its_place() -> None:
+    context = ("First.", " " * 20_000, "Useful.")
+
+    def answer(part: FindUsefulPassages) -> Any:
+        return tuple(PassageVerdict(n, text == "Useful.") for n, text in enumerate(part.context, start=1))
+
+    found, _ = asked(FindUsefulPassages("q", "a", context), answer)
+    assert [(verdict.passage, verdict.useful) for verdict in found] == [(1, False), (2, False), (3, True)]
 
 
 def test_statements_of_passages_are_listed_one_group_after_the_other() -> None:

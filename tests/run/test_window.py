@@ -25,17 +25,19 @@ from evalstone import (
 )
 from evalstone._core.prompts import Prompt
 from evalstone.api import plan_for
-from evalstone.errors import PromptTooLong
+from evalstone.errors import PromptTooLong, QuestionTooLong
 from evalstone.judges.base import Judge
 from evalstone.questions.base import Answer, Ask, Question, VerdictPerItem
+from evalstone.questions.grade import GradeGrounding
+from evalstone.questions.limits import ContextLimits
 from evalstone.questions.reply import Subject, WorstFirst, YesNo
 from evalstone.run.dry_run import estimate
-from evalstone.run.session import FAILURE_LIMIT
+from evalstone.run.session import FAILURE_LIMIT, Recording, Session
 from evalstone.scorers.registry import SCORERS
 from tests.batch_serving import BatchServer
 from tests.run.batch_runs import Call
 from tests.scorers.variants import FULL
-from tests.serving import Response, Server, completion, filled, serving
+from tests.serving import Response, Server, asked_in, completion, filled, serving
 
 A = TypeVar("A")
 
@@ -43,7 +45,7 @@ WINDOW = 4096
 SENTENCES = [
     f"Museum {n} in Aarhus opened on 4 May 1921, and {n} visitors paid two crowns each for it. " for n in range(240)
 ]
-LONG_CONTEXT = [f"Passage {n}. {''.join(SENTENCES[n * 6 : n * 6 + 6])}" for n in range(40)]
+LONG_CONTEXT = [f"Passage {n}: {''.join(SENTENCES[n * 6 : n * 6 + 6])}" for n in range(40)]
 LONG_TEXT = "".join(SENTENCES[:120])
 JUDGED = sorted(name for name, kind in SCORERS.items() if kind.questions)
 
@@ -58,8 +60,8 @@ def refusing(request: dict[str, Any], number: int) -> Any:
     size = sum(tokens(message["content"]) for message in request["messages"])
     if size >= WINDOW:
         return Response(400, {"error": {"message": f"the request has {size} tokens; n_ctx is {WINDOW}"}})
-    schema = json.dumps(request["response_format"]["json_schema"]["schema"])
-    return completion(json.dumps(filled(json.loads(schema.replace('"supported", ', "")))))
+    schema = json.loads(json.dumps(request["response_format"]["json_schema"]["schema"]).replace('"supported", ', ""))
+    return completion(json.dumps(filled(schema, asked_in(request))))
 
 
 def sample_with(**fields: Any) -> Sample:
@@ -106,7 +108,7 @@ def test_long_passages_are_read_in_parts(scorer: str) -> None:
     assert len(server.requests) > 3
     assert "context_window" not in getattr(record.outcome, "error", "")
     seen = "".join(message["content"] for request in server.requests for message in request["messages"])
-    assert all(f"Passage {number}." in seen for number in range(40))
+    assert all(f"Passage {number}: " in seen for number in range(40))
 
 
 @pytest.mark.parametrize(
@@ -166,6 +168,26 @@ def test_a_window_that_an_endpoint_names_or_has_is_learned_once(named: int | Non
     assert all(record.value is not None for record in run)
     assert judge.refused < 5
     assert run.records[11].steps[0].answer is not None
+
+
+def test_what_is_learned_leaves_everything_else_as_it_was() -> None:
+    class Whole(Windowed):
+        @property
+        def context_limits(self) -> ContextLimits:
+            return ContextLimits(items=7, whole=True)
+
+    judge = Whole(2_000, 2_000)
+    session = Session(judge)
+    question = GradeGrounding("It is.", tuple(LONG_CONTEXT))
+
+    async def ask() -> None:
+        with pytest.raises(PromptTooLong):
+            await Recording(session)(question)
+        with pytest.raises(QuestionTooLong, match="raise context_window"):
+            await Recording(session)(question)
+
+    asyncio.run(ask())
+    assert session.limits_of(judge) == ContextLimits(1_500, 6, whole=True, longest=1_500, window=2_000)
 
 
 def test_many_prompts_that_are_refused_at_once_do_not_end_the_run() -> None:
@@ -241,7 +263,8 @@ def test_a_dry_run_counts_the_parts() -> None:
     estimated = asyncio.run(estimate(plan_for([sample], names, judge=judge)))
     precision, relevance, grade = estimated.scorers
     _, server = judged("context_precision", context=LONG_CONTEXT)
-    assert precision.calls == relevance.calls == len(server.requests) > 3
+    assert precision.calls == len(server.requests) > 3
+    assert relevance.calls > 3
     assert (grade.calls, grade.failed) == (0, 1)
 
 

@@ -509,6 +509,10 @@ def _dry_run(config: RunConfig) -> int:
         counts = (line.calls, line.shared, line.answered, line.usage.input, line.usage.output, line.skipped)
         rows.add_row(line.name, *(f"{number:,}" for number in counts))
     screen.print(rows)
+    for line in work.scorers:
+        if line.failed:
+            failed = f"{line.name}: {count(line.failed, 'sample')} would fail: {line.error}"
+            screen.print(safe(failed, 2000), style="yellow")
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in work.kinds.items()) or "none"
     screen.print(f"Judge calls: {kinds}")
     show_judges(work.judges)

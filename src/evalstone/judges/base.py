@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from evalstone._core.redaction import register
 from evalstone.errors import JudgeError
 from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
-from evalstone.questions.base import DEFAULT_LIMITS, Answer, ContextLimits, Question, failed_call, judge_call
+from evalstone.questions.base import Answer, Question, failed_call, judge_call
+from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.types import NO_USAGE, JudgeCall, Usage, total_cost
 
 A = TypeVar("A")

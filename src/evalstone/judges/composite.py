@@ -27,7 +27,8 @@ from evalstone.judges.model import ModelJudge
 from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.judges.settings import Range, check_settings, require_judge
 from evalstone.judges.voting import Vote, answer_confidence, elect, vote_detail
-from evalstone.questions.base import Answer, ContextLimits, Question, is_votable, narrowest
+from evalstone.questions.base import Answer, Question, is_votable
+from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.types import Usage, total_cost
 
 A = TypeVar("A")

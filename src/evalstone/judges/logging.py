@@ -16,7 +16,8 @@ from evalstone._core.redaction import redacted
 from evalstone.errors import JudgeError
 from evalstone.judges.base import AskJudge, Judge, register_secrets
 from evalstone.judges.settings import check_settings, require_judge
-from evalstone.questions.base import Answer, ContextLimits, Question, failed_call, judge_call
+from evalstone.questions.base import Answer, Question, failed_call, judge_call
+from evalstone.questions.limits import ContextLimits
 from evalstone.types import JudgeCall, Usage
 
 A = TypeVar("A")

@@ -36,7 +36,8 @@ from evalstone.judges.providers.base import (
 from evalstone.judges.providers.limits import NO_LIMITS, Backoff, Limiter, Limits, TransientError, shared_limiter
 from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, label_confidence
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
-from evalstone.questions.base import Answer, ContextLimits, Question
+from evalstone.questions.base import Answer, Question
+from evalstone.questions.limits import ContextLimits
 from evalstone.types import NO_USAGE, Usage, total_cost
 
 A = TypeVar("A")

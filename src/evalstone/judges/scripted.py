@@ -17,7 +17,8 @@ from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.model import ModelJudge, converse
 from evalstone.judges.providers.base import Completion
-from evalstone.questions.base import DEFAULT_LIMITS, Answer, ContextLimits, Question, narrowest
+from evalstone.questions.base import Answer, Question
+from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
 from evalstone.types import Usage
 
 A = TypeVar("A")

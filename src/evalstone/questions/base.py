@@ -36,6 +36,7 @@ from evalstone._core.parsing import (
 from evalstone._core.prompts import Material, Prompt
 from evalstone._core.text import estimated_tokens
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
+from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for, too_long, within_sentences
 from evalstone.questions.reply import (
     LONGEST_TEXT,
@@ -591,59 +592,6 @@ def as_cached(call: C) -> C:
     """The answer, or the call, for a repeated question: it took nothing, and neither did its members'."""
     members = tuple(map(as_cached, call.members))
     return replace(call, usage=NO_USAGE, cost=0.0, seconds=0.0, cached=True, members=members)
-
-
-LONGEST_REPLY = 4096
-TOKENS_PER_VERDICT = 80
-
-
-@dataclass(frozen=True)
-class ContextLimits:
-    """What one question to a judge may hold at most, in tokens as `estimated_tokens` has them."""
-
-    tokens: int = 45_000
-    """Tokens of a question that can be asked in parts: everything but the reply."""
-    items: int = 25
-    """Items that are judged one by one."""
-    whole: bool = False
-    """A response is better asked about at once than sentence by sentence."""
-    longest: int | None = None
-    """Tokens of any question, everything but the reply; a longer one is refused. None where nobody knows."""
-    window: int | None = None
-    """Tokens of question and reply together, for messages; None where nobody knows."""
-
-    @classmethod
-    def of_window(cls, window: int | None, max_tokens: int | None = None) -> ContextLimits:
-        """The limits of a model that takes so many tokens, reply included; None where nobody knows.
-
-            longest = window - reply,   reply = max_tokens, or a quarter of the window, 4096 at most
-            items   = reply / 80
-
-        80 tokens are for the verdict on an item with its reason. At least 1 of each, and never more than the defaults.
-        """
-        reply = max_tokens or (LONGEST_REPLY if window is None else min(LONGEST_REPLY, window // 4))
-        items = max(1, min(cls.items, reply // TOKENS_PER_VERDICT))
-        if window is None:
-            return cls(items=items)
-        longest = max(1, window - reply)
-        return cls(min(cls.tokens, longest), items, longest=longest, window=window)
-
-
-def narrowest(*limits: ContextLimits) -> ContextLimits:
-    """What each of several judges can take."""
-    known = [one for one in limits if one.longest is not None]
-    shortest = min(known, key=lambda one: one.longest or 0, default=ContextLimits())
-    return ContextLimits(
-        tokens=min(one.tokens for one in limits),
-        items=min(one.items for one in limits),
-        whole=all(one.whole for one in limits),
-        longest=shortest.longest,
-        window=shortest.window,
-    )
-
-
-DEFAULT_LIMITS = ContextLimits()
-"""The limits of a judge that says nothing else."""
 
 
 class Ask(Protocol):

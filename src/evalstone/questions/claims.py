@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import Ask, ContextLimits, ListOf, VerdictPerItem
+from evalstone.questions.base import Ask, ListOf, VerdictPerItem
+from evalstone.questions.limits import ContextLimits
 from evalstone.questions.parts import SMALLEST_ROOM, Chunk, Space, check_count, overhead, room_of, too_long
 from evalstone.questions.reply import Cites, NotInReply, Restates, Subject, WorstFirst
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import Ask, ContextLimits, ListOf, VerdictPerItem
+from evalstone.questions.base import Ask, ListOf, VerdictPerItem
+from evalstone.questions.limits import ContextLimits
 from evalstone.questions.parts import chunks_of, space_for, too_long
 from evalstone.questions.reply import Restates, Subject, WorstFirst, YesNo
 

@@ -17,7 +17,8 @@ from evalstone._core.text import estimated_tokens, is_blank, sentence_slices
 from evalstone.errors import QuestionTooLong
 
 if TYPE_CHECKING:
-    from evalstone.questions.base import Ask, ContextLimits, Question
+    from evalstone.questions.base import Ask, Question
+    from evalstone.questions.limits import ContextLimits
 
 A = TypeVar("A")
 
@@ -63,7 +64,8 @@ class Space:
         found: list[tuple[list[str], list[int]]] = []
         left, free, few = 0.0, 0.0, 0.0
         for number, whole in enumerate(texts, start=1):
-            for text in (whole,) if self.holds(whole) else self.pieces(whole):
+            # Each text needs a place: its verdict may be that it is blank.
+            for text in (whole,) if self.holds(whole) else tuple(self.pieces(whole)) or ("",):
                 size = self.size(text)
                 count = 0 if self.sentences == math.inf else sentence_count(text)
                 if not found or size > left or free < 1 or count > few:
@@ -211,9 +213,10 @@ def too_long(question: Question[Any], limits: ContextLimits, why: str = "") -> Q
     takes = f"{limits.tokens if limits.longest is None else limits.longest:,}"
     window = f" (context_window {limits.window:,}, less the reply)" if limits.window else ""
     instead = f", or use {question.instead}" if question.instead else ""
+    setting = f"{'raise' if limits.window else 'set'} context_window if the model takes more"
     return QuestionTooLong(
         f"{question.kind}: {why or size}, and the judge takes {takes}{window}; "
-        f"raise context_window if the model takes more, shorten the {_longest_input(question)}{instead}"
+        f"{setting}, shorten the {_longest_input(question)}{instead}"
     )
 
 

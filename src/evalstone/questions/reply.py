@@ -147,7 +147,7 @@ class Restates:
         return f"{_excerpt(text)} is not from the {source}, which doesn't have: {words}; take only what it says"
 
 
-_NUMBERING = re.compile(r"\s*(?:statement\s*)?\d{1,3}\s*[.:)]\s+", re.IGNORECASE)
+_NUMBERING = re.compile(r"\A\s*(?:statement\s*)?\d{1,3}\s*[.:)]\s+", re.IGNORECASE)
 """In front of a text that was shown in a numbered list, and is no part of it."""
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import Ask, ContextLimits, ListOf, Question, VerdictPerItem
+from evalstone.questions.base import Ask, ListOf, Question, VerdictPerItem
+from evalstone.questions.limits import ContextLimits
 from evalstone.questions.parts import ask_parts, chunks_of, space_for
 from evalstone.questions.reply import Key, NotInReply, NumberedBy, Quotes, Subject, WorstFirst
 

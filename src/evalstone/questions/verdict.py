@@ -23,7 +23,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.questions.base import Ask, ContextLimits, LabelProbabilities, Question, unlisted
+from evalstone.questions.base import Ask, LabelProbabilities, Question, unlisted
+from evalstone.questions.limits import ContextLimits
 from evalstone.questions.parts import ask_parts, chunks_of, space_for
 from evalstone.questions.reply import NotInReply, WorstFirst, reason_of
 

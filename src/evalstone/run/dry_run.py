@@ -49,6 +49,8 @@ class ScorerEstimate:
     """Questions that another scorer or sample asks as well."""
     skipped: int = 0
     failed: int = 0
+    error: str = ""
+    """Of the first that failed, such as a question that is too long for the judge."""
     usage: Usage = field(default_factory=Usage)
     """Tokens of the calls."""
     kinds: set[str] = field(default_factory=set[str])
@@ -159,7 +161,9 @@ class _DryRunSession(Session):
         self._line = line
         outcome = (await score_sample(scorer, sample, self)).outcome
         line.skipped += isinstance(outcome, Skipped)
-        line.failed += isinstance(outcome, Failed)
+        if isinstance(outcome, Failed):
+            line.failed += 1
+            line.error = line.error or outcome.error
 
     def known(self, key: Key) -> Answer[Any] | JudgeError | None:
         found = super().known(key)

@@ -31,15 +31,8 @@ from evalstone.errors import (
 )
 from evalstone.judges.base import AskJudge, Judge, leaves, register_secrets
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
-from evalstone.questions.base import (
-    Answer,
-    ContextLimits,
-    Question,
-    as_cached,
-    failed_call,
-    judge_call,
-    narrowest,
-)
+from evalstone.questions.base import Answer, Question, as_cached, failed_call, judge_call
+from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.types import NO_USAGE, JudgeCall, Record
 
@@ -161,7 +154,7 @@ class Session:
         names none. Then half of the question is the most for one that can be asked in parts.
         """
         before = self._learned.get(judge.identity, judge.context_limits)
-        now = narrowest(before, ContextLimits.of_window(window))
+        now = replace(narrowest(before, ContextLimits.of_window(window)), whole=before.whole)
         size = question.size()
         if now.longest is None or size <= now.longest:
             now = replace(now, tokens=max(1, min(now.tokens, size // 2)), longest=max(1, size - 1))

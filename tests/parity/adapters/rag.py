@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from evalstone.questions.base import DEFAULT_LIMITS
 from evalstone.questions.claims import ListClaims, VerifyClaims
+from evalstone.questions.limits import DEFAULT_LIMITS
 from evalstone.questions.relevance import FindUsefulPassages, RatePassages
 from evalstone.questions.statements import JudgeStatements, ListStatements
 from evalstone.scorers import (

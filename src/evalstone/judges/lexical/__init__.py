@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from evalstone.judges.base import Judge
-from evalstone.questions.base import Answer, ContextLimits, Question
+from evalstone.questions.base import Answer, Question
+from evalstone.questions.limits import ContextLimits
 
 A = TypeVar("A")
 
