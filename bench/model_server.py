@@ -3,8 +3,9 @@
     python bench/model_server.py LATENCY_MS SHARE_429 SHARE_500 SHARE_CUT        (prints its URL when it is ready)
 
 The schema is that of the response format, else of a tool, else one that stands in the prompt; without any the answer is
-a word. HTTP is read by hand, so that on a machine with two cores it is the client that is measured. GET …/stats tells
-how many requests there were.
+a word. Texts are words of the material that the prompt has between fences, if it has any, for claims that a judge
+invents are refused. HTTP is read by hand, so that on a machine with two cores it is the client that is measured.
+GET …/stats tells how many requests there were.
 """
 
 from __future__ import annotations
@@ -19,36 +20,40 @@ from typing import Any, cast
 
 STATEMENT = "a statement of some words"
 REASONS = {200: "OK", 404: "Not Found", 429: "Too Many Requests", 500: "Internal Server Error"}
+FENCED = re.compile(r"<<([a-z_]+)(?: 1)?>>\n(.*?)\n<</", re.DOTALL)
+NUMBERS = re.compile(r"^\d+\. ", re.MULTILINE)
+MARKED = re.compile(f'"{STATEMENT} (?!reason)([a-z_]*) (\\d+)"')
 LENGTH = re.compile(rb"^content-length:\s*(\d+)", re.IGNORECASE | re.MULTILINE)
 JSON = json.JSONDecoder()
 
 
-def filled(schema: Any, root: Any = None) -> Any:
-    """A value of a JSON schema: `yes` or the first choice, true, three items, numbers 1."""
+def filled(schema: Any, root: Any = None, key: str = "", item: int = 0) -> Any:
+    """A value of a JSON schema: `yes` or the first choice, true, three items, numbers 1, numbered statements."""
     root = root or schema
     if "$ref" in schema:
         found = root
         for part in str(schema["$ref"]).removeprefix("#/").split("/"):
             found = found[part]
-        return filled(found, root)
-    for key in ("anyOf", "oneOf", "allOf"):
-        if key in schema:
-            return filled(schema[key][0], root)
+        return filled(found, root, key, item)
+    for choice in ("anyOf", "oneOf", "allOf"):
+        if choice in schema:
+            return filled(schema[choice][0], root, key, item)
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:
         return "yes" if "yes" in schema["enum"] else schema["enum"][0]
     match schema.get("type", "object" if "properties" in schema else "string"):
         case "object":
-            return {name: filled(inner, root) for name, inner in schema.get("properties", {}).items()}
+            return {name: filled(inner, root, name, item) for name, inner in schema.get("properties", {}).items()}
         case "array":
-            return [filled(schema.get("items", {}), root)] * min(3, schema.get("maxItems", 3))
+            items = range(min(3, schema.get("maxItems", 3)))
+            return [filled(schema.get("items", {}), root, key, item) for item in items]
         case "boolean":
             return True
         case "integer" | "number":
             return 1
         case _:
-            return STATEMENT
+            return f"{STATEMENT} {key} {item}"
 
 
 def schema_in(text: str) -> Any:
@@ -61,6 +66,23 @@ def schema_in(text: str) -> Any:
         if "properties" in found:
             return found
     return None
+
+
+def words_of(prompt: str) -> dict[str, list[str]]:
+    """The words of each fenced material of a prompt, of several passages those of the first."""
+    found = {name: NUMBERS.sub("", text).split() for name, text in reversed(FENCED.findall(prompt))}
+    return {name: words for name, words in found.items() if words}
+
+
+def restated(reply: str, known: Mapping[str, list[str]]) -> str:
+    """A reply whose statements are words of the materials: of the one of their name, else of the usual one."""
+    usual = next((known[name] for name in ("text", "answer", "passage") if name in known), next(iter(known.values())))
+
+    def words(match: re.Match[str]) -> str:
+        of = known.get(match[1], usual)
+        return json.dumps(" ".join(of[min(int(match[2]), len(of) - 1) :][:12]))
+
+    return MARKED.sub(words, reply)
 
 
 def prompt_of(request: Mapping[str, Any]) -> str:
@@ -106,6 +128,8 @@ class Model:
         tools = request.get("tools")
         if form.get("type") == "json_schema":
             text = self._filled(form["json_schema"]["schema"])
+            if STATEMENT in text and (known := words_of(prompt_of(request))):
+                text = restated(text, known)
         elif tools:
             text = self._filled(tools[0]["function"]["parameters"])
         else:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 
 from aiohttp import web
 
-from tests.serving import Response, completion, filled, on_a_thread
+from tests.serving import Response, asked_in, completion, filled, on_a_thread
 
 Behaviour: TypeAlias = "Callable[[dict[str, Any]], Any]"
 """What a model says to one request: text, a Response that refuses it, or None for a request that is not carried out."""
@@ -26,8 +26,8 @@ def schema_of(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def willing(request: dict[str, Any]) -> str:
-    """An answer to any question, by its schema."""
-    return json.dumps(filled(schema_of(request)))
+    """An answer to any question, by its schema, with words of its material."""
+    return json.dumps(filled(schema_of(request), asked_in(request)))
 
 
 @dataclass

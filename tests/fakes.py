@@ -18,6 +18,7 @@ from evalstone.run.runner import score_sample
 from evalstone.run.session import Recording, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Outcome, Record, Sample, Score
+from tests.serving import resolved
 
 ROOT = Path(__file__).parent.parent
 
@@ -49,6 +50,7 @@ def question_of(kind: type[Question[Any]], text: str, *, items: int = 2) -> Ques
 
 def fits(data: Any, schema: Mapping[str, Any]) -> bool:
     """Whether data is what a JSON schema of our making asks for."""
+    schema = resolved(schema)
     match schema["type"]:
         case "object":
             members: Mapping[str, Any] = schema["properties"]
@@ -109,10 +111,13 @@ def statements(*texts: str) -> dict[str, Any]:
 
 
 def verdicts(*words: str | tuple[str, Sequence[int]]) -> dict[str, Any]:
-    """A reply with one numbered verdict for each word; a pair is a word and the passages that it cites."""
+    """A reply with one numbered verdict for each word; a pair is a word and the passages that it cites.
+
+    A verdict that has to cite a passage cites the first one unless told otherwise.
+    """
     members: dict[str, Any] = {}
     for number, given in enumerate(words, start=1):
-        word, cited = (given, ()) if isinstance(given, str) else given
+        word, cited = (given, (1,) * (given in ("supported", "contradicted"))) if isinstance(given, str) else given
         members[str(number)] = {"reason": f"because {number}", "passages": list(cited), "verdict": word}
     return {"verdicts": members}
 

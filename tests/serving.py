@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -33,27 +34,66 @@ def completion(text: str, *, finish: str = "stop", **more: Any) -> dict[str, Any
     return {"choices": [{"message": message, "finish_reason": finish, **more}], "usage": usage}
 
 
-def filled(schema: dict[str, Any]) -> Any:
-    """A value of a JSON schema: first choices, true, three items, numbers 1."""
+_FENCED = re.compile(r"<<([a-z_]+)(?: 1)?>>\n(.*?)\n<</", re.DOTALL)
+_NUMBERS = re.compile(r"^\d+\. ", re.MULTILINE)
+
+
+def asked_in(request: dict[str, Any]) -> str:
+    """The first user message of a request, which has the material."""
+    return next((message["content"] for message in request["messages"] if message["role"] == "user"), "")
+
+
+def filled(schema: dict[str, Any], asked: str = "") -> Any:
+    """A value of a JSON schema: first choices, true, three items, numbers 1, reasons that say "a statement".
+
+    Other texts are words of a material in the user message: of the one that has the text's name, else of the one that
+    lists are usually made of. No two items of a list begin at the same word. Of several passages the first is taken.
+    """
+    materials = {name: _NUMBERS.sub("", text) for name, text in reversed(_FENCED.findall(asked))}
+    return _filled(resolved(schema), materials)
+
+
+def resolved(schema: Any, defined: Mapping[str, Any] | None = None) -> Any:
+    """A schema with its definitions where they are referred to."""
+    if isinstance(schema, list):
+        return [resolved(one, defined) for one in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    node = cast("dict[str, Any]", schema)
+    defined = node.get("$defs", {}) if defined is None else defined
+    if "$ref" in node:
+        return resolved((defined or {})[node["$ref"].rpartition("/")[2]], defined)
+    return {key: resolved(value, defined) for key, value in node.items() if key != "$defs"}
+
+
+def _filled(schema: dict[str, Any], materials: Mapping[str, str], key: str = "", number: int = 0) -> Any:
     if "enum" in schema:
         return schema["enum"][0]
     match schema.get("type"):
         case "object":
-            return {name: filled(inner) for name, inner in schema["properties"].items()}
+            return {name: _filled(inner, materials, name, number) for name, inner in schema["properties"].items()}
         case "array":
-            return [filled(schema["items"])] * min(3, schema.get("maxItems", 3))
+            items = range(min(3, schema.get("maxItems", 3)))
+            return [_filled(schema["items"], materials, key, item) for item in items]
         case "boolean":
             return True
         case "integer" | "number":
             return 1
         case _:
-            return "a statement"
+            return "a statement" if key == "reason" else _excerpt(materials, key, number)
+
+
+def _excerpt(materials: Mapping[str, str], key: str, number: int) -> str:
+    """Twelve words of a material, from the word of this number on."""
+    known = (materials[name] for name in (key, "text", "answer", "passage") if materials.get(name))
+    words = next(known, next(iter(materials.values()), "")).split()
+    return " ".join(words[min(number, len(words) - 1) :][:12]) if words else "a statement"
 
 
 def obliging(request: dict[str, Any], _: int) -> dict[str, Any]:
-    """Answer any question by its schema."""
+    """Answer any question by its schema, with words of its material."""
     schema = request["response_format"]["json_schema"]["schema"]
-    return completion(json.dumps(filled(schema)))
+    return completion(json.dumps(filled(schema, asked_in(request))))
 
 
 class Server:

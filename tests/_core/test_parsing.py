@@ -357,13 +357,14 @@ def test_blank_texts_are_dropped_and_others_stripped():
 
 
 def test_schemas_are_closed_and_need_every_key_in_their_order():
-    schema = numbered_schema(object_schema({"b": {"type": "array"}, "a": choice_schema(["x", "y"])}), 2)
+    schema = numbered_schema("verdict", 2)
     assert schema["required"] == ["1", "2"]
     assert schema["additionalProperties"] is False
-    item = schema["properties"]["1"]
+    assert schema["properties"]["1"] == schema["properties"]["2"] == {"$ref": "#/$defs/verdict"}
+    item = object_schema({"b": {"type": "array"}, "a": choice_schema(["x", "y"])})
     assert list(item["properties"]) == item["required"] == ["b", "a"]
     assert item["properties"]["a"] == {"type": "string", "enum": ["x", "y"]}
-    assert numbered_schema({"type": "string"}, 0)["properties"] == {}
+    assert numbered_schema("verdict", 0)["properties"] == {}
 
 
 def test_numbers_keep_their_value():

@@ -375,7 +375,7 @@ def test_an_empty_template_is_refused(text: str):
 
 def test_a_placeholder_in_the_instructions_is_refused():
     with pytest.raises(PromptError, match="instructions cannot have placeholders"):
-        Prompt.parse("{{answer}}", placeholders=["answer"], instructions="Judge {{answer}}.")
+        Prompt("Judge {{answer}}.", "{{answer}}").check(["answer"])
 
 
 def test_a_question_with_a_prompt_that_does_not_fit_is_refused_when_it_is_made():

@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evalstone
-from evalstone._core.text import STOPWORDS, sentences, stem, tokens, words
+from evalstone._core.text import (
+    STOPWORDS,
+    estimated_tokens,
+    sentence_slices,
+    sentences,
+    stem,
+    tokens,
+    words,
+)
 
 MEGABYTE = 1_000_000
 
@@ -147,3 +155,59 @@ def test_no_pattern_repeats_a_group_possessively(capsys: pytest.CaptureFixture[s
     for pattern in patterns:
         re.compile(pattern.pattern, pattern.flags | re.DEBUG)
         assert not re.search(r"^ *\d+[:.] +POSSESSIVE_REPEAT ", capsys.readouterr().out, re.MULTILINE), pattern.pattern
+
+
+SENTENCES = [
+    "One. Two! Three? Four",
+    "Dr. No paid $1.50 to J. R. Smith.\nThis line is so long that it goes on in the next one, without\nany end. New.",
+    "- first item\n- second item\n\n1. third\n2. fourth",
+    "一つ。二つ！三つ？",
+    "# Title\r\n\r\nText goes here\r\nand here.\u2029Next.",
+]
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_slices_are_the_sentences_as_they_stand_in_the_text(text: str):
+    slices = sentence_slices(text)
+    worded = [slice_ for slice_ in slices if re.search(r"\w", slice_)]
+    assert len(worded) == len(sentences(text))
+    for slice_, sentence in zip(worded, sentences(text), strict=True):
+        assert "".join(sentence.split()) in "".join(slice_.split())
+
+
+@given(st.text(alphabet="aA1 .!?。\n\r-#\u2028", max_size=200))
+def test_slices_joined_are_the_text(text: str):
+    assert "".join(sentence_slices(text)) == text
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_the_estimate_of_two_texts_is_that_of_both_together_but_for_one(a: str, b: str):
+    both = estimated_tokens(a + b)
+    assert both <= estimated_tokens(a) + estimated_tokens(b) <= both + 1
+    assert max(estimated_tokens(a), estimated_tokens(b)) <= both
+    assert len(a) / 3 <= estimated_tokens(a) + 0.5
+    assert estimated_tokens(a) <= 4 * len(a)
+
+
+# The most that a text took in five tokenizers: SmolLM2's, those of Mistral 7B and of Mistral NeMo, cl100k, Claude 2's.
+MEASURED = [
+    ("Alle Menschen sind frei und gleich an Würde und Rechten geboren. Sie sind mit Vernunft und Gewissen begabt.", 40),
+    ("Все люди рождаются свободными и равными в своем достоинстве и правах.", 54),
+    ("人人生而自由，在尊严和权利上一律平等。他们赋有理性和良心。", 47),
+    ("모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다.", 85),
+    ("يولد جميع الناس أحرارا متساوين في الكرامة والحقوق.", 45),
+    ('{"verdicts": {"1": {"reason": "The passage says so.", "passages": [1], "verdict": "supported"}}}', 32),
+    ("| 8271 | 0.134 | $9,217 | 2024-03-14 |", 33),
+]
+
+
+@pytest.mark.parametrize(("text", "measured"), MEASURED)
+def test_the_estimate_covers_what_tokenizers_took_and_is_not_twice_of_it(text: str, measured: int):
+    assert measured <= estimated_tokens(text) <= 2 * measured
+
+
+def test_a_megabyte_is_estimated_at_once():
+    started = time.process_time()
+    assert estimated_tokens("Ada, 1815. " * (MEGABYTE // 11)) > 300_000
+    assert estimated_tokens("日" * (MEGABYTE // 3)) > 300_000
+    assert time.process_time() - started < 0.5

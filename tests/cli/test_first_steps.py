@@ -116,11 +116,15 @@ def test_a_run_that_only_skips_ends_with_exit_code_3(folder: Path, evalstone: Ev
     done = evalstone("run", "d.jsonl", "-s", "bias", "-q")
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
-    assert line.startswith("no sample was scored: ")
+    assert line.startswith(
+        "bias: no sample has a score; the judge gave no usable answer on 4 of 4 samples (the lexical"
+    )
     assert evalstone("report", "last").returncode == 3
     assert evalstone("gate", "last", "--min", "bias=0.5", "--inconclusive", "pass").returncode == 2  # lower is better
     assert evalstone("gate", "last", "--max", "bias=0.5", "--inconclusive", "pass").returncode == 3
-    assert evalstone("run", "d.jsonl", "-s", "bias", "-s", "faithfulness", "-q").returncode == 0
+    mixed = evalstone("run", "d.jsonl", "-s", "bias", "-s", "faithfulness", "-q")
+    assert mixed.returncode == 0
+    assert "bias: no sample has a score; the judge gave no usable answer" in mixed.stderr
 
 
 def test_a_gate_and_the_table_above_it_count_the_same_scores(tmp_path: Path, evalstone: Evalstone) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,9 +18,9 @@ from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.providers.base import PROVIDERS
-from evalstone.results.calibration import calibration_for
+from evalstone.results.saved_calibrations import calibration_for
 from tests.cli.conftest import Evalstone
-from tests.serving import serving
+from tests.serving import completion, serving
 
 ROW = {"id": "one", "input": "Where is Paris?", "output": "Paris is in France.", "context": ["Paris is in France."]}
 
@@ -256,3 +258,123 @@ def test_a_wrong_call_ends_with_exit_code_2(tmp_path: Path, evalstone: Evalstone
     done = evalstone("calibrate", "--labels", "none.csv")
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert "none.csv" in done.stderr
+
+
+# ---- What a run says of its judge ----
+
+
+@dataclass
+class Model:
+    """A model that says yes unless the answer is marked as bad; `constant`: it says nothing else, whatever it is."""
+
+    constant: str = ""
+
+    def __call__(self, request: dict[str, Any], _: int) -> dict[str, Any]:
+        verdict = "no" if "BAD" in str(request["messages"]) else "yes"
+        return completion(self.constant or json.dumps({"reason": "It says so.", "verdict": verdict}))
+
+
+@pytest.fixture
+def labeled(tmp_path: Path) -> Path:
+    """Twenty answers, every second of them bad, with two columns of labels; and the same in another file."""
+    rows = [
+        {"id": str(n), "output": f"{output} {n}.", "context": ["p"], "alice": label, "bob": "yes"}
+        for n, (output, label) in enumerate([("Good", "yes"), ("BAD", "no")] * 10)
+    ]
+    for name in ("cal.jsonl", "more.jsonl"):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path / "cal.jsonl"
+
+
+def test_a_run_says_whether_and_how_well_its_judge_is_calibrated(
+    tmp_path: Path, labeled: Path, evalstone: Evalstone
+) -> None:
+    model = Model()
+    with serving(model) as server:
+        by = ("-s", "fact_check", "-j", f"vllm/x(base_url={server.url})")
+
+        def lines(*options: str) -> list[str]:
+            printed_lines = printed(evalstone, "run", "cal.jsonl", *by, *options).splitlines()
+            return [line for line in printed_lines if "calibrated" in line]
+
+        assert lines() == ["fact_check: not calibrated (evalstone calibrate --labels FILE)"]
+        good = (
+            "AUROC 1.00 (0.80 to 1.00); caught 10 of 10 bad answers and flagged 0 of 10 good ones at the threshold 0.5"
+        )
+        calibrate = ("calibrate", *by, "--label", "alice", "--labels")
+        file = printed(evalstone, *calibrate, "cal.jsonl").rpartition("Saved: ")[2].strip()
+        assert lines() == [f"fact_check: judge calibrated on cal.jsonl: {good}"]
+        assert f"judge calibrated on cal.jsonl: {good}" in printed(evalstone, "report", "last")
+
+        model.constant = '{"reason": "It says so.", "verdict": "yes"}'
+        kept = evalstone(*calibrate, "cal.jsonl", "--no-cache", "--html", "page.html")
+        assert kept.returncode == 0
+        assert kept.stderr.startswith("Not saved, because its judge is not shown to be better than chance")
+        assert f"{file} holds a better calibration of vllm/x with the same labels (20" in kept.stderr
+        assert "Saved:" not in evalstone(*calibrate, "cal.jsonl", "--no-cache").stdout
+        assert lines() == [f"fact_check: judge calibrated on cal.jsonl: {good}"]
+
+        chance = (
+            "AUROC 0.50 (0.27 to 0.73), not shown to be better than chance; caught 0 of 10 bad answers and flagged 0"
+        )
+        chance += " of 10 good ones at the threshold 0.5; all its verdicts were yes"
+        printed(evalstone, *calibrate, "more.jsonl", "--no-cache")
+        assert lines() == [
+            f"fact_check: judge calibrated on more.jsonl: {chance}",
+            f"fact_check: judge calibrated on cal.jsonl: {good}",
+        ]
+        Path(file).unlink()
+        assert "Saved:" in printed(evalstone, *calibrate, "cal.jsonl", "--no-cache")
+        assert sorted(lines()) == [
+            f"fact_check: judge calibrated on {name}: {chance}" for name in ("cal.jsonl", "more.jsonl")
+        ]
+
+        evalstone("calibrate", *by, "--label", "bob", "--labels", "cal.jsonl")
+        table = printed(evalstone, "judges").partition("calibrated here")[2]
+        for labels in ("cal.jsonl (alice), 20", "cal.jsonl (bob), 20", "more.jsonl (alice), 20"):
+            assert labels in table
+        Path(file).write_text("no json")
+        damaged = evalstone("run", "cal.jsonl", *by)
+    assert damaged.returncode == 0
+    assert "is not a calibration" in damaged.stderr
+    assert "Delete it" in damaged.stderr
+    assert "calibrated" not in damaged.stdout
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("I would like to help with that.", "the reply is neither yes nor no"),
+        ('{"reason": "Nothing decides it.", "verdict": "undecided"}', "Nothing decides it."),
+    ],
+)
+def test_a_judge_that_reaches_no_verdict_ends_a_run_with_exit_code_3(
+    tmp_path: Path, labeled: Path, evalstone: Evalstone, reply: str, reason: str
+) -> None:
+    with serving(Model(reply)) as server:
+        by = ("-j", f"vllm/x(base_url={server.url})", "-s", "fact_check")
+        alone = evalstone("run", "cal.jsonl", *by)
+        beside = evalstone("run", "cal.jsonl", *by, "-s", "contains(expected=Good)", "--html", "page.html")
+        gated = evalstone(
+            "run", "cal.jsonl", *by, "-s", "contains(expected=o)", "--fail-under", "contains=0.1", "--gate"
+        )
+        calibrated = evalstone("calibrate", *by, "--labels", "cal.jsonl", "--label", "alice")
+        audited = evalstone("audit", "cal.jsonl", *by, "--perturbation", "verbosity")
+    text = "fact_check: no sample has a score; the judge gave no usable answer on 20 of 20 samples"
+    for done in (alone, beside):
+        assert done.returncode == 3
+        assert text in done.stdout
+        assert f"{text} ({reason}" in done.stderr
+    assert text in unescape((tmp_path / "page.html").read_text())
+    assert gated.returncode == 3
+    for done in (calibrated, audited):
+        assert done.returncode == 3
+        assert reason in done.stderr
+
+
+def test_samples_that_have_no_score_by_their_data_end_no_run(tmp_path: Path, evalstone: Evalstone) -> None:
+    rows = [{"output": "Hello!", "context": ["x"]}, {"output": "Hi!", "context": ["x"]}]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert evalstone("run", "d.jsonl", "-s", "faithfulness", "-s", "contains(expected=H)").returncode == 0
+    alone = evalstone("run", "d.jsonl", "-s", "faithfulness")
+    assert (alone.returncode, alone.stderr) == (3, "no sample was scored: the answer makes no claim\n")

@@ -26,7 +26,7 @@ FORMS = (PASSWORD, SPECIAL, quote(SPECIAL), quote(SPECIAL, safe=""), json.dumps(
 def echo(request: dict[str, object], _: int) -> object:
     """A good reply that holds the passwords."""
     content = json.loads(obliging(request, 0)["choices"][0]["message"]["content"])
-    text = f"{PASSWORD} {SPECIAL} {quote(SPECIAL)}"
+    text = f"It says {PASSWORD} {SPECIAL} {quote(SPECIAL)}"
     return completion(json.dumps(content).replace("a statement", json.dumps(text)[1:-1]))
 
 

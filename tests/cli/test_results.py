@@ -17,7 +17,8 @@ import pytest
 
 from evalstone import audit, read_run, write_run
 from evalstone.ledger.store import Ledger
-from evalstone.results.calibration import Calibration, LabeledScore, save_calibration
+from evalstone.results.calibration import Calibration, LabeledScore
+from evalstone.results.saved_calibrations import calibration_file, save_calibration
 from tests.cli.conftest import Evalstone
 from tests.runs import Given, Harm, run_of
 
@@ -111,10 +112,12 @@ def test_report_corrects_shares_by_what_calibrate_kept(folder: Path, evalstone: 
     chance = replace(kept, pairs=tuple(LabeledScore(f"c{n}", n % 2, (float(n // 2 % 2),)) for n in range(80)))
     save_calibration(replace(chance, scorer=Harm().signature, name="harm"), ".evalstone/ledger.db")
     both = evalstone("report", "a", "--calibrated")
-    why = "its scores do not tell yes from no better than chance (AUROC 0.500, 95% CI 0.377 to 0.623)"
+    why = "its judge is not shown to be better than chance (AUROC 0.500, 95% CI 0.377 to 0.623)"
     assert both.stderr == f"The calibration of harm is not used: {why}.\n"
     assert both.stdout == shown
-    save_calibration(chance, ".evalstone/ledger.db")
+    assert save_calibration(chance, ".evalstone/ledger.db") is None
+    calibration_file(kept, ".evalstone/ledger.db").unlink()
+    assert save_calibration(chance, ".evalstone/ledger.db") is not None
     assert f"the calibration of given can't be used: {why}" in told("report", "a", "--calibrated")
 
 

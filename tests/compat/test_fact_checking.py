@@ -9,8 +9,8 @@ from evalstone.compat.spring import EvaluationRequest, FactCheckingEvaluator
 from evalstone.errors import ConfigError
 from evalstone.judges import ScriptedJudge
 from evalstone.questions.base import Question
-from evalstone.questions.verdict import Choice, ClaimSupported, MiniCheck
-from evalstone.scorers.rag.graded import ClaimCheck, best, lowest_support
+from evalstone.questions.verdict import Choice, ClaimSupported, MiniCheck, best_choice
+from evalstone.scorers.rag.graded import ClaimCheck, lowest_support
 
 TEXT = "Ada was born in 1815. She was born in London. She wrote notes."
 REQUEST = EvaluationRequest(data_list=["Ada Lovelace, born 1815.", "Born in London."], response_content=TEXT)
@@ -118,9 +118,9 @@ def test_an_unknown_layout_or_a_chunk_of_nothing_is_refused(options: dict[str, A
 
 def test_the_best_chunk_and_the_worst_claim_decide() -> None:
     yes, no, undecided = Choice("yes"), Choice("no"), Choice("undecided")
-    assert best([no, undecided, yes]) is yes
-    assert best([no, undecided]) is undecided
-    assert best([no]) is no
+    assert best_choice([no, undecided, yes]) is yes
+    assert best_choice([no, undecided]) is undecided
+    assert best_choice([no]) is no
     checks = [ClaimCheck("a", "yes"), ClaimCheck("b", "undecided"), ClaimCheck("c", "no")]
     assert lowest_support(checks) == 0
     assert lowest_support(checks[:2]) is None

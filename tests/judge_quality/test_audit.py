@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evalstone import LLMClassifier, audit, calibrate
-from evalstone.errors import ConfigError, DataError, JudgeDeclined
+from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError
 from evalstone.judge_quality.audit import AuditConfig, estimate_audit
 from evalstone.judge_quality.calibrate import LabelConfig
 from evalstone.judge_quality.perturbations import CHECKED
@@ -17,7 +17,7 @@ from evalstone.questions.base import Answer, Question
 from evalstone.questions.custom import Choose
 from evalstone.report.quality_view import audit_view, calibration_warnings
 from evalstone.results.audit import Audit
-from evalstone.results.calibration import calibration_for
+from evalstone.results.saved_calibrations import calibration_for
 from evalstone.scorers import Faithfulness
 from evalstone.types import Sample
 from tests.fakes import claims, verdicts
@@ -153,11 +153,16 @@ def test_a_calibration_no_better_than_chance_is_kept_and_not_used(tmp_path: Path
     made = calibrate(rows, "rouge_l", ledger=ledger)
     assert calibration_for(made.judge, made.scorer, ledger) == made
     (warning,) = (text for text in calibration_warnings(made) if "uses" in text)
-    assert warning.startswith("No audit and no report uses this calibration: its scores do not tell yes from no better")
+    assert warning.startswith(
+        "No audit and no report uses this calibration: its judge is not shown to be better than chance"
+    )
     audited = audit(rows, "rouge_l", ledger=ledger, config=AuditConfig(perturbations=("duplicated",), samples=40))
     assert (audited.scorers[0].threshold, audited.scorers[0].threshold_source) == (0.5, "unusable_calibration")
     (section,) = audit_view(audited).sections
-    assert "yes from 0.5 (default; the calibration is not used, it does not tell yes from no better" in section.lead[-1]
+    assert (
+        "yes from 0.5 (default; the calibration is not used, it is not shown to be better than chance"
+        in section.lead[-1]
+    )
 
 
 def _demo() -> Path:
@@ -180,8 +185,10 @@ def test_an_audit_in_which_nothing_was_scored_is_refused_with_the_reason():
     def refusing(question: Question[Any]) -> Any:
         raise JudgeDeclined("no")
 
-    with pytest.raises(DataError, match="faithfulness scored no sample: no"):
+    with pytest.raises(JudgeError, match="faithfulness scored no sample: no"):
         audited(refusing, perturbations=("verbosity",))
+    with pytest.raises(DataError, match="faithfulness scored no sample: the answer makes no claim"):
+        audited({"list_claims": claims()}, data=[{"output": "Hello!", "context": ["x"]}], perturbations=("verbosity",))
 
 
 @pytest.mark.parametrize(

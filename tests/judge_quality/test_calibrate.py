@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.judge_quality.audit import AuditConfig
 from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig
-from evalstone.results.calibration import calibration_for, list_calibrations
+from evalstone.results.saved_calibrations import calibration_for, list_calibrations
 from evalstone.run.budget import StopSignal
 
 ROWS = [
@@ -32,6 +33,30 @@ def test_a_judge_is_compared_with_the_labels_and_what_was_learned_is_kept(tmp_pa
     assert (made.threshold.value, made.threshold.in_sample) == (0.5, 1.0)
     assert calibration_for(made.judge, made.scorer, ledger) == made
     assert list_calibrations(ledger) == (made,)
+
+
+def test_calibrations_are_kept_apart_by_the_files_of_labels_and_samples_and_by_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    for folder in (tmp_path, tmp_path / "b"):
+        folder.mkdir(exist_ok=True)
+        (folder / "labels.jsonl").write_text("".join(f"{json.dumps({**row, 'bob': row['label']})}\n" for row in ROWS))
+    ids = {row["id"]: row["label"] for row in ROWS}
+    calls: list[tuple[Any, dict[str, Any]]] = [
+        ("labels.jsonl", {}),
+        ("labels.jsonl", {"config": LabelConfig(columns=("bob",))}),
+        ("b/labels.jsonl", {}),
+        ("labels.jsonl", {"data": "b/labels.jsonl"}),
+        (ids, {"data": "b/labels.jsonl"}),
+        (ROWS, {}),
+        (ROWS[:2], {}),
+    ]
+    made = [calibrate(labels, ledger="ledger.db", **options) for labels, options in calls]
+    assert len({one.labels_id for one in made}) == len(calls) == len(list_calibrations("ledger.db"))
+    assert [one.labels for one in made] == ["labels.jsonl"] * 4 + ["labels in memory"] * 3
+    again = calibrate(tmp_path / "b" / ".." / "labels.jsonl", ledger="ledger.db")
+    assert again.labels_id == made[0].labels_id
 
 
 def test_without_a_ledger_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

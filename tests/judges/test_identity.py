@@ -157,7 +157,7 @@ def test_a_refused_setting_is_visible_in_answers_records_and_the_run(tmp_path: P
         again = run_with(server.url, file)
         assert (again.cost, again.warnings) == (0.0, {"temperature refused": 4})
         # A process that has not learned of the refusal sends it: the answers are of two kinds, and that is said.
-        samples = [*SAMPLES, {"id": "new", "input": "q", "output": "another text"}]
+        samples = [*SAMPLES, {"id": "new", "input": "q", "output": "another answer"}]
         judge = ModelJudge("vllm/m", base_url=server.url)
         mixed = asyncio.run(aevaluate(samples, ["toxicity"], judge=judge, ledger=file))
     assert (mixed.warnings, len(mixed.records)) == ({"temperature refused": 4}, 5)

@@ -20,7 +20,7 @@ from tests.fakes import claims, verdicts
 from tests.serving import completion, serving
 
 VERIFY = VerifyClaims(claims=("x", "y"), context=("p",))
-LIST = ListClaims(text="t")
+LIST = ListClaims(text="One. Two.")
 YES_NO = ClaimSupported(claim="c", context=("p",))
 
 

@@ -153,7 +153,7 @@ def test_a_stopped_run_waits_for_no_next_attempt(status: int, headers: dict[str,
 
 def test_a_call_in_flight_is_awaited_when_a_run_is_stopped_and_its_answer_is_kept(tmp_path: Path) -> None:
     def behaviour(request: dict[str, Any], number: int) -> Response:
-        if "born in 0" in (text := json.dumps(request)) or "a statement" in text:
+        if "born in 0" in json.dumps(request):
             return Response(body=obliging(request, number), delay=0.5)
         return Response(503, {"error": {"message": "busy"}})
 
@@ -166,7 +166,9 @@ def test_a_call_in_flight_is_awaited_when_a_run_is_stopped_and_its_answer_is_kep
         again = evaluate(ROWS[:8], "faithfulness", judge=judge, ledger=tmp_path / "l.db")
         assert again.complete
         assert len(again) == 8
-        assert len(server.requests) == before + 7 + 1  # the verification is one question of all samples
+        assert (
+            len(server.requests) == before + 7 + 8
+        )  # seven answers are taken apart, the eighth was kept; all are verified
 
 
 def test_a_cascade_does_not_ask_its_fallback_because_the_run_was_stopped() -> None:

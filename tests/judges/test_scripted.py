@@ -55,10 +55,11 @@ def test_a_function_sees_the_question():
 
 
 def test_text_is_the_raw_reply_and_data_is_sent_as_json():
-    answer = asked(ScriptedJudge(['```json\n{"claims": ["é"]}\n```']), ONE)
+    question = ListClaims(text="é")
+    answer = asked(ScriptedJudge(['```json\n{"claims": ["é"]}\n```']), question)
     assert answer.value == ("é",)
     assert answer.reply == '```json\n{"claims": ["é"]}\n```'
-    assert asked(ScriptedJudge([claims("é")]), ONE).reply == '{"claims": ["\\u00e9"]}'
+    assert asked(ScriptedJudge([claims("é")]), question).reply == '{"claims": ["\\u00e9"]}'
 
 
 def test_a_reply_that_cannot_be_read_is_followed_by_the_next_one():
@@ -147,7 +148,7 @@ def test_what_was_asked_in_vain_is_not_replayed(tmp_path: Path):
 def test_an_empty_answer_is_an_answer_and_is_replayed(tmp_path: Path):
     record, _ = record_of(Faithfulness(), SAMPLE, [claims()])
     replay = ReplayJudge.from_records(written(tmp_path, record))
-    assert asked(replay, ListClaims(text="a and b")).value == ()
+    assert asked(replay, ListClaims("a and b", "q")).value == ()
 
 
 def test_a_recording_says_where_it_comes_from(tmp_path: Path):
@@ -203,7 +204,7 @@ def test_an_answer_without_a_raw_reply_is_replayed_from_its_data(tmp_path: Path)
     steps = tuple(dataclasses.replace(step, reply=None, confidence=0.75) for step in record.steps)
     replay = ReplayJudge.from_records(written(tmp_path, dataclasses.replace(record, steps=steps)))
     assert [call["reply"] for call in replay.calls.values()] == [None, None]
-    answer = asked(replay, ListClaims(text=SAMPLE.output or ""))
+    answer = asked(replay, ListClaims("a and b", "q"))
     assert (answer.value, answer.confidence, answer.reply) == (("a", "b"), 0.75, None)
 
 

@@ -75,7 +75,7 @@ def test_a_log_is_a_recording(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     members = (ScriptedJudge([claims("a")], name="a"), ScriptedJudge([claims("b")], name="b"))
     asked(LoggingJudge(Panel(*members), path, include_inputs=True), ONE)
-    assert lines(path)[0]["inputs"] == {"text": "one"}
+    assert lines(path)[0]["inputs"] == {"text": "one", "question": ""}
     (answer,) = asked(ReplayJudge.from_records(path), ONE)
     assert answer.value == ("a",)
 

@@ -6,7 +6,7 @@ import argparse
 from collections import defaultdict
 from pathlib import Path
 
-from tests.parity.cases import Verdict, check_all, covered, read_cases
+from tests.parity.cases import INVENTIONS, Verdict, check_all, covered, read_cases
 
 
 def main() -> int:
@@ -28,7 +28,11 @@ def main() -> int:
         print(f"no scorer of ours yet: {', '.join(without)}")
     verdicts = [verdict for some in by_scorer.values() for verdict in some]
     different = sum(not verdict.equal for verdict in verdicts)
-    print(f"{len(verdicts) - different} equal, {different} different")
+    refused = [verdict for verdict in verdicts if verdict.equal and verdict.invention]
+    for invention in INVENTIONS:
+        if names := [verdict.case["id"] for verdict in refused if verdict.invention is invention]:
+            print(f"{len(names)} refused, for {invention.what}: {', '.join(names)}")
+    print(f"{len(verdicts) - different - len(refused)} equal, {len(refused)} refused, {different} different")
     return 1 if different else 0
 
 

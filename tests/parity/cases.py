@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,12 +39,63 @@ ZERO_SCALE_IS_ONE = {
 
 
 @dataclass(frozen=True)
+class Invention:
+    """What a recorded judge made up, so that no honest reply has its judgment: ours is refused, and must be.
+
+    refusal: a pattern that the error has. cases: their numbers, by scorer.
+    """
+
+    what: str
+    refusal: str
+    cases: Mapping[str, Sequence[int]]
+
+    def __contains__(self, case: Case) -> bool:
+        return case["id"] in {f"{scorer}-{number}" for scorer, numbers in self.cases.items() for number in numbers}
+
+
+INVENTIONS = (
+    Invention(
+        "the judge listed parts of an empty text",
+        r"is not (from|in) the (text|answer)",
+        {
+            "answer-similarity": [8],
+            "bias": [3],
+            "hallucination": [3],
+            "legacy-answer-relevancy": [3],
+            "legacy-bias": [3],
+            "legacy-faithfulness": [3],
+            "legacy-hallucination": [3],
+            "legacy-summarization": [4],
+            "legacy-toxicity": [3],
+            "summarization": [5, 6],
+            "toxicity": [3],
+        },
+    ),
+    Invention(
+        "the judge decided claims by passages where there are none",
+        "cites passage 1; there are 0 passages",
+        {
+            "faithfulness": [5, 48, 64, 88],
+            "hallucination": [5, 21, 28, 42, 56, 63, 84],
+            "legacy-faithfulness": [4],
+        },
+    ),
+    Invention(
+        "the judge found the reference in statements of the answer, of which it had listed none",
+        r"match \d+\.answer: .* is not in the answer",
+        {"answer-similarity": [11, 25, 34, 42, 44, 49, 54, 69, 87, 89, 95, 96, 107]},
+    ),
+)
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """One case: whether it held, and what came and was expected where it did not."""
+    """One case: whether it held, what came and was expected where it did not, and why a recorded score was not."""
 
     case: Case
     equal: bool
     told: str = ""
+    invention: Invention | None = None
 
 
 class RecordedJudge:
@@ -128,9 +180,22 @@ def check_policy(case: Case) -> Verdict:
     return Verdict(case, came == expected, "" if came == expected else f"{case['id']}: {outcome}, not {expected}")
 
 
+def check_invention(case: Case, invention: Invention) -> Verdict:
+    """Whether ours fails because of what the recorded judge made up."""
+    outcome = outcome_of(case)
+    refused = isinstance(outcome, Failed) and re.search(invention.refusal, outcome.error) is not None
+    return Verdict(case, refused, "" if refused else f"{case['id']}: {outcome}, but {invention.what}", invention)
+
+
 def check_all(cases: Iterable[Case], *, edge: bool) -> list[Verdict]:
     """The verdicts of all cases that a scorer of ours covers."""
-    return [_checked(case, check_policy if edge else check_score) for case in cases if covered(case)]
+
+    def check(case: Case) -> Verdict:
+        if invention := next((one for one in INVENTIONS if case in one), None):
+            return check_invention(case, invention)
+        return check_policy(case) if edge else check_score(case)
+
+    return [_checked(case, check) for case in cases if covered(case)]
 
 
 def _checked(case: Case, check: Callable[[Case], Verdict]) -> Verdict:

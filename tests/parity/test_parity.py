@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from evalstone._core.grounding import is_quoted, not_grounded
 from evalstone.questions.claims import ListClaims
 from evalstone.scorers import Completeness, Faithfulness
 from evalstone.types import Failed, Score
 from tests.parity.adapters import ADAPTERS
 from tests.parity.adapters.common import Said, sample_of
-from tests.parity.cases import RecordedJudge, check_all, covered, outcome_of, read_cases
+from tests.parity.adapters.recorded import in_words_of
+from tests.parity.cases import INVENTIONS, RecordedJudge, check_all, covered, outcome_of, read_cases
 
 ROOT = Path(__file__).parents[2]
 BUNDLED = Path(__file__).parent / "data"
@@ -74,10 +76,39 @@ def test_an_answer_in_a_fence_or_in_prose_is_read() -> None:
 
 def test_verdicts_on_many_claims_are_given_batch_by_batch() -> None:
     many = {"claims": [f"Ada wrote note {n}." for n in range(60)]}, {"verdicts": VERDICTS["verdicts"] * 30}
-    scored = outcome_of(faithfulness(many[0], "no JSON", many[1]))
+    output = {"output": "In the year of 1843 Ada wrote many long notes on it."}
+    scored = outcome_of(faithfulness(many[0], "no JSON", many[1]) | output)
     assert isinstance(scored, Score)
     assert scored.value == 0.5
-    assert isinstance(outcome_of(faithfulness(many[0], VERDICTS)), Failed)
+    failed = outcome_of(faithfulness(many[0], VERDICTS) | output)
+    assert isinstance(failed, Failed)
+    assert failed.error.startswith("25 claims, 2 verdicts")
+
+
+def test_recorded_texts_become_as_many_texts_in_words_of_the_source() -> None:
+    source = "Ada wrote three long\nnotes."
+    assert in_words_of(source, ["x", " ", "z"]) == ["Ada", "Ada wrote", "Ada wrote three"]
+    many = in_words_of(source, ["x"] * 15)
+    assert len(set(many)) == 15
+    assert all(is_quoted(text, source) and not not_grounded(text, source) for text in many)
+    assert in_words_of("Ada", ["x", "y"]) == ["Ada", "Ada"]
+    assert in_words_of(source, []) == []
+    assert in_words_of(" ", ["x", " "]) == ["x", "(blank)"]
+
+
+def test_what_a_judge_made_up_must_be_refused_and_for_that() -> None:
+    made_up = {**faithfulness({"opinions": ["It is good."]}, scorer="bias"), "id": "bias-3", "score": 1}
+    refused, scored, broken = check_all(
+        [
+            {**made_up, "output": ""},
+            {**faithfulness(CLAIMS, VERDICTS), "id": "bias-3", "score": 0.5},
+            {**made_up, "output": "", "judge_answers": ["no JSON", "no JSON"]},
+        ],
+        edge=False,
+    )
+    assert [verdict.equal for verdict in (refused, scored, broken)] == [True, False, False]
+    assert refused.invention is INVENTIONS[0]
+    assert "but the judge listed parts of an empty text" in scored.told
 
 
 def summarization(coverage: int) -> dict[str, Any]:
@@ -180,6 +211,16 @@ def test_completeness_without_a_tagger_gives_most_scores() -> None:
 @pytest.mark.parametrize(("name", "edge"), [("scores", False), ("edge", True)])
 def test_the_whole_set_holds(name: str, edge: bool) -> None:
     assert different(WHOLE / f"{name}.jsonl", edge=edge) == []
+
+
+@pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")
+def test_the_documented_inventions_are_those_of_the_whole_set() -> None:
+    page = (ROOT / "docs" / "parity.md").read_text("utf-8")
+    recorded = [case for name in ("scores", "edge") for case in read_cases(WHOLE / f"{name}.jsonl")]
+    for invention in INVENTIONS:
+        found = [case["id"] for case in recorded if case in invention]
+        assert len(found) == sum(map(len, invention.cases.values()))
+        assert f"| {invention.what} | {len(found)} |" in page
 
 
 @pytest.mark.skipif(not WHOLE.is_dir(), reason=f"the whole set of recorded cases is not at {WHOLE}")

@@ -4,21 +4,28 @@ import asyncio
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from evalstone.errors import QuestionTooLong
 from evalstone.questions import VerifyClaims
 from evalstone.questions.base import ContextLimits, Question
-from evalstone.questions.claims import Chunk, ClaimVerdict, Support, chunked, verified
+from evalstone.questions.claims import ClaimVerdict, Support
 
 A = TypeVar("A")
 
+FILLER = "Nothing of this is of any use to anyone here or there. " * 5
+"""About 100 tokens."""
+
+
+def limits(claims: list[str], context: list[str]) -> ContextLimits:
+    """The limits of a judge that takes a question with these claims and passages, and hardly more."""
+    tokens = VerifyClaims(claims=tuple(claims), context=tuple(context)).size() + 60
+    return ContextLimits(tokens, longest=tokens)
+
 
 class Reader:
-    """An ask with little room: supports a claim that a passage holds word for word, and contradicts "not" before it."""
+    """An ask: supports a claim that a passage holds word for word, and contradicts "not" before it."""
 
-    def __init__(self, room: ContextLimits) -> None:
-        self.context_limits = room
+    def __init__(self) -> None:
         self.asked: list[VerifyClaims] = []
 
     async def __call__(self, question: Question[A]) -> A:
@@ -37,64 +44,32 @@ class Reader:
 
 
 def read(
-    claims: list[str], context: list[str], room: ContextLimits
+    claims: list[str], context: list[str], within: ContextLimits
 ) -> tuple[tuple[ClaimVerdict, ...], list[VerifyClaims]]:
-    ask = Reader(room)
-    return asyncio.run(verified(ask, claims, context)), ask.asked
-
-
-def test_passages_that_fit_are_one_chunk() -> None:
-    assert chunked(["one", "two"], 6) == (Chunk(("one", "two"), (1, 2)),)
-    assert chunked([], 6) == (Chunk(),)
-
-
-def test_a_sentence_that_is_too_long_is_cut_anywhere_and_what_has_no_word_is_left_out() -> None:
-    assert [chunk.texts for chunk in chunked(["x" * 25], 10)] == [("x" * 10,), ("x" * 10,), ("x" * 5,)]
-    assert chunked(["." * 25], 10) == (Chunk(),)
-
-
-def test_whole_passages_stay_together_as_long_as_they_fit() -> None:
-    assert chunked(["aaaa", "bb", "cccc"], 6) == (Chunk(("aaaa", "bb"), (1, 2)), Chunk(("cccc",), (3,)))
-
-
-def test_a_long_passage_is_cut_between_sentences_and_keeps_its_number() -> None:
-    made = chunked(["Short.", "One is here. Two is here. Three is here."], 26)
-    assert made == (
-        Chunk(("Short.",), (1,)),
-        Chunk(("One is here. Two is here.",), (2,)),
-        Chunk(("Three is here.",), (2,)),
-    )
-
-
-@given(st.lists(st.text(alphabet="ab. ", max_size=60), max_size=6), st.integers(min_value=1, max_value=40))
-def test_no_chunk_is_longer_than_allowed_and_no_word_is_lost(passages: list[str], longest: int) -> None:
-    made = chunked(passages, longest)
-    assert all(sum(map(len, chunk.texts)) <= longest for chunk in made)
-    assert all(len(chunk.texts) == len(chunk.numbers) for chunk in made)
-    letters = "".join("".join(chunk.texts) for chunk in made).replace(" ", "").replace(".", "")
-    assert letters == "".join(passages).replace(" ", "").replace(".", "")
+    ask = Reader()
+    question = VerifyClaims(claims=tuple(claims), context=tuple(context))
+    assert not question.fits(within)
+    found = asyncio.run(question.in_parts(ask, within))
+    assert all(part.fits(within) for part in ask.asked)
+    return found, ask.asked
 
 
 def test_a_claim_is_supported_when_a_later_chunk_supports_it_and_cites_the_whole_context() -> None:
-    found, asked = read(["x", "y"], ["aaaa aaaa", "not x bbbb", "x cccc cc"], ContextLimits(tokens=3))
-    assert [(v.claim, v.verdict, v.passages) for v in found] == [("x", "supported", (3,)), ("y", "not_mentioned", ())]
-    assert [question.context for question in asked] == [("aaaa aaaa",), ("not x bbbb",), ("x cccc cc",)]
+    context = [FILLER, f"not X1 {FILLER}", f"X1 {FILLER}"]
+    found, asked = read(["X1", "Y1"], context, limits(["X1", "Y1"], [f"not X1 {FILLER}"]))
+    assert [(v.claim, v.verdict, v.passages) for v in found] == [("X1", "supported", (3,)), ("Y1", "not_mentioned", ())]
+    assert [question.context for question in asked] == [(passage,) for passage in context]
 
 
 def test_a_contradiction_stands_where_no_chunk_supports() -> None:
-    found, _ = read(["x"], ["not x here", "nothing"], ContextLimits(tokens=3))
+    found, _ = read(["X1"], [f"not X1 {FILLER}", FILLER], limits(["X1"], [f"not X1 {FILLER}"]))
     assert (found[0].verdict, found[0].passages) == ("contradicted", (1,))
 
 
 def test_a_later_chunk_is_not_asked_about_what_is_supported_already() -> None:
-    _, asked = read(["x", "y"], ["x here now", "y here now", "z here now"], ContextLimits(tokens=3))
-    assert [question.claims for question in asked] == [("x", "y"), ("y",)]
-
-
-def test_a_long_passage_without_a_word_supports_nothing() -> None:
-    found, asked = read(["x"], ["." * 100], ContextLimits(tokens=3))
-    assert [v.verdict for v in found] == ["not_mentioned"]
-    assert asked[0].context == ()
+    context = [f"X1 {FILLER}", f"Y1 {FILLER}", f"Z1 {FILLER}"]
+    _, asked = read(["X1", "Y1"], context, limits(["X1", "Y1"], context[:1]))
+    assert [question.claims for question in asked] == [("X1", "Y1"), ("Y1",)]
 
 
 def test_claims_are_verified_so_many_at_a_time_as_the_judge_has_room_for() -> None:
@@ -105,8 +80,22 @@ def test_claims_are_verified_so_many_at_a_time_as_the_judge_has_room_for() -> No
     assert [v.claim for v in found] == claims
 
 
-@pytest.mark.parametrize(
-    ("passages", "expected"), [(["a" * 400], 400), (["é" * 400], 200), (["日本" * 200], 133), ([""], 100), ([], 100)]
-)
-def test_room_in_characters_follows_the_bytes_that_they_take(passages: list[str], expected: int) -> None:
-    assert ContextLimits(tokens=100).characters(passages) == expected
+def test_long_claims_leave_less_for_the_passages_and_are_divided_too() -> None:
+    claims = [f"Claim {n}: {FILLER}" for n in range(12)]
+    found, asked = read(claims, [FILLER] * 9, limits(claims[:3], [FILLER] * 5))
+    assert [v.claim for v in found] == claims
+    assert max(len(question.claims) for question in asked) < 5
+    _, shorter = read(["X1"], [FILLER] * 9, limits(claims[:3], [FILLER] * 5))
+    assert len(shorter[0].context) > len(asked[0].context) > 1
+
+
+@pytest.mark.parametrize(("claims", "context"), [([FILLER * 20], [FILLER]), (["X1"], [FILLER] * 2000)])
+def test_what_can_not_be_divided_far_enough_is_refused_before_anything_is_asked(
+    claims: list[str], context: list[str]
+) -> None:
+    ask = Reader()
+    with pytest.raises(QuestionTooLong, match="verify_claims"):
+        asyncio.run(
+            VerifyClaims(claims=tuple(claims), context=tuple(context)).in_parts(ask, limits([FILLER] * 2, [FILLER]))
+        )
+    assert ask.asked == []

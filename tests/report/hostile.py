@@ -70,9 +70,9 @@ def hostile_evidence_run() -> Run:
 
 def hostile_words_run() -> Run:
     """What is said of a run as a whole is hostile."""
-    run = evaluate([Sample(id="a", output="0.5"), Sample(id="b", output="fail")], [Given()], ledger=None)
+    run = evaluate([Sample(id=text, output=text) for text in ("0.5", "0.75", "fail")], [Given()], ledger=None)
     broken: list[Record] = [replace(r, outcome=replace(r.outcome, error=MARKUP)) if r.value is None else r for r in run]
-    summary = tuple(replace(line, reasons=((MARKUP, 1),)) for line in run.summary)
+    summary = tuple(replace(line, reasons=((MARKUP, 1),), only_verdict=(MARKUP, 2)) for line in run.summary)
     return replace(
         run,
         records=tuple(broken),

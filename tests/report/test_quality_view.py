@@ -7,6 +7,7 @@ import io
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
 from rich.console import Console
 
 from evalstone import Sample, audit, calibrate
@@ -93,6 +94,53 @@ def test_a_judge_that_scores_every_sample_the_same_does_not_discriminate() -> No
     assert "The judge scored every sample the same: no discrimination." in warnings(made)
 
 
+def test_a_judge_whose_verdicts_are_all_equal_is_named_though_its_scores_differ() -> None:
+    data = [
+        {"id": str(n), "output": text, "context": ["Paris is in France."], "label": label}
+        for n, (text, label) in enumerate(
+            [("Paris is in France. It is big.", "no"), ("Paris is in France.", "yes")] * 3
+        )
+    ]
+    made = calibrate(data, ledger=None)
+    assert {value for value, _ in made.decided} == {0.5, 1.0}
+    assert "All verdicts at 0.5 (default) are yes." in warnings(made)
+
+
+@pytest.mark.parametrize(
+    ("labels", "rate", "warning"),
+    [
+        (["yes", "no"] * 2, "0.500", ""),
+        (
+            ["yes", "no", "yes", "yes"] * 5,  # every second answer is supported
+            "0.750",
+            "The accuracy at 0.5 (default), 0.750 (95% CI 0.531 to 0.888), is not above the no-information rate, "
+            "0.750.",
+        ),
+        (
+            ["yes", "no", "yes", "yes", "yes", "no"] * 2,
+            "0.667",
+            "The accuracy at 0.5 (default), 0.833 (95% CI 0.552 to 0.953), is not shown to be above the no-information "
+            "rate, 0.667.",
+        ),
+    ],
+)
+def test_the_accuracy_is_compared_with_the_no_information_rate(labels: list[str], rate: str, warning: str) -> None:
+    made = calibration(*labels)
+    found = [text for text in warnings(made) if "no-information" in text]
+    assert found == ([warning] if warning else [])
+    assert f"No-information rate {rate}: the accuracy of always giving the more frequent label." in on_screen(
+        calibration_view(made)
+    )
+
+
+def test_a_judge_that_is_not_shown_to_beat_chance_is_named() -> None:
+    (warning,) = (text for text in warnings(calibration("yes", "no", "no", "yes")) if "chance" in text)
+    assert warning == (
+        "No audit and no report uses this calibration: its judge is not shown to be better than chance "
+        "(AUROC 0.500, 95% CI 0.112 to 0.888)."
+    )
+
+
 def test_reversed_labels_are_noticed() -> None:
     turned = calibrate(rows(*["yes", "no"] * 4), "hallucination", ledger=None)
     assert any("rank against the labels" in text and "lower is better" in text for text in warnings(turned))
@@ -168,6 +216,42 @@ def test_an_audit_of_few_samples_does_not_say_that_nothing_affects_the_judge() -
     assert lead(2, "passages_reversed") == "Too few samples to find any effect (at least 7 changed samples are needed)."
     assert lead(7, "passages_reversed") == "No perturbation affected it by more than chance."
     assert "at least 8 changed" in lead(7, "passages_reversed", "first_passage_last")
+    assert "Too few" not in lead(7, "repeat")
+    assert "No perturbation" not in lead(7, "repeat")
+
+
+def test_an_audit_names_the_perturbations_that_change_too_few_samples() -> None:
+    samples = [
+        Sample(id=f"s{n}", output=f"Fact {n}.", context=[f"Fact {n}.", "Another."] if n else ["Fact 0."])
+        for n in range(9)
+    ]
+    config = AuditConfig(perturbations=("passages_reversed", "verbosity"))
+    made = audit(samples[:8], "faithfulness", ledger=None, config=config)
+    assert (made["passages_reversed"].n, made["verbosity"].n) == (7, 8)
+    few = "Too few samples to find an effect of passages_reversed (at least 8 changed samples are needed)."
+    assert few in audit_view(made).sections[0].lead
+    more = audit(samples, "faithfulness", ledger=None, config=config)
+    assert not any("Too few" in text for text in audit_view(more).sections[0].lead)
+
+
+@pytest.mark.parametrize(("verdict", "word"), [("supported", "yes"), ("not_mentioned", "no")])
+def test_an_audit_of_a_judge_that_always_says_the_same_names_it(verdict: str, word: str) -> None:
+    def constant(question: Question[Any]) -> Any:
+        return claims(question.text) if isinstance(question, ListClaims) else verdicts((verdict, (1,)))
+
+    def lead(count: int, script: Any) -> tuple[str, ...]:
+        samples = [Sample(id=f"s{n}", output=f"Fact {n}.", context=["A.", "B."]) for n in range(count)]
+        config = AuditConfig(perturbations=("passages_reversed",))
+        judge = ScriptedJudge(script)
+        return audit_view(audit(samples, "faithfulness", judge=judge, ledger=None, config=config)).sections[0].lead
+
+    text = f"All verdicts are {word}: the judge can't be told from one that always says {word}."
+    assert text in lead(8, constant)
+    assert not any("All verdicts" in line for line in lead(1, constant))
+
+
+def test_an_audit_whose_unchanged_verdicts_are_equal_says_so_where_others_flip() -> None:
+    assert "All verdicts on unchanged samples are no." in audited().sections[0].lead
 
 
 def audited() -> View:

@@ -6,19 +6,24 @@ import io
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from html import unescape
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from evalstone import Cascade, Panel, Run, Sample, Score, compare, evaluate
+from evalstone import Cascade, Panel, Run, Sample, Score, Scorer, compare, evaluate
 from evalstone.judges import ScriptedJudge
+from evalstone.questions.base import Ask
+from evalstone.questions.verdict import AgreesWithContext
 from evalstone.report.comparison_view import comparison_view
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.run_view import retries, run_notes, run_view
 from evalstone.report.terminal import show
 from evalstone.report.view import Block, Column, HistogramChart, View, table
+from evalstone.results.calibration import Calibration, LabeledScore
 from tests.fakes import claims, verdicts
 from tests.report.hostile import hostile_views
 from tests.runs import Given, Harm, run_of
@@ -246,3 +251,121 @@ def test_a_sample_without_claims_is_headed_by_the_reason_of_its_worst_score() ->
     assert sample.headline == "harm: says 0.9"
     (low,) = run_view(run_of(["0.1"], [Given(), Harm()])).examples[0].samples
     assert low.headline == "given: says 0.1"
+
+
+# ---- Judges ----
+
+
+def judged(*replies: str, scorer: Any = "fact_check") -> Run:
+    """One sample for each verdict."""
+    samples = [{"id": str(n), "output": f"It is {n}.", "context": ["p"]} for n in range(len(replies))]
+    judge = ScriptedJudge([{"reason": "It says so.", "verdict": verdict} for verdict in replies])
+    return evaluate(samples, [scorer], judge=judge, concurrency=1, ledger=None)
+
+
+def calibrated(truths: str, **more: Any) -> Calibration:
+    """A calibration whose scores are 1 and 0 in turn, for labels that are y or n."""
+    how: dict[str, Any] = {"labels": "cal40.jsonl", "lower_is_better": False, "columns": ("label",), **more}
+    return Calibration(
+        judge="scripted",
+        scorer="fact_check@1",
+        name="fact_check",
+        scale=1.0,
+        default_threshold=0.5,
+        label_threshold=0.5,
+        dataset="d.jsonl",
+        version="v",
+        pairs=tuple(LabeledScore(str(n), float(n % 2 == 0), (float(truth == "y"),)) for n, truth in enumerate(truths)),
+        **how,
+    )
+
+
+def test_a_judge_that_scores_every_sample_the_same_is_named_in_every_format() -> None:
+    same = "fact_check: the judge scored all 3 samples 1.000: they are equally good, or it can't tell them apart"
+    for report in reports(run_view(judged("yes", "yes", "yes"))):
+        assert same in unescape(report)
+    for run in (judged("yes", "no", "yes"), judged("yes"), run_of(["1", "1"])):
+        assert run_view(run).sections[0].warnings == ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Long(Scorer):
+    """A score that depends on more than the verdict."""
+
+    name = "long"
+
+    async def score(self, ask: Ask, *, output: str) -> Score:
+        answer = await ask(AgreesWithContext(question="How?", answer=output, context=("p",)))
+        return Score(int(output[6]) / 10 if answer.verdict == "yes" else 0.0)
+
+
+def test_verdicts_that_are_all_the_same_are_named_where_the_scores_differ() -> None:
+    assert run_view(judged("yes", "yes", "yes", scorer=Long())).sections[0].warnings == (
+        "long: all 3 verdicts of the judge are 'yes'",
+    )
+    assert run_view(judged("yes", "no", "yes", scorer=Long())).sections[0].warnings == ()
+
+
+def test_a_scorer_that_no_verdict_let_score_is_named() -> None:
+    (warning,) = run_view(judged("undecided", "undecided")).sections[0].warnings
+    assert warning == "fact_check: no sample has a score; the judge gave no usable answer on 2 of 2 samples"
+    assert run_view(run_of(["skip", "skip"])).sections[0].warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("calibrations", "line", "doubtful"),
+    [
+        (
+            [calibrated("yn" * 10)],
+            "judge calibrated on cal40.jsonl: AUROC 1.00 (0.80 to 1.00); caught 10 of 10 bad answers and flagged 0 of "
+            "10 good ones at the threshold 0.5",
+            False,
+        ),
+        (
+            [calibrated("ynyy" * 5)],
+            "judge calibrated on cal40.jsonl: AUROC 0.83 (0.53 to 0.95); caught 5 of 5 bad answers and flagged 5 of 15 "
+            "good ones at the threshold 0.5",
+            False,
+        ),
+        (
+            [calibrated("ynny" * 5, lower_is_better=True)],
+            "judge calibrated on cal40.jsonl: AUROC 0.50 (0.27 to 0.73), not shown to be better than chance; caught 5 "
+            "of 10 bad answers and flagged 5 of 10 good ones at the threshold 0.5",
+            True,
+        ),
+        (
+            [replace(calibrated("yn" * 10), default_threshold=2.0)],
+            "judge calibrated on cal40.jsonl: AUROC 1.00 (0.80 to 1.00); caught 10 of 10 bad answers and flagged 10 of "
+            "10 good ones at the threshold 2; all its verdicts were no",
+            True,
+        ),
+        ([calibrated("yyy")], "judge calibrated on cal40.jsonl: it has no labels of both kinds, yes and no", True),
+        ([], "not calibrated (evalstone calibrate --labels FILE)", False),
+    ],
+)
+def test_a_run_says_how_its_judge_was_calibrated(calibrations: list[Calibration], line: str, doubtful: bool) -> None:
+    run = judged("yes", "no")
+    view = run_view(run, calibrations={run.scorers[0].signature: calibrations})
+    section = view.sections[0]
+    assert (section.warnings if doubtful else section.notes)[-1] == f"fact_check: {line}"
+    for report in reports(view):
+        assert f"fact_check: {line}" in unescape(report)
+
+
+def test_labels_of_one_name_are_told_apart_by_their_columns() -> None:
+    run = judged("yes", "no")
+    both = [calibrated("yn" * 10, columns=("alice",)), calibrated("yn" * 10, columns=("bob", "eve"))]
+    notes = run_view(run, calibrations={run.scorers[0].signature: both}).sections[0].notes
+    assert [note.partition(": AUROC")[0] for note in notes[-2:]] == [
+        "fact_check: judge calibrated on cal40.jsonl (alice)",
+        "fact_check: judge calibrated on cal40.jsonl (bob, eve)",
+    ]
+
+
+def test_scorers_of_one_judge_share_the_line_and_code_has_none() -> None:
+    sample = {"id": "one", "output": "x and y", "context": ["p"]}
+    run = evaluate([sample], ["faithfulness", "hallucination", "contains(expected=x)"], judge="lexical", ledger=None)
+    known = {line.info.signature: () for line in run.summary if line.judges}
+    line = "faithfulness, hallucination: not calibrated (evalstone calibrate --labels FILE); its accuracy on public"
+    assert run_view(run, calibrations=known).sections[0].notes[-1].startswith(line)
+    assert not any("calibrat" in note for note in run_view(run).sections[0].notes)

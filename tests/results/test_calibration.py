@@ -1,9 +1,8 @@
-"""The calibration as a value: what it learns, what it measures, where it is kept."""
+"""The calibration as a value: what it learns, and what it measures."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -13,12 +12,8 @@ from evalstone.errors import ConfigError, DataError
 from evalstone.results.calibration import (
     Calibration,
     LabeledScore,
-    calibration_for,
-    calibrations_folder,
     fit,
-    list_calibrations,
     measure,
-    save_calibration,
 )
 from evalstone.stats.calibration import Isotonic, Platt
 from evalstone.stats.classification import Confusion
@@ -61,7 +56,7 @@ def test_the_threshold_is_learned_on_the_scale_of_the_scorer():
     [
         (
             [(0.5, n % 2) for n in range(40)],
-            "its scores do not tell yes from no better than chance (AUROC 0.5",
+            "its judge is not shown to be better than chance (AUROC 0.5",
         ),
         ([(n % 3 / 2, n % 2) for n in range(40)], "better than chance (AUROC 0.4"),
         ([(1 - n % 2, n % 2) for n in range(40)], "better than chance (AUROC 0.000, 95% CI 0.000 to 0."),
@@ -87,6 +82,27 @@ def test_labels_of_one_truth_teach_nothing():
     assert measures.at_default.specificity is None
     assert measures.at_default.sensitivity is not None
     assert measures.at_default.sensitivity.mean == 0.5
+
+
+def test_verdicts_that_are_all_equal_are_a_flaw_though_scores_rank():
+    assert (SEPARATED.unusable, SEPARATED.only_verdict, SEPARATED.flaw) == ("", "yes", "all its verdicts are yes")
+    below = made([(pair.value - 0.55, pair.label) for pair in SEPARATED.pairs])
+    assert (below.only_verdict, below.flaw) == ("no", "all its verdicts are no")
+    assert made([(n % 2, n % 2) for n in range(6)]).flaw == ""
+    assert made([(1.0, 1)]).only_verdict == ""
+
+
+def test_scores_of_few_of_the_labeled_samples_are_a_flaw():
+    pairs: list[tuple[float, Any]] = [(n % 2, n % 2) for n in range(6)]
+    assert made(pairs, skipped=3, failed=3).flaw == ""
+    assert made(pairs, skipped=3, failed=4).flaw == "most labeled samples have no score"
+
+
+def test_the_no_information_rate_is_the_share_of_the_more_frequent_truth():
+    assert measure(SEPARATED).no_information_rate == 0.5
+    assert measure(made([(0.2, 0), (0.8, 1), (0.9, 1), (0.9, 1)])).no_information_rate == 0.75
+    assert measure(made([(0.2, 0), (0.8, 0), (0.9, 0), (0.9, 1)])).no_information_rate == 0.75
+    assert measure(made([(0.9, (1.0, 0.0))])).no_information_rate is None
 
 
 def test_the_way_of_fitting_can_be_chosen_and_unknown_ones_are_refused():
@@ -158,46 +174,12 @@ def test_annotators_are_compared_with_each_other_and_with_the_judge():
     assert set(found.alpha) == {"nominal", "ordinal", "interval"}
 
 
-def test_a_calibration_comes_back_from_its_data(tmp_path: Path):
+def test_a_calibration_comes_back_from_its_data():
     found = fit(made([(0.2, (0.0, None)), (0.9, (1.0, 1.0)), (0.3, (1.0, 0.0)), (0.4, (0.0, 0.0))]))
     data = json.loads(json.dumps(found.to_dict()))
     assert Calibration.from_dict(data) == found
     assert data["measures"] == json.loads(json.dumps(to_jsonable(measure(found))))
     assert data["pairs"][0] == {"sample": "0", "value": 0.2, "labels": [0.0, None]}
-
-
-def test_calibrations_are_kept_beside_the_ledger_and_found_by_judge_and_scorer(tmp_path: Path):
-    ledger = tmp_path / "runs" / "ledger.db"
-    assert list_calibrations(ledger) == ()
-    assert calibration_for("lexical@1", "faithfulness@1", ledger) is None
-    file = save_calibration(fit(SEPARATED), ledger)
-    assert file.parent == tmp_path / "runs" / "calibrations" == calibrations_folder(f"sqlite:///{ledger}")
-    assert calibration_for("lexical@1", "faithfulness@1", ledger) == fit(SEPARATED)
-    assert calibration_for("lexical@4", "faithfulness@1", ledger) is None
-    assert list_calibrations(file.parent) == (fit(SEPARATED),)
-    save_calibration(SEPARATED, ledger)
-    assert list_calibrations(ledger) == (SEPARATED,)
-
-
-def test_a_ledger_on_a_server_has_its_calibrations_in_the_current_folder():
-    assert calibrations_folder("postgresql://me@host/db") == Path(".evalstone/calibrations")
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("no json", "is not a calibration: Expecting value"),
-        ("[]", "must hold an object, not list"),
-        ('{"format": 9}', "calibration format 9 is not 1"),
-        ('{"format": 1}', "judge is missing"),
-    ],
-)
-def test_a_file_that_is_no_calibration_is_refused_by_name(tmp_path: Path, text: str, told: str):
-    file = save_calibration(SEPARATED, tmp_path / "ledger.db")
-    file.write_text(text)
-    with pytest.raises(DataError, match=told) as raised:
-        calibration_for("lexical@1", "faithfulness@1", tmp_path / "ledger.db")
-    assert file.name in str(raised.value)
 
 
 def test_a_pair_without_a_label_is_refused():
@@ -236,12 +218,6 @@ def test_a_kept_number_that_is_none_is_refused(part: str, key: str, value: Any, 
 def test_a_calibration_without_pairs_is_refused():
     with pytest.raises(DataError, match="pairs"):
         Calibration.from_dict({**SEPARATED.to_dict(), "pairs": []})
-
-
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path):
-    (tmp_path / "calibrations").write_text("in the way")
-    with pytest.raises(ConfigError, match="cannot be written"):
-        save_calibration(SEPARATED, tmp_path / "ledger.db")
 
 
 def test_annotators_who_all_say_the_same_agree_fully_by_ac1_and_undefinedly_by_kappa():

@@ -71,5 +71,7 @@ def test_a_calibration_of_another_judge_is_refused() -> None:
 
 def test_a_calibration_no_better_than_chance_corrects_nothing() -> None:
     chance = replace(calibration(), pairs=tuple(LabeledScore(f"c{n}", n % 3 / 2, (n % 2,)) for n in range(60)))
-    with pytest.raises(ConfigError, match="calibration of given can't be used: its scores do not tell yes from no"):
+    with pytest.raises(
+        ConfigError, match="calibration of given can't be used: its judge is not shown to be better than"
+    ):
         corrected_share(run_of(["1.0"]), "given", chance)

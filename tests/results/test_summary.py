@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone import ConfigError, Record, Sample
+from evalstone import ConfigError, Record, Run, Sample, ScriptedJudge, evaluate
 from evalstone.stats import mean_interval
 from tests.runs import Given, Harm, run_of
 
@@ -66,3 +66,40 @@ def test_slices_need_the_samples_and_a_field_that_they_have() -> None:
         run.slices("kin")
     with pytest.raises(ConfigError, match="has metadata"):
         run_of(["0.5"]).slices("kind")
+
+
+@pytest.mark.parametrize(
+    ("replies", "counts", "doubt"),
+    [
+        (["yes", "no"], (2, 0), ""),
+        (["yes"], (1, 0), ""),
+        (["no", "no", "undecided"], (2, 1), "the judge scored all 2 samples 0.000: they are equally good, or"),
+        (
+            ["undecided", "undecided"],
+            (0, 2),
+            "no sample has a score; the judge gave no usable answer on 2 of 2 samples",
+        ),
+        (["undecided", "broken"], (0, 1), "no sample has a score; the judge gave no usable answer on 1 of 2 samples"),
+        (["broken", "broken"], (0, 0), ""),
+    ],
+)
+def test_a_summary_says_why_its_scores_may_be_no_measurement(
+    replies: list[str], counts: tuple[int, int], doubt: str
+) -> None:
+    samples = [{"id": str(number), "output": f"It is {number}.", "context": ["p"]} for number in range(len(replies))]
+    judge = ScriptedJudge([{"reason": "It says so.", "verdict": verdict} for verdict in replies], retries=0)
+    run = evaluate(samples, "fact_check", judge=judge, concurrency=1, ledger=None)
+    line = run["fact_check"]
+    assert ((line.scored, line.unanswered), line.no_answer) == (counts, doubt.startswith("no sample"))
+    assert line.doubt.startswith(doubt)
+    assert bool(line.doubt) == bool(doubt)
+    assert (f"fact_check: {line.doubt}\n" in str(run)) == bool(doubt)
+    again = Run.from_dict(run.to_dict(), run.records)
+    assert again.summary == run.summary
+
+
+def test_a_sample_without_claims_is_not_one_that_the_judge_did_not_answer() -> None:
+    run = evaluate([{"output": "Hello!", "context": ["x"]}], "faithfulness", judge="lexical", ledger=None)
+    assert (run["faithfulness"].skipped, run["faithfulness"].unanswered) == (1, 0)
+    refused = evaluate([{"output": "Hello!"}], "bias", judge="lexical", ledger=None)
+    assert (refused["bias"].skipped, refused["bias"].unanswered) == (1, 1)

@@ -157,7 +157,7 @@ def test_under_a_budget_samples_are_begun_that_can_be_paid_for_to_the_end_counti
     assert 0 < len(ended) < 4
     assert 2 * len(ended) <= len(server.requests) < 8
     assert sum(record.cost or 0.0 for record in ended) == pytest.approx(2 * len(ended) * A_QUESTION)
-    whole = [run(budget=1.0) for _ in range(2)][-1]
+    whole = [run(budget=1.0) for _ in range(3)][-1]
     assert whole.complete
     assert len(server.requests) == 8
     assert whole.cost == pytest.approx(8 * A_QUESTION)

@@ -39,7 +39,7 @@ from evalstone.run.dry_run import estimate
 from evalstone.run.session import Recording, Session
 from evalstone.types import JudgeCall, Record, Score, Usage
 from tests.fakes import ROOT, claims, verdicts
-from tests.serving import Response, completion, filled, serving
+from tests.serving import Response, filled, obliging, serving
 
 YES_NO = ClaimSupported(claim="c", context=("p",))
 SAMPLES: list[dict[str, Any]] = [
@@ -73,7 +73,7 @@ class Paid(Judge):
         self.now -= 1
         if self.broken:
             raise ProviderError("broken", cost=0.1, usage=Usage(1, 1, 0, 1))
-        reply = json.dumps(filled(dict(question.json_schema or {})))
+        reply = json.dumps(filled(dict(question.json_schema or {}), question.render()[1]))
         return Answer(
             value=question.parse(reply),
             judge=self.name,
@@ -341,8 +341,7 @@ def test_one_endpoints_trouble_is_counted_once_for_all_its_models() -> None:
     def behaviour(request: dict[str, Any], count: int) -> Any:
         if count == 1:
             return Response(500, {"error": {"message": "busy"}})
-        schema: dict[str, Any] = request["response_format"]["json_schema"]["schema"]
-        return completion(json.dumps(filled(schema)))
+        return obliging(request, count)
 
     with serving(behaviour) as server:
         panel = Panel(ModelJudge("vllm/a", base_url=server.url), ModelJudge("vllm/b", base_url=server.url))
@@ -364,8 +363,7 @@ print(run["faithfulness"].mean, run.failed)
 
 def test_what_was_paid_for_survives_a_kill(tmp_path: Path) -> None:
     def behaviour(request: dict[str, Any], _: int) -> Any:
-        schema: dict[str, Any] = request["response_format"]["json_schema"]["schema"]
-        return Response(body=completion(json.dumps(filled(schema))), delay=0.02)
+        return Response(body=obliging(request, 0), delay=0.02)
 
     def start(ledger: Path) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", KILLED, server.url, str(ledger)]

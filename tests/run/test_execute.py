@@ -389,6 +389,6 @@ def test_many_claims_are_verified_in_batches() -> None:
         return {"verdicts": {str(n): verdict for n in range(1, len(question.claims) + 1)}}
 
     scripted = ScriptedJudge(judge)
-    record = score("faithfulness", output="long", context=["p"], judge=scripted)
+    record = score("faithfulness", output=" ".join(f"Claim {n}." for n in range(60)), context=["p"], judge=scripted)
     assert record.value == 1.0
     assert [len(q.claims) for q in scripted.asked if isinstance(q, VerifyClaims)] == [25, 25, 10]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from tests.serving import completion, filled, on_a_thread
+from tests.serving import asked_in, completion, filled, on_a_thread
 
 COMMAND = str(Path(sys.executable).with_name("evalstone"))
 TIMEOUT = 120.0
@@ -152,7 +152,7 @@ def good(request: Request) -> bytes:
         return http(405)
     form: Any = request.json().get("response_format") or {}
     schema: Any = form.get("json_schema", {}).get("schema")
-    return http(body=completion("ok" if schema is None else json.dumps(filled(schema))))
+    return http(body=completion("ok" if schema is None else json.dumps(filled(schema, asked_in(request.json())))))
 
 
 @dataclass

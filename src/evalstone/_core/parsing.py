@@ -11,10 +11,11 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalstone._core.display import count
+from evalstone._core.prompts import clean
 from evalstone.errors import ReplyError
 
 if TYPE_CHECKING:
@@ -149,6 +150,56 @@ def texts(data: Any, where: str) -> tuple[str, ...]:
     return tuple(text.strip() for text in listed if text.strip())
 
 
+OPEN_PLACEHOLDER = re.compile(r"\s*[\[(\"']*(?:…|\.{3,}|<[^<>]{0,80}>)[\])\"']*\s*")
+"""What stands for a text that is still to be written, wherever it stands."""
+PLACEHOLDER = re.compile(
+    rf"{OPEN_PLACEHOLDER.pattern}|[\W_]+|[\W_]*(?:text|string|reason|your reason|the reason|one sentence)[\W_]*",
+    re.IGNORECASE,
+)
+"""The same in a text that has to say something: no punctuation alone, and no name of what was asked for."""
+
+
+def refuse_placeholders(
+    data: Any,
+    copied: Collection[str],
+    words: Callable[[], Collection[str]],
+    placeholder: re.Pattern[str] = PLACEHOLDER,
+    where: str = "",
+) -> None:
+    """Raise ReplyError for a text in a reply that nobody wrote for the case at hand.
+
+    That is a placeholder (`…`, `<text>`, "reason"), and a text that `copied` has: those of a worked example, as `bare`
+    makes them. words: what belongs in the reply, whatever it looks like. placeholder: what is one.
+    """
+    if isinstance(data, Mapping):
+        for key, value in cast("Mapping[str, Any]", data).items():
+            refuse_placeholders(value, copied, words, placeholder, f"{where}.{key}" if where else key)
+    elif isinstance(data, list):
+        for number, value in enumerate(cast("list[Any]", data), start=1):
+            refuse_placeholders(value, copied, words, placeholder, f"{where}.{number}" if where else str(number))
+    elif isinstance(data, str) and data and not data.isspace():
+        if len(data) <= _LONGEST_PLACEHOLDER and placeholder.fullmatch(data) and data not in words():
+            raise ReplyError(f"{_place(where)}: {_quoted(data)} is a placeholder; write your own words there")
+        if copied and bare(data) in copied:
+            raise ReplyError(f"{_place(where)}: {_quoted(data)} is copied from the example; judge the given material")
+
+
+def _place(where: str) -> str:
+    """The end of a path in a reply, whose keys may be anything."""
+    return clean(where)[-200:]
+
+
+_LONGEST_PLACEHOLDER = 100
+
+
+def bare(text: str) -> str:
+    """The letters and digits of a text, in one case."""
+    return _NO_LETTERS.sub("", text.casefold())
+
+
+_NO_LETTERS = re.compile(r"[\W_]+")
+
+
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON schema of an object that has exactly these properties."""
     return {
@@ -159,12 +210,22 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def numbered_schema(item: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """The JSON schema of `{"1": item, …}` with exactly `count` members."""
-    return object_schema({str(number): item for number in range(1, count + 1)})
+def numbered_schema(item: str, count: int) -> dict[str, Any]:
+    """The JSON schema of `{"1": item, …}` with exactly `count` members. item: its name under "$defs".
+
+    Providers count a schema's tokens: written out for each number, that of 25 verdicts would have 2,000.
+    """
+    return object_schema({str(number): {"$ref": f"#/$defs/{item}"} for number in range(1, count + 1)})
+
+
+def text_schema(longest: int) -> dict[str, Any]:
+    """The JSON schema of a text of so many characters at most."""
+    return {"type": "string", "maxLength": longest}
 
 
 TEXT: Mapping[str, Any] = {"type": "string"}
+LONGEST_REASON = 500
+REASON: Mapping[str, Any] = text_schema(LONGEST_REASON)
 
 
 def choice_schema(choices: Sequence[str]) -> dict[str, Any]:

@@ -54,13 +54,16 @@ LEDGER_COMMANDS = {
 }
 
 _EXIT_CODES = "Exit codes: 0 success; 2 usage error; 3 could not be completed; 130 interrupted."
-_JUDGE_EXIT_CODES = "Exit codes: 0 success; 2 usage error; 3 some scores failed, or incomplete; 130 interrupted."
+_JUDGE_EXIT_CODES = (
+    "Exit codes: 0 success; 2 usage error; 3 some scores failed, no sample was scored, or incomplete; 130 interrupted."
+)
 EXIT_CODES = {
     "run": "Exit codes: 0 success; 1 a threshold was not met; 2 usage error; 3 some scores failed, no sample "
-    "was scored, or the run is incomplete or could not be completed; 4 with --gate, inconclusive; 130 interrupted.",
+    "was scored, or the run is incomplete or could not be completed; "
+    "4 with --gate, inconclusive; 130 interrupted.",
     "score": "Exit codes: 0 success; 2 usage error; 3 the score failed or could not be computed; 130 interrupted.",
-    "report": "Exit codes: 0 success; 2 usage error; 3 some scores failed, no sample was scored, the run is incomplete "
-    "or could not be read; 130 interrupted.",
+    "report": "Exit codes: 0 success; 2 usage error; 3 some scores failed, no sample was scored, the run is "
+    "incomplete or could not be read; 130 interrupted.",
     "gate": "Exit codes: 0 every check passes; 1 a check fails; 2 usage error; 3 every check passes, but some scores "
     "failed or the run is incomplete, or the command could not be completed; 4 inconclusive; 130 interrupted.",
     "drift": "Exit codes: 0 no drift; 1 drift; 2 usage error; 3 could not be completed; 130 interrupted.",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import evalstone
-from evalstone._core.display import number, safe
+from evalstone._core.display import listed, number, safe
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Value, option
 from evalstone.cli.output import console, short_judge, table
@@ -163,7 +163,7 @@ def judges(
     Shows which API keys are set, prices, and measured accuracy. Makes no judge calls.
     """
     from evalstone.ledger.base import DEFAULT_LEDGER
-    from evalstone.results.calibration import list_calibrations
+    from evalstone.results.saved_calibrations import list_calibrations
 
     known = list_calibrations(DEFAULT_LEDGER if ledger is None else ledger)
     if name is None:
@@ -272,14 +272,14 @@ def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
     from evalstone.results.calibration import measure
     from evalstone.results.summary import without_fingerprints
 
-    rows = table(title, "scorer", "dataset", "accuracy [95% CI]", "kappa", "AUROC")
+    rows = table(title, "scorer", "labels", "accuracy [95% CI]", "kappa", "AUROC")
     for one in known:
         found = measure(one)
         accuracy, kappa = found.at_default.accuracy, found.at_default.kappa
         rows.add_row(
             short_judge(one.judge),
             safe(without_fingerprints(one.scorer), 60),
-            safe(f"{one.dataset}, {len(one.pairs)} labeled", 60),
+            safe(f"{one.labels} ({listed(one.columns)}), {len(one.pairs)} labeled", 60),
             "-" if accuracy is None else f"{accuracy.mean:.3f} [{accuracy.low:.3f}, {accuracy.high:.3f}]",
             number(kappa and kappa.mean),
             number(found.auroc and found.auroc.mean) + (" (not used)" if one.unusable else ""),

@@ -76,7 +76,7 @@ def calibrate(
     from evalstone.report.html import reliability_svg
     from evalstone.report.quality_view import calibration_view, reliability_chart
     from evalstone.report.terminal import show
-    from evalstone.results.calibration import calibration_file
+    from evalstone.results.saved_calibrations import calibration_file, kept_calibration
 
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
@@ -103,8 +103,17 @@ def calibrate(
             found.append(made)
     first = found[0]
     saved: dict[str, str] = {}
-    if not first.stop_reason:
-        saved["Saved:"] = str(calibration_file(first.judge, first.scorer, place))
+    for made in found:
+        file = calibration_file(made, place)
+        if made.stop_reason:
+            continue
+        if (kept := kept_calibration(made, place)) is not None:
+            to_stderr(
+                f"Not saved, because {made.flaw}: {file} holds a better calibration of {short_judge(made.judge)} with "
+                f"the same labels ({kept.created[:10]}). To replace it, delete that file and calibrate again."
+            )
+        elif made is first:
+            saved["Saved:"] = str(file)
     if out is not None:
         write_jsonl(out, [first.to_dict()])
         saved["Copy: "] = out

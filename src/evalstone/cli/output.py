@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evalstone._core.display import safe, visible
 from evalstone._core.redaction import masked, redacted
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from evalstone.report.terminal import Grid
     from evalstone.report.view import View
+    from evalstone.results.calibration import Calibration
+    from evalstone.results.run import Run
 
 STDOUT = "-"
 JUDGE_WIDTH = 60
@@ -182,6 +184,19 @@ def present(view: View, outputs: Mapping[str, Output], *, always_show: bool = Fa
         from evalstone.report.terminal import show
 
         show(view, console())
+
+
+def calibrations_of(run: Run, ledger: str) -> dict[str, tuple[Calibration, ...]]:
+    """The calibrations of a run's judges, by scorer signature. Nothing is known without a ledger, and with a damaged
+    calibration, which is named on standard error."""
+    from evalstone.ledger.base import is_there
+    from evalstone.results import saved_calibrations
+
+    try:
+        return saved_calibrations.calibrations_of(run, ledger) if is_there(ledger) else {}
+    except DataError as error:
+        to_stderr(f"{error}. Delete it, and calibrate again.")
+        return {}
 
 
 def short_judge(identity: str) -> str:

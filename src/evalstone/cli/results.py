@@ -11,7 +11,17 @@ import evalstone
 from evalstone._core.display import digits_for, number, safe
 from evalstone.cli import options
 from evalstone.cli.options import ExitCode, Values, option, pass_rates, scorer_named, scorer_numbers, scorers_named
-from evalstone.cli.output import console, deliver, documents, json_lines, present, short_judge, table, to_stderr
+from evalstone.cli.output import (
+    calibrations_of,
+    console,
+    deliver,
+    documents,
+    json_lines,
+    present,
+    short_judge,
+    table,
+    to_stderr,
+)
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -80,15 +90,16 @@ def report(
     from evalstone.report.junit import run_junit
     from evalstone.report.run_view import run_view
 
-    found = find_run(run, ledger, data)
+    found, place = find_run(run, ledger, data), DEFAULT_LEDGER if ledger is None else ledger
     extra: list[PPIResult | RoganGladenResult] = [_corrected_mean(found, text) for text in labels or ()]
     if calibrated:
-        extra += _corrected_rates(found, DEFAULT_LEDGER if ledger is None else ledger)
+        extra += _corrected_rates(found, place)
     sliced = found.slices(slice_by) if slice_by else ()
     plain = found.to_dict()
     plain |= {"corrected": to_jsonable(extra)} if extra else {}
     plain |= {"slices": to_jsonable(list(sliced))} if sliced else {}
-    view = run_view(found, worst=3 if top is None else top, corrected=extra, slices=sliced)
+    known = calibrations_of(found, place)
+    view = run_view(found, worst=3 if top is None else top, corrected=extra, slices=sliced, calibrations=known)
     exports = {"csv": (csv, lambda: run_csv(found)), "junit": (junit, lambda: run_junit(found))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, plain))
     return options.of_run(found)
@@ -119,8 +130,8 @@ def _scorer_and_file(run: evalstone.Run, text: str) -> tuple[str, str]:
 
 def _corrected_rates(run: evalstone.Run, place: str) -> list[RoganGladenResult]:
     """The pass rates of the scorers that the judge is calibrated for."""
-    from evalstone.results.calibration import calibration_for
     from evalstone.results.human_labels import corrected_share
+    from evalstone.results.saved_calibrations import calibration_for
 
     found = [(info, calibration_for(run.judge_of(info.signature), info.signature, place)) for info in run.scorers]
     known = [(info, one) for info, one in found if one is not None]

@@ -22,6 +22,7 @@ from evalstone.cli import handled, options
 from evalstone.cli.options import ExitCode, Flag, Value, Values, option
 from evalstone.cli.output import (
     STDOUT,
+    calibrations_of,
     check_outputs,
     console,
     deliver,
@@ -256,7 +257,7 @@ def _run(
     if stopped := _stopped(result, config, plan.size):
         return stopped
     saved = [] if config.out is None else [str(evalstone.write_run(result, config.out))]
-    view = run_view(result, worst=config.top)
+    view = run_view(result, worst=config.top, calibrations=calibrations_of(result, config.ledger))
     files = documents(view, config.html, config.markdown)
     deliver(files | json_lines(as_json, result.to_dict()), announce=False)
     if shown := not as_json and STDOUT not in (config.html, config.markdown):
@@ -434,7 +435,10 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
         missed = True
     if missed:
         return ExitCode.FAILED_THRESHOLD
-    if not any(line.scored for line in result.summary) and not result.failed and result.complete:
+    silent = [line for line in result.summary if line.no_answer]
+    for line in silent:
+        to_stderr(f"{result.titles[line.info.signature]}: {line.doubt} ({line.reasons[0][0]})")
+    if not silent and not any(line.scored for line in result.summary) and not result.failed and result.complete:
         to_stderr(f"no sample was scored: {result.summary[0].reasons[0][0]}")
     if not result.complete:
         higher = "" if config.budget is None else " with a higher --budget"

@@ -16,13 +16,13 @@ from evalstone._core.validation import check_fields
 from evalstone.api import DEFAULT_LEDGER
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.demo import DEMO_DATA
-from evalstone.errors import ConfigError, DataError, RunAborted
+from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted
 from evalstone.judge_quality.calibrate import JudgeOptions, default_threshold
 from evalstone.judge_quality.perturbations import REPEAT, from_column, select_perturbations
 from evalstone.judges import Judge, parse_judge
 from evalstone.results.audit import Audit, AuditedScorer, Effect, Perturbation, ThresholdSource
-from evalstone.results.calibration import calibration_for
 from evalstone.results.run import Run
+from evalstone.results.saved_calibrations import calibration_for
 from evalstone.run.dry_run import Estimate, estimate
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.scorers import Scorer, parse_scorers
@@ -80,7 +80,8 @@ async def aaudit(
 
     Raises:
         ConfigError: an argument is invalid.
-        DataError: no unchanged sample has a score.
+        DataError: no unchanged sample has what a scorer needs.
+        JudgeError: no unchanged sample was scored, because the judge gave no usable answer or a scorer failed.
     """
     config, options = config or AuditConfig(), options or JudgeOptions()
     work = _prepare(data, scorers, judge, config, options)
@@ -258,8 +259,9 @@ def _audited(
     if not values and run.stop_reason:
         raise RunAborted(f"{scorer.name} scored no sample before the run stopped: {run.stop_reason}")
     if not values:
-        reasons = run[scorer.signature].reasons
-        raise DataError(f"{scorer.name} scored no sample" + (f": {reasons[0][0]}" if reasons else ""))
+        summary = run[scorer.signature]
+        error = JudgeError if summary.no_answer or summary.failed else DataError
+        raise error(f"{scorer.name} scored no sample" + (f": {summary.reasons[0][0]}" if summary.reasons else ""))
     return AuditedScorer(
         **vars(scorer_info(scorer)),
         threshold=threshold[0],

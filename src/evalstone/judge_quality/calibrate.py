@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import Field
 
 from evalstone._core import sync
+from evalstone._core.json import content_hash
 from evalstone._core.validation import check_fields
 from evalstone.api import DEFAULT_LEDGER
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import ColumnMapping
-from evalstone.errors import ConfigError, DataError, RunAborted
+from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted
 from evalstone.judges.parse import parse_judge
 from evalstone.report.progress import progress_bar
-from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit, save_calibration
+from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
 from evalstone.results.run import Run
+from evalstone.results.saved_calibrations import save_calibration
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
 from evalstone.run.runner import execute
@@ -114,12 +117,14 @@ async def acalibrate(
         scorer: one scorer, as for `evaluate`.
         data: the samples that the labels belong to.
         judge: as for `evaluate`.
-        ledger: as for `evaluate`; None stores nothing. A calibration whose run stopped early is not stored.
+        ledger: as for `evaluate`; None stores nothing. A calibration whose run stopped early is not stored, and one
+            with a `flaw` replaces none without.
         config: how labels are read and what is fitted to them.
         options: how the judge is called.
 
     Raises:
-        DataError: labels cannot be read, or no labeled sample was scored.
+        DataError: labels cannot be read, or no labeled sample has what the scorer needs.
+        JudgeError: no labeled sample was scored, because the judge gave no usable answer or the scorer failed.
         ConfigError: an argument is invalid.
     """
     config, options = config or LabelConfig(), options or JudgeOptions()
@@ -135,7 +140,9 @@ async def acalibrate(
     labeled = read_labels(labels, reader, data=data, columns=config.columns, mapping=options.mapping)
     run = await options.run("calibration", labeled.dataset, [chosen], judge, ledger)
     calibration = fit(
-        _unfitted(run, chosen, labeled, label_threshold), objective=config.objective, calibrator=config.calibrator
+        _unfitted(run, chosen, labeled, label_threshold, (_file(labels), _file(data))),
+        objective=config.objective,
+        calibrator=config.calibrator,
     )
     if ledger is not None and run.complete:
         save_calibration(calibration, ledger)
@@ -147,7 +154,17 @@ def default_threshold(scorer: Scorer) -> float:
     return getattr(scorer, "threshold", 0.5) * scorer.scale
 
 
-def _unfitted(run: Run, scorer: Scorer, labeled: LabeledSamples, label_threshold: float) -> Calibration:
+def _file(labels: Any) -> Path | None:
+    """The file of labels; None for labels in memory and on standard input."""
+    if not isinstance(labels, str | os.PathLike) or labels == "-":
+        return None
+    return Path(cast("str | os.PathLike[str]", labels)).resolve()
+
+
+def _unfitted(
+    run: Run, scorer: Scorer, labeled: LabeledSamples, label_threshold: float, files: tuple[Path | None, Path | None]
+) -> Calibration:
+    """The pairs of score and labels. files: those of the labels and of the samples; None in memory."""
     summary = run.summary[0]
     pairs = tuple(
         LabeledScore(record.sample, record.value, labeled.labels[record.sample])
@@ -158,7 +175,8 @@ def _unfitted(run: Run, scorer: Scorer, labeled: LabeledSamples, label_threshold
         raise RunAborted(f"no labeled sample was scored before the run stopped: {run.stop_reason}")
     if not pairs:
         reason = f"; {summary.reasons[0][0]}" if summary.reasons else ""
-        raise DataError(f"no labeled sample was scored: {summary.skipped} skipped, {summary.failed} failed{reason}")
+        error = JudgeError if summary.no_answer or summary.failed else DataError
+        raise error(f"no labeled sample was scored: {summary.skipped} skipped, {summary.failed} failed{reason}")
     return Calibration(
         judge=run.judge_of(scorer.signature),
         scorer=scorer.signature,
@@ -176,6 +194,8 @@ def _unfitted(run: Run, scorer: Scorer, labeled: LabeledSamples, label_threshold
         columns=labeled.columns,
         words=labeled.words,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
+        labels="labels in memory" if files[0] is None else files[0].name,
+        labels_id=content_hash([str(files[0] or labeled.dataset.version), str(files[1]), labeled.columns]),
     )
 
 

@@ -9,7 +9,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypeVar
 
 from evalstone.errors import (
@@ -27,7 +27,7 @@ from evalstone.judges.model import ModelJudge
 from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.judges.settings import Range, check_settings, require_judge
 from evalstone.judges.voting import Vote, answer_confidence, elect, vote_detail
-from evalstone.questions.base import Answer, ContextLimits, Question, is_votable
+from evalstone.questions.base import Answer, ContextLimits, Question, is_votable, narrowest
 from evalstone.types import Usage, total_cost
 
 A = TypeVar("A")
@@ -83,8 +83,7 @@ class Composite(Judge):
     @property
     def context_limits(self) -> ContextLimits:
         """What every member can take."""
-        each = [member.context_limits for member in self.members]
-        return ContextLimits(**{f.name: min(getattr(one, f.name) for one in each) for f in fields(ContextLimits)})
+        return narrowest(*(member.context_limits for member in self.members))
 
     def check(self) -> None:
         for member in self.members:

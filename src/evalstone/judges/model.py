@@ -36,17 +36,13 @@ from evalstone.judges.providers.base import (
 from evalstone.judges.providers.limits import NO_LIMITS, Backoff, Limiter, Limits, TransientError, shared_limiter
 from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, label_confidence
 from evalstone.judges.settings import Range, Rule, check_settings, is_number
-from evalstone.questions.base import DEFAULT_LIMITS, Answer, ContextLimits, Question
+from evalstone.questions.base import Answer, ContextLimits, Question
 from evalstone.types import NO_USAGE, Usage, total_cost
 
 A = TypeVar("A")
 
 ALTERNATIVES, FEW_ALTERNATIVES = 20, 5
 """To each token of a reply. Few make replies short, and some endpoints give no more."""
-INSTRUCTION_TOKENS = 1500
-LONGEST_REPLY = 4096
-TOKENS_PER_VERDICT = 80
-SAFETY = 0.75
 
 
 def _are_prices(value: Any) -> bool:
@@ -118,7 +114,8 @@ class ModelJudge(Judge):
     """Limits of its own. Without them the endpoint's refusals teach how much it takes."""
 
     context_window: Annotated[int | None, Range(1)] = None
-    """Tokens that the model takes in, in place of the listed number. Longer passages are read in parts."""
+    """Tokens that the model takes, reply included, in place of the listed number. A longer question is asked in parts,
+    or is an error."""
 
     prices: Annotated[tuple[float, float] | None, _PRICES] = field(default=None, compare=False)
     """US dollars for a million input and output tokens, in place of the listed ones."""
@@ -167,21 +164,9 @@ class ModelJudge(Judge):
 
     @property
     def context_limits(self) -> ContextLimits:
-        """How much one question may contain.
-
-            tokens = 0.75 (window - reply - 1500),   reply = max_tokens, or a quarter of the window, 4096 at most
-            items  = reply / 80
-
-        1500 tokens are for instructions and items, 80 for the verdict on an item with its reason, and a quarter is left
-        free because tokens are estimated. At least 1 of each, and never more than the defaults of ContextLimits.
-        """
+        """How much one question may contain: `ContextLimits.of_window` of the window and `max_tokens`."""
         window = context_window(*split_model(self.model)) if self.context_window is None else self.context_window
-        reply = self.max_tokens or (LONGEST_REPLY if window is None else min(LONGEST_REPLY, window // 4))
-        items = max(1, min(DEFAULT_LIMITS.items, reply // TOKENS_PER_VERDICT))
-        if window is None:
-            return ContextLimits(items=items)
-        tokens = int(SAFETY * (window - reply - INSTRUCTION_TOKENS))
-        return ContextLimits(max(1, min(DEFAULT_LIMITS.tokens, tokens)), items)
+        return ContextLimits.of_window(window, self.max_tokens)
 
     @property
     def url(self) -> str:
@@ -201,7 +186,7 @@ class ModelJudge(Judge):
 
     @property
     def instructions(self) -> str:
-        """What is added to every question's instructions."""
+        """What is added to the instructions of questions that ask for a reason."""
         return f"Write every reason in {self.language or 'the language of the judged text'}."
 
     def check(self) -> None:
@@ -422,7 +407,7 @@ async def converse(
 def opening_messages(question: Question[Any], instructions: str = "") -> list[ChatMessage]:
     """The messages that ask a question for the first time."""
     system, user = question.render()
-    system = f"{system}\n{instructions}" if system and instructions else system
+    system = f"{system}\n{instructions}" if instructions and '"reason"' in question.form else system
     return [ChatMessage("system", system)] * bool(system) + [ChatMessage("user", user)]
 
 

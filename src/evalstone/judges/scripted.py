@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
@@ -12,9 +14,10 @@ from typing import Any, TypeAlias, TypeVar, cast
 from evalstone._core.files import file_values
 from evalstone.errors import ConfigError, DataError, JudgeDeclined
 from evalstone.judges.base import Judge
-from evalstone.judges.model import converse
+from evalstone.judges.lexical import LexicalJudge
+from evalstone.judges.model import ModelJudge, converse
 from evalstone.judges.providers.base import Completion
-from evalstone.questions.base import Answer, Question
+from evalstone.questions.base import DEFAULT_LIMITS, Answer, ContextLimits, Question, narrowest
 from evalstone.types import Usage
 
 A = TypeVar("A")
@@ -98,6 +101,8 @@ class ReplayJudge(Judge):
 
     calls: Mapping[str, Mapping[str, Any]]
     source: str = ""
+    limits_of_source: ContextLimits = DEFAULT_LIMITS
+    """Those of the judge that was recorded, so that questions are asked in the same parts."""
 
     @classmethod
     def from_records(cls, path: str | Path, *, judge: str | None = None) -> ReplayJudge:
@@ -108,14 +113,16 @@ class ReplayJudge(Judge):
         file is not one, or holds nothing of this judge.
         """
         file = Path(path)
+        identities: set[str] = set()
         try:
-            steps = [step for step in _steps(file, judge) if step["answer"] is not None]
+            steps = [step for step in _steps(file, judge, identities) if step["answer"] is not None]
         except OSError as error:
             raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
         if judge is not None and not steps:
             raise DataError(f"{file} holds no answer of {judge!r}")
         source = str(file) if judge is None else f"{file}, {judge}"
-        return cls({step["fingerprint"]: step for step in steps}, source)
+        limits = [limits_named(identity) for identity in sorted(identities)]
+        return cls({step["fingerprint"]: step for step in steps}, source, narrowest(*limits or [DEFAULT_LIMITS]))
 
     @property
     def identity(self) -> str:
@@ -123,6 +130,10 @@ class ReplayJudge(Judge):
 
     def __repr__(self) -> str:
         return f"ReplayJudge({len(self.calls)} answers, source={self.source!r})"
+
+    @property
+    def context_limits(self) -> ContextLimits:
+        return self.limits_of_source
 
     async def answer(self, question: Question[A], repeat: int = 0) -> Answer[A]:
         call = self.calls.get(question.fingerprint)
@@ -143,9 +154,28 @@ class ReplayJudge(Judge):
         )
 
 
-def _steps(file: Path, judge: str | None) -> Iterator[Mapping[str, Any]]:
+_MODEL = re.compile(r"([\w.-]+/[^(),\s]+)(?:\(([^()]*)\))?")
+
+
+def limits_named(identity: str) -> ContextLimits:
+    """The limits of the judge with an identity: of its models, and their windows, as far as it names them."""
+    if identity == (lexical := LexicalJudge()).identity:
+        return lexical.context_limits
+    limits = [DEFAULT_LIMITS]
+    for model, settings in _MODEL.findall(identity):
+        sizes: dict[str, Any] = {
+            name: int(size) for name, size in re.findall(r"\b(context_window|max_tokens)=(\d+)", settings)
+        }
+        with contextlib.suppress(ConfigError):  # the identity of somebody's own judge
+            limits.append(ModelJudge(model, **sizes).context_limits)
+    return narrowest(*limits)
+
+
+def _steps(file: Path, judge: str | None, identities: set[str]) -> Iterator[Mapping[str, Any]]:
+    """The steps of one judge. identities: gets those of the judges that the scorers asked."""
     for place, line in file_values(file):
         try:
+            identities.update(str(step.get("judge")) for step in line["steps"])
             found = [step for each in line["steps"] for step in _said_by(each, judge)]
             for step in found:
                 if not isinstance(step["fingerprint"], str) or not isinstance(step["reply"], str | None):

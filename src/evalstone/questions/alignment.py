@@ -33,28 +33,22 @@ PARTS = ("intent", "requirements", "completeness", "appropriateness")
 
 JUDGE_ALIGNMENT = Prompt(
     instructions="""\
-You judge how well an assistant's answer does what it was asked to do. What it was asked comes in up to two parts: the
-system prompt, which holds for the whole conversation, and the user's request. Judge by those of the two that are not
-empty. Earlier turns of the conversation, where there are any, help to understand the request and are not judged.
-Whether the answer's facts are right does not matter here.
+You judge how well an assistant's answer does what it was asked to do: by the user's request, and by the system prompt,
+which holds for the whole conversation. Only one of them may be given. Earlier turns of the conversation help to
+understand the request and are not judged. It does not matter whether the facts in the answer are right.
 
 Judge four parts:
-- "intent": does the answer take up what was mainly wanted? Lacking: the wishes that it passes over.
-- "requirements": does it keep to each thing that was demanded or forbidden, such as a length, a format, a language, a
-  number of items, a subject to leave out? Lacking: each that it does not keep to. Where nothing was demanded: 1.
-- "completeness": does it cover all that was asked for? Lacking: each thing that is not covered.
-- "appropriateness": do form and tone fit what was asked and for whom? Lacking: what does not fit.
+- "intent": does the answer respond to what was mainly wanted? Lacking: wishes that it passes over.
+- "requirements": does it keep to everything that was demanded or forbidden, such as a length, a format, a language, a
+  number of items, or a subject to avoid? Lacking: each that it does not keep to. If nothing was demanded, score 1.
+- "completeness": does it cover everything that was asked for? Lacking: each thing that is not covered.
+- "appropriateness": do form and tone fit the request and the reader? Lacking: what does not fit.
 
 For each part give, in this order:
-- reason: in one or two sentences, what decided, naming the words that did.
-- lacking: a list of short phrases; empty when nothing is lacking.
-- score: a number from 0 to 1: 1 in full, 0.75 with a gap of little weight, 0.5 by half, 0.25 barely, 0 not at all.
-Where the two prompts conflict, the system prompt goes first: declining what it forbids is in line with it.
-
-Reply with a JSON object:
-{"intent": {"reason": "…", "lacking": [], "score": 1}, "requirements": {"reason": "…", "lacking": ["…"], "score": 0.5},
-"completeness": {"reason": "…", "lacking": [], "score": 1}, "appropriateness": {"reason": "…", "lacking": [],
-"score": 1}}""",
+- reason: what decided, in one or two sentences, with the words that did.
+- lacking: a list, each item in a few words; empty if nothing is lacking.
+- score: a number from 0 to 1: 1 fully, 0.75 with a small gap, 0.5 half, 0.25 barely, 0 not at all.
+If the two prompts conflict, the system prompt goes first: declining what it forbids is right.""",
     template=(
         "{{system_prompt}}\n\n{{earlier_turns}}\n\n{{request}}\n\n{{answer}}\n\n"
         "Judge how well the answer does what it was asked to do."
@@ -71,6 +65,7 @@ class JudgeAlignment(Question[Alignment]):
 
     kind = "judge_alignment"
     settings = ("bounded",)
+    optional = ("system_prompt", "request", "earlier_turns")
     system_prompt: str
     request: str
     answer: str
@@ -98,13 +93,10 @@ You decide for each of some numbered instructions whether an assistant's answer 
 For each instruction give, in this order:
 - reason: in one short sentence, what in the answer follows or breaks it, or why it does not apply.
 - verdict:
-  - "yes": the answer follows it in full.
-  - "no": it applies and the answer does not follow it, or only in part. "Answer in two sentences" is no for three.
-  - "not_applicable": its condition is not met here, so that the answer could neither follow nor break it: "greet new
-    customers by name" in a conversation with no customer. An instruction without a condition always applies.
-
-Reply with a JSON object that has one member for each instruction, under its number:
-{"verdicts": {"1": {"reason": "…", "verdict": "yes"}, "2": …}}""",
+  - "yes": the answer follows it fully.
+  - "no": it applies, and the answer does not follow it, or only in part. For "answer in two sentences", three are no.
+  - "not_applicable": its condition is not met, so that the answer could neither follow nor break it, such as "greet new
+    customers by name" in a conversation without customers. An instruction without a condition always applies.""",
     template=(
         "{{instructions}}\n\n{{request}}\n\n{{answer}}\n\nDecide for each instruction whether the answer follows it."
     ),
@@ -134,18 +126,15 @@ class CriterionVerdict:
 
 CHECK_CRITERIA = Prompt(
     instructions="""\
-You check an answer against numbered criteria, each by itself. The task that the answer was written for may be given; it
+You check an answer against numbered criteria, each on its own. The task that the answer was written for, if given,
 helps to understand the criteria and adds none.
 
 For each criterion give, in this order:
-- reason: in one or two sentences, what in the answer meets it or is wanting, naming the decisive words.
+- reason: what in the answer meets it or is missing, in one or two sentences, with the words that decide.
 - verdict:
-  - "yes": the answer itself shows that the criterion is met in full.
-  - "no": it is not met, met in part only, or the answer does not let you tell. An answer that says that it meets a
-    criterion ("this summary is complete") does not thereby meet it.
-
-Reply with a JSON object that has one member for each criterion, under its number:
-{"verdicts": {"1": {"reason": "…", "verdict": "yes"}, "2": …}}""",
+  - "yes": the answer itself shows that the criterion is fully met.
+  - "no": it is not met, is met only in part, or the answer does not let you tell. An answer that only says that it
+    meets a criterion ("this summary is complete") does not meet it by that.""",
     template="{{criteria}}\n\n{{task}}\n\n{{answer}}\n\nDecide for each criterion whether the answer meets it.",
 )
 
@@ -157,6 +146,7 @@ class CheckCriteria(VerdictPerItem[CriterionVerdict]):
     kind = "check_criteria"
     items = "criteria"
     noun = "checklist item"
+    optional = ("task",)
     criteria: tuple[str, ...]
     task: str
     answer: str
@@ -165,15 +155,12 @@ class CheckCriteria(VerdictPerItem[CriterionVerdict]):
 
 CHECK_CONVERSATION = Prompt(
     instructions="""\
-You decide whether an assistant meets a criterion over a whole conversation. You see all that the assistant said, one
-numbered passage for each of its turns, in order; what others said in between is left out.
+You decide whether an assistant meets a criterion over a whole conversation. You see everything that the assistant said,
+one numbered passage per turn, in order; what others said is left out.
 
 - "yes": the turns taken together show that the criterion is met.
-- "no": they show that it is not met, or leave it in doubt. A single turn that breaks a criterion of the kind "never" or
-  "always" decides it, and a claim of the assistant's to have met it proves nothing.
-
-Reply with a JSON object, the reason first: {"reason": "…", "verdict": "yes"}
-- reason: what decided, in one to three sentences, naming the turns that did.""",
+- "no": they show that it is not met, or leave it in doubt. A single turn that breaks a "never" or an "always" decides,
+  and an assistant's claim to have met the criterion proves nothing.""",
     template="{{criterion}}\n\n{{turns}}\n\nIs the criterion met over the whole conversation?",
     passages=("turns",),
 )
@@ -184,6 +171,9 @@ class CheckConversation(Question[CriterionVerdict]):
     """Does an assistant meet a criterion over all its turns?"""
 
     kind = "check_conversation"
+    notes = """\
+- reason: what decided, in one to three sentences, with the turns that did.
+- verdict: "yes" or "no"."""
     criterion: str
     turns: tuple[str, ...]
     prompt: Prompt = CHECK_CONVERSATION

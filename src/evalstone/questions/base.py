@@ -11,32 +11,48 @@ replayed, and why a judge that is no language model can answer the same question
 from __future__ import annotations
 
 import functools
+import itertools
+import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, get_origin
 
 from evalstone._core.json import content_hash, strict_jsonable, to_jsonable
 from evalstone._core.parsing import (
-    TEXT,
+    PLACEHOLDER,
+    bare,
     check_length,
     member,
     numbered_schema,
     object_schema,
     parse_json,
+    refuse_placeholders,
+    text_schema,
     texts,
     validated,
 )
 from evalstone._core.prompts import Material, Prompt
+from evalstone._core.text import estimated_tokens
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
+from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for, too_long, within_sentences
 from evalstone.questions.reply import (
+    LONGEST_TEXT,
+    MOST_ITEMS,
+    Quotes,
+    Restates,
+    check_list,
+    check_quoted,
+    list_schema,
     read_list,
     read_numbered,
     read_reply,
+    reply_fields,
     schema_of,
     subject_of,
 )
-from evalstone.questions.schemas import example_of, fold_words, has_labels
+from evalstone.questions.schemas import example_of, fold_words, form_of, has_labels, words_of
 from evalstone.types import NO_USAGE, JudgeCall, Usage
 
 A = TypeVar("A")
@@ -44,7 +60,12 @@ V = TypeVar("V")
 C = TypeVar("C", bound="Answer[Any] | JudgeCall")
 
 BYTES_PER_TOKEN = 4
+"""On average: for costs and rates. Windows need what a text takes at most, which `estimated_tokens` says."""
 CHARACTERS_PER_ITEM = 90
+FRAME_TOKENS = 200
+"""Of a request beside its messages: the judge's own instructions, the chat template, a schema that counts as input."""
+FENCE_CHARACTERS = 100
+"""Around one text of a prompt, at most."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +91,14 @@ class _Prompted:
     """Attributes of every question. They stand in a plain class so that subclasses decide where their fields come."""
 
     prompt: Prompt
+    notes: ClassVar[str] = ""
+    """What is said about the members of the reply, after its form."""
+    placeholder: ClassVar[re.Pattern[str]] = PLACEHOLDER
+    """What is no text in a reply."""
     bounded: bool = True
     """Whether numbers outside the range that the reply type says are refused."""
+    instead: ClassVar[str] = ""
+    """For a question that can't be asked in parts: the scorers that measure nearly the same in parts."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +113,8 @@ class Question(_Prompted, Generic[A]):
 
     kind: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
+    optional: ClassVar[tuple[str, ...]] = ()
+    """The inputs that may be empty: the prompt then leaves them out, and a user's template may lack them."""
 
     def __post_init__(self) -> None:
         _check_placeholders(type(self), self.prompt)
@@ -96,14 +125,21 @@ class Question(_Prompted, Generic[A]):
 
     def render(self) -> tuple[str, str]:
         """The system and the user message that ask a language model this question."""
-        return self.prompt.render(self.inputs())
+        return self.prompt.render(self.inputs(), f"{self.form}\n{self.notes}".strip(), self.optional)
+
+    @property
+    def form(self) -> str:
+        """How the reply looks, in one line; empty when it is plain text."""
+        form = _derived_form(type(self))
+        return form.text if form else _form_text(self.json_schema)
 
     @functools.cached_property
     def fingerprint(self) -> str:
         """The question's identity: 32 hexadecimal digits over kind, prompt, form of the reply, inputs and settings."""
         content = [getattr(self, name) for name in (*_input_names(type(self)), *self.settings)]
-        form = _derived_form(type(self)) or content_hash(self.json_schema)
-        return content_hash([self.kind, self.prompt.digest, form, content])
+        form = _derived_form(type(self))
+        digest = form.digest if form else content_hash([self.json_schema, self.form, self.notes])
+        return content_hash([self.kind, self.prompt.digest, digest, content])
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any] | None:
@@ -133,6 +169,9 @@ class Question(_Prompted, Generic[A]):
             return self.from_json(reply)
         data = parse_json(reply)
         try:
+            if data == schema:
+                raise ReplyError("the reply repeats the form; fill it in", reply=reply)
+            refuse_placeholders(data, _copied(self.prompt), self._written_out, self.placeholder)
             try:
                 return self.from_json(data)
             except ReplyError:
@@ -141,6 +180,12 @@ class Question(_Prompted, Generic[A]):
             return self.from_json(folded)
         except RecursionError:
             raise ReplyError("the JSON in the reply is nested too deeply", reply=reply) from None
+
+    def _written_out(self) -> Collection[str]:
+        """What no placeholder is, whatever it looks like: words of the form, and whole texts that are judged."""
+        given = self.inputs().values()
+        whole = [text for value in given for text in ((value,) if isinstance(value, str) else value)]
+        return {*words_of(self.json_schema or {}), *map(str.strip, whole), *(text.strip(" \n.") for text in whole)}
 
     def parse_with_probabilities(self, reply: str, probabilities: Mapping[str, float] | None = None) -> A:
         """The answer in a raw reply, with the probabilities of its labels where the judge gives any."""
@@ -156,11 +201,6 @@ class Question(_Prompted, Generic[A]):
         """The labels whose probabilities the judge should report; None for a question that doesn't use them."""
         return None
 
-    @property
-    def form(self) -> str:
-        """The form of the reply in words; empty where the reply is plain text."""
-        return ""
-
     def doubt(self, reply: str) -> str:
         """Why a reply that can be read is asked for once more; empty where it isn't."""
         return ""
@@ -174,6 +214,35 @@ class Question(_Prompted, Generic[A]):
         """A reply of typical length, as data: what a dry run assumes."""
         schema = self.json_schema
         return "Yes" if schema is None else example_of(schema, self.fingerprint[:8])
+
+    def size(self) -> int:
+        """The tokens of a request that asks this question, at most: everything but the reply."""
+        own_form = "" if _derived_form(type(self)) else json.dumps(self.json_schema)
+        return FRAME_TOKENS + sum(map(estimated_tokens, (*self.render(), own_form)))
+
+    def within(self, tokens: int | None) -> bool:
+        """Whether the question has at most so many tokens; None for any number."""
+        if tokens is None:
+            return True
+        prompt = self.prompt
+        characters = len(prompt.instructions) + len(prompt.template) + FENCE_CHARACTERS
+        for value in self.inputs().values():
+            characters += len(value) if isinstance(value, str) else sum(map(len, value))
+            characters += FENCE_CHARACTERS * (1 if isinstance(value, str) else len(value) + 1)
+        # No character has more than four tokens, and most questions are short: they needn't be rendered for this.
+        return FRAME_TOKENS + 4 * characters <= tokens or self.size() <= tokens
+
+    def fits(self, limits: ContextLimits) -> bool:
+        """Whether a judge with these limits is asked this question at once, not `in_parts`."""
+        return self.within(limits.longest)
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> A:
+        """The answer, put together from the answers to smaller questions of this kind.
+
+        ask: how each of them is asked. Raises QuestionTooLong before anything is asked: here always, for an answer as a
+        whole can't be put together from parts; elsewhere when the smallest part is too long, or parts are too many.
+        """
+        raise too_long(self, limits)
 
 
 @functools.cache
@@ -200,54 +269,131 @@ class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
 
     items: ClassVar[str]
     noun: ClassVar[str] = ""
+    cuts_items: ClassVar[bool] = False
+    """Whether an item that is too long for one question is cut; `of_pieces` then says what the verdicts come to."""
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
-        verdict = schema_of(_item_type(type(self)), self, subject=False)
-        return object_schema({"verdicts": numbered_schema(verdict, len(getattr(self, self.items)))})
+        return _verdicts_schema(schema_of(_item_type(type(self)), self, subject=False), len(getattr(self, self.items)))
 
     def from_json(self, data: Any) -> tuple[V, ...]:
         return read_numbered(_item_type(type(self)), member(data, "verdicts"), self, self.items, self.noun)
 
     @property
     def divisible_by(self) -> str | None:
+        # A cascade can't put verdicts on numbers together again: each part would count from 1.
+        return None if self._is_numbered else self.items
+
+    @property
+    def _is_numbered(self) -> bool:
         subject = subject_of(_item_type(type(self)))
-        # Verdicts on numbers can't be put together again: each part would count from 1.
-        return None if subject and subject.type is int else self.items
+        return subject is not None and subject.type is int
+
+    def fits(self, limits: ContextLimits) -> bool:
+        return len(getattr(self, self.items)) <= limits.items and self.within(limits.tokens)
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> tuple[V, ...]:
+        """The verdicts on groups of items, in order."""
+        space = space_for(self, self.items, limits, texts=limits.items)
+        chunks = chunks_of(self, self.items, space, limits, cut=self.cuts_items)
+        said = by_number(chunks, await ask_parts(self, self.items, chunks, ask))
+        verdicts = (each[0] if len(each) == 1 else self.of_pieces(each) for each in said)
+        subject = subject_of(_item_type(type(self)))
+        if subject is None or not self._is_numbered:
+            return tuple(verdicts)
+        renumbered = (replace(cast(Any, one), **{subject.name: n}) for n, one in enumerate(verdicts, start=1))
+        return cast("tuple[V, ...]", tuple(renumbered))
+
+    def of_pieces(self, verdicts: Sequence[V]) -> V:
+        """The verdict on an item from those on its pieces, where the class `cuts_items`."""
+        raise NotImplementedError(f"{type(self).__name__} doesn't say what verdicts on pieces come to")
 
 
 class ListOf(Question[tuple[V, ...]], Generic[V]):
     """A list that the judge makes, of texts or of a reply type. Blank texts are dropped.
 
-    key: its name in the reply. How many items a dry run assumes follows from the length of the inputs.
+    key: its name in the reply. source: which input texts are from, word for word or in other words. How many items a
+    dry run assumes follows from the length of the inputs.
     """
 
     key: ClassVar[str]
+    source: ClassVar[Quotes | Restates | None] = None
+    cut: ClassVar[str] = ""
+    """The input that is read in parts where it is long, a text or passages; empty for one that is read as a whole."""
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
         kind = _item_type(type(self))
-        item = TEXT if kind is str else schema_of(kind, self)
-        return object_schema({self.key: {"type": "array", "items": item}})
+        return object_schema({self.key: list_schema(_TEXT if kind is str else schema_of(kind, self))})
 
     def from_json(self, data: Any) -> tuple[V, ...]:
         kind, listed = _item_type(type(self)), member(data, self.key)
-        return (
-            cast("tuple[V, ...]", texts(listed, self.key)) if kind is str else read_list(kind, listed, self, self.key)
-        )
+        if kind is not str:
+            values = read_list(kind, listed, self, self.key)
+            if (quoting := _quoting(kind)) is not None:
+                name, quotes = quoting
+                check_quoted([getattr(value, name) for value in values], quotes.source(self), self.key)
+            return values
+        items = texts(listed, self.key)
+        check_list(items, self.key, repeats=isinstance(self.source, Quotes))
+        if isinstance(self.source, Quotes):
+            check_quoted(items, self.source.source(self), self.key)
+        for number, item in enumerate(items, start=1):
+            problem = self.source.problem(item, self) if self.source else ""
+            if len(item) >= LONGEST_TEXT and isinstance(self.source, Restates):
+                problem = f"it has {len(item):,} characters; each must stay under {LONGEST_TEXT:,}"
+            if problem:
+                raise ReplyError(f"{self.key}.{number}: {problem}")
+        return cast("tuple[V, ...]", items)
 
     def typical_count(self, characters: int) -> int:
         """How many items judges list for inputs of so many characters."""
         return characters // CHARACTERS_PER_ITEM
 
+    def most_sentences(self, limits: ContextLimits) -> float:
+        """Sentences in one question: their items must fit into a reply, where a text takes less room than a verdict."""
+        return limits.items if _item_type(type(self)) is not str else limits.items * 8 // 5
+
+    def fits(self, limits: ContextLimits) -> bool:
+        if not self.cut:
+            return super().fits(limits)
+        value: str | tuple[str, ...] = getattr(self, self.cut)
+        text = value if isinstance(value, str) else "\n\n".join(value)
+        return self.within(limits.tokens) and within_sentences(text, self.most_sentences(limits))
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> tuple[V, ...]:
+        """The lists for pieces of the text, or for groups of passages, one after the other."""
+        if not self.cut:
+            raise too_long(self, limits)
+        space = space_for(self, self.cut, limits, sentences=self.most_sentences(limits))
+        chunks = chunks_of(self, self.cut, space, limits)
+        return tuple(itertools.chain.from_iterable(await ask_parts(self, self.cut, chunks, ask)))
+
     def example(self) -> Any:
-        text = "".join(value if isinstance(value, str) else "".join(value) for value in self.inputs().values())
-        count = max(1, self.typical_count(len(text)))
+        text = "".join(value if isinstance(value, str) else "".join(value) for value in self._sources())
+        count = min(max(1, self.typical_count(len(text))), MOST_ITEMS - 1)
+        step = max(1, len(text) // count)
+        excerpts = [text[i * step :][:CHARACTERS_PER_ITEM].strip() for i in range(count)]
+        excerpts = list(filter(None, excerpts))
         item: Any = example_of(self.json_schema["properties"][self.key]["items"], self.fingerprint[:8])
-        if not isinstance(item, str):
-            return {self.key: [item] * count}
-        step = len(text) // count
-        return {self.key: [text[i * step :][:CHARACTERS_PER_ITEM].strip() or item for i in range(count)]}
+        if isinstance(item, str):
+            return {self.key: excerpts}
+        quoting = _quoting(_item_type(type(self)))
+        return {self.key: [{**item, **({quoting[0]: excerpt} if quoting else {})} for excerpt in excerpts]}
+
+    def _sources(self) -> Iterable[Material]:
+        """The inputs that the items come from."""
+        quoting = _quoting(_item_type(type(self)))
+        if source := self.source or (quoting and quoting[1]):
+            return [self.inputs()[source.input if isinstance(source, Quotes) else source.inputs[0]]]
+        return self.inputs().values()
+
+
+@functools.cache
+def _quoting(kind: type[Any]) -> tuple[str, Quotes] | None:
+    """The field of a reply type that quotes an input; None where none does."""
+    quoting = ((field.name, field.marker(Quotes)) for field in reply_fields(kind))
+    return next(((name, quotes) for name, quotes in quoting if quotes), None)
 
 
 @functools.cache
@@ -270,9 +416,17 @@ class _OneOfEach:
         return ("",)
 
 
+@dataclass(frozen=True)
+class _Form:
+    """How the replies to a class of questions look, in words, and the hash of all that they are derived from."""
+
+    text: str
+    digest: str
+
+
 @functools.cache
-def _derived_form(kind: type[Question[Any]]) -> str:
-    """The hash of what a class of questions derives its schemas from; empty for a class that makes its own.
+def _derived_form(kind: type[Question[Any]]) -> _Form | None:
+    """The form of the replies to a class of questions; None for a class that makes its schemas itself.
 
     How many items a schema is for follows from the inputs, which would be hashed twice at every question.
     """
@@ -281,12 +435,43 @@ def _derived_form(kind: type[Question[Any]]) -> str:
     elif kind.json_schema in (VerdictPerItem.json_schema, ListOf.json_schema):
         reply = _item_type(kind)
     else:
-        return ""
+        return None
     try:
-        schema = TEXT if reply is str else schema_of(reply, _OneOfEach())
+        subject = None if kind.json_schema is VerdictPerItem.json_schema else subject_of(reply)
+        named = subject is not None and subject.name not in _input_names(kind)
+        schema = _TEXT if reply is str else schema_of(reply, _OneOfEach(), subject=named)
     except (ConfigError, NameError):  # no schema follows from this type, so that only code can answer
-        schema = {"type": str(reply)}
-    return content_hash([schema, getattr(kind, "key", "")])
+        return _Form("", content_hash([{"type": str(reply)}, getattr(kind, "key", "")]))
+    whole: Mapping[str, Any] = schema
+    if kind.json_schema is VerdictPerItem.json_schema:
+        whole = _verdicts_schema(schema, 1)
+    elif kind.json_schema is ListOf.json_schema:
+        whole = object_schema({cast(Any, kind).key: list_schema(schema)})
+    text = _form_text(whole)
+    return _Form(text, content_hash([schema, getattr(kind, "key", ""), text, kind.notes]))
+
+
+def _verdicts_schema(verdict: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """The JSON schema of so many numbered verdicts."""
+    return {**object_schema({"verdicts": numbered_schema("verdict", count)}), "$defs": {"verdict": verdict}}
+
+
+def _form_text(schema: Mapping[str, Any] | None) -> str:
+    if schema is None:
+        return ""
+    form = form_of(schema)
+    numbered = ", with one member for each number" if '"2": …' in form else ""
+    return f"Reply with a JSON object of this form{numbered}: {form}"
+
+
+@functools.lru_cache(maxsize=512)
+def _copied(prompt: Prompt) -> Collection[str]:
+    """The reasons in a prompt's worked example, bare: a reply that has one of them was copied."""
+    return frozenset(bare(json.loads(text)) for text in _REASON.findall(prompt.example))
+
+
+_REASON = re.compile(r'"reason": ("(?:[^"\\]|\\.)*")')
+_TEXT = text_schema(LONGEST_TEXT)
 
 
 @functools.cache
@@ -296,7 +481,7 @@ def _input_names(kind: type[Question[Any]]) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=512)
 def _check_placeholders(kind: type[Question[Any]], prompt: Prompt) -> None:
-    prompt.check(_input_names(kind))
+    prompt.check(_input_names(kind), kind.optional)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -408,21 +593,53 @@ def as_cached(call: C) -> C:
     return replace(call, usage=NO_USAGE, cost=0.0, seconds=0.0, cached=True, members=members)
 
 
+LONGEST_REPLY = 4096
+TOKENS_PER_VERDICT = 80
+
+
 @dataclass(frozen=True)
 class ContextLimits:
-    """What one question to a judge may hold at most."""
+    """What one question to a judge may hold at most, in tokens as `estimated_tokens` has them."""
 
-    tokens: int = 25_000
-    """Tokens of passages."""
+    tokens: int = 45_000
+    """Tokens of a question that can be asked in parts: everything but the reply."""
     items: int = 25
     """Items that are judged one by one."""
     whole: bool = False
     """A response is better asked about at once than sentence by sentence."""
+    longest: int | None = None
+    """Tokens of any question, everything but the reply; a longer one is refused. None where nobody knows."""
+    window: int | None = None
+    """Tokens of question and reply together, for messages; None where nobody knows."""
 
-    def characters(self, passages: Sequence[str]) -> int:
-        """How many characters of such passages fit, at about four bytes to a token."""
-        size = sum(len(passage.encode("utf-8", "replace")) for passage in passages)
-        return max(1, int(self.tokens * BYTES_PER_TOKEN * sum(map(len, passages)) / size)) if size else self.tokens
+    @classmethod
+    def of_window(cls, window: int | None, max_tokens: int | None = None) -> ContextLimits:
+        """The limits of a model that takes so many tokens, reply included; None where nobody knows.
+
+            longest = window - reply,   reply = max_tokens, or a quarter of the window, 4096 at most
+            items   = reply / 80
+
+        80 tokens are for the verdict on an item with its reason. At least 1 of each, and never more than the defaults.
+        """
+        reply = max_tokens or (LONGEST_REPLY if window is None else min(LONGEST_REPLY, window // 4))
+        items = max(1, min(cls.items, reply // TOKENS_PER_VERDICT))
+        if window is None:
+            return cls(items=items)
+        longest = max(1, window - reply)
+        return cls(min(cls.tokens, longest), items, longest=longest, window=window)
+
+
+def narrowest(*limits: ContextLimits) -> ContextLimits:
+    """What each of several judges can take."""
+    known = [one for one in limits if one.longest is not None]
+    shortest = min(known, key=lambda one: one.longest or 0, default=ContextLimits())
+    return ContextLimits(
+        tokens=min(one.tokens for one in limits),
+        items=min(one.items for one in limits),
+        whole=all(one.whole for one in limits),
+        longest=shortest.longest,
+        window=shortest.window,
+    )
 
 
 DEFAULT_LIMITS = ContextLimits()

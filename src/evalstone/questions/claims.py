@@ -1,4 +1,4 @@
-"""Claims: what a text asserts, and whether passages support it, also where passages are too long for one question.
+"""Claims: what a text asserts, and whether passages support it.
 
 Shared by faithfulness, hallucination and context recall: the claims of one text are listed once in a run.
 """
@@ -7,42 +7,62 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
-from evalstone._core.text import sentences
-from evalstone.questions.base import Ask, ListOf, VerdictPerItem, context_limits_of
-from evalstone.questions.reply import Cites, NotInReply, Subject, WorstFirst
+from evalstone.questions.base import Ask, ContextLimits, ListOf, VerdictPerItem
+from evalstone.questions.parts import SMALLEST_ROOM, Chunk, Space, check_count, overhead, room_of, too_long
+from evalstone.questions.reply import Cites, NotInReply, Restates, Subject, WorstFirst
 
 LIST_CLAIMS = Prompt(
     instructions="""\
-You take a text apart into the claims that it makes, so that each can be checked by itself.
+You list the claims that a text makes, so that each can be checked on its own.
 
-A claim is one assertion about the world that could be true or false. Rules:
-- Write each claim as a full sentence that is understood alone: put names in the place of pronouns.
-- One claim holds one fact. "Ada, born in 1815, wrote the first program" holds two.
-- Keep the text's own certainty: "may cost 5 euros" stays "may cost 5 euros". Speculation is a claim too.
-- Add nothing, correct nothing, and leave no assertion out, whether it is right or wrong.
-- Questions, commands, greetings, offers of help, and remarks about the text itself are no claims.
-- A statement that the answer is unknown or not in the passages makes no claim about the world.
-- Use the language of the text.
-An empty text, or one that asserts nothing, has no claims: give an empty list.
-
-Reply with a JSON object: {"claims": ["…", "…"]}""",
-    template="{{text}}\n\nList the claims of this text.",
+A claim is one statement about the world that can be true or false. Rules:
+- Write each claim as a complete sentence that makes sense without the text: put names in place of pronouns. If a user's
+  question is given, the text answers it; use its words to complete short answers.
+- One fact per claim.
+- Keep the text's certainty: "may cost 5 euros" stays "may cost 5 euros". Guesses are claims too.
+- Use the text's words, names and numbers, in the language of the text. Add nothing, correct nothing, and leave out no
+  claim, whether it is right or wrong.
+- Not claims: questions, commands, greetings, offers of help, remarks about the text itself, and statements that
+  something is unknown or could not be found.
+A text without claims gets an empty list.""",
+    template="{{question}}\n\n{{text}}\n\nList the claims of the text.",
+    example="""\
+Example. Text: "Sorry, I could not find the price. The museum, founded in 1921, may reopen in May. It has no café. Can I
+help with anything else?"
+Reply: {"claims": ["The museum was founded in 1921.", "The museum may reopen in May.", "The museum has no café."]}""",
 )
+
+
+LONGEST_QUESTION = 1000
+"""Characters. A longer input is a document to work on, which says nothing on how to read the answer."""
 
 
 @dataclass(frozen=True)
 class ListClaims(ListOf[str]):
-    """The assertions that a text makes, each as a sentence of its own; empty when it makes none."""
+    """The assertions that a text makes, each as a sentence of its own; empty when it makes none.
+
+    question: what the text answers; may be empty. Numbers, names and at least half of the other words of a claim must
+    be from the text or the question, only numbers where the claim is in another language; otherwise a ReplyError.
+    """
 
     kind = "list_claims"
     key = "claims"
+    source = Restates("text", "question")
+    optional = ("question",)
+    cut = "text"
     text: str
+    question: str = ""
     prompt: Prompt = LIST_CLAIMS
+
+    @classmethod
+    def of(cls, text: str, input: str | None) -> ListClaims:
+        """The question for the claims of a text that answers a sample's input, if that is known and not too long."""
+        return cls(text, input if input and len(input) <= LONGEST_QUESTION else "")
 
 
 Support: TypeAlias = Literal["supported", "contradicted", "not_mentioned"]
@@ -57,7 +77,7 @@ class ClaimVerdict:
 
     claim: Annotated[str, Subject()]
     verdict: Annotated[Support, WorstFirst("contradicted", "not_mentioned", "supported")]
-    passages: Annotated[tuple[int, ...], Cites("context")] = ()
+    passages: Annotated[tuple[int, ...], Cites("context", needed_for=("supported", "contradicted"))] = ()
     reason: str = ""
     confidence: Annotated[float | None, NotInReply()] = None
 
@@ -65,21 +85,28 @@ class ClaimVerdict:
 VERIFY_CLAIMS = Prompt(
     instructions="""\
 You check claims against numbered passages. The passages are the only evidence: what you know from elsewhere does not
-count, even where it is right.
+count, even if it is right.
 
 For each claim give, in this order:
-- reason: what the passages say about it, in one short sentence, naming the decisive words.
-- passages: the numbers of the passages that decide it; empty when none does.
+- reason: what the passages say about it, in one short sentence with the words or numbers that decide.
+- passages: the numbers of the passages that decide it; empty for "not_mentioned".
 - verdict:
-  - "supported": the passages state it, or it follows from them without further knowledge. Other words, a rounded
-    number ("about 50" for 49.8) and a less precise date are still supported.
-  - "contradicted": the passages say something that cannot be true together with it.
-  - "not_mentioned": neither. Part of the claim being supported is not enough: if the passages give the founder and
-    the claim gives the founder and the year, and no passage has the year, it is not_mentioned.
-
-Reply with a JSON object that has one member for each claim, under its number:
-{"verdicts": {"1": {"reason": "…", "passages": [2], "verdict": "supported"}, "2": …}}""",
+  - "supported": a passage says it, or it follows from one or several passages without other knowledge, such as a sum of
+    two numbers. Other words, a rounded number ("about 50" for 49.8) and a less exact date are still supported.
+  - "contradicted": the passages say something that cannot be true if the claim is true.
+  - "not_mentioned": neither. A claim of which only a part is in the passages is not_mentioned: if they give the founder
+    and the claim gives the founder and the year, the year is missing.
+If one passage supports a claim and another contradicts it, the verdict is "supported"; name both in the reason.
+A claim that something may be so is supported if the passages say that it may be so, or that it is. A claim that it is
+so is not supported by passages that only say that it may be.""",
     template="{{context}}\n\n{{claims}}\n\nCheck each claim against the passages.",
+    example="""\
+Example. Passages: 1. "The museum has 40 rooms." 2. "A new wing adds 12 rooms. Tickets cost 8 euros." Claims: 1. "The
+museum with its new wing has 52 rooms." 2. "Entry is free." 3. "The museum has a café."
+Reply: {"verdicts": {
+"1": {"reason": "40 rooms in passage 1 and 12 in passage 2 make 52.", "passages": [1, 2], "verdict": "supported"},
+"2": {"reason": "Passage 2 says that tickets cost 8 euros.", "passages": [2], "verdict": "contradicted"},
+"3": {"reason": "Neither passage says anything about a café.", "passages": [], "verdict": "not_mentioned"}}}""",
 )
 
 
@@ -93,83 +120,40 @@ class VerifyClaims(VerdictPerItem[ClaimVerdict]):
     context: tuple[str, ...]
     prompt: Prompt = VERIFY_CLAIMS
 
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> tuple[ClaimVerdict, ...]:
+        """The verdicts on batches of claims, each by one chunk of passages after another.
 
-async def verified(ask: Ask, claims: Sequence[str], context: Sequence[str]) -> tuple[ClaimVerdict, ...]:
-    """The verdict on each claim, in order.
+        A claim is supported when a chunk supports it, else contradicted when one contradicts it. A later chunk is asked
+        only about the claims that none before it supports. Beside long passages, claims have a third of the room.
+        """
+        example = replace(self, claims=("x",), context=("x",))
+        both, claim = overhead(example, "claims")
+        _, passage = overhead(example, "context")
+        fixed = both - passage
+        room = room_of(fixed, limits)
+        evidence, asked = Space(room, extra=passage), Space(room, limits.items, extra=claim)
+        passages, longest = evidence.size(*self.context), max(map(asked.size, self.claims), default=0)
+        batches = replace(asked, longest=max(room - passages, room // 3, longest)).chunks(self.claims)
+        left = room - max(asked.size(*batch.texts) for batch in batches)
+        if left < min(passages, SMALLEST_ROOM + passage):
+            raise too_long(self, limits, f"the question has about {fixed + room - left:,} tokens without its context")
+        chunks = replace(evidence, longest=left).chunks(self.context)
+        check_count(self, len(batches) * len(chunks))
+        verdicts = await asyncio.gather(*(self._by_chunks(ask, batch.texts, chunks) for batch in batches))
+        return tuple(itertools.chain.from_iterable(verdicts))
 
-    Many claims are verified in batches, each in a question of its own: a model that is asked about fifty at once grows
-    careless, and one bad reply would lose them all. Passages too long for one question are read in chunks, cut between
-    sentences: a claim is supported when a chunk supports it, else contradicted when one contradicts it. A later chunk
-    is asked only about the claims that none before it supports. How much a question holds is the judge's to say.
-    """
-    limits = context_limits_of(ask)
-    batches = [tuple(claims[start : start + limits.items]) for start in range(0, len(claims), limits.items)]
-    parts = chunked(context, limits.characters(context))
-    verdicts = await asyncio.gather(*(_verified_in_chunks(ask, batch, parts) for batch in batches))
-    return tuple(itertools.chain.from_iterable(verdicts))
-
-
-async def _verified_in_chunks(ask: Ask, claims: tuple[str, ...], parts: Sequence[Chunk]) -> tuple[ClaimVerdict, ...]:
-    """The verdicts on a batch of claims by one chunk after another."""
-    if len(parts) == 1:
-        return await ask(VerifyClaims(claims=claims, context=parts[0].texts))
-    best: dict[int, ClaimVerdict] = {}
-    for part in parts:
-        unsupported = [place for place in range(len(claims)) if place not in best or best[place].verdict != "supported"]
-        if not unsupported:
-            break
-        question = VerifyClaims(claims=tuple(claims[place] for place in unsupported), context=part.texts)
-        for place, verdict in zip(unsupported, await ask(question), strict=True):
-            if place not in best or _WEIGHT[verdict.verdict] > _WEIGHT[best[place].verdict]:
-                cited = dict.fromkeys(part.numbers[number - 1] for number in verdict.passages)
-                best[place] = replace(verdict, passages=tuple(cited))
-    return tuple(best[place] for place in range(len(claims)))
+    async def _by_chunks(self, ask: Ask, claims: tuple[str, ...], chunks: Sequence[Chunk]) -> list[ClaimVerdict]:
+        best: dict[int, ClaimVerdict] = {}
+        for chunk in chunks:
+            unsupported = [n for n in range(len(claims)) if n not in best or best[n].verdict != "supported"]
+            if not unsupported:
+                break
+            question = replace(self, claims=tuple(claims[n] for n in unsupported), context=chunk.texts)
+            for n, verdict in zip(unsupported, await ask(question), strict=True):
+                if n not in best or _WEIGHT[verdict.verdict] > _WEIGHT[best[n].verdict]:
+                    cited = dict.fromkeys(chunk.numbers[number - 1] for number in verdict.passages)
+                    best[n] = replace(verdict, passages=tuple(cited))
+        return [best[n] for n in range(len(claims))]
 
 
 _WEIGHT: Mapping[Support, int] = {"not_mentioned": 0, "contradicted": 1, "supported": 2}
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Texts that are asked about together, and the number of the passage, from 1, that each of them is of."""
-
-    texts: tuple[str, ...] = ()
-    numbers: tuple[int, ...] = ()
-
-
-def chunked(passages: Sequence[str], longest: int) -> tuple[Chunk, ...]:
-    """Passages in as few chunks as hold at most `longest` characters each, in order; at least one, if an empty one.
-
-    A passage that is longer by itself is cut between sentences, and a sentence that is longer still, anywhere. What has
-    no letter and no digit is left out of such a passage.
-    """
-    if sum(map(len, passages)) <= longest:
-        return (Chunk(tuple(passages), tuple(range(1, len(passages) + 1))),)
-    groups: list[list[tuple[str, int]]] = []
-    space = 0
-    for number, passage in enumerate(passages, start=1):
-        for piece in _pieces(passage, longest):
-            if len(piece) > space or not groups:
-                groups.append([])
-                space = longest
-            groups[-1].append((piece, number))
-            space -= len(piece)
-    chunks = (Chunk(tuple(text for text, _ in group), tuple(number for _, number in group)) for group in groups)
-    return tuple(chunks) or (Chunk(),)
-
-
-def _pieces(passage: str, longest: int) -> Iterator[str]:
-    if len(passage) <= longest:
-        yield passage
-        return
-    piece = ""
-    for sentence in sentences(passage):
-        if piece and len(piece) + 1 + len(sentence) > longest:
-            yield piece
-            piece = ""
-        piece = f"{piece} {sentence}" if piece else sentence
-        while len(piece) > longest:
-            yield piece[:longest]
-            piece = piece[longest:]
-    if piece:
-        yield piece

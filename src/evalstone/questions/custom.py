@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
 
 from evalstone._core.json import strict_jsonable
-from evalstone._core.parsing import TEXT, choice_schema, member, object_schema, validated
+from evalstone._core.parsing import OPEN_PLACEHOLDER, REASON, choice_schema, member, object_schema, validated
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, ReplyError
 from evalstone.questions.base import Question
@@ -44,16 +44,9 @@ class Chosen:
 
 
 def choice_form(choices: Mapping[str, str]) -> str:
-    """The instructions that list the words to choose from, with their meanings, and describe the reply."""
+    """The instructions that list the words to choose from, with their meanings."""
     listed = "\n".join(f'- "{word}": {meaning}' if meaning else f'- "{word}"' for word, meaning in choices.items())
-    example = json.dumps({"reason": "…", "verdict": next(iter(choices))}, ensure_ascii=False)
-    return f"""\
-Answer with exactly one of these words:
-{listed}
-
-Reply with a JSON object, the reason first: {example}
-- reason: what decided, in one or two sentences, naming the words that did.
-- verdict: one of the words above, as it is written there."""
+    return f"Answer with exactly one of these words:\n{listed}"
 
 
 def distinct_words(choices: Sequence[str]) -> tuple[str, ...]:
@@ -73,6 +66,9 @@ class Choose(OwnQuestion[Chosen]):
 
     kind = "choose"
     settings = ("choices",)
+    notes = """\
+- reason: what decided, in one or two sentences, with the words that did.
+- verdict: one of the words above, as it is written there."""
     choices: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -81,7 +77,7 @@ class Choose(OwnQuestion[Chosen]):
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
-        return object_schema({"reason": TEXT, "verdict": choice_schema(self.choices)})
+        return object_schema({"reason": REASON, "verdict": choice_schema(self.choices)})
 
     def from_json(self, data: Any) -> Chosen:
         verdict = member(data, "verdict")
@@ -97,7 +93,12 @@ class AnswerAs(OwnQuestion[Any]):
 
     kind = "answer_as"
     settings = ("answer",)
+    placeholder = OPEN_PLACEHOLDER
     answer: AnswerForm
+
+    @property
+    def form(self) -> str:
+        return self.answer.text
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
@@ -114,25 +115,18 @@ class AnswerAs(OwnQuestion[Any]):
             return self.answer.from_json(data)
 
 
-def number_form(high: float) -> str:
-    """The instructions that describe a reply with a number."""
-    return f"""\
-Reply with a JSON object, the reason first: {{"reason": "…", "score": {high / 2:g}}}
-- reason: what decided, in one to three sentences, naming the words that did.
-- score: a number from 0 to {high:g}."""
-
-
 @dataclass(frozen=True)
 class GiveNumber(OwnQuestion[Grade]):
     """Which number from 0 to `high` answers the caller's question? Any other is a ReplyError, never clamped."""
 
     kind = "give_number"
     settings = ("high",)
+    notes = "- reason: what decided, in one to three sentences, with the words that did."
     high: float
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
-        return object_schema({"reason": TEXT, "score": {"type": "number", "minimum": 0, "maximum": self.high}})
+        return object_schema({"reason": REASON, "score": {"type": "number", "minimum": 0, "maximum": self.high}})
 
     def from_json(self, data: Any) -> Grade:
         return Grade(number_in(member(data, "score"), "score", 0, self.high, text=True), reason_of(data))
@@ -183,10 +177,11 @@ class AnswerForm:
             raise ReplyError(f"the answer cannot be written as JSON: {error}") from None
         return answer
 
-    def description(self) -> str:
-        """The form in words, for judges that get no schema."""
+    @functools.cached_property
+    def text(self) -> str:
+        """The form in words. It has the schema, for descriptions of its parts are in there."""
         schema = json.dumps(self.json_schema, ensure_ascii=False)
-        return f"Reply with one JSON object that fits this JSON schema:\n{schema}"
+        return f"Reply with one JSON object that fits this JSON schema: {schema}"
 
 
 @functools.lru_cache(maxsize=256)
@@ -227,7 +222,7 @@ def _schema(kind: Any) -> Mapping[str, Any]:
     defined = {name: _strict(inner, kind) for name, inner in raw.get("$defs", {}).items()}
     if not _is_object(kind):
         decides = strict.get("type") in _DECISIONS or "enum" in strict
-        strict = object_schema({"reason": TEXT, "answer": strict} if decides else {"answer": strict})
+        strict = object_schema({"reason": REASON, "answer": strict} if decides else {"answer": strict})
     return {**strict, "$defs": defined} if defined else strict
 
 

@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evalstone._core.parsing import TEXT, member, object_schema, validated
+from evalstone._core.parsing import member, object_schema, text_schema, validated
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Question
+from evalstone.questions.reply import LONGEST_TEXT
 
 EXPLAIN = Prompt(
     instructions="""\
 You explain a score to the people who built the judged system, in two or three plain sentences. The score is final: do
-not compute or doubt it. Name what in the evidence moved it most, and what would raise it.
-
-Reply with a JSON object: {"explanation": "…"}""",
+not compute it again and do not doubt it. Name what in the evidence changed it most, and what would improve it.""",
     template="{{measure}}\n\n{{evidence}}\n\nExplain this score.",
 )
 
@@ -33,7 +32,7 @@ class Explain(Question[str]):
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
-        return object_schema({"explanation": TEXT})
+        return object_schema({"explanation": text_schema(LONGEST_TEXT)})
 
     def from_json(self, data: Any) -> str:
         text = validated(str, member(data, "explanation"), "explanation").strip()

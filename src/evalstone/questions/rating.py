@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from evalstone._core.parsing import TEXT, member, object_schema
+from evalstone._core.parsing import REASON, member, object_schema
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
 from evalstone.questions.base import LabelProbabilities, ListOf
@@ -23,12 +22,10 @@ any case by it.
 
 - Each step is one action: what to look for in which of the named parts of the case, or what to compare with what.
 - Together they cover the criterion, and nothing that it does not ask for.
-- The last step says how what was found decides between a low and a high score.
-- A criterion on one part only ("the answer is polite") needs no step on the other parts.
-- Use the language of the criterion.
-
-Reply with a JSON object: {"steps": ["…", "…"]}""",
-    template="{{criterion}}\n\nThe evaluator is shown these parts of each case:\n{{parts}}\n\nWrite the steps.",
+- The last step says how the findings decide between a low and a high score.
+- A criterion about one part only ("the answer is polite") needs no step about the other parts.
+- Use the language of the criterion.""",
+    template="{{criterion}}\n\n{{parts}}\n\nThe parts are what the evaluator sees of each case. Write the steps.",
 )
 
 
@@ -64,20 +61,17 @@ class Rating:
 def rating_prompt(criterion: str, steps: Sequence[str], levels: int, template: str) -> Prompt:
     """The prompt that asks for a rating. Steps that a judge wrote can't add a placeholder."""
     listed = "\n".join(f"{count}. {step.replace('{{', '{ {')}" for count, step in enumerate(steps, start=1))
-    taken = f"Take these steps:\n{listed}\n\n" if steps else ""
-    example = json.dumps({"reason": "…", "score": (1 + levels) // 2}, ensure_ascii=False)
+    taken = f"Take these steps:\n{listed}" if steps else ""
     instructions = f"""\
-You score one case by one criterion, in whole numbers from 1 to {levels}: 1 where the criterion is not met at all,
-{levels} where it is met in full, and even steps between. What meets it but for a trifle is {levels - 1}, not {levels}.
-Nothing but the criterion counts: what it does not ask for neither raises nor lowers the score.
+You score one case by one criterion, in whole numbers from 1 to {levels}: 1 if the criterion is not met at all, {levels}
+if it is fully met, with even steps between. What meets it except for a small thing is {levels - 1}, not {levels}.
+Only the criterion counts: what it does not ask for neither raises nor lowers the score.
 
 The criterion:
 {criterion}
 
-{taken}Reply with a JSON object, the reason first: {example}
-- reason: what decided, in one to three sentences, naming the words that did.
-- score: a whole number from 1 to {levels}."""
-    return Prompt(instructions, template)
+{taken}"""
+    return Prompt(instructions.strip(), template)
 
 
 @dataclass(frozen=True)
@@ -86,6 +80,7 @@ class RateByCriterion(OwnQuestion[Rating]):
 
     kind = "score_by_criterion"
     settings = ("levels", "by_probability")
+    notes = "- reason: what decided, in one to three sentences, with the words that did."
     levels: int
     by_probability: bool = False
 
@@ -99,7 +94,7 @@ class RateByCriterion(OwnQuestion[Rating]):
 
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any]:
-        return object_schema({"reason": TEXT, "score": {"type": "integer", "minimum": 1, "maximum": self.levels}})
+        return object_schema({"reason": REASON, "score": {"type": "integer", "minimum": 1, "maximum": self.levels}})
 
     def from_json(self, data: Any) -> Rating:
         score = number_in(member(data, "score"), "score", 1, self.levels, text=True, whole=True)

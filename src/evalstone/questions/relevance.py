@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias, get_args
 
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import ListOf, Question, VerdictPerItem
-from evalstone.questions.reply import MayOmit, NumberedBy, Subject, WorstFirst, YesNo
+from evalstone.questions.base import Ask, ContextLimits, ListOf, Question, VerdictPerItem
+from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for
+from evalstone.questions.reply import MayOmit, NumberedBy, Quotes, Subject, WorstFirst, YesNo
 
 Level: TypeAlias = Literal["high", "medium", "low", "none"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -33,23 +35,20 @@ class PassageRatings:
 
 RATE_PASSAGES = Prompt(
     instructions="""\
-You rate how relevant each of some numbered passages is to a user's question, and whether an answer made use of it.
+You rate how relevant each of some numbered passages is to a user's question, and whether an answer used it.
 
 For each passage give, in this order:
 - reason: in one short sentence, what in the passage helps with the question, or why nothing does.
 - level:
   - "high": it states what is asked for, or an essential part of it.
-  - "medium": it does not answer, but gives facts that a good answer builds on.
-  - "low": it is about the same subject and helps little. A passage on the right person but on another matter is low.
+  - "medium": it does not answer the question, but has facts that a good answer needs.
+  - "low": it is about the same subject and helps little, such as a passage about the right person but another matter.
   - "none": it has nothing to do with the question.
-- used: true when the answer repeats, rewords or draws on something that this passage says; false when the answer could
-  have been written without it. Agreement by chance on a common word is not use.
+- used: true if the answer repeats, rewords or relies on something in this passage; false if the answer could have been
+  written without it. A common word in both is not use.
 
-Then list under "missing" the pieces of information that the question needs and that no passage has, each as a short
-phrase; an empty list when nothing is missing.
-
-Reply with a JSON object that has one member for each passage, under its number:
-{"passages": {"1": {"reason": "…", "level": "high", "used": true}, "2": …}, "missing": []}""",
+Then list under "missing" what the question needs and no passage has, each in a few words; an empty list if nothing is
+missing.""",
     template="{{context}}\n\n{{question}}\n\n{{answer}}\n\nRate each passage for the question.",
 )
 
@@ -64,6 +63,27 @@ class RatePassages(Question[PassageRatings]):
     context: tuple[str, ...]
     prompt: Prompt = RATE_PASSAGES
 
+    def fits(self, limits: ContextLimits) -> bool:
+        return len(self.context) <= limits.items and self.within(limits.tokens)
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> PassageRatings:
+        """The ratings of groups of passages, in order.
+
+        A passage in pieces has the level of its best piece, and was used when a piece was. Missing is what the group
+        that lacks least says is missing: what other groups lack it may have.
+        """
+        space = space_for(self, "context", limits, texts=limits.items)
+        chunks = chunks_of(self, "context", space, limits)
+        parts = await ask_parts(self, "context", chunks, ask)
+        said = by_number(chunks, [part.passages for part in parts])
+        ratings = tuple(_of_pieces(number, pieces) for number, pieces in enumerate(said, start=1))
+        return PassageRatings(ratings, min((part.missing for part in parts), key=len))
+
+
+def _of_pieces(number: int, pieces: Sequence[PassageRating]) -> PassageRating:
+    best = min(pieces, key=lambda piece: LEVELS.index(piece.level))
+    return replace(best, passage=number, used=any(piece.used for piece in pieces))
+
 
 @dataclass(frozen=True)
 class PassageVerdict:
@@ -76,16 +96,13 @@ class PassageVerdict:
 
 FIND_USEFUL = Prompt(
     instructions="""\
-You decide for each of some numbered passages whether it was useful for arriving at an answer to a user's question.
+You decide for each of some numbered passages whether it was useful for the answer to a user's question.
 
 For each passage give, in this order:
 - reason: in one short sentence, what it contributes, or why it contributes nothing.
 - verdict:
-  - "yes": it supports at least one thing in the answer that bears on the question, in full or in part.
-  - "no": it contributes nothing to that. A passage on the same subject that the answer does not need is no.
-
-Reply with a JSON object that has one member for each passage, under its number:
-{"verdicts": {"1": {"reason": "…", "verdict": "yes"}, "2": …}}""",
+  - "yes": it supports at least one thing in the answer that matters for the question, fully or in part.
+  - "no": it does not. A passage on the same subject that the answer does not need is no.""",
     template="{{context}}\n\n{{question}}\n\n{{answer}}\n\nDecide for each passage whether it was useful.",
 )
 
@@ -96,38 +113,41 @@ class FindUsefulPassages(VerdictPerItem[PassageVerdict]):
 
     kind = "find_useful_passages"
     items = "context"
+    cuts_items = True
     question: str
     answer: str
     context: tuple[str, ...]
     prompt: Prompt = FIND_USEFUL
+
+    def of_pieces(self, verdicts: Sequence[PassageVerdict]) -> PassageVerdict:
+        """A passage is useful when a piece of it is."""
+        return max(verdicts, key=lambda verdict: verdict.useful)
 
 
 @dataclass(frozen=True)
 class PassageStatement:
     """A statement that the passages make, and whether it bears on the question."""
 
-    statement: Annotated[str, Subject()]
+    statement: Annotated[str, Subject(), Quotes("context")]
     relevant: Annotated[bool, YesNo(), WorstFirst()]
     reason: str = ""
 
 
 JUDGE_PASSAGE_STATEMENTS = Prompt(
     instructions="""\
-You go through some passages statement by statement and decide for each statement whether it bears on a user's question.
-A statement is a part of a passage that says one thing; take its words, and do not divide further than sense allows.
+You split passages into statements and decide for each whether it helps to answer a user's question. A statement is a
+part of a passage that says one thing. Do not split more than makes sense.
 
 For each statement give, in this order:
 - reason: in one short sentence, what it contributes to an answer, or why it contributes nothing.
-- statement: its words.
+- statement: its words, copied exactly.
 - verdict:
-  - "yes": an answer to the question could use it: it states what is asked for, a part of it, or what is needed to
+  - "yes": an answer to the question could use it: it says what is asked for, a part of it, or what is needed to
     understand it.
-  - "no": an answer would not need it. On the same subject but not on what was asked is no: to "when was Ada born?",
-    "Ada wrote programs" is no.
-Passages without any statement give an empty list.
-
-Reply with a JSON object: {"verdicts": [{"reason": "…", "statement": "…", "verdict": "yes"}, …]}""",
-    template="{{context}}\n\n{{question}}\n\nDecide for each statement whether it bears on the question.",
+  - "no": an answer does not need it. The same subject is not enough: for "When was Ada born?", the statement "Ada wrote
+    programs" is no.
+Passages without statements get an empty list.""",
+    template="{{context}}\n\n{{question}}\n\nDecide for each statement whether it helps to answer the question.",
 )
 
 
@@ -137,6 +157,7 @@ class JudgePassageStatements(ListOf[PassageStatement]):
 
     kind = "judge_passage_statements"
     key = "verdicts"
+    cut = "context"
     question: str
     context: tuple[str, ...]
     prompt: Prompt = JUDGE_PASSAGE_STATEMENTS

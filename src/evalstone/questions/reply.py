@@ -22,22 +22,28 @@ import contextlib
 import dataclasses
 import functools
 import json
+import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
 
+from evalstone._core.grounding import is_quoted, not_grounded
 from evalstone._core.parsing import (
-    TEXT,
+    REASON,
+    bare,
     choice_schema,
     member,
     numbered,
     numbered_schema,
     object_schema,
+    text_schema,
     texts,
     validated,
 )
 from evalstone._core.prompts import clean
+from evalstone._core.text import sentences
 from evalstone.errors import ConfigError, ReplyError
 
 M = TypeVar("M")
@@ -95,10 +101,69 @@ class Between:
 
 
 class Cites:
-    """The numbers, from 1, of members of the question's `input`; any other number is an error."""
+    """The numbers, from 1, of members of the question's `input`; any other number is an error.
 
-    def __init__(self, input: str) -> None:
-        self.input = input
+    needed_for: the labels that must cite at least one.
+    """
+
+    def __init__(self, input: str, needed_for: Collection[str] = ()) -> None:
+        self.input, self.needed_for = input, needed_for
+
+
+class Quotes:
+    """Words of the question's `input`: anything that isn't in it is an error.
+
+    needed_for: the labels that must quote something; with any other, whatever is there doesn't count.
+    """
+
+    def __init__(self, input: str, needed_for: Collection[str] = ()) -> None:
+        self.input, self.needed_for = input, needed_for
+
+    def source(self, question: Any) -> str:
+        """What is quoted."""
+        return "\n".join(_texts_of(question, (self.input,)))
+
+    def problem(self, text: str, question: Any) -> str:
+        """Why a text is no such quotation; empty for one that is."""
+        source, text = self.source(question), _NUMBERING.sub("", text)
+        quoted = is_quoted(text, source) or (
+            len(parts := sentences(text)) > 1 and all(is_quoted(part, source) for part in parts)
+        )
+        return "" if quoted else f"{_excerpt(text)} is not in the {_noun(self.input)}; quote its words"
+
+
+class Restates:
+    """What the question's `inputs` say, in other words: numbers, names and most other words come from them."""
+
+    def __init__(self, *inputs: str) -> None:
+        self.inputs = inputs
+
+    def problem(self, text: str, question: Any) -> str:
+        """Why a text says something else; empty where it doesn't."""
+        source, *others = ("\n".join(_texts_of(question, (name,))) for name in self.inputs)
+        if not (foreign := not_grounded(text, source, others)):
+            return ""
+        source, words = _noun(self.inputs[0]), ", ".join(word[:40] for word in foreign[:5])
+        return f"{_excerpt(text)} is not from the {source}, which doesn't have: {words}; take only what it says"
+
+
+_NUMBERING = re.compile(r"\s*(?:statement\s*)?\d{1,3}\s*[.:)]\s+", re.IGNORECASE)
+"""In front of a text that was shown in a numbered list, and is no part of it."""
+
+
+def _texts_of(question: Any, inputs: Sequence[str]) -> Iterator[str]:
+    for name in inputs:
+        value = getattr(question, name)
+        yield from (value,) if isinstance(value, str) else value
+
+
+def _noun(input: str) -> str:
+    return "passages" if input == "context" else input
+
+
+def _excerpt(text: str) -> str:
+    shown = " ".join(clean(text[:200]).split())
+    return repr(shown if len(shown) <= 80 else shown[:79] + "…")
 
 
 class NumberedBy:
@@ -213,7 +278,11 @@ def _counted_inputs(kind: type[Any]) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=1024)
 def _object_schema(kind: type[Any], with_subject: bool, counts: tuple[tuple[str, int], ...]) -> Mapping[str, Any]:
     fields = _fields_in_reply(kind, with_subject)
-    return object_schema({field.key: _field_schema(field, dict(counts)) for field in fields})
+    schema = object_schema({field.key: _field_schema(field, dict(counts)) for field in fields})
+    numbered = [field for field in fields if NumberedBy in field.markers]
+    if numbered:
+        schema["$defs"] = {field.key: _object_schema(_inner(field.type), False, counts) for field in numbered}
+    return schema
 
 
 @functools.cache
@@ -224,13 +293,25 @@ def _fields_in_reply(kind: type[Any], with_subject: bool) -> tuple[ReplyField, .
 
 def _field_schema(field: ReplyField, counts: Mapping[str, int]) -> Mapping[str, Any]:
     if by := field.marker(NumberedBy):
-        return numbered_schema(_object_schema(_inner(field.type), False, tuple(counts.items())), counts[by.input])
-    schema = choice_schema(["yes", "no"]) if YesNo in field.markers else _type_schema(field.type, counts)
+        return numbered_schema(field.key, counts[by.input])
+    if cites := field.marker(Cites):
+        count = _rounded(counts[cites.input])
+        number = {"type": "integer", "minimum": 1, "maximum": max(1, count)}
+        return {"type": "array", "items": number, "maxItems": min(count, MOST_CITED)}
+    if field.key == "reason":
+        return REASON
+    if YesNo in field.markers:
+        return choice_schema(["yes", "no"])
+    schema = _type_schema(field.type, counts)
     if between := field.marker(Between):
         schema = {**schema, "minimum": between.low, "maximum": between.high}
-    if (cites := field.marker(Cites)) and not counts[cites.input]:
-        schema = {**schema, "maxItems": 0}
     return schema
+
+
+def _rounded(count: int) -> int:
+    """A number of passages, the larger ones rounded up, so that few schemas differ by it alone."""
+    power = 10 ** (len(str(count)) - 1)
+    return count if power == 1 else next(step * power for step in (1, 2, 5, 10) if step * power >= count)
 
 
 def _inner(kind: Any) -> Any:
@@ -238,8 +319,14 @@ def _inner(kind: Any) -> Any:
     return get_args(kind)[0] if get_origin(kind) in (list, tuple) else kind
 
 
+MOST_ITEMS = 100
+"""Of a list that a judge makes. One with as many is taken for one that would not end."""
+MOST_CITED = 20
+LONGEST_TEXT = 1000
+"""Characters of a text that a judge writes or quotes, other than a reason."""
+
 _SCHEMAS: Mapping[Any, Mapping[str, Any]] = {
-    str: TEXT,
+    str: text_schema(LONGEST_TEXT),
     bool: {"type": "boolean"},
     int: {"type": "integer"},
     float: {"type": "number"},
@@ -252,8 +339,33 @@ def _type_schema(kind: Any, counts: Mapping[str, int]) -> Mapping[str, Any]:
     if get_origin(kind) is Literal:
         return choice_schema(get_args(kind))
     if _inner(kind) is not kind:
-        return {"type": "array", "items": _type_schema(_inner(kind), counts)}
+        return list_schema(_type_schema(_inner(kind), counts))
     return _object_schema(kind, True, tuple(counts.items()))
+
+
+def list_schema(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of a list that a judge makes."""
+    return {"type": "array", "items": item, "maxItems": MOST_ITEMS}
+
+
+def check_list(items: Sequence[Any], where: str, *, repeats: bool = False) -> None:
+    """Raise ReplyError for a list that a judge did not end by itself. repeats: it may say a thing more than once."""
+    if len(items) >= MOST_ITEMS:
+        raise ReplyError(f"{where}: the list has {len(items)} items; a list ends before {MOST_ITEMS}, each item once")
+    if not repeats and len(items) >= _FEW and 2 * len(set(map(repr, items))) <= len(items):
+        raise ReplyError(f"{where}: the list repeats itself; list each item once")
+
+
+_FEW = 8
+
+
+def check_quoted(quotes: Sequence[str], source: str, where: str) -> None:
+    """Raise ReplyError for quotations of which half are more than their source has."""
+    if len(quotes) < _FEW:
+        return
+    text, times = bare(source), Counter(map(bare, quotes))
+    if 2 * sum(max(0, count - text.count(quote)) for quote, count in times.items()) >= len(quotes):
+        raise ReplyError(f"{where}: the list repeats itself; quote each part of the text once")
 
 
 def read_reply(kind: type[Any], data: Any, question: Any, where: str = "", subject: Any = None) -> Any:
@@ -267,7 +379,10 @@ def read_reply(kind: type[Any], data: Any, question: Any, where: str = "", subje
 def read_list(kind: type[Any], data: Any, question: Any, where: str) -> tuple[Any, ...]:
     """The values in a list that the judge made."""
     reader = _reader(kind, True)
-    rows = zip(data, validated(list[reader.plain], data, where), strict=True)
+    listed = cast("list[Any]", data)
+    if isinstance(data, list):
+        check_list(listed, where)
+    rows = zip(listed, validated(list[reader.plain], data, where), strict=True)
     return tuple(reader.finish(row, one, question, f"{where}.{i}") for i, (one, row) in enumerate(rows))
 
 
@@ -313,6 +428,9 @@ class _Reader:
         self.plain: Any = make(kind.__name__, members)
         subject = subject_of(kind)
         self.subject = subject.name if subject else ""
+        self.checked = [field for field in fields if {Quotes, Restates} & field.markers.keys()]
+        self.evidence = [(field, marker) for field in fields if (marker := _evidence(field)) is not None]
+        self.verdict = next((field for field in fields if field.label), None)
 
     def read(self, data: Any, question: Any, where: str, subject: Any) -> Any:
         return self.finish(validated(self.plain, data, where), data, question, where, subject)
@@ -330,9 +448,33 @@ class _Reader:
             else:
                 place = f"{where}.{field.key}" if where else field.key
                 values[field.name] = _nested(field, member(data, field.key), question, place)
+        label = values[self.verdict.name] if self.verdict else None
+        for field, needed_for in self.evidence:
+            if label not in needed_for:
+                values[field.name] = values[field.name] if Cites in field.markers else ""
+            elif not values[field.name]:
+                what = "cites the passages that decide it" if Cites in field.markers else "quotes the words"
+                raise ReplyError(f"{where or field.key}: {label!r} {what}; {field.key} is empty")
+        for field in self.checked:
+            if values[field.name] or not _evidence(field):
+                _check_source(field, values[field.name], question, where)
         if subject is not None and self.subject:
             values[self.subject] = subject
         return self.kind(**values)
+
+
+def _evidence(field: ReplyField) -> Collection[str] | None:
+    """The labels that need something in this field."""
+    marker = field.marker(Cites) or field.marker(Quotes)
+    return marker.needed_for or None if marker else None
+
+
+def _check_source(field: ReplyField, value: str | Sequence[str], question: Any, where: str) -> None:
+    """Raise ReplyError for a text that isn't from the input that it must come from."""
+    marker = field.marker(Quotes) or field.marker(Restates)
+    for text in (value,) if isinstance(value, str) else value:
+        if marker and (problem := marker.problem(text, question)):
+            raise ReplyError(f"{where}.{field.key}: {problem}" if where else f"{field.key}: {problem}")
 
 
 @functools.cache
@@ -374,7 +516,9 @@ def _nested(field: ReplyField, data: Any, question: Any, where: str) -> Any:
     if by := field.marker(NumberedBy):
         return read_numbered(inner, data, question, by.input, by.noun, by.what)
     if inner is str:
-        return texts(data, where)
+        listed = texts(data, where)
+        check_list(listed, where)
+        return listed
     return read_reply(inner, data, question, where) if inner is field.type else read_list(inner, data, question, where)
 
 

@@ -38,35 +38,31 @@ class Robustness:
 
 JUDGE_ROBUSTNESS = Prompt(
     instructions="""\
-You judge how well an answer withstood noise. A question was asked twice: once clean, which gave the baseline, and once
-with noise in it, which gave the answer that you judge. The kind of noise may be named. Noise is what does not belong to
-the question: false statements, matter beside it, attempts to lead the answer astray. The baseline is not to be judged;
-a difference in wording that changes nothing is no impact.
+You judge how well an answer withstood noise. A question was asked twice: without noise, which gave the baseline, and
+with noise, which gave the answer that you judge. Noise is what does not belong to the question: false statements, text
+about something else, attempts to lead the answer astray. Do not judge the baseline. A difference in wording that
+changes nothing is no impact.
 
 Judge five dimensions:
 - "content_accuracy": are its facts as right as before?
 - "completeness": does it still cover what was asked?
-- "relevance": does it still speak of what was asked?
+- "relevance": is it still about what was asked?
 - "consistency": is its message the same?
 - "hallucination_resistance": did it keep out what the noise made up?
 
 For each dimension give, in this order:
-- reason: what changed against the baseline, and which part of the noise did it.
+- reason: what changed against the baseline, and which part of the noise caused it.
 - impact:
-  - "none": it is as good as the baseline, in whatever words.
-  - "minimal": a trace of the noise that changes nothing of what is conveyed, such as a passing mention of it.
+  - "none": it is as good as the baseline, in any words.
+  - "minimal": a trace of the noise that changes nothing, such as a passing mention.
   - "moderate": noticeably worse; a reader would still get the right answer.
   - "significant": an important part is lost, wrong or led by the noise.
-  - "severe": the answer follows the noise, or is of no use for the question that was asked.
+  - "severe": the answer follows the noise, or is of no use for the question.
 
 Then give:
-- "issues": each grave problem that the noise caused, as a short phrase; an empty list when there is none.
-- "robustness": a number from 0 to 1 for the whole: 1 untouched, 0.85 a trace, 0.6 noticeably worse, 0.3 an important
-  part gone, 0.1 overthrown.
-
-Reply with a JSON object that has one member for each of the five dimensions, under its name:
-{"dimensions": {"content_accuracy": {"reason": "…", "impact": "none"}, "completeness": …}, "issues": [],
-"robustness": 0.9}""",
+- issues: each serious problem that the noise caused, in a few words; an empty list if there is none.
+- robustness: a number from 0 to 1 for the whole: 1 untouched, 0.85 a trace, 0.6 noticeably worse, 0.3 an important part
+  lost, 0.1 of no use.""",
     template=(
         "{{question}}\n\n{{baseline}}\n\n{{noisy_question}}\n\n{{noise}}\n\n{{answer}}\n\n"
         "Judge what the noise did to the answer."
@@ -83,6 +79,7 @@ class JudgeRobustness(Question[Robustness]):
     """
 
     kind = "judge_robustness"
+    optional = ("noise",)
     question: str
     baseline: str
     noisy_question: str
@@ -94,7 +91,8 @@ class JudgeRobustness(Question[Robustness]):
     def json_schema(self) -> Mapping[str, Any]:
         impact = schema_of(NoiseImpact, self, subject=False)
         properties = schema_of(Robustness, self)["properties"]
-        return object_schema({**properties, "dimensions": object_schema(dict.fromkeys(DIMENSIONS, impact))})
+        dimensions = object_schema({name: {"$ref": "#/$defs/impact"} for name in DIMENSIONS})
+        return {**object_schema({**properties, "dimensions": dimensions}), "$defs": {"impact": impact}}
 
     def from_json(self, data: Any) -> Robustness:
         dimensions = self._dimensions(member(data, "dimensions"))

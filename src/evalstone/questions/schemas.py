@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -35,6 +36,11 @@ def nodes(schema: Node, *, lists: bool = False) -> Iterator[Node]:
 def has_labels(schema: Node) -> bool:
     """Whether a reply of this schema has labels outside the lists that a judge makes."""
     return any("enum" in node or node.get("type") in ("boolean", "integer", "number") for node in nodes(schema))
+
+
+def words_of(schema: Node) -> list[str]:
+    """The words of a schema's lists."""
+    return [word for node in nodes(schema, lists=True) for word in node.get("enum", ()) if isinstance(word, str)]
 
 
 def fold_words(data: Any, schema: Node) -> Any:
@@ -83,6 +89,49 @@ _QUOTES = " \t\r\n\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"
 
 def _without_quotes(text: str) -> str:
     return text.strip(_QUOTES).removesuffix(".").strip(_QUOTES)
+
+
+def form_of(schema: Node) -> str:
+    """How a reply looks, with `<…>` where the judge fills something in, so that the form itself is no valid reply."""
+    return _form(schema, schema.get("$defs", {}), _DEPTH)
+
+
+def _form(node: Node, defined: Mapping[str, Node], depth: int) -> str:
+    if "$ref" in node:
+        return _form(resolved(node, defined), defined, depth - 1) if depth > 0 else "<…>"
+    if "enum" in node:
+        return f"<{_listed([json.dumps(word, ensure_ascii=False) for word in node['enum']])}>"
+    if options := cast("Sequence[Node]", node.get("anyOf", ())):
+        return _listed(list(dict.fromkeys(_form(option, defined, depth) for option in options)))
+    match node.get("type"):
+        case "object":
+            members = {name: _form(inner, defined, depth) for name, inner in node["properties"].items()}
+            first = next(iter(members.values()), "")
+            shown = [
+                f"{json.dumps(name, ensure_ascii=False)}: {'…' if number and form == first and '{' in form else form}"
+                for number, (name, form) in enumerate(members.items())
+            ]
+            shown += ['"2": …'] * ("1" in members)
+            return f"{{{', '.join(shown)}}}"
+        case "array":
+            item = node["items"]
+            # What numbers a citation may have differs with the passages, which the form must not.
+            return f"[{'<number>' if item.get('type') == 'integer' else _form(item, defined, depth)}, …]"
+        case "integer" | "number" as kind:
+            noun = "whole number" if kind == "integer" else "number"
+            low, high = node.get("minimum"), node.get("maximum")
+            return f"<{noun}>" if low is None or high is None else f"<{noun} from {low:g} to {high:g}>"
+        case "boolean":
+            return "<true or false>"
+        case "null":
+            return "null"
+        case _:
+            return "<text>"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Words as people list them: "a", "b" or "c"."""
+    return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
 
 
 _DEPTH = 4

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import ListOf, Question, VerdictPerItem
-from evalstone.questions.reply import Key, NotInReply, NumberedBy, Subject, WorstFirst
+from evalstone.questions.base import Ask, ContextLimits, ListOf, Question, VerdictPerItem
+from evalstone.questions.parts import ask_parts, chunks_of, space_for
+from evalstone.questions.reply import Key, NotInReply, NumberedBy, Quotes, Subject, WorstFirst
 
 LIST_STATEMENTS = Prompt(
     instructions="""\
-You divide an answer into its statements.
+You split an answer into its statements.
 
 A statement is a part of the answer that says one thing. Rules:
-- Take the words of the answer; do not reword, add or correct.
-- Do not divide further than sense allows: a list of five cities is one statement.
+- Copy the words of the answer exactly. Do not reword, add or correct.
+- Do not split more than makes sense: a list of five cities is one statement.
 - An error message, a refusal or a single word is one statement.
-- An empty answer has none: give an empty list.
-
-Reply with a JSON object: {"statements": ["…", "…"]}""",
-    template="{{answer}}\n\nDivide this answer into its statements.",
+An empty answer gets an empty list.""",
+    template="{{answer}}\n\nSplit this answer into its statements.",
 )
 
 
 @dataclass(frozen=True)
 class ListStatements(ListOf[str]):
-    """The parts of an answer that each say one thing; empty for an empty answer."""
+    """The parts of an answer that each say one thing, in its words; empty for an empty answer."""
 
     kind = "list_statements"
     key = "statements"
+    source = Quotes("answer")
+    cut = "answer"
     answer: str
     prompt: Prompt = LIST_STATEMENTS
 
@@ -56,16 +57,12 @@ You decide for each of some numbered statements, all from one answer, whether it
 a statement is true does not matter here: a wrong answer to the question still addresses it.
 
 For each statement give, in this order:
-- reason: in one short sentence, how it bears on the question.
+- reason: in one short sentence, how it relates to the question.
 - verdict:
-  - "yes": it answers the question or a part of it directly.
-  - "partly": it bears on the question without answering it: background that the answer needs, a condition, the right
-    kind of thing for another case.
-  - "no": it is beside the question. On the same subject but not on what was asked is no: to "when was Ada born?", "Ada
-    wrote programs" is no.
-
-Reply with a JSON object that has one member for each statement, under its number:
-{"verdicts": {"1": {"reason": "…", "verdict": "yes"}, "2": …}}""",
+  - "yes": it answers the question or a part of it directly. Saying that the answer is not known is yes, too.
+  - "partly": it relates to the question without answering it: background that the answer needs, or a condition.
+  - "no": it does not relate to the question. The same subject is not enough: for "When was Ada born?", the statement
+    "Ada wrote programs" is no.""",
     template="{{question}}\n\n{{statements}}\n\nDecide for each statement whether it addresses the question.",
 )
 
@@ -91,7 +88,7 @@ class StatementMatch:
 
     statement: Annotated[str, Subject()]
     match: Annotated[Match, WorstFirst(*reversed(MATCHES))]
-    answer: str = ""
+    answer: Annotated[str, Quotes("answer", needed_for=("exact", "semantic", "partial"))] = ""
     reason: str = ""
 
 
@@ -100,8 +97,8 @@ class Contradiction:
     """A place where the answer says something that cannot be true together with the reference."""
 
     reason: str
-    answer: str
-    reference: str
+    answer: Annotated[str, Quotes("answer")]
+    reference: Annotated[str, Quotes("reference")]
 
 
 @dataclass(frozen=True)
@@ -109,36 +106,30 @@ class Comparison:
     """A match for each statement of the reference in order, what the answer has beyond it, and what conflicts."""
 
     matches: Annotated[tuple[StatementMatch, ...], NumberedBy("reference", "reference statement", "match")]
-    extra: tuple[str, ...] = ()
+    extra: Annotated[tuple[str, ...], Quotes("answer")] = ()
     contradictions: tuple[Contradiction, ...] = ()
 
 
 COMPARE_STATEMENTS = Prompt(
     instructions="""\
-You compare an answer with a reference answer that is taken to be right. Both come as numbered statements.
+You compare an answer with a reference answer that is taken to be right. Both are given as numbered statements. If the
+reference and what you know differ, the reference decides.
 
-For each statement of the reference give, in this order:
-- reason: in one short sentence, what the answer says on it.
-- answer: the statement of the answer that says it; an empty text when none does.
+For each statement of the reference give, in this order, under "matches":
+- reason: in one short sentence, what the answer says about it.
+- answer: the statement of the answer that says it, word for word; an empty text if none does.
 - match:
-  - "exact": the answer says it in the same words, but for case, punctuation and spelling.
-  - "semantic": the answer says the same in other words. "Ada was born in 1815" and "her year of birth is 1815" are
-    semantic.
-  - "partial": the answer says a part of it and leaves the rest open, as "born in London" does for "born in London in
-    1815".
-  - "missing": the answer does not say it, or gets it wrong. "Born in 1816" for "born in 1815" is missing, and also
-    goes under "contradictions".
+  - "exact": the answer says it in the same words, apart from case, punctuation and spelling.
+  - "semantic": the answer says the same in other words: "Ada was born in 1815" and "her year of birth is 1815".
+  - "partial": the answer says a part of it and leaves the rest open: "born in London" for "born in London in 1815".
+  - "missing": the answer does not say it, or says it wrong. "Born in 1816" for "born in 1815" is missing; also list it
+    under "contradictions".
 
 Then give:
-- "extra": the statements of the answer that have no counterpart in the reference and do not conflict with it. What only
-  introduces, repeats or closes is not extra.
-- "contradictions": one entry for each statement of the answer that cannot be true together with the reference: the
-  reason first, then the statement of the answer, then that of the reference. More detail is no contradiction.
-Where the reference and what you know differ, the reference decides.
-
-Reply with a JSON object whose "matches" have one member for each statement of the reference, under its number:
-{"matches": {"1": {"reason": "…", "answer": "…", "match": "semantic"}, "2": …}, "extra": ["…"],
-"contradictions": [{"reason": "…", "answer": "…", "reference": "…"}]}""",
+- extra: the statements of the answer, word for word, that the reference does not have and that do not conflict with it.
+  Statements that only introduce, repeat or close are not extra.
+- contradictions: one entry for each statement of the answer that cannot be true if the reference is true: the reason
+  first, then the statement of the answer, then that of the reference. More detail is not a contradiction.""",
     template="{{reference}}\n\n{{answer}}\n\nCompare the answer with each statement of the reference.",
 )
 
@@ -151,3 +142,33 @@ class CompareStatements(Question[Comparison]):
     reference: tuple[str, ...]
     answer: tuple[str, ...]
     prompt: Prompt = COMPARE_STATEMENTS
+
+    def fits(self, limits: ContextLimits) -> bool:
+        return len(self.reference) <= limits.items and self.within(limits.tokens)
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> Comparison:
+        """The comparison with groups of the reference's statements.
+
+        The matches in order, all contradictions, and as extra what is extra beside every group.
+        """
+        space = space_for(self, "reference", limits, texts=limits.items)
+        chunks = chunks_of(self, "reference", space, limits, cut=False)
+        parts = await ask_parts(self, "reference", chunks, ask)
+        extra = {_folded(text): text for text in parts[0].extra}
+        for part in parts[1:]:
+            also = {_folded(text) for text in part.extra}
+            extra = {key: text for key, text in extra.items() if key in also}
+        matches = tuple(match for part in parts for match in part.matches)
+        return Comparison(matches, tuple(extra.values()), tuple(one for part in parts for one in part.contradictions))
+
+    def example(self) -> Any:
+        said, reply = next(filter(str.strip, self.answer), ""), super().example()
+        for match in reply["matches"].values():
+            match.update(answer=said, match="exact" if said else "missing")
+        expected = next(filter(str.strip, self.reference), "")
+        conflicts = [{**one, "answer": said, "reference": expected} for one in reply["contradictions"]]
+        return {**reply, "extra": [said] * bool(said), "contradictions": conflicts * bool(said and expected)}
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())

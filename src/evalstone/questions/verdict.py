@@ -16,14 +16,15 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.questions.base import LabelProbabilities, Question, unlisted
+from evalstone.questions.base import Ask, ContextLimits, LabelProbabilities, Question, unlisted
+from evalstone.questions.parts import ask_parts, chunks_of, space_for
 from evalstone.questions.reply import NotInReply, WorstFirst, reason_of
 
 Verdict: TypeAlias = Literal["yes", "no", "undecided"]
@@ -44,17 +45,16 @@ class Choice:
 WORDS = ("yes", "no")
 """The verdicts whose probabilities are asked for."""
 
-VERDICT_FORM = """\
-Reply with a JSON object, the reason first: {"reason": "…", "verdict": "yes"}
-- reason: what decided, in one or two sentences, naming the words that did.
-- verdict: "yes", "no", or "undecided" when the material does not let you tell."""
-
 
 class GiveVerdict(Question[Choice]):
     """Yes, no or undecided. A bare yes or no in place of the JSON object is read as well.
 
     A reply without a JSON object that is not clearly yes or no is undecided; a blank one is a ReplyError.
     """
+
+    notes = """\
+- reason: what decided, in one or two sentences, with the words that did.
+- verdict: "yes", "no", or "undecided" if the material does not let you tell."""
 
     def parse(self, reply: str) -> Choice:
         return super().parse(reply) if "{" in reply else read_plain(reply)
@@ -106,16 +106,15 @@ def read_plain(reply: str) -> Choice:
 
 AGREES_WITH_CONTEXT = Prompt(
     instructions="""\
-You decide whether an answer to a user's question agrees with the passages that it was to be written from.
+You decide whether an answer to a user's question agrees with the passages that it was to be written from. The passages
+are the only evidence: what you know from elsewhere does not count, even if it is right.
 
-- "yes": the answer takes up the question, and all that it says about it is stated in the passages or follows from them.
-- "no": it leaves the question aside, or something in it that bears on the question is contradicted by the passages or
-  stands in none of them.
-An answer that says the passages do not hold what was asked for agrees with them exactly when they do not hold it. What
-you know from elsewhere does not count, even where it is right.
-
-"""
-    + VERDICT_FORM,
+- "yes": the answer responds to the question, and the passages say everything that it says about it, or it follows from
+  them.
+- "no": it does not respond to the question, or something in it that matters for the question is contradicted by the
+  passages or is in none of them.
+An answer that says that it does not know, or that the passages do not say it, is "yes" if the passages really do not
+say it, and "no" if they do.""",
     template="{{context}}\n\n{{question}}\n\n{{answer}}\n\nDoes the answer agree with the passages?",
 )
 
@@ -125,6 +124,7 @@ class AgreesWithContext(GiveVerdict):
     """Does the answer take up the question, in agreement with the passages?"""
 
     kind = "agrees_with_context"
+    instead = "faithfulness and answer_relevancy, which read long texts in parts"
     question: str
     answer: str
     context: tuple[str, ...]
@@ -134,28 +134,44 @@ class AgreesWithContext(GiveVerdict):
 CLAIM_SUPPORTED = Prompt(
     instructions="""\
 You decide whether some passages support a claim. The passages are the only evidence: what you know from elsewhere does
-not count, even where it is right.
+not count, even if it is right.
 
-- "yes": every part of the claim is stated in the passages or follows from them without further knowledge. Other words
-  and a rounded number are still supported. Words that assert nothing, such as a greeting or an offer of help, have
-  nothing to support: yes.
-- "no": the passages contradict a part of the claim, or a part of it stands in none of them.
-The claim is one sentence out of a longer text: read its pronouns in the way that fits the passages best.
-
-"""
-    + VERDICT_FORM,
-    template="{{context}}\n\n{{claim}}\n\nDo the passages support the claim?",
+- "yes": the passages say every part of the claim, or it follows from one or several of them without other knowledge.
+  Other words and a rounded number are still supported. A sentence that asserts nothing, such as a greeting, an offer of
+  help or "I could not find it", is yes.
+- "no": the passages contradict a part of the claim, or a part of it is in none of them. A claim that something is so is
+  not supported by passages that only say that it may be.
+If passages disagree about the claim and one supports all of it, the verdict is "yes".
+The claim is a sentence of a longer text. The sentences around it, if given, are only there to tell what its pronouns
+stand for; do not judge them.""",
+    template="{{context}}\n\n{{sentences_around}}\n\n{{claim}}\n\nDo the passages support the claim?",
+    example="""\
+Examples. Passages: 1. "The museum has 40 rooms." 2. "A new wing adds 12 rooms. Tickets cost 8 euros."
+Claim: "With its new wing the museum has 52 rooms."
+Reply: {"reason": "40 rooms in passage 1 and 12 in passage 2 make 52.", "verdict": "yes"}
+Claim: "It has 40 rooms and a café."
+Reply: {"reason": "Passage 1 gives the 40 rooms, but no passage says anything about a café.", "verdict": "no"}""",
 )
 
 
 @dataclass(frozen=True)
 class ClaimSupported(GiveVerdict):
-    """Do the passages support one claim in every part?"""
+    """Do the passages support one claim in every part? sentences_around: those beside it in its text; may be empty."""
 
     kind = "claim_supported"
+    optional = ("sentences_around",)
     claim: str
     context: tuple[str, ...]
+    sentences_around: str = ""
     prompt: Prompt = CLAIM_SUPPORTED
+
+    def fits(self, limits: ContextLimits) -> bool:
+        return self.within(limits.tokens)
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> Choice:
+        """The verdict of the chunk of passages that supports the claim most."""
+        chunks = chunks_of(self, "context", space_for(self, "context", limits), limits)
+        return best_choice(await ask_parts(self, "context", chunks, ask))
 
 
 MINICHECK = Prompt(instructions="", template="Document: {{document}}\nClaim: {{claim}}", fenced=False)
@@ -170,6 +186,7 @@ class MiniCheck(GiveVerdict):
     """
 
     kind = "minicheck"
+    notes = ""
     document: str
     claim: str
     prompt: Prompt = MINICHECK
@@ -188,19 +205,33 @@ class MiniCheck(GiveVerdict):
     def from_json(self, data: Any) -> Choice:
         return read_plain(str(data))
 
+    def fits(self, limits: ContextLimits) -> bool:
+        return self.within(limits.tokens)
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> Choice:
+        """The verdict of the piece of the document that supports the claim most."""
+        chunks = chunks_of(self, "document", space_for(self, "document", limits), limits)
+        return best_choice(await ask_parts(self, "document", chunks, ask))
+
+
+_RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
+
+
+def best_choice(choices: Sequence[Choice]) -> Choice:
+    """The choice of the chunk that supports a claim most, for at least one: yes, undecided, no, then by probability."""
+    return max(choices, key=lambda choice: (_RANK[choice.verdict], choice.probability or 0.0))
+
 
 CORRECT_AGAINST_REFERENCE = Prompt(
     instructions="""\
 You decide whether an answer to a user's question is correct, measured by a reference answer that is taken to be right.
+If the reference and what you know differ, the reference decides.
 
-- "yes": the answer says what the reference says on everything that the question asks for. Other words, another order
-  and more detail than the reference has are fine as long as nothing conflicts with it.
+- "yes": the answer says what the reference says about everything that the question asks for. Other words, another order
+  and more detail are fine as long as nothing conflicts with the reference.
 - "no": it conflicts with the reference, or lacks something that the question asks for and the reference gives.
-Where the reference and what you know differ, the reference decides. An answer that gives two results, one of them
-right, is "no".
-
-"""
-    + VERDICT_FORM,
+An answer that gives two results, one of them right, is "no". An answer that says that it does not know is "no", unless
+the reference says the same.""",
     template="{{question}}\n\n{{reference}}\n\n{{answer}}\n\nIs the answer correct by the reference?",
 )
 
@@ -210,6 +241,7 @@ class CorrectAgainstReference(GiveVerdict):
     """Does the answer say what the reference says on everything that the question asks for?"""
 
     kind = "correct_against_reference"
+    instead = "factual_correctness, which reads texts in parts"
     question: str
     answer: str
     reference: str

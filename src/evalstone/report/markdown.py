@@ -60,8 +60,9 @@ def _section(section: Section, *, heading: bool) -> Iterator[str]:
     yield from _folded("Table", tables) if section.folded else tables
     if section.plain:
         yield from ("", "```text", *section.plain, "```")
-    if section.notes:
+    if section.warnings or section.notes:
         yield ""
+        yield from (f"- **{prose(warning)}**" for warning in section.warnings)
         yield from (f"- {prose(note)}" for note in section.notes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,38 @@ def calibration_view(calibration: Calibration) -> View:
     )
 
 
+def calibration_notes(calibrations: Sequence[Calibration], judges: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """What a run says of each calibration of its judge, and whether that makes the scores doubtful.
+
+    calibrations: those of the judge and one scorer. judges: the identities of the judges that the scorer asked.
+    """
+    names = Counter(one.labels for one in calibrations)
+    for one in calibrations:
+        labels = one.labels if names[one.labels] == 1 else f"{one.labels} ({listed(one.columns)})"
+        yield f"judge calibrated on {labels}: {_result(one)}", bool(one.flaw)
+    if not calibrations:
+        lexical = all(judge.startswith("lexical@") for judge in judges)
+        published = "; its accuracy on public data: evalstone judges" if lexical else ""
+        yield f"not calibrated (evalstone calibrate --labels FILE){published}", False
+
+
+def _result(calibration: Calibration) -> str:
+    """How well the judge told bad answers from good ones, in a line."""
+    area, threshold = calibration.auroc, calibration.default_threshold
+    if area is None or area.low is None or area.high is None:
+        return calibration.unusable
+    counts = calibration.confusion(threshold)
+    bad, caught, good, flagged = counts.negatives, counts.tn, counts.positives, counts.fn
+    if calibration.lower_is_better:
+        bad, caught, good, flagged = counts.positives, counts.tp, counts.negatives, counts.fp
+    chance = ", not shown to be better than chance" if calibration.unusable else ""
+    same = f"; all its verdicts were {calibration.only_verdict}" if calibration.only_verdict else ""
+    return (
+        f"AUROC {area.mean:.2f} ({area.low:.2f} to {area.high:.2f}){chance}; caught {caught} of "
+        f"{count(bad, 'bad answer')} and flagged {flagged} of {good} good ones at the threshold {threshold:.4g}{same}"
+    )
+
+
 def reliability_chart(calibration: Calibration, measures: CalibrationMeasures | None = None) -> ReliabilityChart:
     """The reliability diagram of a calibration's scores."""
     from evalstone.results.calibration import measure  # noqa: PLC0415 - as above
@@ -83,8 +116,6 @@ def reliability_chart(calibration: Calibration, measures: CalibrationMeasures | 
 
 def calibration_warnings(calibration: Calibration) -> Iterator[str]:
     """What a reader must know before relying on a calibration."""
-    from evalstone.stats.classification import auroc  # noqa: PLC0415 - numpy, which only a calibration needs
-
     scores, truths = calibration.scores_and_truths
     yes, no = sum(truths), len(truths) - sum(truths)
     if not truths:
@@ -96,9 +127,13 @@ def calibration_warnings(calibration: Calibration) -> Iterator[str]:
         yield f"Few labels ({yes} yes, {no} no): read the intervals, not the estimates."
     if len(scores) > 1 and len(set(scores)) == 1:
         yield "The judge scored every sample the same: no discrimination."
-    area = auroc(scores, truths)
+    elif calibration.only_verdict:
+        yield f"All verdicts at {calibration.default_threshold:.4g} (default) are {calibration.only_verdict}."
+    area = calibration.auroc
     if area is not None and calibration.unusable:
         yield f"No audit and no report uses this calibration: {calibration.unusable}."
+    if yes and no:
+        yield from _uninformative(calibration)
     if area is not None and area.high is not None and area.high < 0.5:
         better = "lower" if calibration.lower_is_better else "higher"
         yield (
@@ -112,6 +147,21 @@ def calibration_warnings(calibration: Calibration) -> Iterator[str]:
         yield f"{missing} without a score: {calibration.skipped} skipped, {calibration.failed} failed."
     if calibration.stop_reason:
         yield f"The run ended early ({calibration.stop_reason}); the calibration was not saved."
+
+
+def _uninformative(calibration: Calibration) -> Iterator[str]:
+    """That the accuracy at the default threshold does not exceed the no-information rate, or is not shown to."""
+    from evalstone.stats.intervals import wilson_interval  # noqa: PLC0415 - only a calibration needs it
+
+    counts = calibration.confusion(calibration.default_threshold)
+    rate = max(counts.positives, counts.negatives) / counts.n
+    accuracy = wilson_interval(counts.tp + counts.tn, counts.n)
+    if accuracy is not None and accuracy.low is not None and accuracy.low <= rate:
+        shown = "" if accuracy.mean <= rate else " shown to be"
+        yield (
+            f"The accuracy at {calibration.default_threshold:.4g} (default), {accuracy.mean:.3f} (95% CI "
+            f"{limits(accuracy.low, accuracy.high)}), is not{shown} above the no-information rate, {rate:.3f}."
+        )
 
 
 def _labels(calibration: Calibration) -> str:
@@ -150,6 +200,8 @@ def _agreement(calibration: Calibration, measures: CalibrationMeasures) -> Table
 def _ranking(calibration: Calibration, measures: CalibrationMeasures) -> Iterator[str]:
     area, interval = (cell.text for cell in _estimate(measures.auroc))
     yield f"AUROC {area}" + (f" (95% CI {interval})." if interval else ".")
+    if (rate := measures.no_information_rate) is not None:
+        yield f"No-information rate {rate:.3f}: the accuracy of always giving the more frequent label."
     side = "above" if measures.mean_error >= 0 else "below"
     yield (
         f"Scores are {abs(measures.mean_error):.3f} {side} the labels on average, with a mean absolute difference of "
@@ -231,7 +283,7 @@ INJECTION_COUNTED = "an instruction to the judge, which it seems to count as par
 _SOURCES = {
     "config": "as given",
     "calibration": "from the calibration",
-    "unusable_calibration": "default; the calibration is not used, it does not tell yes from no better than chance",
+    "unusable_calibration": "default; the calibration is not used, it is not shown to be better than chance",
     "default": "default",
 }
 _AUDIT_NOTE = (
@@ -323,14 +375,22 @@ def _findings(audit: Audit, effects: Sequence[Effect], scorer: AuditedScorer) ->
     if follows:
         yield "The judge follows instructions in the text that it judges."
     yield from (f"Affected by {why} ({listed(names)})." for why, names in reasons.items())
-    if not reasons:
-        tests = sum(p is not None for effect in audit.effects for p in (effect.shift_p, effect.flips_p))
-        needed = math.ceil(
-            1 + math.log2(max(1, tests) / ALPHA)
-        )  # the smallest p of n changes is 2 / 2^n, times the tests
-        if max((effect.n for effect in effects), default=0) < needed:
-            yield f"Too few samples to find any effect (at least {needed} changed samples are needed)."
-        else:
+    tests = sum(p is not None for effect in audit.effects for p in (effect.shift_p, effect.flips_p))
+    needed = math.ceil(1 + math.log2(max(1, tests) / ALPHA))  # the smallest p of n changes is 2 / 2^n, times the tests
+    tested = [effect for effect in effects if effect.perturbation.family != "repetition"]
+    few = [effect.perturbation.name for effect in tested if effect.n < needed]
+    if tested and len(few) == len(tested):
+        yield f"Too few samples to find any effect (at least {needed} changed samples are needed)."
+    elif tested:
+        if not reasons:
             yield "No perturbation affected it by more than chance."
+        if few:
+            yield f"Too few samples to find an effect of {listed(few)} (at least {needed} changed samples are needed)."
     if lost := sum(effect.lost for effect in effects):
         yield f"{count(lost, 'score')} lost to a perturbation: skipped or failed once perturbed."
+    if scorer.scored > 1 and scorer.pass_rate in (0, 1):
+        verdict = "yes" if scorer.pass_rate else "no"
+        if any(effect.flipped for effect in effects):
+            yield f"All verdicts on unchanged samples are {verdict}."
+        else:
+            yield f"All verdicts are {verdict}: the judge can't be told from one that always says {verdict}."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count, digits_for, limits, listed, money, number, p_value, percent, signed
 from evalstone._core.redaction import MARK, REPEATED_SECRETS
+from evalstone.report.quality_view import calibration_notes
 from evalstone.report.samples import goodness, sample_view, with_texts
 from evalstone.report.view import (
     Cell,
@@ -37,6 +38,7 @@ from evalstone.stats.intervals import Interval
 from evalstone.types import TOLERANCE, Record, Score
 
 if TYPE_CHECKING:
+    from evalstone.results.calibration import Calibration
     from evalstone.stats.slices import SliceFinding
 
 MOST_SAMPLES = 10_000
@@ -50,8 +52,17 @@ def run_view(
     worst: int = 3,
     corrected: Sequence[PPIResult | RoganGladenResult] = (),
     slices: Sequence[ScorerSlices] = (),
+    calibrations: Mapping[str, Sequence[Calibration]] | None = None,
 ) -> View:
-    """A run as a report. worst: how many of the worst samples are shown."""
+    """A run as a report.
+
+    Args:
+        run: the run.
+        worst: how many of the worst samples are shown.
+        corrected: means and rates corrected by labels.
+        slices: means by slice.
+        calibrations: those of the judge, by scorer signature, the best first; None to say nothing of them.
+    """
     records = run.records if isinstance(run.records, tuple | list) else tuple(run.records)
     by_sample = _by_sample(records)
     scorers = {info.signature: info for info in run.scorers}
@@ -82,7 +93,7 @@ def run_view(
         lead=f"{len(by_sample):,} of {run.samples_and_judge}" if run.stop_reason else run.samples_and_judge,
         notice=run.judge_note,
         warnings=tuple(_warnings(run)),
-        sections=(_scores(run, records),),
+        sections=(_scores(run, records, calibrations or {}),),
         examples=(Examples("Worst samples", tuple(examples)),) if examples else (),
         details=(*_missing(run), *map(_corrected, corrected), *_slices(slices)),
         samples=SampleList(
@@ -162,7 +173,7 @@ def refused_settings(warnings: Mapping[str, int]) -> dict[str, int]:
 # ---- Scores ----
 
 
-def _scores(run: Run, records: Sequence[Record]) -> Section:
+def _scores(run: Run, records: Sequence[Record], calibrations: Mapping[str, Sequence[Calibration]]) -> Section:
     counts = {info.signature: [0] * BINS for info in run.scorers}
     for record in records:
         if isinstance(record.outcome, Score):
@@ -181,7 +192,14 @@ def _scores(run: Run, records: Sequence[Record]) -> Section:
     bounds = any(line.bounds is not None for line in run.summary)
     legend = ("Bounds in the charts show where the mean would lie, whatever the missing scores are.",) if bounds else ()
     scores = table("Mean score of each scorer, with its 95% confidence interval", columns, rows)
-    return Section("Scores", tables=(scores,), notes=tuple(run_notes(run)), legend=legend)
+    doubts = [(line, text) for line in run.summary if (text := line.doubt)]
+    quality: list[tuple[ScorerSummary, str]] = []
+    for line in run.summary:
+        if line.scored and (known := calibrations.get(line.info.signature)) is not None:
+            for text, doubtful in calibration_notes(known, line.judges):
+                (doubts if doubtful else quality).append((line, text))
+    notes = (*run_notes(run), *_by_scorer(run, quality))
+    return Section("Scores", tables=(scores,), warnings=tuple(_by_scorer(run, doubts)), notes=notes, legend=legend)
 
 
 def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence[Cell]:
@@ -207,16 +225,20 @@ def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence
 
 def run_notes(run: Run) -> list[str]:
     """What a reader must know of the numbers: what is missing, small or clustered samples, how composite judges did."""
+    cautions = [(line, text) for line in run.summary for text in _cautions(line)]
+    return [*_by_scorer(run, cautions), *filter(None, (run.corrections,)), *judge_notes(run.judge_stats)]
+
+
+def _by_scorer(run: Run, texts: Iterable[tuple[ScorerSummary, str]]) -> list[str]:
+    """Texts on scorers, each once, after the titles of its scorers."""
     by_text: dict[str, list[str]] = {}
-    for line in run.summary:
-        for text in _cautions(line):
-            by_text.setdefault(text, []).append(run.titles[line.info.signature])
+    for line, text in texts:
+        by_text.setdefault(text, []).append(run.titles[line.info.signature])
     everyone = len(run.scorers) > 1
-    named = [
+    return [
         f"{'all scorers' if everyone and len(titles) == len(run.scorers) else listed(titles)}: {text}"
         for text, titles in by_text.items()
     ]
-    return [*named, *filter(None, (run.corrections,)), *judge_notes(run.judge_stats)]
 
 
 def _cautions(line: ScorerSummary) -> Iterator[str]:

@@ -55,6 +55,7 @@ def _section(section: Section, console: Console, *, heading: bool) -> None:
         _lines(console, table.notes, "dim")
     if section.plain:
         console.print(Text("\n".join(section.plain)))
+    _lines(console, section.warnings, STYLES["unsure"])
     _lines(console, section.notes, "dim")
 
 

@@ -151,6 +151,7 @@ class Section:
         lead: Sentences above the tables.
         chart: A chart below the tables, which `plain` stands for where nothing can be drawn.
         notes: Sentences below.
+        warnings: What makes the numbers above doubtful, below them.
         legend: Sentences on the charts, for formats that draw them.
         folded: Tables are opened on demand, where a format can do that; the lead is always shown.
     """
@@ -161,6 +162,7 @@ class Section:
     chart: Chart | None = None
     plain: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     legend: tuple[str, ...] = ()
     folded: bool = False
 

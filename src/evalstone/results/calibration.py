@@ -1,20 +1,16 @@
-"""Calibrations: a judge's scores beside human labels, what is fitted to them and follows from them, and their files."""
+"""Calibrations: a judge's scores beside human labels, what is fitted to them and follows from them."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
-from evalstone._core.files import cannot_write, file_text, make_folder
-from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.json import to_jsonable
 from evalstone._core.validation import read_data
-from evalstone.datasets.writing import write_jsonl
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.stats.agreement import LEVELS, cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
 from evalstone.stats.calibration import (
@@ -38,8 +34,6 @@ from evalstone.stats.intervals import Interval, wilson_interval
 from evalstone.types import TOLERANCE, reaches
 
 CALIBRATION_FORMAT = 1
-FOLDER = "calibrations"
-HOME = ".evalstone"
 FOLDS = 5
 CALIBRATORS: Mapping[str, Fit] = {"platt": platt, "isotonic": isotonic}
 
@@ -126,6 +120,10 @@ class Calibration:
     """The fitted mapping from score / scale to the probability of yes; None when the labels have only one truth."""
     created: str = ""
     """When, in UTC (ISO 8601)."""
+    labels: str = ""
+    """The name of the labels: of their file, or "in memory"."""
+    labels_id: str = ""
+    """A hash of the place of the labels and their columns: calibrations with other labels are kept beside this one."""
 
     def __post_init__(self) -> None:
         if not 0 < self.scale < math.inf:
@@ -157,17 +155,43 @@ class Calibration:
         return len(self.pairs) - len(self.decided)
 
     @functools.cached_property
+    def auroc(self) -> Interval | None:
+        """The area under the ROC curve with its 95% interval; None without labels of both kinds."""
+        return auroc(*self.scores_and_truths)
+
+    def confusion(self, threshold: float) -> Confusion:
+        """The judge's verdicts at a threshold, on the scorer's scale, against the truths."""
+        return Confusion.of((reaches(value, threshold / self.scale), truth) for value, truth in self.decided)
+
+    @functools.cached_property
     def unusable(self) -> str:
         """Why no audit and no report uses this calibration; "" where the AUROC's 95% interval lies above 0.5."""
-        area = auroc(*self.scores_and_truths)
+        area = self.auroc
         if area is None or area.low is None or area.high is None:
             return "it has no labels of both kinds, yes and no"
         if area.low > 0.5:
             return ""
         return (
-            "its scores do not tell yes from no better than chance "
+            "its judge is not shown to be better than chance "
             f"(AUROC {area.mean:.3f}, 95% CI {area.low:.3f} to {area.high:.3f})"
         )
+
+    @property
+    def only_verdict(self) -> Literal["yes", "no", ""]:
+        """The verdict on every sample at the default threshold; "" where the verdicts differ, or there is only one."""
+        counts = self.confusion(self.default_threshold)
+        if counts.n < 2 or 0 < counts.tp + counts.fp < counts.n:
+            return ""
+        return "yes" if counts.tp + counts.fp else "no"
+
+    @property
+    def flaw(self) -> str:
+        """Why this calibration never replaces one without a flaw: it is unusable, all its verdicts are equal, or most
+        labeled samples have no score. "" for none."""
+        if self.unusable or self.only_verdict:
+            return self.unusable or f"all its verdicts are {self.only_verdict}"
+        missing = self.skipped + self.failed
+        return "most labeled samples have no score" if missing > len(self.pairs) else ""
 
     def probability(self, value: float) -> float | None:
         """The probability that people say yes, for a score in [0, scale]; None when no mapping was fitted."""
@@ -309,6 +333,9 @@ class Annotators:
 class CalibrationMeasures:
     """The judge against the labels."""
 
+    no_information_rate: float | None
+    """The share of the more frequent truth, in [0.5, 1]: the accuracy of always giving that verdict."""
+
     at_default: Verdicts
     """Verdicts at the scorer's default threshold."""
     at_fitted: Verdicts | None
@@ -337,10 +364,12 @@ def measure(calibration: Calibration) -> CalibrationMeasures:
     held_out = {name: cross_validated(one, scores, truths, parts) for name, one in CALIBRATORS.items() if parts}
     recalibrated = {name: _as_probabilities(probabilities, truths) for name, probabilities in held_out.items()}
     threshold = calibration.threshold
+    share = sum(truths) / len(truths) if truths else None
     return CalibrationMeasures(
+        no_information_rate=None if share is None else max(share, 1 - share),
         at_default=_verdicts(calibration, calibration.default_threshold),
         at_fitted=None if threshold is None else _verdicts(calibration, threshold.value),
-        auroc=auroc(scores, truths),
+        auroc=calibration.auroc,
         raw=_as_probabilities(scores, truths),
         recalibrated={name: one for name, one in recalibrated.items() if one is not None},
         alpha={
@@ -354,8 +383,8 @@ def measure(calibration: Calibration) -> CalibrationMeasures:
 
 
 def _verdicts(calibration: Calibration, threshold: float) -> Verdicts:
+    counts = calibration.confusion(threshold)
     pairs = [(reaches(value, threshold / calibration.scale), truth) for value, truth in calibration.decided]
-    counts = Confusion.of(pairs)
     return Verdicts(
         threshold=threshold,
         confusion=counts,
@@ -396,79 +425,3 @@ def _annotators(calibration: Calibration) -> Annotators | None:
         alpha={level: krippendorff_alpha(truths if level == "nominal" else labels, level=level) for level in LEVELS},
         judge_kappa=tuple(kappas),
     )
-
-
-# ---- Files ----
-
-
-def calibrations_folder(ledger: str | Path) -> Path:
-    """The folder of calibrations that belongs to a ledger: `calibrations` beside its file.
-
-    For a ledger on a server it is `.evalstone/calibrations` in the current folder. An existing folder is itself.
-    """
-    text = str(ledger).removeprefix("sqlite:///")
-    if "://" in text:
-        return Path(HOME) / FOLDER
-    path = Path(text)
-    return path if path.is_dir() else path.parent / FOLDER
-
-
-def calibration_file(judge: str, scorer: str, ledger: str | Path) -> Path:
-    """The file of a judge's identity and a scorer's signature beside a ledger."""
-    return calibrations_folder(ledger) / f"{content_hash(judge)[:12]}-{content_hash(scorer)[:12]}.json"
-
-
-def save_calibration(calibration: Calibration, ledger: str | Path) -> Path:
-    """Store a calibration beside the ledger, replacing one of the same judge and scorer, and return the file.
-
-    Raises:
-        ConfigError: the file cannot be written.
-    """
-    file = calibration_file(calibration.judge, calibration.scorer, ledger)
-    try:
-        make_folder(file.parent)
-    except OSError as error:
-        raise cannot_write(f"calibrations cannot be written to {file.parent}", error) from None
-    write_jsonl(file, [calibration.to_dict()])
-    return file
-
-
-def calibration_for(judge: str, scorer: str, ledger: str | Path) -> Calibration | None:
-    """The stored calibration of a judge (its identity) with a scorer (its signature), or None.
-
-    Args:
-        judge: the judge's identity.
-        scorer: the scorer's signature.
-        ledger: a ledger's path or URL, or a folder of calibrations.
-
-    Raises:
-        DataError: the file cannot be read as a calibration.
-    """
-    file = calibration_file(judge, scorer, ledger)
-    if not file.is_file():
-        return None
-    stored = _read(file)
-    return stored if (stored.judge, stored.scorer) == (judge, scorer) else None
-
-
-def list_calibrations(ledger: str | Path) -> tuple[Calibration, ...]:
-    """All calibrations stored beside a ledger, or in a folder, by judge and scorer.
-
-    Raises:
-        DataError: a file cannot be read as a calibration.
-    """
-    folder = calibrations_folder(ledger)
-    stored = [_read(file) for file in folder.glob("*-*.json")] if folder.is_dir() else []
-    return tuple(sorted(stored, key=lambda calibration: (calibration.judge, calibration.scorer)))
-
-
-def _read(file: Path) -> Calibration:
-    try:
-        data = json.loads(file_text(file))
-        if not isinstance(data, dict):
-            raise DataError(f"it must hold an object, not {type(data).__name__}")
-        return Calibration.from_dict(cast("dict[str, Any]", data))
-    except OSError as error:
-        raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError, DataError) as error:
-        raise DataError(f"{file} is not a calibration: {error}") from None

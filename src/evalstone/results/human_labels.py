@@ -144,7 +144,6 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
     Raises:
         ConfigError: the calibration is of another judge or scorer, or is unusable; or no sample has a score.
     """
-    from evalstone.stats.classification import Confusion  # noqa: PLC0415 - only reports with a calibration need it
     from evalstone.stats.rogan_gladen import rogan_gladen  # noqa: PLC0415 - the same
 
     info = run[scorer].info
@@ -158,11 +157,8 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
         raise ConfigError(f"the calibration of {run.titles[info.signature]} can't be used: {calibration.unusable}")
     values, groups = scores_by_sample(run, info.signature)
     threshold = calibration.default_threshold
-    labels = Confusion.of(
-        (reaches(value, threshold / calibration.scale), truth) for value, truth in calibration.decided
-    )
     passed = sum(reaches(value, threshold, calibration.scale) for value in values.values())
-    result = rogan_gladen(passed, len(values), labels, confidence=confidence)
+    result = rogan_gladen(passed, len(values), calibration.confusion(threshold), confidence=confidence)
     if result is None:
         raise ConfigError(f"{info.name} has no score to correct")
     notes: list[str] = []

@@ -54,8 +54,8 @@ HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "direction"
 class Run:
     """The result of an evaluation: a sequence of records, with a summary for each scorer.
 
-    Printing it shows the summary table, why results are missing, and the cost. `run["faithfulness"].mean` is a scorer's
-    mean, `run[0]` the first record.
+    Printing it shows the summary table, why results are missing or doubtful, and the cost. `run["faithfulness"].mean`
+    is a scorer's mean, `run[0]` the first record.
     """
 
     id: str
@@ -290,10 +290,12 @@ class Run:
         return ", ".join(self[scorer].judges) or "none"
 
     def _notes(self) -> Iterator[str]:
-        """Why the run ended early, why results are missing, and what the run cost."""
+        """Why the run ended early, what makes scores doubtful, why results are missing, and what the run cost."""
         if self.stop_reason:
             yield f"The run ended early: {safe(self.stop_reason)}"
         for line in self.summary:
+            if line.doubt:
+                yield f"{self.titles[line.info.signature]}: {line.doubt}"
             for reason, times in line.reasons:
                 yield f"{self.titles[line.info.signature]}: {times:,} × {safe(reason)}"
         if self.corrections:

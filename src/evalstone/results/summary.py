@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from evalstone._core.display import joined
+from evalstone._core.display import count, digits_for, excerpt, joined, number
 from evalstone.errors import ConfigError, unknown
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
@@ -131,6 +131,33 @@ class ScorerSummary:
     """Settings that the judges' endpoints refused, with the number of answers that were given without them."""
     judges: tuple[str, ...] = ()
     """The identities of the judges that were asked; "openai/x without temperature" where the endpoint refused it."""
+    all_equal: bool = False
+    """Whether there are two or more scores and all are equal."""
+    only_verdict: tuple[str, int] | None = None
+    """The verdict that the judges gave on all samples, claims, passages and so on, and how often; None if they gave
+    several or none."""
+    unanswered: int = 0
+    """Samples that were skipped because the judge declined a question or reached no verdict."""
+
+    @property
+    def no_answer(self) -> bool:
+        """Whether no sample has a score, and some would have if the judge had answered."""
+        return not self.scored and self.unanswered > 0
+
+    @property
+    def doubt(self) -> str:
+        """Why the scores may be no measurement: the judge gave no answer, or said the same of everything; "" if not."""
+        if self.no_answer:
+            samples = count(self.skipped + self.failed, "sample")
+            return f"no sample has a score; the judge gave no usable answer on {self.unanswered:,} of {samples}"
+        if self.judges and self.all_equal:
+            value = number(self.mean, digits_for(self.info.scale))
+            samples = count(self.scored, "sample")
+            return f"the judge scored all {samples} {value}: they are equally good, or it can't tell them apart"
+        if self.scored > 1 and self.only_verdict is not None and self.only_verdict[1] > 1:
+            verdict, times = self.only_verdict
+            return f"all {times:,} verdicts of the judge are {excerpt(verdict)}"
+        return ""
 
     @property
     def mean(self) -> float | None:
@@ -186,6 +213,8 @@ class SummaryBuilder:
         self.cost: float | None = 0.0
         self.refused_settings: Counter[str] = Counter()
         self.judges: dict[str, None] = {}
+        self.verdicts: Counter[str] = Counter()  # two different ones at most
+        self.unanswered = 0
 
     def add(self, record: Record) -> None:
         """Add a record of this scorer."""
@@ -204,7 +233,13 @@ class SummaryBuilder:
             reason = outcome.reason if isinstance(outcome, Skipped) else outcome.error
             if reason in self.reasons or len(self.reasons) < MAX_REASONS:
                 self.reasons[reason] += 1
+        undecided = False
         for step in record.steps:
+            verdicts = list(_verdicts(step.answer))
+            for verdict in verdicts:
+                if verdict in self.verdicts or len(self.verdicts) < 2:
+                    self.verdicts[verdict] += 1
+            undecided = undecided or step.answer is None or "undecided" in verdicts
             refused: dict[str, None] = {}
             for call in step.leaves():
                 if call.refused_settings:
@@ -217,6 +252,7 @@ class SummaryBuilder:
                     self.corrected += call.answer is not None and "doubt" not in (call.detail or {})
                 self.lost += call.answer is None and (call.usage.requests > 0 or call.cost is None)
             self.judges.setdefault(f"{step.judge}{WITHOUT}{joined(sorted(refused))}" if refused else step.judge)
+        self.unanswered += undecided and isinstance(outcome, Skipped)
         self.cost = total_cost((self.cost, record.cost))
 
     def summary(self) -> ScorerSummary:
@@ -239,7 +275,19 @@ class SummaryBuilder:
             refused_settings=dict(self.refused_settings),
             bounds=missing_bounds(self.values, missing, 0.0, scale) if missing else None,
             judges=tuple(sorted(self.judges)),
+            all_equal=len(self.values) > 1 and min(self.values) == max(self.values),
+            only_verdict=self.verdicts.most_common()[0] if len(self.verdicts) == 1 else None,
+            unanswered=self.unanswered,
         )
+
+
+def _verdicts(answer: Any) -> Iterator[str]:
+    """The verdicts in an answer as data: of an object, or of each of a list."""
+    if isinstance(answer, list):
+        for item in cast("list[Any]", answer):
+            yield from _verdicts(item)
+    elif isinstance(answer, dict) and isinstance(verdict := cast("dict[str, Any]", answer).get("verdict"), str):
+        yield verdict
 
 
 # ---- Composite judges ----

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import OrderedDict
+from dataclasses import replace
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
@@ -22,18 +23,28 @@ from evalstone.errors import (
     JudgeUnavailable,
     PromptTooLong,
     ProviderTimeout,
+    QuestionTooLong,
     RunAborted,
     RunStopped,
     StorageError,
     described,
 )
-from evalstone.judges.base import AskJudge, Judge, register_secrets
+from evalstone.judges.base import AskJudge, Judge, leaves, register_secrets
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
-from evalstone.questions.base import Answer, ContextLimits, Question, as_cached, failed_call, judge_call
+from evalstone.questions.base import (
+    Answer,
+    ContextLimits,
+    Question,
+    as_cached,
+    failed_call,
+    judge_call,
+    narrowest,
+)
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.types import NO_USAGE, JudgeCall, Record
 
 A = TypeVar("A")
+B = TypeVar("B")
 
 ENDING_THE_RUN = (ConfigError, StorageError, RunAborted)
 """Errors of a call that concern the run and not the sample."""
@@ -80,6 +91,8 @@ class Session:
         self._use_cache = use_cache
         self._slots = asyncio.Semaphore(concurrency)
         self._identities: dict[int, tuple[Judge, str]] = {}
+        self._limits: dict[int, tuple[Judge, ContextLimits]] = {}
+        self._learned: dict[str, ContextLimits] = {}
         self._breakers: dict[str, CircuitBreaker] = {}
         self._known_working: set[str] = set()
         self._inflight: dict[Key, InflightCall] = {}
@@ -133,6 +146,28 @@ class Session:
             known = self._identities[id(judge)] = (judge, judge.identity)
         return known[1]
 
+    def limits_of(self, judge: Judge) -> ContextLimits:
+        """How much one question to the judge may hold, with what the endpoints of this session have taught."""
+        known = self._limits.get(id(judge))
+        if known is None:
+            learned = (self._learned[leaf.identity] for leaf in leaves(judge) if leaf.identity in self._learned)
+            known = self._limits[id(judge)] = (judge, narrowest(judge.context_limits, *learned))
+        return known[1]
+
+    def _learn(self, judge: Judge, question: Question[Any], window: int | None) -> None:
+        """Take over that a prompt was too long for a judge, so that the next ones are asked in parts beforehand.
+
+        A window that would have held the question teaches nothing: its tokens were underestimated, or the endpoint
+        names none. Then half of the question is the most for one that can be asked in parts.
+        """
+        before = self._learned.get(judge.identity, judge.context_limits)
+        now = narrowest(before, ContextLimits.of_window(window))
+        size = question.size()
+        if now.longest is None or size <= now.longest:
+            now = replace(now, tokens=max(1, min(now.tokens, size // 2)), longest=max(1, size - 1))
+        self._learned[judge.identity] = now
+        self._limits.clear()
+
     def known(self, key: Key) -> Answer[Any] | JudgeError | None:
         """The answer or the failure that this session remembers."""
         if (known := self._recent.get(key)) is not None:
@@ -171,6 +206,8 @@ class Session:
             self._remember(key, answer)
             return answer
         except JudgeError as error:
+            if isinstance(error, PromptTooLong) and not judge.members:
+                self._learn(judge, call.question, error.window)
             # Their frames hold the raw replies, which may be large.
             error.__traceback__ = error.__cause__ = error.__context__ = None
             self._remember(key, error)
@@ -297,15 +334,36 @@ class Recording:
     @property
     def context_limits(self) -> ContextLimits:
         """How much one question to the judge may hold."""
-        return self.judge.context_limits
+        return self._session.limits_of(self.judge)
 
     def __call__(self, question: Question[A], judge: Judge | None = None) -> CoroutineType[Any, Any, A]:
         value = self._value(question, judge)
         self._begun.append((question.kind, value))
         return value
 
-    async def _value(self, question: Question[A], judge: Judge | None) -> A:
-        return (await self.ask(question, judge)).value
+    async def _value(self, question: Question[A], judge: Judge | None, part_for: ContextLimits | None = None) -> A:
+        """The answer, from parts of the question where it is too long. part_for: the limits that it is a part for."""
+        judge = self.judge if judge is None else judge
+        limits = self._session.limits_of(judge)
+        if limits == part_for or question.fits(limits):
+            try:
+                return (await self.ask(question, judge)).value
+            except JudgeError as error:
+                limits, before = self._session.limits_of(judge), limits
+                too_long = isinstance(error, PromptTooLong) or judge.members
+                if not too_long or limits == before or question.fits(limits):
+                    raise
+                try:
+                    return await self._in_parts(question, judge, limits)
+                except QuestionTooLong:
+                    raise error from None
+        return await self._in_parts(question, judge, limits)
+
+    async def _in_parts(self, question: Question[A], judge: Judge, limits: ContextLimits) -> A:
+        async def ask(question: Question[B]) -> B:
+            return await self._value(question, judge, limits)
+
+        return await question.in_parts(ask, limits)
 
     def not_awaited(self) -> list[str]:
         """The kinds of the questions that nobody was asked, because `ask` was called without `await`."""

@@ -66,6 +66,11 @@ def sample_of(case: Case, **fields: Any) -> Sample:
     return Sample(**{**given, **fields})
 
 
+def output_of(case: Case) -> str:
+    """The answer of a case; empty where it has none."""
+    return case.get("output") or ""
+
+
 def scale_of(case: Case) -> float:
     """The recorded scale. 0 counts as 1: a scale of 0 measures nothing, and ours refuses it when it is built.
 

@@ -25,9 +25,19 @@ from evalstone.scorers import (
     Toxicity,
 )
 from evalstone.types import Message
-from tests.parity.adapters.common import MASTRA, Adapted, Adapter, Case, Said, as_recorded, sample_of, scale_of
+from tests.parity.adapters.common import (
+    MASTRA,
+    Adapted,
+    Adapter,
+    Case,
+    Said,
+    as_recorded,
+    output_of,
+    sample_of,
+    scale_of,
+)
 from tests.parity.adapters.rag import VERDICTS
-from tests.parity.adapters.recorded import all_shown, shown, told
+from tests.parity.adapters.recorded import all_shown, in_words_of, shown, told
 
 COMPARISON = {
     "matches": [{"groundTruthUnit": str, "outputUnit": (str, None), "matchType": str, "explanation": str}],
@@ -78,27 +88,30 @@ def answer_similarity(case: Case) -> Adapted:
     truth = case.get("ground_truth") or ""
     reference = truth if isinstance(truth, str) else json.dumps(truth, ensure_ascii=False)
     units, compared = told(case, {"outputUnits": [str], "groundTruthUnits": [str]}, COMPARISON)
-    ours = units.replies(lambda given: {"statements": all_shown(given["outputUnits"])})
-    theirs = units.replies(lambda given: {"statements": all_shown(given["groundTruthUnits"])})
+    ours = in_words_of(case["output"], units.given.get("outputUnits", ()))
+    theirs = in_words_of(reference, units.given.get("groundTruthUnits", ()))
     said = [
-        Said(ListStatements, ours, {"answer": case["output"]}),
-        Said(ListStatements, theirs, {"answer": reference}),
-        Said(CompareStatements, compared.replies(comparison)),
+        Said(ListStatements, units.replies(lambda _: {"statements": ours}), {"answer": case["output"]}),
+        Said(ListStatements, units.replies(lambda _: {"statements": theirs}), {"answer": reference}),
+        Said(CompareStatements, compared.replies(lambda given: comparison(given, " ".join(ours), " ".join(theirs)))),
     ]
     return scorer, sample_of(case, reference=reference), said
 
 
-def comparison(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A comparison with the reference in our words."""
+def comparison(given: Mapping[str, Any], answer: str, reference: str) -> dict[str, Any]:
+    """A comparison in our words. answer, reference: their statements, of which ours must have the words."""
+    matched = in_words_of(answer, [m["outputUnit"] or "" for m in given["matches"]])
+    wrong = in_words_of(answer, [c["outputUnit"] for c in given["contradictions"]])
+    right = in_words_of(reference, [c["groundTruthUnit"] for c in given["contradictions"]])
     return {
         "matches": [
-            {"reason": m["explanation"], "answer": m["outputUnit"] or "", "match": m["matchType"]}
-            for m in given["matches"]
+            {"reason": m["explanation"], "answer": "" if m["matchType"] == "missing" else unit, "match": m["matchType"]}
+            for m, unit in zip(given["matches"], matched, strict=True)
         ],
-        "extra": all_shown(given["extraInOutput"]),
+        "extra": in_words_of(answer, given["extraInOutput"]),
         "contradictions": [
-            {"reason": c["explanation"], "answer": c["outputUnit"], "reference": c["groundTruthUnit"]}
-            for c in given["contradictions"]
+            {"reason": c["explanation"], "answer": ours, "reference": theirs}
+            for c, ours, theirs in zip(given["contradictions"], wrong, right, strict=True)
         ],
     }
 
@@ -108,7 +121,7 @@ def bias(key: str, word: str) -> Adapter:
 
     def adapt(case: Case) -> Adapted:
         opinions, judged = told(case, {"opinions": [str]}, {key: [{word: str, "reason": str}]})
-        listed = opinions.replies(lambda given: {"opinions": all_shown(given["opinions"])})
+        listed = opinions.replies(lambda given: {"opinions": in_words_of(output_of(case), given["opinions"])})
         verdicts = judged.replies(
             lambda given: {"verdicts": [verdict(v, yes_no(v[word].lower() == "yes")) for v in given[key]]}
         )
@@ -119,10 +132,15 @@ def bias(key: str, word: str) -> Adapter:
 
 
 def toxicity(case: Case) -> Adapted:
+    """The package asks for no parts: each verdict gets words of the answer, or its reason where there are none."""
+
+    def parts(given: Mapping[str, Any]) -> dict[str, Any]:
+        found = in_words_of(output_of(case), [v["reason"] for v in given["verdicts"]])
+        judged = zip(found, given["verdicts"], strict=True)
+        return {"verdicts": [{"part": part, **verdict(v, as_recorded(v["verdict"]))} for part, v in judged]}
+
     (judged,) = told(case, VERDICTS)
-    replies = judged.replies(
-        lambda given: {"verdicts": [verdict(v, as_recorded(v["verdict"])) for v in given["verdicts"]]}
-    )
+    replies = judged.replies(parts)
     return Toxicity(definition=MASTRA, scale=scale_of(case)), sample_of(case), [Said(FindToxicity, replies)]
 
 
@@ -259,16 +277,17 @@ def context_usage(case: Case) -> Adapted:
 
 
 def context_statement_relevancy(case: Case) -> Adapted:
+    passages: Sequence[str] = case["options"].get("context", [])
+
+    def statements(given: Mapping[str, Any]) -> dict[str, Any]:
+        found = in_words_of(" ".join(passages), [v.get("statement") or "" for v in given["verdicts"]])
+        judged = zip(found, given["verdicts"], strict=True)
+        words = [{"statement": one, **verdict(v, yes_no(v["verdict"].lower() == "yes"))} for one, v in judged]
+        return {"verdicts": words}
+
     (judged,) = told(case, {"verdicts": [{"verdict": str, "reason": str, "statement?": str}]})
-    replies = judged.replies(
-        lambda given: {
-            "verdicts": [
-                {"statement": shown(v.get("statement") or ""), **verdict(v, yes_no(v["verdict"].lower() == "yes"))}
-                for v in given["verdicts"]
-            ]
-        }
-    )
-    sample = sample_of(case, context=case["options"].get("context", []))
+    sample = sample_of(case, context=passages)
+    replies = judged.replies(statements)
     return ContextStatementRelevancy(scale=scale_of(case)), sample, [Said(JudgePassageStatements, replies)]
 
 

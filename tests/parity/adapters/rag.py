@@ -29,10 +29,11 @@ from tests.parity.adapters.common import (
     as_recorded,
     context_options,
     folded,
+    output_of,
     sample_of,
     scale_of,
 )
-from tests.parity.adapters.recorded import all_shown, told
+from tests.parity.adapters.recorded import all_shown, in_words_of, told
 
 VERDICTS = {"verdicts": [{"verdict": str, "reason": str}]}
 CLAIM_VERDICTS = {"verdicts": [{"verdict": str, "reason": str, "claim?": str}]}
@@ -47,20 +48,25 @@ RATINGS = {
 }
 
 
-def claims_then(case: Case, shape: Any, supported: Callable[[Mapping[str, Any]], str]) -> list[Said]:
-    """What is said to a scorer that lists claims and verifies them."""
+def claims_then(case: Case, text: str, shape: Any, supported: Callable[[Mapping[str, Any]], str]) -> list[Said]:
+    """What is said to a scorer that lists the claims of a text and verifies them."""
     claims, judged = told(case, {"claims": [str]}, shape)
-    listed = claims.replies(lambda given: {"claims": all_shown(given["claims"])})
+    listed = claims.replies(lambda given: {"claims": in_words_of(text, given["claims"])})
     verified = judged.replies(lambda given: verifications(given["verdicts"], supported))
-    return [Said(ListClaims, listed), *batched(verified, all_shown(claims.given.get("claims")))]
+    return [Said(ListClaims, listed), *batched(verified, in_words_of(text, claims.given.get("claims", ())))]
 
 
 def verifications(
     verdicts: Sequence[Mapping[str, Any]], supported: Callable[[Mapping[str, Any]], str]
 ) -> Mapping[str, Any]:
-    """Verdicts on claims in our words."""
-    cited: list[int] = []
-    return {"verdicts": [{"reason": v["reason"], "passages": cited, "verdict": supported(v)} for v in verdicts]}
+    """Verdicts on claims in our words. Passages were not recorded: the first is cited where ours must name one."""
+    words = [supported(verdict) for verdict in verdicts]
+    return {
+        "verdicts": [
+            {"reason": verdict["reason"], "passages": [] if word == "not_mentioned" else [1], "verdict": word}
+            for verdict, word in zip(verdicts, words, strict=True)
+        ]
+    }
 
 
 def batched(replies: Sequence[Any], claims: Sequence[str]) -> list[Said]:
@@ -84,7 +90,7 @@ def batched(replies: Sequence[Any], claims: Sequence[str]) -> list[Said]:
 
 def faithfulness(case: Case, shape: Any = CLAIM_VERDICTS) -> Adapted:
     words = {"yes": "supported", "no": "contradicted"}
-    said = claims_then(case, shape, lambda v: words.get(v["verdict"], "not_mentioned"))
+    said = claims_then(case, output_of(case), shape, lambda v: words.get(v["verdict"], "not_mentioned"))
     options = context_options(case)
     calls: Sequence[Mapping[str, Any]] = case.get("tool_calls", ())
     returned = any(call.get("state") == "result" and call.get("result") is not None for call in calls)
@@ -99,7 +105,7 @@ def older_faithfulness(case: Case) -> Adapted:
 
 def hallucination(case: Case) -> Adapted:
     words = {"yes": "not_mentioned"}
-    said = claims_then(case, STATEMENT_VERDICTS, lambda v: words.get(v["verdict"], "supported"))
+    said = claims_then(case, output_of(case), STATEMENT_VERDICTS, lambda v: words.get(v["verdict"], "supported"))
     options = context_options(case)
     sample = sample_of(case) if options else sample_of(case, context=())
     return Hallucination(definition=MASTRA, scale=scale_of(case), **options), sample, said
@@ -107,10 +113,11 @@ def hallucination(case: Case) -> Adapted:
 
 def context_recall(case: Case) -> Adapted:
     words = {"yes": "supported"}
-    said = claims_then(case, VERDICTS, lambda v: words.get(folded(v["verdict"]), "not_mentioned"))
     truth = case.get("ground_truth", "")
-    sample = sample_of(case, reference=truth if isinstance(truth, str) else json.dumps(truth))
-    return ContextRecall(definition=MASTRA, scale=scale_of(case), **context_options(case)), sample, said
+    reference = truth if isinstance(truth, str) else json.dumps(truth)
+    said = claims_then(case, reference, VERDICTS, lambda v: words.get(folded(v["verdict"]), "not_mentioned"))
+    scorer = ContextRecall(definition=MASTRA, scale=scale_of(case), **context_options(case))
+    return scorer, sample_of(case, reference=reference), said
 
 
 def answer_relevancy(key: str, word: str) -> Adapter:
@@ -119,7 +126,7 @@ def answer_relevancy(key: str, word: str) -> Adapter:
     def adapt(case: Case) -> Adapted:
         words = {"yes": "yes", "unsure": "partly"}
         statements, judged = told(case, {"statements": [str]}, {key: [{word: str, "reason": str}]})
-        listed = statements.replies(lambda given: {"statements": all_shown(given["statements"])})
+        listed = statements.replies(lambda given: {"statements": in_words_of(output_of(case), given["statements"])})
         verdicts = judged.replies(
             lambda given: {
                 "verdicts": [{"reason": v["reason"], "verdict": words.get(folded(v[word]), "no")} for v in given[key]]

@@ -6,6 +6,7 @@ came, so that our own reading refuses it and the judge is asked again: the next 
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -83,6 +84,18 @@ def _read(given: Any) -> tuple[str, Any]:
         return given, parse_json(given)
     except ReplyError:
         return given, given
+
+
+def in_words_of(source: str, texts: Sequence[str]) -> list[str]:
+    """As many texts as were recorded, in words of the source that ours must be from.
+
+    Those recorded are random words, which our reading refuses as invented; what they say is no part of a judgment.
+    Where the source has no words they stay: there, listing anything is inventing it.
+    """
+    words = source.split()
+    spans = itertools.islice(itertools.combinations(range(len(words) + 1), 2), len(texts))
+    excerpts = [" ".join(words[start:end]) for start, end in spans]
+    return [excerpts[number % len(excerpts)] for number in range(len(texts))] if excerpts else all_shown(texts)
 
 
 def shown(text: str) -> str:

@@ -151,7 +151,7 @@ def with_form(messages: Sequence[ChatMessage], question: Question[Any], form: in
     *before, last = messages
     return [
         *before,
-        replace(last, content=f"{last.content}\n\nReply with one JSON object of this form:\n{question.form}"),
+        replace(last, content=f"{last.content}\n\n{question.form}"),
     ]
 
 

@@ -197,7 +197,10 @@ class Backoff:
         late = not error.adapted and time.monotonic() + seconds > self.started + timeout
         message = f"{error.host} gave no answer in {self.failures} attempts; the last: {error}"
         if late or self.failures >= MOST_ATTEMPTS:
-            raise ProviderTimeout(message)
+            ended = (
+                f"; total_timeout={self.total_timeout:g} s leaves no time for another" if late and error.reached else ""
+            )
+            raise ProviderTimeout(message + ended)
         await pause(seconds, message)
 
     @property

@@ -10,7 +10,7 @@ from evalstone._core.display import joined
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, PromptError, unknown
 from evalstone.questions.base import Ask
-from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled, number_form
+from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled
 from evalstone.questions.grade import Grade
 from evalstone.scorers.base import is_absent
 from evalstone.scorers.custom import PLACEHOLDERS, CustomScorer, as_material, inputs, template_prompt
@@ -147,8 +147,7 @@ class Pipeline(CustomScorer):
         prompts: dict[str, Prompt] = {}
         for name, step in self.steps:
             if isinstance(step, PromptStep):
-                form = number_form(self.scale) if name == "score" else AnswerForm(step.answer).description()
-                instructions = "\n\n".join(part for part in (step.instructions.strip(), form) if part)
+                instructions = step.instructions.strip()
                 prompts[name] = Prompt(instructions, "")
                 if isinstance(step.template, str):
                     prompts[name] = template_prompt(step.template, instructions, placeholders=self._known(name))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evalstone.questions.base import Ask
-from evalstone.questions.claims import ClaimVerdict, ListClaims, verified
+from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
 from evalstone.scorers.base import ContextScorer, Scorer, reason_with, require_number, share
 from evalstone.scorers.definitions import Defined, Definition
 from evalstone.scorers.rag import require_passages, supported_share, unsupported_claims
@@ -63,11 +63,13 @@ class Faithfulness(Defined, ContextScorer):
         "ragchecker": Definition("supported / claims", supported_share, "0"),
     }
 
-    async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
-        claims = await ask(ListClaims(text=output))
+    async def score(
+        self, ask: Ask, *, output: str, context: Sequence[str], input: str | None = None
+    ) -> Score | Skipped:
+        claims = await ask(ListClaims.of(output, input))
         if not claims:
             return self.undefined("the answer makes no claim")
-        verdicts = await verified(ask, claims, context)
+        verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
         supported = [v for v in verdicts if v.verdict == "supported"]
         reason = f"{len(supported)} of {len(verdicts)} claims are supported{unsupported_claims(verdicts)}."
         return Score(self.compute(verdicts) * self.scale, self.scale, reason, verdicts)
@@ -105,11 +107,13 @@ class Hallucination(Defined, ContextScorer):
         ),
     }
 
-    async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
-        claims = await ask(ListClaims(text=output))
+    async def score(
+        self, ask: Ask, *, output: str, context: Sequence[str], input: str | None = None
+    ) -> Score | Skipped:
+        claims = await ask(ListClaims.of(output, input))
         if not claims:
             return self.undefined("the answer makes no claim")
-        verdicts = await verified(ask, claims, context)
+        verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
         if self.definition == "deepeval":
             if not context:
                 return Skipped("there are no passages")
@@ -154,11 +158,13 @@ class ContextRecall(Defined, ContextScorer):
         super().__post_init__()
         require_passages(self)
 
-    async def score(self, ask: Ask, *, reference: str, context: Sequence[str]) -> Score | Skipped:
-        claims = await ask(ListClaims(text=reference))
+    async def score(
+        self, ask: Ask, *, reference: str, context: Sequence[str], input: str | None = None
+    ) -> Score | Skipped:
+        claims = await ask(ListClaims.of(reference, input))
         if not claims:
             return self.undefined("the reference makes no claim")
-        verdicts = await verified(ask, claims, context)
+        verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
         absent = [v.claim for v in verdicts if v.verdict != "supported"]
         reason = f"the passages support {len(verdicts) - len(absent)} of {len(verdicts)} claims of the reference"
         reason = reason_with(reason, ("not retrieved", absent))
@@ -207,11 +213,14 @@ class FactualCorrectness(Scorer):
         super().__post_init__()
         require_number(self, "beta", exclude_low=True)
 
-    async def score(self, ask: Ask, *, output: str, reference: str) -> Score | Skipped:
-        answer, expected = await asyncio.gather(ask(ListClaims(text=output)), ask(ListClaims(text=reference)))
+    async def score(self, ask: Ask, *, output: str, reference: str, input: str | None = None) -> Score | Skipped:
+        listed = (ask(ListClaims.of(text, input)) for text in (output, reference))
+        answer, expected = await asyncio.gather(*listed)
         if not answer or not expected:
             return Skipped(f"the {'reference' if answer else 'answer'} makes no claim")
-        right, covered = await asyncio.gather(verified(ask, answer, (reference,)), verified(ask, expected, (output,)))
+        by_reference = VerifyClaims(claims=answer, context=(reference,))
+        by_answer = VerifyClaims(claims=expected, context=(output,))
+        right, covered = await asyncio.gather(ask(by_reference), ask(by_answer))
         extra = [v.claim for v in right if v.verdict != "supported"]
         missing = [v.claim for v in covered if v.verdict != "supported"]
         precision, recall = 1 - len(extra) / len(right), 1 - len(missing) / len(covered)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
@@ -16,17 +16,17 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.text import sentences
 from evalstone.errors import ConfigError, JudgeDeclined, PromptError, ReplyError
 from evalstone.questions.base import Ask, Question, context_limits_of
-from evalstone.questions.claims import chunked
 from evalstone.questions.explanation import EXPLAIN
-from evalstone.questions.grade import GRADE_FORM, Grade, GradeAgainstReference, GradeGrounding, GradeRelevance
+from evalstone.questions.grade import Grade, GradeAgainstReference, GradeGrounding, GradeRelevance
+from evalstone.questions.parts import Chunk, Space, check_count
 from evalstone.questions.verdict import (
-    VERDICT_FORM,
     AgreesWithContext,
     Choice,
     ClaimSupported,
     CorrectAgainstReference,
     MiniCheck,
     Verdict,
+    best_choice,
 )
 from evalstone.scorers.base import ContextScorer, Scorer, reason_with, require_choice, require_number, require_whole
 from evalstone.types import Score, Skipped
@@ -38,7 +38,6 @@ WhenEmpty: TypeAlias = Literal["undecided", "fail"]
 Layout: TypeAlias = Literal["instructed", "minicheck"]
 
 NO_PASSAGES = "there are no passages"
-_RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,6 @@ class GradedScorer(Scorer, ABC):
     """
 
     excluded_from_signature: ClassVar[tuple[str, ...]] = (*Scorer.excluded_from_signature, "prompt")
-    form: ClassVar[str] = VERDICT_FORM
-    """How the judge is asked to reply; added to your own template."""
 
     threshold: float = 0.5
     prompt: Prompt | str | None = None
@@ -83,7 +80,7 @@ class GradedScorer(Scorer, ABC):
             if not isinstance(self.prompt, Prompt | str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"{self.name}: prompt must be a template or a Prompt, not {self.prompt!r}")
             try:
-                kind, prompt = own_prompt(self.prompt, self.questions, self.form)
+                kind, prompt = own_prompt(self.prompt, self.questions)
             except PromptError as error:
                 raise PromptError(f"{self.name}: prompt: {error}") from None
             object.__setattr__(self, "prompt", prompt)
@@ -130,9 +127,7 @@ def default_prompt(kind: type[Question[Any]]) -> Prompt:
     return kind.prompt  # type: ignore[attr-defined]
 
 
-def own_prompt(
-    prompt: Prompt | str, kinds: Sequence[type[Question[Any]]], form: str
-) -> tuple[type[Question[Any]], Prompt]:
+def own_prompt(prompt: Prompt | str, kinds: Sequence[type[Question[Any]]]) -> tuple[type[Question[Any]], Prompt]:
     """Return the kind of question that a template fits, and the template as a prompt.
 
     Raises PromptError, about the first kind, for a template that fits none.
@@ -140,11 +135,11 @@ def own_prompt(
     errors: list[PromptError] = []
     for kind in kinds:
         default = default_prompt(kind)
-        instructions, names = form if default.fenced else "", default.placeholders
+        names = default.placeholders
         try:
             if isinstance(prompt, str):
-                return kind, Prompt.parse(prompt, placeholders=names, instructions=instructions, fenced=default.fenced)
-            prompt.check(names)
+                return kind, Prompt.parse(prompt, placeholders=names, optional=kind.optional, fenced=default.fenced)
+            prompt.check(names, kind.optional)
             return kind, prompt
         except PromptError as error:
             errors.append(error)
@@ -207,7 +202,6 @@ class AnswerFaithfulness(GradedScorer, ContextScorer):
     """
 
     name = "answer_faithfulness"
-    form = GRADE_FORM
     interpretation = (
         (0.75, "at most unimportant details go beyond the passages"),
         (0.5, "something important is in no passage"),
@@ -237,7 +231,6 @@ class AnswerRelevanceGrade(GradedScorer):
     """
 
     name = "answer_relevance_grade"
-    form = GRADE_FORM
     interpretation = (
         (0.75, "the answer gives the main point"),
         (0.5, "the answer gives a part"),
@@ -280,11 +273,6 @@ class ClaimCheck:
         return float(self.verdict == "yes") if self.probability is None else self.probability
 
 
-def best(choices: Sequence[Choice]) -> Choice:
-    """The choice of the chunk that supports a claim most, for at least one: yes, undecided, no, then by probability."""
-    return max(choices, key=lambda choice: (_RANK[choice.verdict], choice.probability or 0.0))
-
-
 def lowest_support(checks: Sequence[ClaimCheck]) -> float | None:
     """The support of the claim that is supported least; None when none failed and one is undecided."""
     verdicts = {check.verdict for check in checks}
@@ -304,10 +292,11 @@ class FactCheck(GradedScorer, ContextScorer):
     is asked once about the whole answer, and the score is its probability that the passages support all of it.
 
     One sentence that no chunk supports fails the answer. A chunk is all passages together, unless they are longer than
-    `longest` characters. A sentence is undecided when no chunk supports it and a chunk is undecided on it. Undefined
-    when no sentence failed and one is undecided, when the answer has no sentence, and without passages. One judge call
-    for each sentence and chunk, or one in all. Source: FactCheckingEvaluator of Spring AI, which asks once about the
-    whole answer; the minimum and the maximum are MiniCheck's (Tang et al. 2024), there over probabilities.
+    `longest` characters or than the judge takes. A sentence is undecided when no chunk supports it and a chunk is
+    undecided on it. Undefined when no sentence failed and one is undecided, when the answer has no sentence, and
+    without passages. One judge call for each sentence and chunk, or one in all. Source: FactCheckingEvaluator of Spring
+    AI, which asks once about the whole answer; the minimum and the maximum are MiniCheck's (Tang et al. 2024), there
+    over probabilities.
 
     Attributes:
         by_sentence: False asks once about the whole answer, as Spring AI does.
@@ -333,16 +322,19 @@ class FactCheck(GradedScorer, ContextScorer):
         if not context:
             return self.lacking(NO_PASSAGES)
         whole = output.strip()
-        apart = tuple(dict.fromkeys(sentences(whole)))
+        around = sentences_around(sentences(whole))
+        apart = tuple(around)
         at_once = self.layout == "instructed" and context_limits_of(ask).whole
         claims = apart
         if at_once or not self.by_sentence:
             claims = (whole,) if apart or (whole and not self.by_sentence) else ()
         if not claims:
             return self.undecided("the response makes no claim")
-        chunks = (tuple(context),) if at_once else tuple(chunk.texts for chunk in chunked(context, self.longest))
+        chunks = [Chunk(tuple(context))] if at_once else Space(self.longest, measure=len).chunks(context)
         try:
-            checks = tuple(await asyncio.gather(*(self._check(ask, claim, chunks) for claim in claims)))
+            checks = tuple(
+                await asyncio.gather(*(self._check(ask, claim, around.get(claim, ""), chunks) for claim in claims))
+            )
         except JudgeDeclined as error:
             return self.undecided(str(error), reply=error.reply)
         value = lowest_support(checks)
@@ -350,11 +342,23 @@ class FactCheck(GradedScorer, ContextScorer):
             return self.undecided(_reason(checks), checks)
         return Score(value * self.scale, self.scale, _reason(checks), checks)
 
-    async def _check(self, ask: Ask, claim: str, chunks: Sequence[tuple[str, ...]]) -> ClaimCheck:
-        bare = self.layout == "minicheck"
-        questions = [MiniCheck("\n".join(chunk), claim) if bare else ClaimSupported(claim, chunk) for chunk in chunks]
-        choice = best(await asyncio.gather(*(ask(self.with_prompt(question)) for question in questions)))
+    async def _check(self, ask: Ask, claim: str, around: str, chunks: Sequence[Chunk]) -> ClaimCheck:
+        bare, texts = self.layout == "minicheck", [chunk.texts for chunk in chunks]
+        questions = [
+            MiniCheck("\n".join(each), claim) if bare else ClaimSupported(claim, each, around) for each in texts
+        ]
+        check_count(questions[0], len(questions))
+        choice = best_choice(await asyncio.gather(*(ask(self.with_prompt(question)) for question in questions)))
         return ClaimCheck(claim, choice.verdict, choice.reason, choice.probability)
+
+
+def sentences_around(sentences: Sequence[str]) -> dict[str, str]:
+    """The sentences before and after each sentence, by the sentence; equal ones are one, with those of the first."""
+    places = {sentence: place for place, sentence in reversed(list(enumerate(sentences)))}
+    beside = {
+        one: (*sentences[max(0, place - 1) : place], *sentences[place + 1 : place + 2]) for one, place in places.items()
+    }
+    return {one: " […] ".join(beside[one]) for one in dict.fromkeys(sentences)}
 
 
 def _reason(checks: Sequence[ClaimCheck]) -> str:

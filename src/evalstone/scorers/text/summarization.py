@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
-from evalstone.questions.claims import ClaimVerdict, ListClaims, verified
+from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
 from evalstone.questions.coverage import FindAnswers, ListQuestions, QuestionVerdict
 from evalstone.scorers.base import reason_with, require_number, require_text
 from evalstone.scorers.definitions import Defined, Definition
@@ -86,8 +86,8 @@ class Summarization(Defined):
         # Both shares are computed even where one is undefined: otherwise a Skipped could hide a broken reply.
         source_questions = await ask(ListQuestions(text=input, limit=f"{self.max_questions:g}"))
         questions = await ask(FindAnswers(text=output, questions=source_questions)) if source_questions else ()
-        summary_claims = await ask(ListClaims(text=output))
-        claims = await verified(ask, summary_claims, (input,)) if summary_claims else ()
+        summary_claims = await ask(ListClaims.of(output, input))
+        claims = await ask(VerifyClaims(claims=summary_claims, context=(input,))) if summary_claims else ()
         if not claims:
             return self.undefined("the summary makes no claim")
         if not questions:

@@ -1,0 +1,304 @@
+"""Whether words that a judge wrote come from the text that it was shown: rules in code, no model.
+
+A quotation stands in the text, up to case, white space and punctuation; where it has an ellipsis, each part does, in
+order. A restatement has its numbers, its names and at least half of its other words from the text. One that is in
+another language than the text is held to its numbers only, for words can't be compared across languages; so is one in
+a script whose words carry particles.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence, Set
+
+from evalstone._core.text import STOPWORDS, stem, tokens
+
+LEAST_SHARED = 0.5
+_PREFIX = 4
+_SHORT_QUOTE = 12
+_ELLIPSIS = re.compile(r"…|\.{3,}")
+_NOT_WORDS = re.compile(r"[\W_]+")
+_UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff])")
+
+_NUMBER = re.compile(r"\d+(?:[.,\u2009\u202f'’](?=\d)\d+)*")
+_GROUPED = re.compile(r"\d{1,3}([.,\u2009\u202f'’])\d{3}(?:\1\d{3})*")
+_BARE_DECIMAL = re.compile(r"(?<![\d.,])[.,](\d+)")
+_YEARS = re.compile(r"\b(\d\d)\d\d\s*[-–—/]\s*(\d\d)\b")
+_DECADE = re.compile(r"['’](\d0)s\b")
+_AFTERNOON = re.compile(r"\b(\d{1,2})(?::\d\d)?\s*p\.?m\b", re.IGNORECASE)
+_SCALED = re.compile(r"(\d+(?:[.,]\d+)*)[\s-]*(thousand|million|billion|trillion|k|m|bn?)\b", re.IGNORECASE)
+_SCALES = {"t": 10**3, "k": 10**3, "m": 10**6, "b": 10**9}
+_NAME = re.compile(r"(?<=\s)[^\W\d_][\w'’-]*")
+_INITIALS = re.compile(r"\b(?:[A-Z]\.){2,}")
+_ROMAN = re.compile(r"[IVX]+")
+_AFTER_END = '.!?:;…"“”„»«()[]\n•*-–—'
+_CURRENCIES = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥", "CNY": "¥", "INR": "₹"}
+
+_ONES, _TENS, _ORDINALS, _MONTHS, _FRAME = (
+    words.split()
+    for words in (
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen",
+        "twenty thirty forty fifty sixty seventy eighty ninety",
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+        "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth",
+        "january february march april may june july august september october november december",
+        "answer answers author authors given passage passages question questions speaker state stated states statement "
+        "statements text texts user writer",
+    )
+)
+_NUMBER_WORDS = (
+    {word: number for number, word in enumerate(_ONES)}
+    | {word: 10 * number for number, word in enumerate(_TENS, start=2)}
+    | {word: number for number, word in enumerate(_ORDINALS, start=1)}
+    | {word: number for number, word in enumerate(_MONTHS, start=1)}
+    | {
+        "dozen": 12,
+        "hundred": 100,
+        "thousand": 1000,
+        "once": 1,
+        "twice": 2,
+        "half": 2,
+        "single": 1,
+        "both": 2,
+        "pair": 2,
+    }
+)
+_SMALL = 100
+"""Whole numbers up to here may be words in a text whose number words aren't known."""
+
+_LANGUAGES = {
+    name: frozenset(words.split())
+    for name, words in {
+        "en": "the of and to is was were are that for with by on at from this which it has have be been not or as",
+        "de": "der die das und ist war den dem des ein eine einer nicht mit von zu für auf im sich auch wird wurde "
+        "sind hat haben kein keine",
+        "fr": "le la les des et est une un du dans que qui pour par sur avec pas au aux ce cette sont été plus il elle",
+        "es": "el la los las de y es que en un una por con para del se no su al como fue son más lo era",
+        "it": "il lo la gli le di e è che un una per con del della nel non si da sono stato era dei delle alla",
+        "pt": "o a os as de e é que em um uma por com para do da no na não se foi são dos das mais ao",
+        "nl": "de het een en van is was dat in op te met voor niet zijn aan door ook werd er bij uit naar om",
+    }.items()
+}
+_SCRIPTS = re.compile(
+    r"(?P<latin>[A-Za-z\u00c0-\u024f])|(?P<greek>[\u0370-\u03ff])|(?P<cyrillic>[\u0400-\u052f])"
+    r"|(?P<hebrew>[\u0590-\u05ff])|(?P<arabic>[\u0600-\u06ff])|(?P<indic>[\u0900-\u0dff])|(?P<thai>[\u0e00-\u0e7f])"
+    r"|(?P<kana>[\u3040-\u30ff])|(?P<han>[\u3400-\u9fff])|(?P<hangul>[\uac00-\ud7af])"
+)
+_WITH_PARTICLES = frozenset({"hangul", "hebrew", "arabic", "indic"})
+_SAMPLED = 4000
+
+
+def is_quoted(quote: str, text: str) -> bool:
+    """Whether a quotation stands in a text, from the beginning of a word to the end of one."""
+    if quote.strip() == text.strip():
+        return True
+    place, parts = 0, [part for part in _ELLIPSIS.split(quote) if _NOT_WORDS.sub("", part)]
+    for part in parts:
+        if (after := _end_of(part, text, place)) is None:
+            return False
+        place = after
+    return bool(parts)
+
+
+def _end_of(part: str, text: str, start: int) -> int | None:
+    """Where a part of a quotation ends in a text, as a place of its spaced words; None where it doesn't stand there."""
+    spaced, source = _spaced(part), _spaced_text(text)
+    if (place := source.find(spaced, start)) >= 0:
+        return place + len(spaced) - 1
+    # A long one may be spelled apart or together: `e-mail`, `email`. A short one would be found in other words.
+    if len(bare := spaced.replace(" ", "")) >= _SHORT_QUOTE and bare in source[start:].replace(" ", ""):
+        return start
+    return None
+
+
+def _spaced(text: str) -> str:
+    """The words of a text in one case, with one blank around each; characters of unspaced scripts stand alone."""
+    words = _NOT_WORDS.sub(" ", unicodedata.normalize("NFKC", text).casefold())
+    if not words.isascii():
+        words = _UNSPACED.sub(r" \1 ", words)
+    return f" {' '.join(words.split())} "
+
+
+_spaced_text = functools.lru_cache(maxsize=64)(_spaced)
+
+
+def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[str]:
+    """The words of a restatement that keep it from being one of a text: numbers and names that the text doesn't have,
+    or the words that are not its own where these are more than half. Empty for a grounded one.
+
+    others: texts that words may also come from, as those of the question do in an answer. A text without any word has
+    nothing to restate.
+    """
+    if not _NOT_WORDS.sub("", text):
+        return list(tokens(statement)) or [statement]
+    source = _source("\n".join((text, *others)))
+    numbers = [number for number in _NUMBER.findall(statement) if not source.has_number(number, statement)]
+    if numbers or source.is_translated(statement) or source.script in _WITH_PARTICLES:
+        return numbers
+    if names := source.foreign_names(statement):
+        return names
+    content = dict.fromkeys(_content(statement))
+    foreign = [word for word in content if not source.has_word(word)]
+    return foreign if len(foreign) > (1 - LEAST_SHARED) * len(content) else []
+
+
+class _Source:
+    """What a text has: numbers, words, and their beginnings."""
+
+    def __init__(self, text: str) -> None:
+        written = tokens(text)
+        lower = [word.lower() for word in written]
+        self.text = text
+        self.words: Set[str] = set(lower)
+        self.stems = {stem(word) for word in lower}
+        self.beginnings = {word[:_PREFIX] for word in lower if len(word) >= _PREFIX}
+        self.numbers = set(_numbers(text)) | {str(_NUMBER_WORDS[word]) for word in self.words & _NUMBER_WORDS.keys()}
+        self.numbers |= set(_compound_numbers(lower))
+        self.script = _script(text)
+        self.language = _language(lower)
+        # German writes every noun with a capital, and headlines every word: it marks no name there.
+        self.capitalized = self.language == "de" or 3 * sum(1 for _ in _names(text)) > len(written)
+        self.initials = _initials(written)
+        self.abbreviations = {word for word in written if word.isupper() and len(word) > 1}
+        self.abbreviations |= {short.replace(".", "") for short in _INITIALS.findall(text)}
+
+    def has_number(self, number: str, statement: str) -> bool:
+        plain = _plain(number)
+        if plain in self.numbers or _NOT_WORDS.sub("", number) in self.numbers:
+            return True
+        if any(number == short and str(whole) in self.numbers for short, whole in _scaled(statement)):
+            return True
+        return self.language != "en" and plain.isdigit() and int(plain[:9]) <= _SMALL
+
+    def has_word(self, word: str) -> bool:
+        return (
+            word in self.words
+            or stem(word) in self.stems
+            or (len(word) > _PREFIX and word[:_PREFIX] in self.beginnings)
+        )
+
+    def foreign_names(self, statement: str) -> list[str]:
+        """The names in a statement that the text lacks, also as abbreviations of names that the other one spells."""
+        if self.capitalized:
+            return []
+        initials = _initials(tokens(statement))
+        spelled = {letter for short in self.abbreviations if short in initials for letter in short}
+        return [name for name in _names(statement) if not (self._has_name(name) or name[0] in spelled)]
+
+    def _has_name(self, name: str) -> bool:
+        low = name.lower().removesuffix("'s")
+        if self.has_word(low) or str(_NUMBER_WORDS.get(low, "")) in self.numbers or low in _FRAME:
+            return True
+        if not name.isupper():
+            return False
+        return name in self.initials or bool(_ROMAN.fullmatch(name)) or _CURRENCIES.get(name, "\0") in self.text
+
+    def is_translated(self, statement: str) -> bool:
+        script = _script(statement)
+        if script and self.script and script != self.script:
+            return True
+        language = _language([word.lower() for word in tokens(statement)])
+        return bool(language and self.language and language != self.language)
+
+
+_source = functools.lru_cache(maxsize=64)(_Source)
+
+
+def _numbers(text: str) -> Iterator[str]:
+    """The numbers of a text as plain digits, also those behind `1843-45`, `7 pm`, `.5` and `1.5 million`."""
+    for number in _NUMBER.findall(text):
+        yield _plain(number)
+        for digits in re.findall(r"\d+", number):
+            yield digits.lstrip("0") or "0"
+    for century, year in _YEARS.findall(text):
+        yield century + year
+    for decade in _DECADE.findall(text):
+        yield from (f"19{decade}", f"20{decade}")
+    for decade in re.findall(r"\b\d\d(\d0)s\b", text):
+        yield decade
+    for hour in _AFTERNOON.findall(text):
+        yield str(int(hour) + 12)
+    for decimals in _BARE_DECIMAL.findall(text):
+        yield _plain(f"0.{decimals}")
+    for _, number in _scaled(text):
+        yield str(number)
+
+
+def _scaled(text: str) -> Iterator[tuple[str, int]]:
+    """The numbers before a word such as million, and how much they are with it."""
+    for number, scale in _SCALED.findall(text):
+        by = 10**12 if scale[:2].lower() == "tr" else _SCALES[scale[0].lower()]
+        try:
+            value = float(_plain(number)) * by
+        except OverflowError:
+            continue
+        if value < 1e18 and value.is_integer():
+            yield number, int(value)
+
+
+def _compound_numbers(words: list[str]) -> Iterator[str]:
+    """Numbers of two words, such as twenty one, five hundred."""
+    for first, second in itertools.pairwise(words):
+        one, two = _NUMBER_WORDS.get(first), _NUMBER_WORDS.get(second)
+        if one is not None and two is not None:
+            yield str(one * two if second in ("hundred", "thousand", "dozen") else one + two)
+
+
+def _plain(number: str) -> str:
+    """A number without separators of thousands, its decimals behind a point, without needless zeros."""
+    if _GROUPED.fullmatch(number):
+        number = _NOT_WORDS.sub("", number)
+    whole, point, decimals = number.replace(",", ".").rpartition(".")
+    whole = re.sub(r"\D", "", whole if point else decimals).lstrip("0") or "0"
+    decimals = decimals.rstrip("0") if point else ""
+    return f"{whole}.{decimals}" if decimals else whole
+
+
+def _names(text: str) -> Iterator[str]:
+    """Words with a capital that do not begin a sentence, but for I."""
+    for match in _NAME.finditer(text):
+        word = match[0].replace("’", "'")
+        if not word[0].isupper() or word == "I" or word.startswith("I'"):
+            continue
+        before = text[max(0, match.start() - 4) : match.start()].rstrip()
+        if before and before[-1] not in _AFTER_END:
+            yield word
+
+
+def _initials(words: Iterable[str]) -> str:
+    """The first letters of the words with a capital, in order."""
+    return "".join(word[0] for word in words if word[0].isupper())
+
+
+def _content(text: str) -> Iterator[str]:
+    """The words that say what a statement is about: no function words, no numbers, no single letters."""
+    words = [word.lower() for word in tokens(text)]
+    function = _LANGUAGES.get(_language(words), frozenset[str]())
+    for word in words:
+        known = word in STOPWORDS or word in function or word in _FRAME or word[0].isdigit()
+        if not known and (len(word) > 2 or not word.isascii()):
+            yield word
+
+
+def _script(text: str) -> str:
+    """The script that most of a text's letters are in; empty for one without letters."""
+    counts: dict[str, int] = {}
+    for match in _SCRIPTS.finditer(text[:_SAMPLED]):
+        name = match.lastgroup or ""
+        counts[name] = counts.get(name, 0) + 1
+    if not counts:
+        return ""
+    most = max(counts, key=lambda name: counts[name])
+    return "han" if most == "kana" else most
+
+
+def _language(words: list[str]) -> str:
+    """The language of a text by its function words; empty where they do not tell."""
+    sample = words[:400]
+    counts = sorted(((sum(word in known for word in sample), name) for name, known in _LANGUAGES.items()), reverse=True)
+    (most, name), (second, _) = counts[:2]
+    return name if most >= 2 and most >= 1.5 * second else ""

@@ -1,0 +1,135 @@
+"""Calibrations as files beside the ledger: one for each judge, scorer and set of labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from evalstone._core.files import cannot_write, file_text, make_folder
+from evalstone._core.json import content_hash
+from evalstone.datasets.writing import write_jsonl
+from evalstone.errors import DataError
+from evalstone.results.calibration import Calibration
+
+if TYPE_CHECKING:
+    from evalstone.results.run import Run
+
+FOLDER = "calibrations"
+HOME = ".evalstone"
+
+
+def calibrations_folder(ledger: str | Path) -> Path:
+    """The folder of calibrations that belongs to a ledger: `calibrations` beside its file.
+
+    For a ledger on a server it is `.evalstone/calibrations` in the current folder. An existing folder is itself.
+    """
+    text = str(ledger).removeprefix("sqlite:///")
+    if "://" in text:
+        return Path(HOME) / FOLDER
+    path = Path(text)
+    return path if path.is_dir() else path.parent / FOLDER
+
+
+def _file_name(judge: str, scorer: str, labels: str) -> str:
+    return "-".join(content_hash(part)[:12] for part in (judge, scorer, labels)) + ".json"
+
+
+def calibration_file(calibration: Calibration, ledger: str | Path) -> Path:
+    """The file of a calibration beside a ledger: one for each judge, scorer and labels."""
+    name = _file_name(calibration.judge, calibration.scorer, calibration.labels_id)
+    return calibrations_folder(ledger) / name
+
+
+def kept_calibration(calibration: Calibration, ledger: str | Path) -> Calibration | None:
+    """The stored calibration of the same judge, scorer and labels that this one doesn't replace, or None.
+
+    It is kept if it has no flaw and this one has.
+    """
+    file = calibration_file(calibration, ledger)
+    if not calibration.flaw or not file.is_file():
+        return None
+    try:
+        stored = _read(file)
+    except DataError:  # there is nothing to keep
+        return None
+    return None if stored.flaw else stored
+
+
+def save_calibration(calibration: Calibration, ledger: str | Path) -> Path | None:
+    """Store a calibration beside the ledger, and return the file.
+
+    It replaces one of the same judge, scorer and labels. None where a better one is kept (see `kept_calibration`).
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    if kept_calibration(calibration, ledger) is not None:
+        return None
+    file = calibration_file(calibration, ledger)
+    try:
+        make_folder(file.parent)
+    except OSError as error:
+        raise cannot_write(f"calibrations cannot be written to {file.parent}", error) from None
+    write_jsonl(file, [calibration.to_dict()])
+    return file
+
+
+def calibrations_for(judge: str, scorer: str, ledger: str | Path) -> tuple[Calibration, ...]:
+    """The stored calibrations of a judge with a scorer, one for each set of labels, the best first.
+
+    A calibration without a flaw is better than one with a flaw, then a later one than an earlier one.
+
+    Args:
+        judge: the judge's identity.
+        scorer: the scorer's signature.
+        ledger: a ledger's path or URL, or a folder of calibrations.
+
+    Raises:
+        DataError: a file cannot be read as a calibration.
+    """
+    prefix = _file_name(judge, scorer, "").rpartition("-")[0]
+    stored = [one for one in _stored(ledger, f"{prefix}-*.json") if (one.judge, one.scorer) == (judge, scorer)]
+    stored.sort(key=lambda one: one.created, reverse=True)
+    return tuple(sorted(stored, key=lambda one: (bool(one.unusable), bool(one.flaw))))
+
+
+def calibration_for(judge: str, scorer: str, ledger: str | Path) -> Calibration | None:
+    """The best stored calibration of a judge with a scorer, or None. Arguments and errors as for `calibrations_for`."""
+    return next(iter(calibrations_for(judge, scorer, ledger)), None)
+
+
+def calibrations_of(run: Run, ledger: str | Path) -> dict[str, tuple[Calibration, ...]]:
+    """By signature, the stored calibrations of each scorer of a run that asked a judge, the best first.
+
+    Raises:
+        DataError: a file cannot be read as a calibration.
+    """
+    judged = [line.info.signature for line in run.summary if line.judges]
+    return {signature: calibrations_for(run.judge_of(signature), signature, ledger) for signature in judged}
+
+
+def list_calibrations(ledger: str | Path) -> tuple[Calibration, ...]:
+    """All calibrations stored beside a ledger, or in a folder, by judge, scorer and labels.
+
+    Raises:
+        DataError: a file cannot be read as a calibration.
+    """
+    return tuple(sorted(_stored(ledger, "*-*.json"), key=lambda one: (one.judge, one.scorer, one.labels, one.columns)))
+
+
+def _stored(ledger: str | Path, pattern: str) -> list[Calibration]:
+    folder = calibrations_folder(ledger)
+    return [_read(file) for file in sorted(folder.glob(pattern))] if folder.is_dir() else []
+
+
+def _read(file: Path) -> Calibration:
+    try:
+        data = json.loads(file_text(file))
+        if not isinstance(data, dict):
+            raise DataError(f"it must hold an object, not {type(data).__name__}")
+        return Calibration.from_dict(cast("dict[str, Any]", data))
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError, DataError) as error:
+        raise DataError(f"{file} is not a calibration: {error}") from None

@@ -1,0 +1,137 @@
+"""What a judge lists, quotes and cites comes from the material, or is no answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from evalstone import Failed, ScriptedJudge, evaluate
+from evalstone.errors import ReplyError
+from evalstone.questions import (
+    CompareStatements,
+    FindToxicity,
+    JudgePassageStatements,
+    ListClaims,
+    ListOpinions,
+    ListQuestions,
+    ListStatements,
+    VerifyClaims,
+)
+from evalstone.questions.base import Question
+
+HARBOR = "The harbor was built in 1902 by Ida Holm. It has two docks, and only a fool would pay 8 euros to see it."
+ADA = "Ada, born in 1815, wrote the first program"
+
+
+def read(question: Question[Any], reply: Any) -> Any:
+    return question.parse(json.dumps(reply))
+
+
+@pytest.mark.parametrize(
+    ("question", "key"),
+    [
+        (ListClaims(HARBOR), "claims"),
+        (ListOpinions(HARBOR), "opinions"),
+        (ListQuestions(HARBOR, "5"), "questions"),
+        (ListStatements(HARBOR), "statements"),
+    ],
+)
+def test_a_listed_text_from_elsewhere_is_refused_with_its_place(question: Question[Any], key: str) -> None:
+    good = "It has two docks"
+    assert read(question, {key: [good]}) == (good,)
+    for invented in (ADA, f"{good}, says William King", "It has 7 docks", "Nobody likes broccoli"):
+        with pytest.raises(ReplyError, match=rf"^{key}\.2: "):
+            read(question, {key: [good, invented]})
+
+
+def test_the_error_names_the_words_that_the_text_does_not_have() -> None:
+    with pytest.raises(ReplyError, match=r"which doesn't have: 1815; take only what it says"):
+        read(ListClaims(HARBOR), {"claims": [ADA]})
+    with pytest.raises(ReplyError, match="is not in the text; quote its words"):
+        read(FindToxicity(HARBOR), {"verdicts": [{"reason": "Rude.", "part": "you fool", "verdict": "yes"}]})
+
+
+def test_words_of_the_question_complete_a_short_answer_and_do_not_stand_for_an_empty_one() -> None:
+    asked = "What is the capital of France?"
+    claim = "The capital of France is Paris."
+    assert read(ListClaims("Paris", asked), {"claims": [claim]}) == (claim,)
+    for text in ("", " ", "…"):
+        assert read(ListClaims(text, asked), {"claims": []}) == ()
+        with pytest.raises(ReplyError):
+            read(ListClaims(text, asked), {"claims": [claim]})
+
+
+def test_a_quoted_part_stands_in_the_text_whatever_its_case_and_punctuation() -> None:
+    def found(part: str) -> Any:
+        return read(FindToxicity(HARBOR), {"verdicts": [{"reason": "It is.", "part": part, "verdict": "yes"}]})
+
+    for part in ("only a fool would pay 8 euros", '"Only a fool\nwould pay 8 euros!"', "only a fool … to see it"):
+        assert found(part)[0].toxic
+    for part in ("", "only a fool would pay 80 euros", "fool a only", "to see it … only a fool", "ool", "…"):
+        with pytest.raises(ReplyError):
+            found(part)
+
+
+def test_statements_of_passages_stand_in_a_passage() -> None:
+    question = JudgePassageStatements("When?", (HARBOR, "Ships come at noon."))
+    verdict = {"reason": "It helps.", "statement": "Ships come at noon", "verdict": "yes"}
+    assert read(question, {"verdicts": [verdict]})[0].relevant
+    with pytest.raises(ReplyError, match="passages"):
+        read(question, {"verdicts": [{**verdict, "statement": ADA}]})
+
+
+@pytest.mark.parametrize("verdict", ["supported", "contradicted"])
+def test_a_verdict_by_a_passage_cites_one_that_exists(verdict: str) -> None:
+    question = VerifyClaims(("It was built in 1902.",), (HARBOR,))
+
+    def decided(word: str, *passages: int) -> Any:
+        return read(
+            question, {"verdicts": {"1": {"reason": "It says so.", "passages": list(passages), "verdict": word}}}
+        )
+
+    assert decided(verdict, 1)[0].verdict == verdict
+    assert decided("not_mentioned")[0].passages == ()
+    with pytest.raises(ReplyError, match=f"verdict 1: '{verdict}' cites the passages that decide it"):
+        decided(verdict)
+    for number in (0, 2, -1):
+        with pytest.raises(ReplyError):
+            decided(verdict, number)
+
+
+def test_a_match_names_the_words_of_the_answer_and_a_missing_one_none() -> None:
+    question = CompareStatements(("It was built in 1902.",), ("It has two docks.", "It is from 1902."))
+
+    def compared(match: str, answer: str) -> Any:
+        matches = {"1": {"reason": "The year.", "answer": answer, "match": match}}
+        return read(question, {"matches": matches, "extra": [], "contradictions": []})
+
+    assert compared("semantic", "It is from 1902").matches[0].answer == "It is from 1902"
+    assert compared("semantic", "2. It is from 1902.").matches[0].match == "semantic"
+    assert compared("missing", "none").matches[0].answer == ""
+    for match, answer in (("semantic", ""), ("exact", "It was built in 1902."), ("partial", "none")):
+        with pytest.raises(ReplyError, match=r"match 1"):
+            compared(match, answer)
+
+
+def test_a_list_that_does_not_end_is_refused() -> None:
+    with pytest.raises(ReplyError, match="a list ends before 100"):
+        read(ListClaims(HARBOR), {"claims": ["It has two docks."] * 100})
+    with pytest.raises(ReplyError, match="repeats itself"):
+        read(ListClaims(HARBOR), {"claims": ["It has two docks.", "Ida Holm built it."] * 5})
+    part = {"reason": "Harmless.", "part": "It has two docks", "verdict": "no"}
+    with pytest.raises(ReplyError, match="repeats itself"):
+        read(FindToxicity(HARBOR), {"verdicts": [{**part, "reason": f"Harmless, {n}."} for n in range(10)]})
+    shouted = "Buy now! " * 10
+    assert len(read(ListStatements(shouted), {"statements": ["Buy now!"] * 10})) == 10
+
+
+def test_an_invented_claim_costs_its_own_sample_and_the_model_is_shown_why() -> None:
+    samples = [{"id": "1", "output": HARBOR, "context": [HARBOR]}]
+    judge = ScriptedJudge(lambda question: {"claims": [f"{ADA}."]}, retries=2)
+    (record,) = evaluate(samples, "faithfulness", judge=judge, ledger=None).records
+    assert isinstance(record.outcome, Failed)
+    assert "1815" in record.outcome.error
+    assert len(judge.asked) == 1
+    assert record.steps[0].usage.requests == 3
