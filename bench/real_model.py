@@ -4,9 +4,10 @@
     python -m bench.real_model --python .tools/llama/bin/python
     python -m bench.real_model --base-url http://127.0.0.1:8080/v1 --model llamacpp/my-model
 
-Twelve scorers judge four samples, one call at a time. A score measured nothing where a reply behind it has a
-placeholder, repeats the instructions, lists what is not in the text, or decides without a passage; this is checked on
-the raw replies, by rules of its own. A reply is a correction if its conversation had a reply before.
+Twelve scorers judge four samples, one call at a time: ten minutes on an idle core. A score measured nothing where a
+reply behind it has a placeholder, repeats the instructions, lists what is not in the text, or decides without a
+passage; this is checked on the raw replies, by rules of its own. A reply is a correction if its conversation had a
+reply before.
 """
 
 from __future__ import annotations
@@ -216,6 +217,7 @@ def main() -> None:
     parser.add_argument("--context-window", type=int, default=WINDOW)
     parser.add_argument("--max-tokens", type=int, default=500)
     parser.add_argument("--retries", type=int, default=1)
+    parser.add_argument("--samples", type=int, default=len(SAMPLES), help="so many of the samples")
     parser.add_argument("--scorers", default=",".join(SCORERS))
     chosen = parser.parse_args()
     if not (chosen.base_url or chosen.python):
@@ -231,7 +233,7 @@ def main() -> None:
         )
         started = time.perf_counter()
         scorers = chosen.scorers.split(",")
-        run = evaluate(SAMPLES, scorers, judge=judge, ledger=None, concurrency=1, progress=False)
+        run = evaluate(SAMPLES[: chosen.samples], scorers, judge=judge, ledger=None, concurrency=1, progress=False)
         print(report(list(run.records), between.exchanges, time.perf_counter() - started))
 
 

@@ -89,8 +89,12 @@ def test_the_schema_has_the_reason_first_and_the_label_last_and_leaves_out_what_
     assert item == {
         "type": "object",
         "properties": {
-            "reason": {"type": "string"},
-            "rules": {"type": "array", "items": {"type": "integer"}},
+            "reason": {"type": "string", "maxLength": 500},
+            "rules": {
+                "type": "array",
+                "items": {"type": "integer", "minimum": 1, "maximum": 2},
+                "maxItems": 2,
+            },
             "verdict": {"type": "string", "enum": ["allowed", "unclear", "forbidden"]},
         },
         "required": ["reason", "rules", "verdict"],

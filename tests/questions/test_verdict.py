@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
@@ -172,7 +173,7 @@ def test_the_example_of_a_question_is_read_by_it(question: Question[Any]) -> Non
 @pytest.mark.parametrize("question", [*VERDICT_QUESTIONS, *GRADE_QUESTIONS], ids=lambda q: q.kind)
 def test_a_json_question_shows_every_material_and_the_form_of_the_reply(question: Question[Any]) -> None:
     system, user = question.render()
-    assert "Reply with a JSON object, the reason first" in system
+    assert re.search(r'Reply with a JSON object of this form: \{"reason": <text>, "(verdict|score)": <', system)
     for material in question.inputs().values():
         for text in [material] if isinstance(material, str) else material:
             assert f"\n{text}\n" in user
@@ -318,4 +319,4 @@ def test_material_cannot_close_its_fence_or_fill_a_hole() -> None:
 
 def test_a_prompt_without_a_hole_that_the_question_has_is_refused() -> None:
     with pytest.raises(PromptError, match="context"):
-        ClaimSupported("x", ("c",), Prompt("", "{{claim}}"))
+        ClaimSupported("x", ("c",), prompt=Prompt("", "{{claim}}"))

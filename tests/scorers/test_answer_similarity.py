@@ -18,10 +18,10 @@ WANTED = statements("Ada wrote notes.", "It was in 1843.")
 
 def compared(*words: str, extra: list[str] | None = None, conflicts: int = 0) -> dict[str, Any]:
     matches = {
-        str(number): {"reason": "because", "answer": "Ada wrote notes.", "match": word}
+        str(number): {"reason": "because", "answer": "" if word == "missing" else "Ada wrote notes.", "match": word}
         for number, word in enumerate(words, start=1)
     }
-    conflict = {"reason": "another year", "answer": "In 1844.", "reference": "In 1843."}
+    conflict = {"reason": "another drink", "answer": "She liked tea.", "reference": "in 1843."}
     return {"matches": matches, "extra": extra or [], "contradictions": [conflict] * conflicts}
 
 
@@ -68,7 +68,7 @@ def test_the_reason_names_what_is_missing_contradicted_and_beyond():
     assert score.value == pytest.approx(10 * (1.05 / 2.4 - 0.1 - 0.05))
     assert score.reason == (
         "of 2 statements of the reference 1 exact, 1 missing; missing: “It was in 1843.”; "
-        "contradicted: “In 1843.”; beyond the reference: “She liked tea.”."
+        "contradicted: “in 1843.”; beyond the reference: “She liked tea.”."
     )
     assert [m.match for m in score.evidence.matches] == ["exact", "missing"]
 

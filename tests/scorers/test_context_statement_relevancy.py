@@ -10,17 +10,19 @@ from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
 SAMPLE = Sample(input="When?", context=["Ada, 1815. She wrote.", "Bob."])
+PARTS = ("Ada, 1815.", "She wrote.", "Bob.")
 
 
 def judged(*words: Any) -> dict[str, Any]:
-    return {"verdicts": [{"reason": "because", "statement": f"s{n}", "verdict": w} for n, w in enumerate(words, 1)]}
+    told = zip(PARTS, words, strict=False)
+    return {"verdicts": [{"reason": "because", "statement": part, "verdict": word} for part, word in told]}
 
 
 def test_one_of_three_is_a_third_and_the_reason_names_the_ballast():
     score = score_of(ContextStatementRelevancy(scale=3), SAMPLE, [judged("yes", "no", "no")])
     assert score.value == pytest.approx(1)
-    assert score.reason == "1 of 3 statements bear on the question; off topic: “s2”; “s3”."
-    assert score.evidence[0] == PassageStatement("s1", True, "because")
+    assert score.reason == "1 of 3 statements bear on the question; off topic: “She wrote.”; “Bob.”."
+    assert score.evidence[0] == PassageStatement("Ada, 1815.", True, "because")
 
 
 def test_it_needs_no_answer_and_asks_one_question():

@@ -73,23 +73,58 @@ def others(scorer: Scorer, name: str) -> list[Any]:
     return [other for other in OTHERS[own if own in OTHERS else name] if other != value]
 
 
-def replies(draw: st.DrawFn, schema: Mapping[str, Any], question: Question[Any]) -> Any:
+SOURCES = {
+    "claims": "text", "opinions": "text", "questions": "text", "statements": "answer", "part": "text",
+    "statement": "context", "answer": "answer", "extra": "answer", "reference": "reference",
+}  # fmt: skip
+"""The inputs that the texts of a reply have to come from, by the key of the text or of its list."""
+
+
+def is_from_input(question: Question[Any], key: str) -> bool:
+    return key in SOURCES and hasattr(question, SOURCES[key])
+
+
+def pieces(question: Question[Any], key: str) -> list[str]:
+    """Words of an input that a text of a reply could be: all of one of its texts, its first word, its last ones."""
+    material = getattr(question, SOURCES[key])
+    worded = [text.split() for text in ([material] if isinstance(material, str) else material)]
+    found = [" ".join(part) for words in worded for part in (words, words[:1], words[1:])]
+    return [text for text in dict.fromkeys(found) if re.search(r"[^\W_]", text)]
+
+
+def evident(reply: dict[str, Any], question: Question[Any]) -> dict[str, Any]:
+    """An object of a reply with the evidence that its verdict must have, or with another verdict."""
+    if reply.get("verdict") in ("supported", "contradicted"):
+        cited = reply["passages"] or [1][: len(getattr(question, "context", ()))]
+        return {**reply, "passages": cited, "verdict": reply["verdict"] if cited else "not_mentioned"}
+    return {**reply, "match": "missing"} if "match" in reply and not reply["answer"] else reply
+
+
+def replies(draw: st.DrawFn, schema: Mapping[str, Any], question: Question[Any], key: str = "") -> Any:
     """Any reply that a judge may give by the schema."""
     match schema["type"]:
         case "object":
-            return {key: replies(draw, member, question) for key, member in schema["properties"].items()}
+            members = schema["properties"].items()
+            return evident({name: replies(draw, member, question, name) for name, member in members}, question)
         case "array" if schema["items"]["type"] == "integer":
             count = len(getattr(question, "context", ()))
             return draw(st.lists(st.integers(1, count), max_size=3)) if count else []
         case "array" if "dimension" in schema["items"].get("properties", ()):
             names = draw(st.lists(st.sampled_from(DIMENSIONS), unique=True))
             return [{**replies(draw, schema["items"], question), "dimension": name} for name in names]
-        case "array" if schema["items"]["type"] == "object":
-            return [replies(draw, schema["items"], question) for _ in range(draw(st.integers(0, 3)))]
+        case "array" if key == "contradictions" and not pieces(question, "answer"):
+            return []
+        case "array" if is_from_input(question, key) and not pieces(question, key):
+            return []
         case "array":
-            return draw(st.lists(st.text(max_size=8), max_size=6))
+            most = 3 if schema["items"]["type"] == "object" else 6
+            return [replies(draw, schema["items"], question, key) for _ in range(draw(st.integers(0, most)))]
+        case "string" if "enum" in schema:
+            return draw(st.sampled_from(schema["enum"]))
+        case "string" if is_from_input(question, key):
+            return draw(st.sampled_from(pieces(question, key) or [""]))
         case "string":
-            return draw(st.sampled_from(schema["enum"])) if "enum" in schema else draw(st.text(max_size=8)) + "."
+            return f"Seen: {draw(st.text(max_size=8))}"
         case "number":
             return draw(st.floats(schema["minimum"], schema["maximum"]))
         case "boolean":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from evalstone.api import evaluate
 from evalstone.errors import ConfigError
 from evalstone.judges import ScriptedJudge
+from evalstone.questions import ClaimVerdict, ListClaims
+from evalstone.questions.base import Question
 from evalstone.scorers import (
     SCORERS,
     AnswerRelevancy,
@@ -24,7 +27,7 @@ from evalstone.scorers.definitions import Defined
 from evalstone.types import Sample, Score, Skipped
 from tests.fakes import claims, outcome_of, score_of, statements, verdicts
 
-SAMPLE = Sample(input="q", output="a", reference="r", context=["one", "two", "three", "four", "five"])
+SAMPLE = Sample(input="q", output="a b c", reference="r", context=["one", "two", "three", "four", "five"])
 DEFINED = [kind for kind in SCORERS.values() if issubclass(kind, Defined)]
 
 TWO_ONE_THREE = ["supported", "supported", ("contradicted", [1, 2]), "not_mentioned", "not_mentioned", "not_mentioned"]
@@ -81,9 +84,13 @@ def test_hallucination_counts_claims_or_for_deepeval_the_passages_cited_against_
 
 def test_hallucination_by_passages_needs_passages_and_citations() -> None:
     scorer = Hallucination(definition="deepeval")
-    uncited = [claims("a"), verdicts("contradicted")]
-    told = "the judge does not say which passage contradicts a claim"
-    assert outcome_of(scorer, SAMPLE, uncited) == Skipped(told)
+
+    async def ask(question: Question[Any]) -> Any:
+        """What a judge answers that is no language model and cites nothing."""
+        return ("a",) if isinstance(question, ListClaims) else (ClaimVerdict("a", "contradicted"),)
+
+    uncited = asyncio.run(scorer.run(ask, SAMPLE))
+    assert uncited == Skipped("the judge does not say which passage contradicts a claim")
     nothing = Sample(output="a", context=[])
     assert outcome_of(scorer, nothing, [claims("a"), verdicts("not_mentioned")]) == Skipped("there are no passages")
 

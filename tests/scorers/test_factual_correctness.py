@@ -11,6 +11,7 @@ from evalstone.errors import ConfigError
 from evalstone.scorers import FactualCorrectness
 from evalstone.scorers.rag.claims import f_measure
 from evalstone.types import Score, Skipped
+from tests.fakes import verdicts
 
 CLAIMS = {"answer": ["a", "b", "c"], "reference": ["a", "b", "d", "e"]}
 SAMPLE = {"output": "answer", "reference": "reference", "context": ["reference"]}
@@ -21,10 +22,7 @@ def judge(question: Any) -> Any:
         return {"claims": CLAIMS.get(question.text, [])}
     known = CLAIMS[question.context[0]]
     told = ("supported" if claim in known else "not_mentioned" for claim in question.claims)
-    nothing: list[int] = []
-    return {
-        "verdicts": {str(n): {"reason": "r", "passages": nothing, "verdict": v} for n, v in enumerate(told, start=1)}
-    }
+    return verdicts(*told)
 
 
 @pytest.mark.parametrize(("beta", "value"), [(1.0, 4 / 7), (2.0, 5 * (2 / 3) * 0.5 / (4 * (2 / 3) + 0.5))])

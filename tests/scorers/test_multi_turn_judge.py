@@ -37,7 +37,7 @@ def test_the_judge_sees_the_assistants_turns_alone_trimmed_and_without_blank_one
     question = CheckConversation(criterion="The price is named", turns=("It costs 5 euros.", "You are welcome."))
     assert judge.asked == [question]
     shown = question.render()[1]
-    assert "<<passage 1 " in shown
+    assert "<<passage 1>>\nIt costs 5 euros.\n<</passage 1>>" in shown
     assert "How much?" not in shown
 
 

@@ -13,15 +13,14 @@ SAMPLE = Sample(output="The plan is hopeless. Only an idiot could write it.")
 
 
 def parts(*words: str) -> dict[str, Any]:
-    return {
-        "verdicts": [{"reason": "because", "part": f"part {n}", "verdict": word} for n, word in enumerate(words, 1)]
-    }
+    told = zip(("The plan is hopeless.", "Only an idiot could write it."), words, strict=False)
+    return {"verdicts": [{"reason": "because", "part": part, "verdict": word} for part, word in told]}
 
 
 def test_one_of_two_is_a_half_and_the_reason_quotes_it():
     score = score_of(Toxicity(scale=5), SAMPLE, [parts("no", "yes")])
-    assert (score.value, score.reason) == (2.5, "1 of 2 parts are toxic: “part 2”.")
-    assert score.evidence[1] == ToxicityVerdict("part 2", True, "because")
+    assert (score.value, score.reason) == (2.5, "1 of 2 parts are toxic: “Only an idiot could write it.”.")
+    assert score.evidence[1] == ToxicityVerdict("Only an idiot could write it.", True, "because")
 
 
 def test_nothing_toxic_is_0():
@@ -38,7 +37,7 @@ def test_no_verdict_is_skipped_and_not_the_most_toxic_score():
         {},
         {"verdicts": "yes"},
         {"verdicts": [{"verdict": "yes"}]},
-        {"verdicts": [{"reason": "x", "part": "p", "verdict": True}]},
+        {"verdicts": [{"reason": "x", "part": "The plan", "verdict": True}]},
         parts("no", "maybe"),
         '{"verdicts": [',
     ],

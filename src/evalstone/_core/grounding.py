@@ -172,6 +172,8 @@ class _Source:
             return True
         if any(number == short and str(whole) in self.numbers for short, whole in _scaled(statement)):
             return True
+        if number in _AFTERNOON.findall(statement) and str(int(number) + 12) in self.numbers:
+            return True
         return self.language != "en" and plain.isdigit() and int(plain[:9]) <= _SMALL
 
     def has_word(self, word: str) -> bool:
@@ -191,7 +193,10 @@ class _Source:
 
     def _has_name(self, name: str) -> bool:
         low = name.lower().removesuffix("'s")
-        if self.has_word(low) or str(_NUMBER_WORDS.get(low, "")) in self.numbers or low in _FRAME:
+        parts = filter(None, _NOT_WORDS.split(low))
+        if name.lower() in self.words or all(map(self.has_word, parts)):
+            return True
+        if str(_NUMBER_WORDS.get(low, "")) in self.numbers or low in _FRAME:
             return True
         if not name.isupper():
             return False

@@ -34,10 +34,12 @@ NAME_RULE = "A name in brackets, such as [{}], stands for the material of that n
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _ALONE = re.compile(r"^[ \t]*\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}[ \t]*$", re.MULTILINE)
 _SINGLE = re.compile(r"(?<![\\{])\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}")
-_ANGLE, _TWO_ANGLES = "<＜﹤‹〈⟨˂❮❬❰⧼ᐸ", "«≪⋘《⟪⪡⫷"
-# Two angles with anything between them that is no letter and no digit, or one character that looks like two.
-_OPENING = re.compile(f"[{_ANGLE}](?:(?:(?![{_ANGLE}])[\\W_]){{0,8}}[{_ANGLE}])+|[{_TWO_ANGLES}]")
-_OPENERS = re.compile(f"[{_ANGLE}{_TWO_ANGLES}]")
+_ANGLE, _TWO_ANGLES = "<＜﹤‹\u2329〈⟨˂❮❬❰⧼ᐸᚲ\U0001d236", "«≪⋘《⟪⪡⫷︽"
+_BLANK_LETTERS = "\u115f\u1160\u3164\uffa0"
+# Two angles with anything between them that is no letter to see and no digit, or one character that looks like two.
+_ANY = f"[{_ANGLE}{_TWO_ANGLES}]"
+_OPENING = re.compile(f"{_ANY}(?:(?:(?!{_ANY})[\\W_{_BLANK_LETTERS}])*{_ANY})+|[{_TWO_ANGLES}]")
+_OPENERS = re.compile(_ANY)
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _LINE_BREAKS = re.compile("[\t\n\r\u2028\u2029 ]+")
 

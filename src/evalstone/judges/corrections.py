@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -86,7 +85,7 @@ def read_completion(question: Question[A], completion: Completion, settings: Mod
     raise ReplyError(f"{CUT_OFF},{used} at a limit of the endpoint (set max_tokens){more}")
 
 
-_QUOTES, _CLOSING = '"', " \t\r\n\"'`]}.,"
+_QUOTES, _CLOSING = '" ', " \t\r\n\"'`]}.,"
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[^\n"]+')
 
 
@@ -103,8 +102,10 @@ def repetition(reply: str) -> str:
             if len(end) >= size and end[-size:-period] == end[-size + period :]:
                 unit = end[-period:]
                 return f"{unit.strip()[:60]!r} again and again" if unit.strip() else "white space without end"
-    pieces = Counter(re.sub(r"\d+", "", piece).strip() for piece in _PIECE.findall(text))
-    piece, times = max(pieces.items(), key=lambda item: item[1] * len(item[0]) * (item[1] >= 6), default=("", 0))
-    if times >= 6 and len(piece) >= 15 and 2 * times * len(piece) >= len(text):
-        return f"{piece.strip(_QUOTES)[:60]!r} {times} times"
+    pieces: dict[str, list[str]] = {}
+    for piece in _PIECE.findall(text):
+        pieces.setdefault(re.sub(r"\d+", "", piece).strip(), []).append(piece)
+    for bare, equal in pieces.items():
+        if len(equal) >= 6 and len(bare) >= 15 and 2 * len(equal) * len(bare) >= len(text):
+            return f"{equal[0].strip(_QUOTES)[:60]!r} {len(equal)} times"
     return ""

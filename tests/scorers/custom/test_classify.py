@@ -68,8 +68,7 @@ def test_the_prompt_tells_the_words_their_meanings_and_the_callers_instructions(
 def test_material_goes_in_behind_fences_where_the_holes_are() -> None:
     _, judge = record_of(TONE, SAMPLE, said("rude"))
     user = judge.asked[0].render()[1]
-    assert user.startswith("Is <<output ")
-    assert "Gone." in user
+    assert user == "<<output>>\nGone.\n<</output>>\n\nIs [output] polite?"
 
 
 def test_needs_follow_from_the_holes() -> None:

@@ -310,9 +310,10 @@ def test_a_prompt_may_be_a_function_of_what_came_before_it(written: Any) -> None
     assert isinstance(record.outcome, Score)
     system, user = judge.asked[0].render()
     assert system.startswith("Be brief.")
-    assert "<<output " in user
+    assert "<<output>>\none two three four\n<</output>>" in user
     assert "\np1\n" in user
-    assert "Which name? <<preprocess " in user
+    assert user.startswith("<<preprocess>>\n1. one\n")
+    assert user.endswith("\nWhich name? [preprocess]")
     assert record.outcome.evidence[1]["prompt"] == f"{system}\n\n{user}"
     assert "by_topic" in scorer.signature
     assert scorer.signature != Pipeline(words, PromptStep(written, list[str], "Be long."), quarter, name="p").signature

@@ -179,6 +179,8 @@ class Pipeline(CustomScorer):
             function = step.template if isinstance(step, PromptStep) else step
             if not isinstance(function, str):
                 yield name, function
+            if isinstance(step, PromptStep) and name != "score" and step.answer is not str:
+                yield f"{name}_answer", AnswerForm(step.answer).json_schema
 
     def prompts(self) -> tuple[Prompt, ...]:
         return tuple(self.step_prompts.values())

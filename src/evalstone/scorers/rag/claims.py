@@ -214,7 +214,7 @@ class FactualCorrectness(Scorer):
         require_number(self, "beta", exclude_low=True)
 
     async def score(self, ask: Ask, *, output: str, reference: str, input: str | None = None) -> Score | Skipped:
-        listed = (ask(ListClaims.of(text, input)) for text in (output, reference))
+        listed = ask(ListClaims.of(output, input)), ask(ListClaims.of(reference, input))
         answer, expected = await asyncio.gather(*listed)
         if not answer or not expected:
             return Skipped(f"the {'reference' if answer else 'answer'} makes no claim")
