@@ -95,7 +95,7 @@ def test_braces_of_a_json_example_are_text() -> None:
         ("{query}|{response}|{context}|say {{x}}", "say {x}"),
         ("{{query}}|{{response}}|{{context}}|say {x}", "say {x}"),
         ("{{query}}|{{response}}|{{context}}|not {query} {response} {context}", "not {query} {response} {context}"),
-        ('{query}|{response}|{context}|say {"verdict": {response}}', 'say {"verdict": <<answer '),
+        ('{query}|{response}|{context}|say {"verdict": {response}}', 'say {"verdict": [answer]}'),
     ],
 )
 def test_the_braces_in_which_all_holes_stand_are_those_of_the_template(template: str, shown: str) -> None:
@@ -123,7 +123,7 @@ def test_a_prompt_is_taken_as_it_is_with_spring_holes_renamed() -> None:
     response = evaluator.evaluate(REQUEST)
     system, user = judge.asked[0].render()
     assert system.startswith("Say yes or no.")
-    assert "<<passage 1 " in user
+    assert "<<passage 1>>" in user
     assert response.metadata["prompt"] == evaluator.prompts[0].fingerprint
 
 

@@ -41,6 +41,7 @@ from tests.fakes import (
     statements,
     verdicts,
 )
+from tests.serving import resolved
 
 every = pytest.mark.parametrize("kind", QUESTION_KINDS, ids=lambda kind: kind.kind)
 Kind = type[Question[Any]]
@@ -48,6 +49,7 @@ Kind = type[Question[Any]]
 
 def objects(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Every object schema inside a schema."""
+    schema = resolved(schema)
     if schema["type"] == "object":
         yield schema
         for member in schema["properties"].values():
@@ -311,7 +313,7 @@ def test_the_form_and_the_instructions_name_every_key_and_every_choice_of_the_re
     for inner in objects(schema):
         for key, member in inner["properties"].items():
             assert f'"{key}"' in question.form
-            assert re.search(rf"\b{key}\b", system.replace(question.form, "")) or key.isdigit() or inner is schema
+            assert re.search(rf"\b{key}\b", system.replace(question.form, "")) or key.isdigit() or key in schema["properties"]
             for choice in member.get("enum", []):
                 assert f'"{choice}"' in question.form
                 assert f'"{choice}"' in system.replace(question.form, "")

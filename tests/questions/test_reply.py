@@ -85,7 +85,7 @@ def reply(*words: str) -> dict[str, Any]:
 
 
 def test_the_schema_has_the_reason_first_and_the_label_last_and_leaves_out_what_the_question_says():
-    item = QUESTION.json_schema["properties"]["verdicts"]["properties"]["2"]
+    item = QUESTION.json_schema["$defs"]["verdict"]
     assert item == {
         "type": "object",
         "properties": {

@@ -213,7 +213,7 @@ class JudgeEvaluator:
             raise ConfigError(f"{self.name}: on_error must be 'raise' or 'keep', not {self.on_error!r}")
         if self.prompt is not None:
             plain = replace(self, judge=None, prompt=None).as_scorer()
-            template = our_template(self.prompt, [default_prompt(kind) for kind in plain.questions])
+            template = our_template(self.prompt, plain.questions)
             object.__setattr__(self, "prompt", template)
             object.__setattr__(self, "prompt", self.as_scorer().prompt)
         self.as_scorer()
@@ -409,8 +409,8 @@ _BRACES = {
 }
 
 
-def our_template(prompt: Prompt | str, defaults: Sequence[Prompt]) -> Prompt | str:
-    """Return a template with our names in its placeholders, for the default prompt that it fits best.
+def our_template(prompt: Prompt | str, kinds: Sequence[type[Question[Any]]]) -> Prompt | str:
+    """Return a template with our names in its placeholders, for the kind of question that it fits best.
 
     A text is read in single or double braces, whichever fits better. Raises PromptError naming the missing and the
     unknown placeholders as they are written.
@@ -419,7 +419,7 @@ def our_template(prompt: Prompt | str, defaults: Sequence[Prompt]) -> Prompt | s
     if not text.strip():
         raise PromptError("the template is empty")
     styles = (True, False) if isinstance(prompt, str) else (True,)
-    readings = [_Reading(text, doubled, default.placeholders) for doubled in styles for default in defaults]
+    readings = [_Reading(text, doubled, kind) for doubled in styles for kind in kinds]
     reading = min(readings, key=lambda reading: (len(reading.missing), not reading.names, len(reading.extra)))
     reading.check()
     # In single braces a name in two is text in one, as in Python's formats.
@@ -433,10 +433,11 @@ def our_template(prompt: Prompt | str, defaults: Sequence[Prompt]) -> Prompt | s
 class _Reading:
     """A template as it reads in double or in single braces: its names, what it lacks and what nothing fills."""
 
-    def __init__(self, text: str, doubled: bool, placeholders: Sequence[str]) -> None:
-        self.text, self.doubled, self.placeholders = text, doubled, placeholders
+    def __init__(self, text: str, doubled: bool, kind: type[Question[Any]]) -> None:
+        self.text, self.doubled, self.kind = text, doubled, kind
+        self.placeholders = placeholders = default_prompt(kind).placeholders
         self.names = {match[2]: self._our_name(match[2]) for match in _BRACES[doubled].finditer(text)}
-        self.missing = sorted(set(placeholders) - set(self.names.values()))
+        self.missing = sorted(set(placeholders) - set(self.names.values()) - set(kind.optional))
         self.extra = sorted(name for name, ours in self.names.items() if ours not in placeholders)
 
     def _our_name(self, name: str) -> str:
@@ -454,7 +455,7 @@ class _Reading:
             aliases = [f" (or {self._braced(ALIASES[m][0])})" if springs and m in ALIASES else "" for m in self.missing]
             shown = [self._braced(name) + alias for name, alias in zip(self.missing, aliases, strict=True)]
             problems.append(f"the template lacks {', '.join(shown)}")
-        other = _Reading(self.text, not self.doubled, self.placeholders)
+        other = _Reading(self.text, not self.doubled, self.kind)
         if strays := [other._braced(name) for name, ours in other.names.items() if ours in self.missing]:
             style, read = ("single", "double") if self.doubled else ("double", "single")
             verb = "stands" if len(strays) == 1 else "stand"
