@@ -313,7 +313,8 @@ def test_the_form_and_the_instructions_name_every_key_and_every_choice_of_the_re
     for inner in objects(schema):
         for key, member in inner["properties"].items():
             assert f'"{key}"' in question.form
-            assert re.search(rf"\b{key}\b", system.replace(question.form, "")) or key.isdigit() or key in schema["properties"]
+            said = re.search(rf"\b{key}\b", system.replace(question.form, ""))
+            assert said or key.isdigit() or key in schema["properties"]
             for choice in member.get("enum", []):
                 assert f'"{choice}"' in question.form
                 assert f'"{choice}"' in system.replace(question.form, "")

@@ -102,7 +102,7 @@ def test_the_schema_has_the_reason_first_and_the_label_last_and_leaves_out_what_
     }
     assert list(item["properties"]) == ["reason", "rules", "verdict"]
     no_rules = CheckPromises(("a",), ())
-    assert no_rules.json_schema["properties"]["verdicts"]["properties"]["1"]["properties"]["rules"]["maxItems"] == 0
+    assert no_rules.json_schema["$defs"]["verdict"]["properties"]["rules"]["maxItems"] == 0
 
 
 def test_the_example_is_a_reply_and_differs_from_question_to_question():

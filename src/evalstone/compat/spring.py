@@ -21,6 +21,7 @@ from evalstone._core.text import is_blank
 from evalstone.errors import BudgetExceeded, ConfigError, JudgeError, OutcomeError, PromptError, ReplyError
 from evalstone.judges.base import Judge
 from evalstone.judges.parse import parse_judge
+from evalstone.questions.base import Question
 from evalstone.scorers.rag.graded import (
     AnswerCorrectness,
     AnswerFaithfulness,
