@@ -95,11 +95,13 @@ def test_a_refusal_in_a_batch_names_the_setting_too() -> None:
 
 def test_questions_that_are_too_long_do_not_end_a_run() -> None:
     def behave(request: dict[str, Any], _: int) -> Any:
-        if "long" in request["messages"][-1]["content"]:
-            return Response(400, {"error": {"message": "prompt is too long: 9000 tokens > 4096 maximum"}})
+        if "ZZZ" in request["messages"][-1]["content"]:
+            return Response(400, {"error": {"message": "prompt is too long: 90000 tokens > 32768 maximum"}})
         return completion('{"reason": "It greets.", "verdict": "yes"}')
 
-    rows = [{"id": str(n), "input": "q", "output": "long" if n < 15 else "brief", "context": ["p"]} for n in range(16)]
+    rows = [
+        {"id": str(n), "input": "q", "output": "ZZZ " * 900 if n < 15 else "brief", "context": ["p"]} for n in range(16)
+    ]
     with serving(behave) as server:
         judge = ModelJudge("vllm/m", base_url=server.url, total_timeout=5.0)
         run = evaluate(rows, "relevancy_check", judge=judge, concurrency=1, ledger=None)
