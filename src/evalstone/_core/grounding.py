@@ -28,8 +28,10 @@ _GROUPED = re.compile(r"\d{1,3}([.,\u2009\u202f'’])\d{3}(?:\1\d{3})*")
 _BARE_DECIMAL = re.compile(r"(?<![\d.,])[.,](\d+)")
 _YEARS = re.compile(r"\b(\d\d)\d\d\s*[-–—/]\s*(\d\d)\b")
 _DECADE = re.compile(r"['’](\d0)s\b")
-_AFTERNOON = re.compile(r"\b(\d{1,2})(?::\d\d)?\s*p\.?m\b", re.IGNORECASE)
-_SCALED = re.compile(r"(\d+(?:[.,]\d+)*)[\s-]*(thousand|million|billion|trillion|k|m|bn?)\b", re.IGNORECASE)
+_AFTERNOON = re.compile(r"(?<!\d)(\d{1,2})(?::\d\d)?\s{0,3}p\.?m\b", re.IGNORECASE)
+_SCALED = re.compile(
+    r"(?<!\d)(\d{1,15}(?:[.,]\d{1,15}){0,4})[\s-]{0,3}(thousand|million|billion|trillion|k|m|bn?)\b", re.IGNORECASE
+)
 _SCALES = {"t": 10**3, "k": 10**3, "m": 10**6, "b": 10**9}
 _NAME = re.compile(r"(?<=\s)[^\W\d_][\w'’-]*")
 _INITIALS = re.compile(r"\b(?:[A-Z]\.){2,}")
@@ -158,6 +160,7 @@ class _Source:
         self.beginnings = {word[:_PREFIX] for word in lower if len(word) >= _PREFIX}
         self.numbers = set(_numbers(text)) | {str(_NUMBER_WORDS[word]) for word in self.words & _NUMBER_WORDS.keys()}
         self.numbers |= set(_compound_numbers(lower))
+        self.letters = frozenset(text if not text.isascii() else "")
         self.script = _script(text)
         self.language = _language(lower)
         # German writes every noun with a capital, and headlines every word: it marks no name there.
@@ -181,6 +184,8 @@ class _Source:
             word in self.words
             or stem(word) in self.stems
             or (len(word) > _PREFIX and word[:_PREFIX] in self.beginnings)
+            # Of a script without spaces, words are pairs of letters, most of which change in a restatement.
+            or (len(word) <= 2 and not word.isascii() and self.letters.issuperset(word))
         )
 
     def foreign_names(self, statement: str) -> list[str]:

@@ -1,0 +1,240 @@
+"""What stands in a text and what doesn't: quotations, restatements, translations."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from evalstone._core.grounding import is_quoted, not_grounded
+from evalstone._core.text import sentences
+
+MEGABYTE = 1_000_000
+ENGLISH = (
+    "Ada Lovelace was born in London in 1815. Her notes on the Analytical Engine were published in 1843. "
+    "The machine's designer, Charles Babbage, never built it; the government had paid him 17,470 pounds by then."
+)
+GERMAN = (
+    "Die Brücke wurde 1902 gebaut und ist 1.250 Meter lang. Der Architekt war Karl Müller, der nicht aus Köln stammte. "
+    "Im Jahr 1945 wurde sie zerstört und danach mit Geldern der Stadt wieder aufgebaut."
+)
+FRENCH = (
+    "Le musée a été fondé en 1921 par Marie Dupont. Il compte 40 salles et l'entrée coûte 8,50 euros pour les adultes. "
+    "La nouvelle aile n'est pas encore ouverte au public."
+)
+SPANISH = "La fábrica fue fundada en 1921 por Juan Pérez en Sevilla. Ahora trabajan en ella 350 personas de la ciudad."
+CHINESE = "这座桥建于1902年，全长1250米。设计师是王建国，他出生在上海。"
+JAPANESE = "この橋は1902年に建てられ、長さは1250メートルです。設計者は田中一郎で、東京で生まれました。"
+RUSSIAN = "Мост был построен в 1902 году, его длина 1250 метров. Архитектор Иван Петров родился в Москве."
+ARABIC = "بني الجسر عام 1902 ويبلغ طوله 1250 مترا. ولد المهندس أحمد علي في القاهرة."
+TEXTS = {
+    "English": ENGLISH, "German": GERMAN, "French": FRENCH, "Spanish": SPANISH, "Chinese": CHINESE,
+    "Japanese": JAPANESE, "Russian": RUSSIAN, "Arabic": ARABIC,
+}  # fmt: skip
+every_language = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+
+
+@every_language
+def test_every_sentence_of_a_text_is_quoted_and_grounded(text: str) -> None:
+    for sentence in (*sentences(text), text):
+        assert is_quoted(sentence, [text])
+        assert not_grounded(sentence, [text]) == []
+
+
+@every_language
+def test_case_white_space_and_punctuation_make_no_difference_to_a_quotation(text: str) -> None:
+    for sentence in sentences(text):
+        assert is_quoted(sentence.upper(), [text])
+        assert is_quoted(f"“{sentence.rstrip('.。')}”!", [text])
+        assert is_quoted(sentence.replace(" ", "\n  "), [text])
+
+
+def test_an_ellipsis_stands_for_words_between_parts_that_keep_their_order() -> None:
+    assert is_quoted("Ada Lovelace … in 1815", [ENGLISH])
+    assert is_quoted("...notes on the Analytical Engine ... in 1843...", [ENGLISH])
+    assert not is_quoted("in 1815 … Ada Lovelace", [ENGLISH])
+    assert not is_quoted("Ada Lovelace … in 1816", [ENGLISH])
+
+
+def test_a_quotation_may_run_over_the_end_of_a_text() -> None:
+    assert is_quoted("He wrote. She read.", ["He wrote.", "She read."])
+    assert not is_quoted("She read. He wrote.", ["He wrote.", "She read."])
+
+
+@pytest.mark.parametrize("quote", ["", " ", "…", "...", "?!", "Ada Lovelace was born in Paris", "Ada was born", "1816"])
+def test_what_does_not_stand_there_is_no_quotation(quote: str) -> None:
+    if quote.strip():
+        assert not is_quoted(quote, [ENGLISH.replace(".", "")])
+
+
+def test_full_width_letters_are_letters() -> None:
+    assert is_quoted("ＡＤＡ", ["Ada lived."])
+
+
+@given(st.lists(st.text(max_size=30), min_size=1, max_size=4), st.data())
+def test_every_excerpt_is_quoted(texts: list[str], data: st.DataObject) -> None:
+    whole = "\n".join(texts)
+    words = [match.span() for match in re.finditer(r"\S+", whole)]
+    assume(words)
+    first = data.draw(st.integers(0, len(words) - 1))
+    last = data.draw(st.integers(first, len(words) - 1))
+    assert is_quoted(whole[words[first][0] : words[last][1]], texts)
+
+
+WORDS = st.sampled_from(
+    ["Ada", "Paris", "UN", "Müller", "café", "1815", "1,250", "1.5", "3-4", "the", "of", "was", "die", "und", "le",
+     "Zürich's", "мост", "橋", "2nd", "one", "half", "A", "I", "x"]
+)  # fmt: skip
+
+
+@given(st.lists(st.lists(WORDS, min_size=1, max_size=8).map(" ".join), min_size=1, max_size=5).map(". ".join))
+@example("1,250 A. UN")
+def test_every_sentence_of_any_text_is_grounded_in_it(text: str) -> None:
+    for sentence in sentences(text):
+        assert not_grounded(sentence, [text]) == []
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Ada Lovelace's notes were published in 1843.",
+        "The notes of Ada Lovelace were published.",
+        "Charles Babbage designed the Analytical Engine.",
+        "Babbage never built the machine.",
+        "The government paid Babbage 17470 pounds.",
+        "The government paid £17,470.",
+        "In 1815 Ada Lovelace was born.",
+        "LONDON is where Ada was born.",
+        "The engine was never built.",
+    ],
+)
+def test_a_restatement_in_other_forms_of_the_words_is_grounded(claim: str) -> None:
+    assert not_grounded(claim, [ENGLISH]) == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "foreign"),
+    [
+        ("Ada Lovelace was born in 1816.", ["1816"]),
+        ("The government paid 17,471 pounds.", ["17,471"]),
+        ("Lovelace was born in Paris.", ["Paris"]),
+        ("The engine was designed by Isaac Newton.", ["Isaac", "Newton"]),
+        ("The weather stays sunny over the weekend.", ["weather", "stays", "sunny", "weekend"]),
+    ],
+)
+def test_what_a_text_lacks_is_named(claim: str, foreign: list[str]) -> None:
+    assert not_grounded(claim, [ENGLISH]) == foreign
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("The museum has forty rooms.", "The museum has 40 rooms."),
+        ("There were twenty-one ships in the harbor.", "There were 21 ships in the harbor."),
+        ("It cost five hundred dollars at the shop.", "It cost 500 dollars."),
+        ("A dozen eggs were in the basket.", "12 eggs were in the basket."),
+        ("The town has 1.5 million people.", "The town has 1,500,000 people."),
+        ("The town has 1,500,000 people.", "The town has 1500000 people."),
+        ("Die Stadt hat 1.500.000 Einwohner und ist nicht klein.", "Die Stadt hat 1 500 000 Einwohner."),
+        ("The war lasted from 1843-45 in the north.", "The war ended in 1845."),
+        ("The war lasted from 1843–45 in the north.", "The war began in 1843."),
+        ("They won the game 3:2 in the end.", "They scored 3 goals."),
+        ("It grew by 5.0 percent.", "It grew by 5 percent."),
+        ("She finished in the second place.", "She finished in place 2."),
+        ("The bill is due on 2024-05-01 at the bank.", "The bill is due in 2024."),
+        ("It is about $2.5bn for the company.", "It is about 2,500,000,000 dollars."),
+    ],
+)
+def test_a_number_in_another_form_is_the_same_number(text: str, claim: str) -> None:
+    assert not [word for word in not_grounded(claim, [text]) if any(map(str.isdigit, word))]
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("The United Nations met in New York.", "The UN met in New York."),
+        ("The UN met in Geneva.", "The United Nations met in Geneva."),
+        ("IBM was founded by Charles Flint.", "International Business Machines was founded by Charles Flint."),
+        ("The companies of the Müllers are old.", "The Müller company is old."),
+        ("James's book was in the shop.", "The book of James was in the shop."),
+        ("He said that James’ book was lost.", "It is known that James lost the book."),
+        ("the office is in berlin and it is small", "The office in Berlin is small."),
+    ],
+)
+def test_a_name_in_another_form_is_the_same_name(text: str, claim: str) -> None:
+    assert not_grounded(claim, [text]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        (GERMAN, "Karl Müller war der Architekt der Brücke."),
+        (GERMAN, "Die Stadt bezahlte den Wiederaufbau der zerstörten Brücke."),
+        (FRENCH, "Marie Dupont a fondé le musée en 1921."),
+        (FRENCH, "L'entrée du musée coûte 8,50 euros."),
+        (SPANISH, "Juan Pérez fundó la fábrica en 1921."),
+        (CHINESE, "王建国出生在上海。"),
+        (CHINESE, "桥的全长是1250米。"),
+        (JAPANESE, "田中一郎は東京で生まれました。"),
+        (RUSSIAN, "Иван Петров был архитектором моста."),
+        (ARABIC, "ولد أحمد علي في القاهرة."),
+    ],
+)
+def test_a_restatement_in_the_texts_own_language_is_grounded(text: str, claim: str) -> None:
+    assert not_grounded(claim, [text]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        (GERMAN, "Der Präsident hat gestern eine lange Rede über Steuern gehalten."),
+        (FRENCH, "Le président a prononcé hier un long discours sur les impôts."),
+        (SPANISH, "El presidente pronunció ayer un largo discurso sobre los impuestos."),
+        (CHINESE, "总统昨天发表了关于税收的演讲。"),
+        (RUSSIAN, "Президент вчера произнёс длинную речь о налогах."),
+        (ARABIC, "ألقى الرئيس أمس خطابا طويلا حول الضرائب."),
+    ],
+)
+def test_an_invented_statement_in_the_texts_own_language_is_not_grounded(text: str, claim: str) -> None:
+    assert not_grounded(claim, [text])
+
+
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        (GERMAN, "The bridge was built in 1902 and is 1,250 meters long."),
+        (ENGLISH, "Die Notizen über die Maschine sind im Jahr 1843 erschienen und nicht vergessen."),
+        (CHINESE, "The bridge was built in 1902 and its designer was born in Shanghai."),
+        (JAPANESE, "The bridge is 1250 meters long."),
+        (RUSSIAN, "The bridge was built in 1902 by the architect."),
+        (ARABIC, "The bridge is 1250 meters long."),
+        (FRENCH, "The museum was founded in 1921 and it has 40 rooms for the public."),
+        (ENGLISH, "这台机器的笔记于1843年出版。"),
+    ],
+)
+def test_a_translation_is_held_to_its_numbers_only(text: str, claim: str) -> None:
+    assert not_grounded(claim, [text]) == []
+    year = re.sub(r"1902|1843|1250|1,250|1921", "1777", claim)
+    assert year != claim
+    assert set(not_grounded(year, [text])) == {"1777"}
+
+
+def test_words_may_come_from_any_of_several_texts() -> None:
+    assert not_grounded("The harbor was built in 1902.", ["It was built in 1902.", "When was the harbor built?"]) == []
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    "unit", ["Ada ", "1,250 ", "a", "1", "12.", "… ", "A.", "'", "<", "the of ", "橋", "1843-45 ", "\n", "2 m "]
+)
+def test_a_megabyte_is_read_in_linear_time(unit: str) -> None:
+    text = unit * (MEGABYTE // len(unit))
+    started = time.process_time()
+    is_quoted("Bob … lived", [text])
+    not_grounded("Bob lived in 1815.", [text])
+    not_grounded(text[:20_000], ["Ada lived."])
+    is_quoted(text, ["Ada lived."])
+    assert time.process_time() - started < 15
