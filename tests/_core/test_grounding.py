@@ -40,48 +40,48 @@ every_language = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @every_language
 def test_every_sentence_of_a_text_is_quoted_and_grounded(text: str) -> None:
     for sentence in (*sentences(text), text):
-        assert is_quoted(sentence, [text])
-        assert not_grounded(sentence, [text]) == []
+        assert is_quoted(sentence, text)
+        assert not_grounded(sentence, text) == []
 
 
 @every_language
 def test_case_white_space_and_punctuation_make_no_difference_to_a_quotation(text: str) -> None:
     for sentence in sentences(text):
-        assert is_quoted(sentence.upper(), [text])
-        assert is_quoted(f"“{sentence.rstrip('.。')}”!", [text])
-        assert is_quoted(sentence.replace(" ", "\n  "), [text])
+        assert is_quoted(sentence.upper(), text)
+        assert is_quoted(f"“{sentence.rstrip('.。')}”!", text)
+        assert is_quoted(sentence.replace(" ", "\n  "), text)
 
 
 def test_an_ellipsis_stands_for_words_between_parts_that_keep_their_order() -> None:
-    assert is_quoted("Ada Lovelace … in 1815", [ENGLISH])
-    assert is_quoted("...notes on the Analytical Engine ... in 1843...", [ENGLISH])
-    assert not is_quoted("in 1815 … Ada Lovelace", [ENGLISH])
-    assert not is_quoted("Ada Lovelace … in 1816", [ENGLISH])
+    assert is_quoted("Ada Lovelace … in 1815", ENGLISH)
+    assert is_quoted("...notes on the Analytical Engine ... in 1843...", ENGLISH)
+    assert not is_quoted("in 1815 … Ada Lovelace", ENGLISH)
+    assert not is_quoted("Ada Lovelace … in 1816", ENGLISH)
 
 
 def test_a_quotation_may_run_over_the_end_of_a_text() -> None:
-    assert is_quoted("He wrote. She read.", ["He wrote.", "She read."])
-    assert not is_quoted("She read. He wrote.", ["He wrote.", "She read."])
+    assert is_quoted("He wrote. She read.", "He wrote.\nShe read.")
+    assert not is_quoted("She read. He wrote.", "He wrote.\nShe read.")
 
 
 @pytest.mark.parametrize("quote", ["", " ", "…", "...", "?!", "Ada Lovelace was born in Paris", "Ada was born", "1816"])
 def test_what_does_not_stand_there_is_no_quotation(quote: str) -> None:
     if quote.strip():
-        assert not is_quoted(quote, [ENGLISH.replace(".", "")])
+        assert not is_quoted(quote, ENGLISH.replace(".", ""))
 
 
 def test_full_width_letters_are_letters() -> None:
-    assert is_quoted("ＡＤＡ", ["Ada lived."])
+    assert is_quoted("ＡＤＡ", "Ada lived.")
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=4), st.data())
 def test_every_excerpt_is_quoted(texts: list[str], data: st.DataObject) -> None:
     whole = "\n".join(texts)
-    words = [match.span() for match in re.finditer(r"\S+", whole)]
+    words = [match.span() for match in re.finditer(r"\S+", whole) if re.search(r"[^\W_]", match[0])]
     assume(words)
     first = data.draw(st.integers(0, len(words) - 1))
     last = data.draw(st.integers(first, len(words) - 1))
-    assert is_quoted(whole[words[first][0] : words[last][1]], texts)
+    assert is_quoted(whole[words[first][0] : words[last][1]], "\n".join(texts))
 
 
 WORDS = st.sampled_from(
@@ -94,7 +94,7 @@ WORDS = st.sampled_from(
 @example("1,250 A. UN")
 def test_every_sentence_of_any_text_is_grounded_in_it(text: str) -> None:
     for sentence in sentences(text):
-        assert not_grounded(sentence, [text]) == []
+        assert not_grounded(sentence, text) == []
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_every_sentence_of_any_text_is_grounded_in_it(text: str) -> None:
     ],
 )
 def test_a_restatement_in_other_forms_of_the_words_is_grounded(claim: str) -> None:
-    assert not_grounded(claim, [ENGLISH]) == []
+    assert not_grounded(claim, ENGLISH) == []
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_restatement_in_other_forms_of_the_words_is_grounded(claim: str) -> No
     ],
 )
 def test_what_a_text_lacks_is_named(claim: str, foreign: list[str]) -> None:
-    assert not_grounded(claim, [ENGLISH]) == foreign
+    assert not_grounded(claim, ENGLISH) == foreign
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_what_a_text_lacks_is_named(claim: str, foreign: list[str]) -> None:
     ],
 )
 def test_a_number_in_another_form_is_the_same_number(text: str, claim: str) -> None:
-    assert not [word for word in not_grounded(claim, [text]) if any(map(str.isdigit, word))]
+    assert not [word for word in not_grounded(claim, text) if any(map(str.isdigit, word))]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_number_in_another_form_is_the_same_number(text: str, claim: str) -> N
     ],
 )
 def test_a_name_in_another_form_is_the_same_name(text: str, claim: str) -> None:
-    assert not_grounded(claim, [text]) == []
+    assert not_grounded(claim, text) == []
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_name_in_another_form_is_the_same_name(text: str, claim: str) -> None:
     ],
 )
 def test_a_restatement_in_the_texts_own_language_is_grounded(text: str, claim: str) -> None:
-    assert not_grounded(claim, [text]) == []
+    assert not_grounded(claim, text) == []
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_restatement_in_the_texts_own_language_is_grounded(text: str, claim: s
     ],
 )
 def test_an_invented_statement_in_the_texts_own_language_is_not_grounded(text: str, claim: str) -> None:
-    assert not_grounded(claim, [text])
+    assert not_grounded(claim, text)
 
 
 @pytest.mark.parametrize(
@@ -216,14 +216,14 @@ def test_an_invented_statement_in_the_texts_own_language_is_not_grounded(text: s
     ],
 )
 def test_a_translation_is_held_to_its_numbers_only(text: str, claim: str) -> None:
-    assert not_grounded(claim, [text]) == []
+    assert not_grounded(claim, text) == []
     year = re.sub(r"1902|1843|1250|1,250|1921", "1777", claim)
     assert year != claim
-    assert set(not_grounded(year, [text])) == {"1777"}
+    assert set(not_grounded(year, text)) == {"1777"}
 
 
 def test_words_may_come_from_any_of_several_texts() -> None:
-    assert not_grounded("The harbor was built in 1902.", ["It was built in 1902.", "When was the harbor built?"]) == []
+    assert not_grounded("The harbor was built in 1902.", "It was built in 1902.", ["When was the harbor built?"]) == []
 
 
 @pytest.mark.no_cover
@@ -233,8 +233,8 @@ def test_words_may_come_from_any_of_several_texts() -> None:
 def test_a_megabyte_is_read_in_linear_time(unit: str) -> None:
     text = unit * (MEGABYTE // len(unit))
     started = time.process_time()
-    is_quoted("Bob … lived", [text])
-    not_grounded("Bob lived in 1815.", [text])
-    not_grounded(text[:20_000], ["Ada lived."])
-    is_quoted(text, ["Ada lived."])
+    is_quoted("Bob … lived", text)
+    not_grounded("Bob lived in 1815.", text)
+    not_grounded(text[:20_000], "Ada lived.")
+    is_quoted(text, "Ada lived.")
     assert time.process_time() - started < 15

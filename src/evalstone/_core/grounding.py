@@ -2,8 +2,7 @@
 
 A quotation stands in the text, up to case, white space and punctuation; where it has an ellipsis, each part does, in
 order. A restatement has its numbers, its names and at least half of its other words from the text. One that is in
-another language than the text is held to its numbers only, for words can't be compared across languages; so is one in
-a script whose words carry particles.
+another language than the text is held to its numbers only, for words can't be compared across languages.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from evalstone._core.text import STOPWORDS, stem, tokens
 LEAST_SHARED = 0.5
 _PREFIX = 4
 _SHORT_QUOTE = 12
+_SHORT_ANSWER = 5
 _ELLIPSIS = re.compile(r"…|\.{3,}")
 _NOT_WORDS = re.compile(r"[\W_]+")
 _UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff])")
@@ -75,7 +75,8 @@ _SMALL = 100
 _LANGUAGES = {
     name: frozenset(words.split())
     for name, words in {
-        "en": "the of and to is was were are that for with by on at from this which it has have be been not or as",
+        "en": "the of and to is was were are that for with by on at from this which it has have be been not or as an "
+        "in",
         "de": "der die das und ist war den dem des ein eine einer nicht mit von zu für auf im sich auch wird wurde "
         "sind hat haben kein keine",
         "fr": "le la les des et est une un du dans que qui pour par sur avec pas au aux ce cette sont été plus il elle",
@@ -90,7 +91,8 @@ _SCRIPTS = re.compile(
     r"|(?P<hebrew>[\u0590-\u05ff])|(?P<arabic>[\u0600-\u06ff])|(?P<indic>[\u0900-\u0dff])|(?P<thai>[\u0e00-\u0e7f])"
     r"|(?P<kana>[\u3040-\u30ff])|(?P<han>[\u3400-\u9fff])|(?P<hangul>[\uac00-\ud7af])"
 )
-_WITH_PARTICLES = frozenset({"hangul", "hebrew", "arabic", "indic"})
+_WITH_PARTICLES = {"hangul": 2, "hebrew": 3, "arabic": 3, "indic": 3}
+"""Scripts whose words carry particles, and how many letters tell words apart there."""
 _SAMPLED = 4000
 
 
@@ -138,12 +140,14 @@ def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[
     if not _NOT_WORDS.sub("", text):
         return list(tokens(statement)) or [statement]
     source = _source("\n".join((text, *others)))
-    numbers = [number for number in _NUMBER.findall(statement) if not source.has_number(number, statement)]
-    if numbers or source.is_translated(statement) or source.script in _WITH_PARTICLES:
+    numbers = source.foreign_numbers(statement)
+    if numbers or source.is_translated(statement):
         return numbers
     if names := source.foreign_names(statement):
         return names
     content = dict.fromkeys(_content(statement))
+    if others and not _source(text).has_part_of(content):
+        return list(content)
     foreign = [word for word in content if not source.has_word(word)]
     return foreign if len(foreign) > (1 - LEAST_SHARED) * len(content) else []
 
@@ -169,15 +173,20 @@ class _Source:
         self.abbreviations = {word for word in written if word.isupper() and len(word) > 1}
         self.abbreviations |= {short.replace(".", "") for short in _INITIALS.findall(text)}
 
-    def has_number(self, number: str, statement: str) -> bool:
+    def has_number(self, number: str) -> bool:
         plain = _plain(number)
         if plain in self.numbers or _NOT_WORDS.sub("", number) in self.numbers:
             return True
-        if any(number == short and str(whole) in self.numbers for short, whole in _scaled(statement)):
-            return True
-        if number in _AFTERNOON.findall(statement) and str(int(number) + 12) in self.numbers:
-            return True
         return self.language != "en" and plain.isdigit() and int(plain[:9]) <= _SMALL
+
+    def foreign_numbers(self, statement: str) -> list[str]:
+        """The numbers in a statement that the text lacks, also in another form: 2.5 million, 7 pm."""
+        foreign = [number for number in _NUMBER.findall(statement) if not self.has_number(number)]
+        if not foreign:
+            return foreign
+        known = {number for number, whole in _scaled(statement) if str(whole) in self.numbers}
+        known |= {hour for hour in _AFTERNOON.findall(statement) if str(int(hour) + 12) in self.numbers}
+        return [number for number in foreign if number not in known]
 
     def has_word(self, word: str) -> bool:
         return (
@@ -186,7 +195,23 @@ class _Source:
             or (len(word) > _PREFIX and word[:_PREFIX] in self.beginnings)
             # Of a script without spaces, words are pairs of letters, most of which change in a restatement.
             or (len(word) <= 2 and not word.isascii() and self.letters.issuperset(word))
+            or (self.script in _WITH_PARTICLES and self._has_most_of(word))
         )
+
+    def has_part_of(self, content: Iterable[str]) -> bool:
+        """Whether a statement with these words can be from this text: it has one of them, or hardly any of its own."""
+        return len(self.content) <= _SHORT_ANSWER or any(map(self.has_word, content))
+
+    @functools.cached_property
+    def content(self) -> Set[str]:
+        """The words that say what the text is about."""
+        return set(_content(self.text))
+
+    def _has_most_of(self, word: str) -> bool:
+        """Whether at least half of the groups of letters in a word are in the text, beside other particles there."""
+        size = _WITH_PARTICLES[self.script]
+        groups = [word[at : at + size] for at in range(max(1, len(word) - size + 1))]
+        return 2 * sum(group in self.text for group in groups) >= len(groups)
 
     def foreign_names(self, statement: str) -> list[str]:
         """The names in a statement that the text lacks, also as abbreviations of names that the other one spells."""

@@ -153,7 +153,7 @@ def texts(data: Any, where: str) -> tuple[str, ...]:
 OPEN_PLACEHOLDER = re.compile(r"\s*[\[(\"']*(?:…|\.{3,}|<[^<>]{0,80}>)[\])\"']*\s*")
 """What stands for a text that is still to be written, wherever it stands."""
 PLACEHOLDER = re.compile(
-    rf"{OPEN_PLACEHOLDER.pattern}|[\W_]+|[\W_]*(?:text|string|reason|your reason|the reason|one sentence)[\W_]*",
+    rf"{OPEN_PLACEHOLDER.pattern}|(?:[^\w*]|_)+|[\W_]*(?:text|string|reason|your reason|the reason|one sentence)[\W_]*",
     re.IGNORECASE,
 )
 """The same in a text that has to say something: no punctuation alone, and no name of what was asked for."""

@@ -86,7 +86,7 @@ class Summarization(Defined):
         # Both shares are computed even where one is undefined: otherwise a Skipped could hide a broken reply.
         source_questions = await ask(ListQuestions(text=input, limit=f"{self.max_questions:g}"))
         questions = await ask(FindAnswers(text=output, questions=source_questions)) if source_questions else ()
-        summary_claims = await ask(ListClaims.of(output, input))
+        summary_claims = await ask(ListClaims(text=output))
         claims = await ask(VerifyClaims(claims=summary_claims, context=(input,))) if summary_claims else ()
         if not claims:
             return self.undefined("the summary makes no claim")
