@@ -34,6 +34,7 @@ _SCALED = re.compile(
 )
 _SCALES = {"t": 10**3, "k": 10**3, "m": 10**6, "b": 10**9}
 _NAME = re.compile(r"(?<=\s)[^\W\d_][\w'’-]*")
+_ASCII_NAME = re.compile(r"(?<=\s)[A-Z][\w'-]*")
 _INITIALS = re.compile(r"\b(?:[A-Z]\.){2,}")
 _ROMAN = re.compile(r"[IVX]+")
 _AFTER_END = '.!?:;…"“”„»«()[]\n•*-–—'
@@ -86,6 +87,10 @@ _LANGUAGES = {
         "nl": "de het een en van is was dat in op te met voor niet zijn aan door ook werd er bij uit naar om",
     }.items()
 }
+_LANGUAGES_OF = {
+    word: [name for name, known in _LANGUAGES.items() if word in known]
+    for word in itertools.chain.from_iterable(_LANGUAGES.values())
+}
 _SCRIPTS = re.compile(
     r"(?P<latin>[A-Za-z\u00c0-\u024f])|(?P<greek>[\u0370-\u03ff])|(?P<cyrillic>[\u0400-\u052f])"
     r"|(?P<hebrew>[\u0590-\u05ff])|(?P<arabic>[\u0600-\u06ff])|(?P<indic>[\u0900-\u0dff])|(?P<thai>[\u0e00-\u0e7f])"
@@ -137,8 +142,9 @@ def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[
     others: texts that words may also come from, as those of the question do in an answer. A text without any word has
     nothing to restate.
     """
-    if not _NOT_WORDS.sub("", text):
+    if not text or _NOT_WORDS.fullmatch(text):
         return list(tokens(statement)) or [statement]
+    others = tuple(filter(None, others))
     source = _source("\n".join((text, *others)))
     numbers = source.foreign_numbers(statement)
     if numbers or source.is_translated(statement):
@@ -153,25 +159,56 @@ def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[
 
 
 class _Source:
-    """What a text has: numbers, words, and their beginnings."""
+    """What a text has: numbers, words, and their beginnings. Each is looked for when a statement needs it."""
 
     def __init__(self, text: str) -> None:
-        written = tokens(text)
-        lower = [word.lower() for word in written]
         self.text = text
-        self.words: Set[str] = set(lower)
-        self.stems = {stem(word) for word in lower}
-        self.beginnings = {word[:_PREFIX] for word in lower if len(word) >= _PREFIX}
-        self.numbers = set(_numbers(text)) | {str(_NUMBER_WORDS[word]) for word in self.words & _NUMBER_WORDS.keys()}
-        self.numbers |= set(_compound_numbers(lower))
-        self.letters = frozenset(text if not text.isascii() else "")
-        self.script = _script(text)
-        self.language = _language(lower)
-        # German writes every noun with a capital, and headlines every word: it marks no name there.
-        self.capitalized = self.language == "de" or 3 * sum(1 for _ in _names(text)) > len(written)
-        self.initials = _initials(written)
-        self.abbreviations = {word for word in written if word.isupper() and len(word) > 1}
-        self.abbreviations |= {short.replace(".", "") for short in _INITIALS.findall(text)}
+        self._written = tokens(text)
+        self._lower = [word.lower() for word in self._written]
+        self.words: Set[str] = set(self._lower)
+
+    @functools.cached_property
+    def stems(self) -> Set[str]:
+        return set(map(stem, self.words))
+
+    @functools.cached_property
+    def beginnings(self) -> Set[str]:
+        return {word[:_PREFIX] for word in self.words if len(word) >= _PREFIX}
+
+    @functools.cached_property
+    def written_numbers(self) -> Set[str]:
+        return set(_NUMBER.findall(self.text))
+
+    @functools.cached_property
+    def numbers(self) -> Set[str]:
+        in_words = {str(_NUMBER_WORDS[word]) for word in self.words & _NUMBER_WORDS.keys()}
+        return {*_numbers(self.text), *in_words, *(_compound_numbers(self._lower) if in_words else ())}
+
+    @functools.cached_property
+    def letters(self) -> frozenset[str]:
+        return frozenset(self.text if not self.text.isascii() else "")
+
+    @functools.cached_property
+    def script(self) -> str:
+        return _script(self.text)
+
+    @functools.cached_property
+    def language(self) -> str:
+        return _language(self._lower)
+
+    @functools.cached_property
+    def capitalized(self) -> bool:
+        """Whether capitals mark no names: German writes every noun with one, and headlines every word."""
+        return self.language == "de" or 3 * sum(1 for _ in _names(self.text)) > len(self._written)
+
+    @functools.cached_property
+    def initials(self) -> str:
+        return _initials(self._written)
+
+    @functools.cached_property
+    def abbreviations(self) -> Set[str]:
+        dotted = {short.replace(".", "") for short in _INITIALS.findall(self.text)}
+        return dotted | {word for word in self._written if word.isupper() and len(word) > 1}
 
     def has_number(self, number: str) -> bool:
         plain = _plain(number)
@@ -181,7 +218,8 @@ class _Source:
 
     def foreign_numbers(self, statement: str) -> list[str]:
         """The numbers in a statement that the text lacks, also in another form: 2.5 million, 7 pm."""
-        foreign = [number for number in _NUMBER.findall(statement) if not self.has_number(number)]
+        others = (number for number in _NUMBER.findall(statement) if number not in self.written_numbers)
+        foreign = [number for number in others if not self.has_number(number)]
         if not foreign:
             return foreign
         known = {number for number, whole in _scaled(statement) if str(whole) in self.numbers}
@@ -215,11 +253,12 @@ class _Source:
 
     def foreign_names(self, statement: str) -> list[str]:
         """The names in a statement that the text lacks, also as abbreviations of names that the other one spells."""
-        if self.capitalized:
+        foreign = [name for name in _names(statement) if not self._has_name(name)]
+        if not foreign or self.capitalized:
             return []
         initials = _initials(tokens(statement))
         spelled = {letter for short in self.abbreviations if short in initials for letter in short}
-        return [name for name in _names(statement) if not (self._has_name(name) or name[0] in spelled)]
+        return [name for name in foreign if name[0] not in spelled]
 
     def _has_name(self, name: str) -> bool:
         low = name.lower().removesuffix("'s")
@@ -295,7 +334,7 @@ def _plain(number: str) -> str:
 
 def _names(text: str) -> Iterator[str]:
     """Words with a capital that do not begin a sentence, but for I."""
-    for match in _NAME.finditer(text):
+    for match in (_ASCII_NAME if text.isascii() else _NAME).finditer(text):
         word = match[0].replace("’", "'")
         if not word[0].isupper() or word == "I" or word.startswith("I'"):
             continue
@@ -321,8 +360,10 @@ def _content(text: str) -> Iterator[str]:
 
 def _script(text: str) -> str:
     """The script that most of a text's letters are in; empty for one without letters."""
+    if (sample := text[:_SAMPLED]).isascii():
+        return "latin" if any(map(str.isalpha, sample)) else ""
     counts: dict[str, int] = {}
-    for match in _SCRIPTS.finditer(text[:_SAMPLED]):
+    for match in _SCRIPTS.finditer(sample):
         name = match.lastgroup or ""
         counts[name] = counts.get(name, 0) + 1
     if not counts:
@@ -333,7 +374,9 @@ def _script(text: str) -> str:
 
 def _language(words: list[str]) -> str:
     """The language of a text by its function words; empty where they do not tell."""
-    sample = words[:400]
-    counts = sorted(((sum(word in known for word in sample), name) for name, known in _LANGUAGES.items()), reverse=True)
-    (most, name), (second, _) = counts[:2]
+    counts = dict.fromkeys(_LANGUAGES, 0)
+    for word in words[:400]:
+        for name in _LANGUAGES_OF.get(word, ()):
+            counts[name] += 1
+    (most, name), (second, _) = sorted(((times, name) for name, times in counts.items()), reverse=True)[:2]
     return name if most >= 2 and most >= 1.5 * second else ""
