@@ -238,7 +238,7 @@ class _Source:
 
     def has_part_of(self, content: Iterable[str]) -> bool:
         """Whether a statement with these words can be from this text: it has one of them, or hardly any of its own."""
-        return len(self.content) <= _SHORT_ANSWER or any(map(self.has_word, content))
+        return any(map(self.has_word, content)) or len(self.content) <= _SHORT_ANSWER
 
     @functools.cached_property
     def content(self) -> Set[str]:
