@@ -366,7 +366,7 @@ async def converse(
                     return doubtful
                 raise failure or JudgeError(f"{judge} has no answer to {question.kind}")
             backoff.attempts = 0
-            completion = with_probabilities(question, completion) if completion.tokens else completion
+            completion = with_probabilities(question, completion)
             usage, reply = usage + completion.usage, completion.text[:MAX_REPLY]
             costs.append(completion.cost)
             last = len(costs) > retries or backoff.expired
@@ -414,9 +414,9 @@ def opening_messages(question: Question[Any], instructions: str = "") -> list[Ch
 
 def with_probabilities(question: Question[Any], completion: Completion) -> Completion:
     """The completion with what its tokens' probabilities say: its confidence, and the words that a question weighs."""
-    tokens, labels = completion.tokens, question.label_probabilities
-    if not tokens:
+    if not (tokens := completion.tokens):
         return completion
+    labels = question.label_probabilities
     alternatives = None if labels is None else alternatives_of(tokens, labels)
     confidence = None if labels is None or not alternatives else label_confidence(tokens, labels, alternatives)
     confidence = confidence_of(question, tokens) if confidence is None else confidence
