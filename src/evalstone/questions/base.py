@@ -226,7 +226,8 @@ class Question(_Prompted, Generic[A]):
         if tokens is None:
             return True
         prompt = self.prompt
-        characters = len(prompt.instructions) + len(prompt.template) + FENCE_CHARACTERS
+        fixed = (prompt.instructions, prompt.example, prompt.template, self.form, self.notes)
+        characters = sum(map(len, fixed)) + FENCE_CHARACTERS
         for value in self.inputs().values():
             characters += len(value) if isinstance(value, str) else sum(map(len, value))
             characters += FENCE_CHARACTERS * (1 if isinstance(value, str) else len(value) + 1)
