@@ -327,7 +327,7 @@ def _content(text: str) -> Iterator[str]:
 
 def _least_content(text: str) -> Iterator[str]:
     """The words of a statement that has no others: short ones that are no function words, or else all of them."""
-    words = [word.lower() for word in tokens(text)]
+    words = [word.lower() for word in tokens(text) if len(word) > 1]
     yield from [word for word in words if word not in STOPWORDS and not word[0].isdigit()] or words
 
 
