@@ -238,3 +238,21 @@ def test_a_megabyte_is_read_in_linear_time(unit: str) -> None:
     not_grounded(text[:20_000], "Ada lived.")
     is_quoted(text, "Ada lived.")
     assert time.process_time() - started < 15
+
+
+@pytest.mark.parametrize("claim", ["The' again and again.", "The ca", "And so on.", "It is ok"])
+def test_a_claim_of_function_words_alone_needs_them_in_the_text(claim: str) -> None:
+    assert not_grounded(claim, "The tower was completed in 1889.", ["When was it built?"])
+    assert not not_grounded(claim, f"He said: {claim} They agreed.")
+
+
+YES = "Yes, our generous store policy explicitly allows that for every customer."
+
+
+def test_an_answer_that_begins_with_yes_or_no_may_be_completed_from_the_question_alone() -> None:
+    question, claim = "Can I return shoes after 20 days?", "Shoes can be returned after 20 days."
+    assert not not_grounded(claim, YES, [question])
+    assert not not_grounded(claim, YES.replace("Yes", "no"), [question])
+    assert not_grounded(claim, YES.replace("Yes, our", "Our"), [question])
+    assert not_grounded(claim, YES.replace("Yes, our", "Note our"), [question])
+    assert not_grounded("Boots can be returned after 20 days in Bern.", YES, [question])

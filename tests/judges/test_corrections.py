@@ -44,7 +44,7 @@ def test_a_reply_that_was_cut_off_names_its_limit_and_is_asked_for_shorter() -> 
     shown, request = requests[1]["messages"][-2:]
     assert shown["content"] == '{"claims": ["Ada was'
     assert "at the limit of 200 tokens" in request["content"]
-    assert "Write shorter: at most one short sentence for each reason." in request["content"]
+    assert "Write shorter: each thing once, in one short sentence at most." in request["content"]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,16 @@ def test_of_a_long_reply_that_was_cut_off_the_beginning_is_shown() -> None:
     assert requests[1]["messages"][-2]["content"] == f"{reply[:300]}\n[…]"
 
 
+@pytest.mark.parametrize("between", [", ", ",\n    "])
+def test_the_beginning_of_a_reply_that_was_cut_off_ends_with_a_whole_item(between: str) -> None:
+    reply = '{"claims": [' + between.join(f'"Ada was born in {1815 + n}."' for n in range(40))
+    _, requests = asked(completion(reply, finish="length"), GOOD)
+    shown = requests[1]["messages"][-2]["content"].removesuffix("\n[…]")
+    assert reply.startswith(shown)
+    assert shown.endswith('."' + between.rstrip())
+    assert len(shown) > 250
+
+
 DEGENERATE = [
     '{"claims": ["' + "Ada was born. " * 100,
     '{"claims": [' + '"Ada was born in 1815.", ' * 40,
@@ -86,8 +96,11 @@ def test_a_reply_that_repeats_itself_is_left_out_but_for_its_beginning(reply: st
     answer, requests = asked(completion(reply, finish=finish), GOOD, max_tokens=900)
     assert isinstance(answer, Answer)
     shown, request = requests[1]["messages"][-2:]
-    assert shown["content"] == f"{reply[:300]}\n[…]"
-    assert "it repeats itself" in request["content"]
+    beginning, _, rest = shown["content"].rpartition("\n[…]")
+    assert not rest
+    assert reply.startswith(beginning)
+    assert len(beginning) <= 300
+    assert "it repeats itself. Reply again" in request["content"], "what it repeats is not said again"
     error, _ = asked(completion(reply, finish=finish), max_tokens=900, retries=0)
     assert "it repeats itself" in str(error)
     assert len(str(error)) < 400

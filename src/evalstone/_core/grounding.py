@@ -1,7 +1,8 @@
 """Whether words that a judge wrote come from the text that it was shown: rules in code, no model.
 
 A quotation stands in the text, up to case, white space and punctuation; where it has an ellipsis, each part does, in
-order. A restatement has its numbers, its names and at least half of its other words from the text. One that is in
+order. A restatement has its numbers, its names and at least half of its other words from the text; function words count
+only in one that has no others. One that is in
 another language than the text is held to its numbers only, for words can't be compared across languages.
 """
 
@@ -99,6 +100,9 @@ _SCRIPTS = re.compile(
 _WITH_PARTICLES = {"hangul": 2, "hebrew": 3, "arabic": 3, "indic": 3}
 """Scripts whose words carry particles, and how many letters tell words apart there."""
 _SAMPLED = 4000
+_YES_OR_NO = re.compile(
+    r"\W*(?:(?:yes|no|ja|nein|nee|oui|non|sí|sì|si|sim|não|да|нет)\b|はい|いいえ|是|不|否|对|네|아니)", re.IGNORECASE
+)
 
 
 def is_quoted(quote: str, text: str) -> bool:
@@ -151,7 +155,7 @@ def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[
         return numbers
     if names := source.foreign_names(statement):
         return names
-    content = dict.fromkeys(_content(statement))
+    content = dict.fromkeys(_content(statement)) or dict.fromkeys(_least_content(statement))
     if others and not _source(text).has_part_of(content):
         return list(content)
     foreign = [word for word in content if not source.has_word(word)]
@@ -210,6 +214,10 @@ class _Source:
         dotted = {short.replace(".", "") for short in _INITIALS.findall(self.text)}
         return dotted | {word for word in self._written if word.isupper() and len(word) > 1}
 
+    @functools.cached_property
+    def says_yes_or_no(self) -> bool:
+        return bool(_YES_OR_NO.match(self.text))
+
     def has_number(self, number: str) -> bool:
         plain = _plain(number)
         if plain in self.numbers or _NOT_WORDS.sub("", number) in self.numbers:
@@ -237,8 +245,9 @@ class _Source:
         )
 
     def has_part_of(self, content: Iterable[str]) -> bool:
-        """Whether a statement with these words can be from this text: it has one of them, or hardly any of its own."""
-        return any(map(self.has_word, content)) or len(self.content) <= _SHORT_ANSWER
+        """Whether a statement with these words can be from this text: it has one of them, or hardly any of its own, or
+        begins with a yes or no to what the question says."""
+        return self.says_yes_or_no or len(self.content) <= _SHORT_ANSWER or any(map(self.has_word, content))
 
     @functools.cached_property
     def content(self) -> Set[str]:
@@ -356,6 +365,12 @@ def _content(text: str) -> Iterator[str]:
         known = word in STOPWORDS or word in function or word in _FRAME or word[0].isdigit()
         if not known and (len(word) > 2 or not word.isascii()):
             yield word
+
+
+def _least_content(text: str) -> Iterator[str]:
+    """The words of a statement that has no others: short ones that are no function words, or else all of them."""
+    words = [word.lower() for word in tokens(text) if len(word) > 1]
+    yield from [word for word in words if word not in STOPWORDS and not word[0].isdigit()] or words
 
 
 def _script(text: str) -> str:

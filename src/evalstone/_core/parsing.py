@@ -168,8 +168,8 @@ def refuse_placeholders(
 ) -> None:
     """Raise ReplyError for a text in a reply that nobody wrote for the case at hand.
 
-    That is a placeholder (`…`, `<text>`, "reason"), and a text that `copied` has: those of a worked example, as `bare`
-    makes them. words: what belongs in the reply, whatever it looks like. placeholder: what is one.
+    That is a placeholder (`…`, `<string>`, "reason"), and a text that `copied` has: those of a worked example, as
+    `bare` makes them. words: what belongs in the reply, whatever it looks like. placeholder: what is one.
     """
     if isinstance(data, Mapping):
         for key, value in cast("Mapping[str, Any]", data).items():

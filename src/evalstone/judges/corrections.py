@@ -40,13 +40,15 @@ def correction(
     wanted = (
         "the JSON object that was asked for, complete" if question.json_schema is not None else "the answer asked for"
     )
-    shorter = " Write shorter: at most one short sentence for each reason." if error.startswith(CUT_OFF) else ""
+    shorter = " Write shorter: each thing once, in one short sentence at most." if error.startswith(CUT_OFF) else ""
+    # What a reply repeats is not repeated here: a model would take the words of the error for some of the material.
+    told, repeats, _ = error.partition(REPEATS)
     if number == 1:
-        request = f"That reply cannot be used: {error}. Reply again with {wanted}, and nothing else.{shorter}"
+        request = f"That reply cannot be used: {told}{repeats}. Reply again with {wanted}, and nothing else.{shorter}"
         shown = [ChatMessage("assistant", clean(_excerpt(reply, error))), ChatMessage("user", clean(request))]
         return [*opening, *shown], settings
     *before, asked = opening
-    hint = f"An earlier reply could not be used: {error}. Reply with {wanted}, and nothing else.{shorter}"
+    hint = f"An earlier reply could not be used: {told}{repeats}. Reply with {wanted}, and nothing else.{shorter}"
     afresh = replace(
         settings,
         seed=None if settings.seed is None else settings.seed + SEEDS_APART * (number - 1),
@@ -63,7 +65,10 @@ def drawn_afresh(settings: ModelSettings) -> dict[str, Any]:
 def _excerpt(reply: str, error: str) -> str:
     """As much of a reply as helps to mend it: little of one that repeats itself or was cut off."""
     if len(reply) > SHORT_EXCERPT and (error.startswith(CUT_OFF) or REPEATS in error):
-        return f"{reply[:SHORT_EXCERPT]}\n[…]"
+        shown = reply[:SHORT_EXCERPT]
+        # Up to the end of an item: a model would take half of one for a whole.
+        whole = _WHOLE_ITEMS.match(shown)
+        return f"{whole[0].rstrip() if whole and 2 * len(whole[0]) > SHORT_EXCERPT else shown}\n[…]"
     return reply if len(reply) <= 4000 else f"{reply[:2000]}\n[…]\n{reply[-2000:]}"
 
 
@@ -85,6 +90,7 @@ def read_completion(question: Question[A], completion: Completion, settings: Mod
     raise ReplyError(f"{CUT_OFF},{used} at a limit of the endpoint (set max_tokens){more}")
 
 
+_WHOLE_ITEMS = re.compile(r""".*(?:["}\]],|\n)""", re.DOTALL)
 _QUOTES, _CLOSING = '" ', " \t\r\n\"'`]}.,"
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[^\n"]+')
 

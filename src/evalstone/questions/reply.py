@@ -9,9 +9,10 @@ A reply type is a frozen dataclass whose fields are the keys of the reply. Marke
         passages: Annotated[tuple[int, ...], Cites("context")] = ()
         reason: str = ""
 
-Order of the keys in a reply: the reason, then everything else, then the labels. A model that argues first decides
-better. A label is a word out of a list, a yes or no, or a number; it's what judges vote on. Reasons, citations and
-texts that a judge writes are none: nobody can say which of two is right.
+Order of the keys in a reply: what a verdict is on where the judge names it, the reason, then everything else, then the
+labels. A model that argues first decides better, and it has to know about what. A label is a word out of a list, a yes
+or no, or a number; it's what judges vote on. Reasons, citations and texts that a judge writes are none: nobody can say
+which of two is right.
 
 Every key is required in a reply, whatever defaults the dataclass has, unless it is marked `MayOmit`.
 """
@@ -233,7 +234,13 @@ def reply_fields(kind: type[Any]) -> tuple[ReplyField, ...]:
     for name in (field.name for field in dataclasses.fields(kind)):
         bare, *markers = get_args(hints[name]) if hasattr(hints[name], "__metadata__") else (hints[name],)
         fields.append(ReplyField(name, bare, {type(marker): marker for marker in markers}))
-    return tuple(sorted(fields, key=lambda field: 0 if field.key == "reason" else 2 if field.label else 1))
+    return tuple(sorted(fields, key=_place_in_reply))
+
+
+def _place_in_reply(field: ReplyField) -> int:
+    if Subject in field.markers:
+        return 0
+    return 1 if field.key == "reason" else 3 if field.label else 2
 
 
 @functools.cache
