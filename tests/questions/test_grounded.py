@@ -107,6 +107,25 @@ def test_a_verdict_by_a_passage_cites_one_that_exists(verdict: str) -> None:
             decided(verdict, number)
 
 
+def test_a_cited_passage_has_something_to_say() -> None:
+    question = VerifyClaims(("It was built in 1902.",), (HARBOR, " \u200b"))
+    for cited in ([2], [2, 2]):
+        with pytest.raises(ReplyError, match="verdict 1: 'supported' cites 2, and nothing is in there"):
+            read(question, {"verdicts": {"1": {"reason": "It is.", "passages": cited, "verdict": "supported"}}})
+    kept = read(question, {"verdicts": {"1": {"reason": "It is.", "passages": [1, 2], "verdict": "supported"}}})
+    assert kept[0].passages == (1, 2)
+
+
+def test_a_claim_of_the_worked_example_is_copied_whatever_the_language_of_the_text() -> None:
+    copied = "The museum has no café."
+    for text in ("Der Hund schläft auf dem Sofa und ist müde.", "猫在沙发上睡觉。"):
+        with pytest.raises(ReplyError, match=r"^claims\.1: .* is copied from the example"):
+            read(ListClaims(text), {"claims": [copied]})
+        assert read(ListClaims(text), {"claims": ["The animal is on the sofa."]})
+    for text in (copied, "Museum: no café, may reopen in May"):
+        assert read(ListClaims(text), {"claims": [copied]}) == (copied,)
+
+
 def test_a_match_names_the_words_of_the_answer_and_a_missing_one_none() -> None:
     question = CompareStatements(("It was built in 1902.",), ("It has two docks.", "It is from 1902."))
 
