@@ -81,6 +81,13 @@ def test_a_quoted_part_stands_in_the_text_whatever_its_case_and_punctuation() ->
             found(part)
 
 
+def test_an_emoji_is_a_part_of_a_text_and_no_placeholder() -> None:
+    found = read(FindToxicity("Great! 🎉"), {"verdicts": [{"reason": "It is kind.", "part": "🎉", "verdict": "no"}]})
+    assert found[0].part == "🎉"
+    with pytest.raises(ReplyError, match=r"claims\.1"):
+        read(ListClaims("Great! 🎉"), {"claims": ["🎉"]})
+
+
 def test_statements_of_passages_stand_in_a_passage() -> None:
     question = JudgePassageStatements("When?", (HARBOR, "Ships come at noon."))
     verdict = {"reason": "It helps.", "statement": "Ships come at noon", "verdict": "yes"}

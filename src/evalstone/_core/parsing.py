@@ -153,7 +153,7 @@ def texts(data: Any, where: str) -> tuple[str, ...]:
 OPEN_PLACEHOLDER = re.compile(r"\s*[\[(\"']*(?:…|\.{3,}|<[^<>]{0,80}>)[\])\"']*\s*")
 """What stands for a text that is still to be written, wherever it stands."""
 PLACEHOLDER = re.compile(
-    rf"{OPEN_PLACEHOLDER.pattern}|(?:[^\w*]|_)+"
+    rf"{OPEN_PLACEHOLDER.pattern}|(?:[^\w*\u2600-\u27bf\U0001f000-\U0001faff]|_)+"
     r"|[\W_]*(?:(?:insert|write|your|the|a|an|one|short|brief)\s+){0,4}(?:text|string|reason|reasoning|explanation|sentence)"
     r"(?:\s+(?:goes\s+)?here)?[\W_]*",
     re.IGNORECASE,
