@@ -10,6 +10,7 @@ import pytest
 from evalstone import Failed, ScriptedJudge, evaluate
 from evalstone.errors import ReplyError
 from evalstone.questions import (
+    ClaimSupported,
     CompareStatements,
     FindToxicity,
     JudgePassageStatements,
@@ -131,6 +132,18 @@ def test_a_claim_of_the_worked_example_is_copied_whatever_the_language_of_the_te
         assert read(ListClaims(text), {"claims": ["The animal is on the sofa."]})
     for text in (copied, "Museum: no café, may reopen in May"):
         assert read(ListClaims(text), {"claims": [copied]}) == (copied,)
+
+
+@pytest.mark.parametrize("unit", ["good ", "The passage says so. ", "很好", "!"])
+def test_a_reason_that_went_on_until_it_was_cut_off_is_none(unit: str) -> None:
+    question = ClaimSupported("It has two docks.", (HARBOR,))
+    looping = f"It is so. {unit * 200}"[:500]
+    with pytest.raises(ReplyError, match=r"^reason: it repeats itself \("):
+        read(question, {"reason": looping, "verdict": "yes"})
+    assert read(question, {"reason": f"It is {unit * 5}", "verdict": "yes"})
+    shouted = FindToxicity(looping)
+    verdict = {"reason": "It repeats a word.", "part": looping, "verdict": "no"}
+    assert read(shouted, {"verdicts": [verdict]})[0].part == looping
 
 
 def test_a_match_names_the_words_of_the_answer_and_a_missing_one_none() -> None:

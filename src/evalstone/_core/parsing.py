@@ -170,8 +170,9 @@ def refuse_placeholders(
 ) -> None:
     """Raise ReplyError for a text in a reply that nobody wrote for the case at hand.
 
-    That is a placeholder (`…`, `<text>`, "reason"), and a text that `is_copied`. words: what belongs in the reply,
-    whatever it looks like. placeholder: what is one.
+    That is a placeholder (`…`, `<text>`, "reason"), a text that `is_copied`, and one that repeats itself to its end,
+    unless the material does. words: what belongs in the reply, whatever it looks like.
+    placeholder: what is one.
     """
     if isinstance(data, Mapping):
         for key, value in cast("Mapping[str, Any]", data).items():
@@ -184,6 +185,21 @@ def refuse_placeholders(
             raise ReplyError(f"{_place(where)}: {_quoted(data)} is a placeholder; write your own words there")
         if is_copied(data):
             raise ReplyError(f"{_place(where)}: {_quoted(data)} is copied from the example; judge the given material")
+        if (unit := repeated_end(data.rstrip())) and not any(data[-LEAST_REPEATED:] in text for text in words()):
+            raise ReplyError(f"{_place(where)}: {REPEATS} ({_quoted(unit.strip())} again and again)")
+
+
+REPEATS = "it repeats itself"
+LONGEST_UNIT, LEAST_REPEATS, LEAST_REPEATED = 200, 8, 100
+
+
+def repeated_end(text: str) -> str:
+    """The text of 200 characters at most of which the last 100 or more are made, eight times or more; else empty."""
+    for period in range(1, min(LONGEST_UNIT, len(text) // LEAST_REPEATS) + 1):
+        size = max(period * LEAST_REPEATS, LEAST_REPEATED)
+        if len(text) >= size and text[-size:-period] == text[-size + period :]:
+            return text[-period:]
+    return ""
 
 
 def _place(where: str) -> str:
