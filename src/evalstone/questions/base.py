@@ -382,7 +382,7 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
         return tuple(itertools.chain.from_iterable(await ask_parts(self, self.cut, chunks, ask)))
 
     def example(self) -> Any:
-        text = "".join(value if isinstance(value, str) else "".join(value) for value in self._sources())
+        text = "\n".join(value if isinstance(value, str) else "\n".join(value) for value in self._sources())
         count = min(max(1, self.typical_count(len(text))), MOST_ITEMS - 1)
         step = max(1, len(text) // count)
         excerpts = [text[i * step :][:CHARACTERS_PER_ITEM].strip() for i in range(count)]
