@@ -37,6 +37,35 @@ def asked(*replies: Any, question: Any = QUESTION, **settings: Any) -> tuple[Ans
             return error, server.requests
 
 
+TOO_LONG = Response(400, {"error": {"message": "This model's maximum context length is 2048 tokens."}})
+
+
+def test_a_correction_beyond_the_window_is_followed_by_one_that_starts_afresh() -> None:
+    prose = completion("prose " * 900)
+    answer, requests = asked(prose, TOO_LONG, GOOD)
+    assert isinstance(answer, Answer)
+    assert [len(request["messages"]) for request in requests] == [2, 4, 2]
+    assert answer.usage.requests == 2
+    error, requests = asked(prose, TOO_LONG, retries=1)
+    assert isinstance(error, ReplyError)
+    assert "no complete JSON object" in str(error)
+    assert len(requests) == 2
+
+
+def test_a_correction_beyond_the_window_divides_no_question() -> None:
+    def behave(request: dict[str, Any], _: int) -> Any:
+        return TOO_LONG if len(request["messages"]) > 2 else completion("prose " * 900)
+
+    text = "Ada was born in 1815. " * 20
+    with serving(behave) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, retries=1, total_timeout=5.0)
+        run = evaluate([{"id": "1", "output": text, "context": [text]}], "faithfulness", judge=judge, ledger=None)
+    outcome = run.records[0].outcome
+    assert isinstance(outcome, Failed)
+    assert "no complete JSON object" in outcome.error
+    assert len(server.requests) == 2
+
+
 def test_a_reply_that_was_cut_off_names_its_limit_and_is_asked_for_shorter() -> None:
     cut = completion('{"claims": ["Ada was', finish="length")
     answer, requests = asked(cut, GOOD, max_tokens=200)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from evalstone._core.parsing import REPEATS, repeated_end
 from evalstone._core.prompts import clean
 from evalstone.errors import ReplyError
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
@@ -14,14 +15,14 @@ from evalstone.questions.base import Question
 
 A = TypeVar("A")
 
-CUT_OFF, REPEATS = "the reply was cut off before its end", "it repeats itself"
+CUT_OFF = "the reply was cut off before its end"
 SHORT_EXCERPT = 300
 """Characters of a reply that are shown to the model where more of it would do harm."""
 FRESH_TEMPERATURE = 0.5
 """Of a correction that starts afresh, at least: at 0 a model would say the same again."""
 SEEDS_APART = 1_000_003
 """Between the seeds of two corrections; those of repetitions are 1 apart."""
-LOOKED_AT, LONGEST_UNIT, LEAST_REPEATS, LEAST_REPEATED = 4000, 200, 8, 100
+LOOKED_AT = 4000
 
 
 def correction(
@@ -103,11 +104,8 @@ def repetition(reply: str) -> str:
     """
     text = reply[-LOOKED_AT:]
     for end in (text, text.rstrip(_CLOSING)):
-        for period in range(1, min(LONGEST_UNIT, len(end) // LEAST_REPEATS) + 1):
-            size = max(period * LEAST_REPEATS, LEAST_REPEATED)
-            if len(end) >= size and end[-size:-period] == end[-size + period :]:
-                unit = end[-period:]
-                return f"{unit.strip()[:60]!r} again and again" if unit.strip() else "white space without end"
+        if unit := repeated_end(end):
+            return f"{unit.strip()[:60]!r} again and again" if unit.strip() else "white space without end"
     pieces: dict[str, list[str]] = {}
     for piece in _PIECE.findall(text):
         pieces.setdefault(re.sub(r"\d+", "", piece).strip(), []).append(piece)

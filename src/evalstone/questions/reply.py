@@ -44,7 +44,7 @@ from evalstone._core.parsing import (
     validated,
 )
 from evalstone._core.prompts import clean
-from evalstone._core.text import sentences
+from evalstone._core.text import is_blank, sentences
 from evalstone.errors import ConfigError, ReplyError
 
 M = TypeVar("M")
@@ -462,6 +462,11 @@ class _Reader:
             elif not values[field.name]:
                 what = "cites the passages that decide it" if Cites in field.markers else "quotes the words"
                 raise ReplyError(f"{where or field.key}: {label!r} {what}; {field.key} is empty")
+            elif cites := field.marker(Cites):
+                cited = values[field.name]
+                if all(is_blank(getattr(question, cites.input)[number - 1]) for number in cited):
+                    shown = ", ".join(map(str, cited))
+                    raise ReplyError(f"{where or field.key}: {label!r} cites {shown}, and nothing is in there")
         for field in self.checked:
             if values[field.name] or not _evidence(field):
                 _check_source(field, values[field.name], question, where)
