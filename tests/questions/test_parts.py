@@ -67,6 +67,14 @@ def test_passages_that_fit_are_one_chunk() -> None:
     assert chunks([], 6) == [Chunk()]
 
 
+def test_each_text_takes_its_own_and_what_every_text_takes_beside() -> None:
+    space = Space(7, extra=2, measure=len)
+    assert space.size("one", "two") == 10
+    assert space.holds("12345")
+    assert not space.holds("123456")
+    assert [chunk.texts for chunk in space.chunks(["a", "b", "c"])] == [("a", "b"), ("c",)]
+
+
 def test_whole_passages_stay_together_as_long_as_they_fit() -> None:
     assert chunks(["aaaa", "bb", "cccc"], 6) == [Chunk(("aaaa", "bb"), (1, 2)), Chunk(("cccc",), (3,))]
 

@@ -9,6 +9,7 @@ another language than the text is held to its numbers only, for words can't be c
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence, Set
