@@ -27,8 +27,8 @@ from evalstone.questions import (
     RatePassages,
 )
 from evalstone.questions.base import Ask, Question
-from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
-from evalstone.questions.parts import MOST_PARTS, Chunk, Space
+from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
+from evalstone.questions.parts import MOST_PARTS, SMALLEST_ROOM, Chunk, Space, chunks_of, overhead, space_for
 from evalstone.questions.relevance import PassageRating, PassageRatings, PassageVerdict
 from evalstone.questions.statements import Comparison, Contradiction, StatementMatch
 from evalstone.questions.verdict import Choice
@@ -279,6 +279,54 @@ def test_extra_is_what_is_extra_beside_every_part_of_the_reference() -> None:
     assert tuple(match.statement for match in found.matches) == reference
     assert found.extra == ("Both.",)
     assert [one.reason for one in found.contradictions] == ["True", "False"]
+
+
+@pytest.mark.parametrize(
+    ("window", "max_tokens", "limits"),
+    [
+        (None, None, ContextLimits()),
+        (None, 400, ContextLimits(items=5)),
+        (4096, None, ContextLimits(3072, 12, longest=3072, window=4096)),
+        (4096, 400, ContextLimits(3696, 5, longest=3696, window=4096)),
+        (100_000, None, ContextLimits(50_000, 25, longest=95_904, window=100_000)),
+        (100, 500, ContextLimits(1, 6, longest=1, window=100)),
+        (100, None, ContextLimits(75, 1, longest=75, window=100)),
+    ],
+)
+def test_the_limits_of_a_window_leave_room_for_the_reply(
+    window: int | None, max_tokens: int | None, limits: ContextLimits
+) -> None:
+    assert ContextLimits.of_window(window, max_tokens) == limits
+
+
+def test_several_judges_take_what_each_of_them_takes() -> None:
+    one, two = ContextLimits(900, 5, whole=True), ContextLimits(800, 7, longest=850, window=1000)
+    assert narrowest(one, two) == ContextLimits(800, 5, longest=850, window=1000)
+    assert narrowest(two, ContextLimits(longest=840, window=990)) == ContextLimits(800, 7, longest=840, window=990)
+    assert narrowest(one, one) == one
+
+
+def test_the_error_names_what_the_judge_takes_and_not_what_is_asked_in_parts() -> None:
+    question = AgreesWithContext("q", "a", ("".join(SENTENCES) * 9,))
+    with pytest.raises(QuestionTooLong, match=r"the judge takes 95,904 \(context_window 100,000, less the reply\)"):
+        asked(question, _unasked, ContextLimits.of_window(100_000))
+
+
+def test_next_to_no_room_for_what_is_divided_is_refused() -> None:
+    question = ClaimSupported("c", ("x",))
+    fixed, extra = overhead(question, "context")
+    least = fixed + extra + SMALLEST_ROOM
+    assert space_for(question, "context", ContextLimits(least, longest=least)).longest == SMALLEST_ROOM + extra
+    with pytest.raises(QuestionTooLong, match="tokens without its context"):
+        space_for(question, "context", ContextLimits(least - 1, longest=least - 1))
+
+
+def test_as_many_parts_as_are_allowed_are_asked_and_no_more() -> None:
+    most = RatePassages("q", "a", ("x",) * MOST_PARTS)
+    assert len(chunks_of(most, "context", Space(math.inf, texts=1), DEFAULT_LIMITS)) == MOST_PARTS
+    for space in (Space(math.inf, texts=1), Space(1, measure=len)):
+        with pytest.raises(QuestionTooLong, match=f"asked in {MOST_PARTS + 1} parts"):
+            chunks_of(replace(most, context=("x",) * (MOST_PARTS + 1)), "context", space, DEFAULT_LIMITS)
 
 
 def test_fifty_thousand_passages_are_refused_at_once() -> None:
