@@ -179,6 +179,16 @@ def test_an_item_that_is_too_long_is_not_cut() -> None:
         asked(question, _unasked)
 
 
+def test_a_statement_that_is_too_long_to_compare_is_not_cut() -> None:
+    with pytest.raises(QuestionTooLong, match="item 1 of its reference alone has about"):
+        asked(CompareStatements(("".join(SENTENCES),), ("a",)), _unasked)
+
+
+def test_more_passages_than_a_reply_has_room_for_are_rated_in_parts() -> None:
+    assert RatePassages("q", "a", ("x",) * SMALL.items).fits(SMALL)
+    assert not RatePassages("q", "a", ("x",) * (SMALL.items + 1)).fits(SMALL)
+
+
 def test_a_list_is_drawn_from_the_pieces_of_a_text() -> None:
     found, parts = asked(ListClaims("".join(SENTENCES)), lambda part: (part.text[:9].strip(), "x"))
     assert "".join(part.text for part in parts) == "".join(SENTENCES)
@@ -200,8 +210,10 @@ def test_the_limit_of_questions_is_spread_over_the_pieces() -> None:
     few, parts = asked(ListQuestions(text, "2"), lambda part: ("q?",) * int(part.limit))
     assert (len(few), len(parts)) == (2, 2)
     assert text.index(parts[0].text) < len(text) / 2 < text.index(parts[1].text) + len(parts[1].text)
-    with pytest.raises(QuestionTooLong):
-        asked(ListQuestions(text, "ten"), _unasked)
+    assert len(asked(ListQuestions(text, "10.0"), lambda part: ("q?",) * int(part.limit))[0]) == 10
+    for limit in ("ten", "0", "inf"):
+        with pytest.raises(QuestionTooLong):
+            asked(ListQuestions(text, limit), _unasked)
 
 
 def test_useful_passages_are_numbered_through_and_one_in_pieces_is_useful_when_a_piece_is() -> None:
