@@ -142,7 +142,7 @@ def test_a_list_that_does_not_end_is_refused() -> None:
     part = {"reason": "Harmless.", "part": "It has two docks", "verdict": "no"}
     with pytest.raises(ReplyError, match="repeats itself"):
         read(FindToxicity(HARBOR), {"verdicts": [{**part, "reason": f"Harmless, {n}."} for n in range(10)]})
-    compared = {
+    compared: dict[str, Any] = {
         "matches": {"1": {"reason": "No.", "answer": "", "match": "missing"}},
         "extra": [],
         "contradictions": [],
