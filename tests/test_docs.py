@@ -15,7 +15,8 @@ from evalstone.cli.app import COMMANDS
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#:]+)\)")
+LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -41,8 +42,16 @@ def test_the_python_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
-    links = LINK.findall(page.read_text("utf-8"))
-    assert [link for link in links if not (page.parent / link).exists()] == []
+    for link, heading in LINK.findall(page.read_text("utf-8")):
+        target = page.parent / link if link else page
+        assert target.exists(), link
+        assert not heading or heading in headings(target), f"{link}#{heading}"
+
+
+def headings(page: Path) -> list[str]:
+    """The names by which links call the headings of a page."""
+    text = BLOCK.sub("", page.read_text("utf-8"))
+    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(text)]
 
 
 def test_the_commands_in_the_readme_exist() -> None:

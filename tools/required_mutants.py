@@ -587,8 +587,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a run that its judge gave no answer ends with exit code 0",
         "src/evalstone/cli/options.py",
-        "run.complete and not run.failed and any(line.scored for line in run.summary)",
-        "run.complete and not run.failed",
+        "return not run.failed and not silent",
+        "return not run.failed",
         ("tests/cli/test_judge.py::test_a_judge_that_reaches_no_verdict_ends_a_run_with_exit_code_3",),
     ),
     # ---- Replies written for the case ----

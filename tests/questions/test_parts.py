@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import pytest
 from hypothesis import given
@@ -27,6 +27,7 @@ from evalstone.questions import (
     RatePassages,
 )
 from evalstone.questions.base import Ask, Question
+from evalstone.questions.custom import AnswerAs, AnswerForm
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
 from evalstone.questions.parts import MOST_PARTS, SMALLEST_ROOM, Chunk, Space, chunks_of, overhead, space_for
 from evalstone.questions.relevance import PassageRating, PassageRatings, PassageVerdict
@@ -139,6 +140,13 @@ def test_the_quick_estimate_is_never_below_the_close_one(kind: type[Question[Any
     for text in ("", "<<", "日本\U0001f600" * 9, "\ud800\x00" * 9):
         question = question_of(kind, text, items=9)
         assert not question.within(question.size() - 1)
+
+
+def test_a_form_that_is_longer_than_the_window_does_not_fit() -> None:
+    words = Literal[tuple(f"department number {number} of the ministry" for number in range(400))]
+    question = AnswerAs(values=(("output", "Help."),), prompt=Prompt("", "{{output}}"), answer=AnswerForm(words))
+    assert question.size() > 8192
+    assert not question.fits(ContextLimits.of_window(8192))
 
 
 def test_a_whole_answer_is_refused_only_where_the_window_is_known() -> None:

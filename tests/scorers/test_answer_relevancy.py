@@ -53,7 +53,7 @@ def test_weight_and_scale_each_work_without_the_other():
 
 
 def test_when_everything_addresses_the_question_the_reason_is_short():
-    score = score_of(AnswerRelevancy(), SAMPLE, [statements("a"), verdicts("yes")])
+    score = score_of(AnswerRelevancy(), SAMPLE, [statements("In 1815"), verdicts("yes")])
     assert (score.value, score.reason) == (1, "1 of 1 statements address the question, 0 partly.")
 
 

@@ -30,6 +30,7 @@ from evalstone.scorers.registry import TEMPLATES
 from evalstone.types import Failed, Sample, Score, Skipped
 from tests.fakes import outcome_of, python, record_of
 from tests.scorers.variants import FULL, OTHERS, STANDS_IN, other_passages_of, passages_of
+from tests.serving import resolved
 
 MADE_ALONE = {name: kind for name, kind in SCORERS.items() if not SCORERS.paths[name].startswith("checks.")}
 """The scorers that need no parameters; the checks, which do, have a contract of their own in tests/scorers/checks."""
@@ -102,6 +103,7 @@ def evident(reply: dict[str, Any], question: Question[Any]) -> dict[str, Any]:
 
 def replies(draw: st.DrawFn, schema: Mapping[str, Any], question: Question[Any], key: str = "") -> Any:
     """Any reply that a judge may give by the schema."""
+    schema = resolved(schema)
     match schema["type"]:
         case "object":
             members = schema["properties"].items()
@@ -115,6 +117,11 @@ def replies(draw: st.DrawFn, schema: Mapping[str, Any], question: Question[Any],
         case "array" if key == "contradictions" and not pieces(question, "answer"):
             return []
         case "array" if is_from_input(question, key) and not pieces(question, key):
+            return []
+        case "array" if any(
+            is_from_input(question, name) and not pieces(question, name)
+            for name in schema["items"].get("properties", {})
+        ):
             return []
         case "array":
             most = 3 if schema["items"]["type"] == "object" else 6

@@ -171,7 +171,8 @@ def test_dimensions_are_asked_for_by_name_with_the_reason_first():
     schema: Any = judge.asked[0].json_schema
     members = schema["properties"]["dimensions"]
     assert tuple(members["properties"]) == tuple(members["required"]) == DIMENSIONS
-    assert all(list(item["properties"]) == ["reason", "impact"] for item in members["properties"].values())
+    assert all(item == {"$ref": "#/$defs/impact"} for item in members["properties"].values())
+    assert list(schema["$defs"]["impact"]["properties"]) == ["reason", "impact"]
 
 
 def test_dimensions_by_name_and_in_a_list_give_the_same_score():

@@ -55,7 +55,7 @@ def test_it_asks_four_questions_two_of_them_those_of_faithfulness_to_the_source(
     assert judge.asked == [
         ListQuestions(text="Ada wrote notes in 1843.", limit="3"),
         FindAnswers(text="Ada wrote. She was tall.", questions=("q",)),
-        ListClaims("Ada wrote. She was tall.", "Ada wrote notes in 1843."),
+        ListClaims("Ada wrote. She was tall."),
         VerifyClaims(claims=("Ada wrote.", "She was tall."), context=("Ada wrote notes in 1843.",)),
     ]
 

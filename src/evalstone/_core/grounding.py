@@ -1,7 +1,8 @@
 """Whether words that a judge wrote come from the text that it was shown: rules in code, no model.
 
 A quotation stands in the text, up to case, white space and punctuation; where it has an ellipsis, each part does, in
-order. A restatement has its numbers, its names and at least half of its other words from the text. One that is in
+order. A restatement has its numbers, its names and at least half of its other words from the text; function words count
+only in one that has no others. One that is in
 another language than the text is held to its numbers only, for words can't be compared across languages.
 """
 
@@ -21,19 +22,22 @@ _SHORT_QUOTE = 12
 _SHORT_ANSWER = 5
 _ELLIPSIS = re.compile(r"…|\.{3,}")
 _NOT_WORDS = re.compile(r"[\W_]+")
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
+"""Inside words: where a line may break, and how letters join."""
 _UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff])")
 
 _NUMBER = re.compile(r"\d+(?:[.,\u2009\u202f'’](?=\d)\d+)*")
 _GROUPED = re.compile(r"\d{1,3}([.,\u2009\u202f'’])\d{3}(?:\1\d{3})*")
 _BARE_DECIMAL = re.compile(r"(?<![\d.,])[.,](\d+)")
 _YEARS = re.compile(r"\b(\d\d)\d\d\s*[-–—/]\s*(\d\d)\b")
-_DECADE = re.compile(r"['’](\d0)s\b")
+_SHORT_YEAR = re.compile(r"['’](\d\d)s?\b|\b\d{1,2}([/.-])\d{1,2}\2(\d\d)\b")
 _AFTERNOON = re.compile(r"(?<!\d)(\d{1,2})(?::\d\d)?\s{0,3}p\.?m\b", re.IGNORECASE)
 _SCALED = re.compile(
     r"(?<!\d)(\d{1,15}(?:[.,]\d{1,15}){0,4})[\s-]{0,3}(thousand|million|billion|trillion|k|m|bn?)\b", re.IGNORECASE
 )
 _SCALES = {"t": 10**3, "k": 10**3, "m": 10**6, "b": 10**9}
 _NAME = re.compile(r"(?<=\s)[^\W\d_][\w'’-]*")
+_ASCII_NAME = re.compile(r"(?<=\s)[A-Z][\w'-]*")
 _INITIALS = re.compile(r"\b(?:[A-Z]\.){2,}")
 _ROMAN = re.compile(r"[IVX]+")
 _AFTER_END = '.!?:;…"“”„»«()[]\n•*-–—'
@@ -61,6 +65,8 @@ _NUMBER_WORDS = (
         "dozen": 12,
         "hundred": 100,
         "thousand": 1000,
+        "million": 10**6,
+        "billion": 10**9,
         "once": 1,
         "twice": 2,
         "half": 2,
@@ -86,6 +92,10 @@ _LANGUAGES = {
         "nl": "de het een en van is was dat in op te met voor niet zijn aan door ook werd er bij uit naar om",
     }.items()
 }
+_LANGUAGES_OF = {
+    word: [name for name, known in _LANGUAGES.items() if word in known]
+    for word in itertools.chain.from_iterable(_LANGUAGES.values())
+}
 _SCRIPTS = re.compile(
     r"(?P<latin>[A-Za-z\u00c0-\u024f])|(?P<greek>[\u0370-\u03ff])|(?P<cyrillic>[\u0400-\u052f])"
     r"|(?P<hebrew>[\u0590-\u05ff])|(?P<arabic>[\u0600-\u06ff])|(?P<indic>[\u0900-\u0dff])|(?P<thai>[\u0e00-\u0e7f])"
@@ -94,6 +104,9 @@ _SCRIPTS = re.compile(
 _WITH_PARTICLES = {"hangul": 2, "hebrew": 3, "arabic": 3, "indic": 3}
 """Scripts whose words carry particles, and how many letters tell words apart there."""
 _SAMPLED = 4000
+_YES_OR_NO = re.compile(
+    r"\W*(?:(?:yes|no|ja|nein|nee|oui|non|sí|sì|si|sim|não|да|нет)\b|はい|いいえ|是|不|否|对|네|아니)", re.IGNORECASE
+)
 
 
 def is_quoted(quote: str, text: str) -> bool:
@@ -105,7 +118,8 @@ def is_quoted(quote: str, text: str) -> bool:
         if (after := _end_of(part, text, place)) is None:
             return False
         place = after
-    return bool(parts)
+    # One of signs alone, such as an emoji, stands there as it is.
+    return bool(parts) or (bool(_ELLIPSIS.sub("", quote).strip()) and quote.strip() in text)
 
 
 def _end_of(part: str, text: str, start: int) -> int | None:
@@ -121,7 +135,7 @@ def _end_of(part: str, text: str, start: int) -> int | None:
 
 def _spaced(text: str) -> str:
     """The words of a text in one case, with one blank around each; characters of unspaced scripts stand alone."""
-    words = _NOT_WORDS.sub(" ", unicodedata.normalize("NFKC", text).casefold())
+    words = _NOT_WORDS.sub(" ", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold())
     if not words.isascii():
         words = _UNSPACED.sub(r" \1 ", words)
     return f" {' '.join(words.split())} "
@@ -132,46 +146,85 @@ _spaced_text = functools.lru_cache(maxsize=64)(_spaced)
 
 def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[str]:
     """The words of a restatement that keep it from being one of a text: numbers and names that the text doesn't have,
-    or the words that are not its own where these are more than half. Empty for a grounded one.
+    or the words that are not its own where these are more than half, its numbers counted with its words. Empty for a
+    grounded one.
 
     others: texts that words may also come from, as those of the question do in an answer. A text without any word has
-    nothing to restate.
+    nothing to restate, and a statement without any says nothing.
     """
-    if not _NOT_WORDS.sub("", text):
+    if not text or _NOT_WORDS.fullmatch(text) or not _NOT_WORDS.sub("", statement):
         return list(tokens(statement)) or [statement]
+    others = tuple(filter(None, others))
     source = _source("\n".join((text, *others)))
     numbers = source.foreign_numbers(statement)
     if numbers or source.is_translated(statement):
         return numbers
     if names := source.foreign_names(statement):
         return names
-    content = dict.fromkeys(_content(statement))
+    content = dict.fromkeys(_content(statement)) or dict.fromkeys(_least_content(statement))
     if others and not _source(text).has_part_of(content):
         return list(content)
     foreign = [word for word in content if not source.has_word(word)]
-    return foreign if len(foreign) > (1 - LEAST_SHARED) * len(content) else []
+    # A number of the text, unless it is a digit that any text has, is as good as a word of it.
+    shared = {one for one in _NUMBER.findall(statement) if len(one) > 1 and _plain(one) in source.numbers}
+    return foreign if len(foreign) > (1 - LEAST_SHARED) * (len(content) + len(shared)) else []
 
 
 class _Source:
-    """What a text has: numbers, words, and their beginnings."""
+    """What a text has: numbers, words, and their beginnings. Each is looked for when a statement needs it."""
 
     def __init__(self, text: str) -> None:
-        written = tokens(text)
-        lower = [word.lower() for word in written]
         self.text = text
-        self.words: Set[str] = set(lower)
-        self.stems = {stem(word) for word in lower}
-        self.beginnings = {word[:_PREFIX] for word in lower if len(word) >= _PREFIX}
-        self.numbers = set(_numbers(text)) | {str(_NUMBER_WORDS[word]) for word in self.words & _NUMBER_WORDS.keys()}
-        self.numbers |= set(_compound_numbers(lower))
-        self.letters = frozenset(text if not text.isascii() else "")
-        self.script = _script(text)
-        self.language = _language(lower)
-        # German writes every noun with a capital, and headlines every word: it marks no name there.
-        self.capitalized = self.language == "de" or 3 * sum(1 for _ in _names(text)) > len(written)
-        self.initials = _initials(written)
-        self.abbreviations = {word for word in written if word.isupper() and len(word) > 1}
-        self.abbreviations |= {short.replace(".", "") for short in _INITIALS.findall(text)}
+        self._written = tokens(text)
+        self._lower = [word.lower() for word in self._written]
+        self.words: Set[str] = set(self._lower)
+
+    @functools.cached_property
+    def stems(self) -> Set[str]:
+        return set(map(stem, self.words))
+
+    @functools.cached_property
+    def beginnings(self) -> Set[str]:
+        return {word[:_PREFIX] for word in self.words if len(word) >= _PREFIX}
+
+    @functools.cached_property
+    def written_numbers(self) -> Set[str]:
+        return set(_NUMBER.findall(self.text))
+
+    @functools.cached_property
+    def numbers(self) -> Set[str]:
+        in_words = {str(_NUMBER_WORDS[word]) for word in self.words & _NUMBER_WORDS.keys()}
+        return {*_numbers(self.text), *in_words, *(_compound_numbers(self._lower) if in_words else ())}
+
+    @functools.cached_property
+    def letters(self) -> frozenset[str]:
+        return frozenset(self.text if not self.text.isascii() else "")
+
+    @functools.cached_property
+    def script(self) -> str:
+        return _script(self.text)
+
+    @functools.cached_property
+    def language(self) -> str:
+        return _language(self._lower)
+
+    @functools.cached_property
+    def capitalized(self) -> bool:
+        """Whether capitals mark no names: German writes every noun with one, and headlines every word."""
+        return self.language == "de" or 3 * sum(1 for _ in _names(self.text)) > len(self._written)
+
+    @functools.cached_property
+    def initials(self) -> str:
+        return _initials(self._written)
+
+    @functools.cached_property
+    def abbreviations(self) -> Set[str]:
+        dotted = {short.replace(".", "") for short in _INITIALS.findall(self.text)}
+        return dotted | {word for word in self._written if word.isupper() and len(word) > 1}
+
+    @functools.cached_property
+    def says_yes_or_no(self) -> bool:
+        return bool(_YES_OR_NO.match(self.text))
 
     def has_number(self, number: str) -> bool:
         plain = _plain(number)
@@ -181,7 +234,8 @@ class _Source:
 
     def foreign_numbers(self, statement: str) -> list[str]:
         """The numbers in a statement that the text lacks, also in another form: 2.5 million, 7 pm."""
-        foreign = [number for number in _NUMBER.findall(statement) if not self.has_number(number)]
+        others = (number for number in _NUMBER.findall(statement) if number not in self.written_numbers)
+        foreign = [number for number in others if not self.has_number(number)]
         if not foreign:
             return foreign
         known = {number for number, whole in _scaled(statement) if str(whole) in self.numbers}
@@ -199,8 +253,9 @@ class _Source:
         )
 
     def has_part_of(self, content: Iterable[str]) -> bool:
-        """Whether a statement with these words can be from this text: it has one of them, or hardly any of its own."""
-        return len(self.content) <= _SHORT_ANSWER or any(map(self.has_word, content))
+        """Whether a statement with these words can be from this text: it has one of them, or hardly any of its own, or
+        begins with a yes or no to what the question says."""
+        return self.says_yes_or_no or any(map(self.has_word, content)) or len(self.content) <= _SHORT_ANSWER
 
     @functools.cached_property
     def content(self) -> Set[str]:
@@ -215,16 +270,17 @@ class _Source:
 
     def foreign_names(self, statement: str) -> list[str]:
         """The names in a statement that the text lacks, also as abbreviations of names that the other one spells."""
-        if self.capitalized:
+        foreign = [name for name in _names(statement) if not self._has_name(name)]
+        if not foreign or self.capitalized:
             return []
         initials = _initials(tokens(statement))
         spelled = {letter for short in self.abbreviations if short in initials for letter in short}
-        return [name for name in _names(statement) if not (self._has_name(name) or name[0] in spelled)]
+        return [name for name in foreign if name[0] not in spelled]
 
     def _has_name(self, name: str) -> bool:
         low = name.lower().removesuffix("'s")
         parts = filter(None, _NOT_WORDS.split(low))
-        if name.lower() in self.words or all(map(self.has_word, parts)):
+        if name.lower() in self.words or all(map(self.has_word, parts)) or all(map(self.has_word, tokens(low))):
             return True
         if str(_NUMBER_WORDS.get(low, "")) in self.numbers or low in _FRAME:
             return True
@@ -251,10 +307,9 @@ def _numbers(text: str) -> Iterator[str]:
             yield digits.lstrip("0") or "0"
     for century, year in _YEARS.findall(text):
         yield century + year
-    for decade in _DECADE.findall(text):
-        yield from (f"19{decade}", f"20{decade}")
-    for decade in re.findall(r"\b\d\d(\d0)s\b", text):
-        yield decade
+    for alone, _, of_date in _SHORT_YEAR.findall(text):
+        yield from (f"19{alone or of_date}", f"20{alone or of_date}")
+    yield from re.findall(r"\b\d\d(\d0)s\b", text)
     for hour in _AFTERNOON.findall(text):
         yield str(int(hour) + 12)
     for decimals in _BARE_DECIMAL.findall(text):
@@ -276,11 +331,22 @@ def _scaled(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _compound_numbers(words: list[str]) -> Iterator[str]:
-    """Numbers of two words, such as twenty one, five hundred."""
-    for first, second in itertools.pairwise(words):
-        one, two = _NUMBER_WORDS.get(first), _NUMBER_WORDS.get(second)
-        if one is not None and two is not None:
-            yield str(one * two if second in ("hundred", "thousand", "dozen") else one + two)
+    """Numbers of several words, such as twenty one, five hundred thousand, one hundred and twenty."""
+    whole = part = count = 0
+    for word in (*words, ""):
+        number = _NUMBER_WORDS.get(word)
+        if word == "and" and count:
+            continue
+        if number is None:
+            if count > 1:
+                yield str(whole + part)
+            whole = part = count = 0
+            continue
+        count += 1
+        if number >= 1000:
+            whole, part = whole + (part or 1) * number, 0
+        else:
+            part = (part or 1) * number if word in ("hundred", "dozen") else part + number
 
 
 def _plain(number: str) -> str:
@@ -295,7 +361,7 @@ def _plain(number: str) -> str:
 
 def _names(text: str) -> Iterator[str]:
     """Words with a capital that do not begin a sentence, but for I."""
-    for match in _NAME.finditer(text):
+    for match in (_ASCII_NAME if text.isascii() else _NAME).finditer(text):
         word = match[0].replace("’", "'")
         if not word[0].isupper() or word == "I" or word.startswith("I'"):
             continue
@@ -319,10 +385,18 @@ def _content(text: str) -> Iterator[str]:
             yield word
 
 
+def _least_content(text: str) -> Iterator[str]:
+    """The words of a statement that has no others: short ones that are no function words, or else all of them."""
+    words = [word.lower() for word in tokens(text) if len(word) > 1]
+    yield from [word for word in words if word not in STOPWORDS and not word[0].isdigit()] or words
+
+
 def _script(text: str) -> str:
     """The script that most of a text's letters are in; empty for one without letters."""
+    if (sample := text[:_SAMPLED]).isascii():
+        return "latin" if any(map(str.isalpha, sample)) else ""
     counts: dict[str, int] = {}
-    for match in _SCRIPTS.finditer(text[:_SAMPLED]):
+    for match in _SCRIPTS.finditer(sample):
         name = match.lastgroup or ""
         counts[name] = counts.get(name, 0) + 1
     if not counts:
@@ -333,7 +407,9 @@ def _script(text: str) -> str:
 
 def _language(words: list[str]) -> str:
     """The language of a text by its function words; empty where they do not tell."""
-    sample = words[:400]
-    counts = sorted(((sum(word in known for word in sample), name) for name, known in _LANGUAGES.items()), reverse=True)
-    (most, name), (second, _) = counts[:2]
+    counts = dict.fromkeys(_LANGUAGES, 0)
+    for word in words[:400]:
+        for name in _LANGUAGES_OF.get(word, ()):
+            counts[name] += 1
+    (most, name), (second, _) = sorted(((times, name) for name, times in counts.items()), reverse=True)[:2]
     return name if most >= 2 and most >= 1.5 * second else ""

@@ -59,7 +59,7 @@ _JUDGE_EXIT_CODES = (
 )
 EXIT_CODES = {
     "run": "Exit codes: 0 success; 1 a threshold was not met; 2 usage error; 3 some scores failed, no sample "
-    "was scored, or the run is incomplete or could not be completed; "
+    "was scored, the judge answered nothing, or the run is incomplete or could not be completed; "
     "4 with --gate, inconclusive; 130 interrupted.",
     "score": "Exit codes: 0 success; 2 usage error; 3 the score failed or could not be computed; 130 interrupted.",
     "report": "Exit codes: 0 success; 2 usage error; 3 some scores failed, no sample was scored, the run is "

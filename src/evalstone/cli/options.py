@@ -34,9 +34,17 @@ class ExitCode(IntEnum):
 
 
 def of_run(run: results.Run) -> ExitCode:
-    """How a command on a run ends: with failures if some scores failed, there are none, or the run is incomplete."""
-    whole = run.complete and not run.failed and any(line.scored for line in run.summary)
-    return ExitCode.OK if whole else ExitCode.FAILURES
+    """How a command on a run ends: with failures if some scores failed, there are none, the judge answered nothing, or
+    the run is incomplete."""
+    whole = run.complete and any(line.scored for line in run.summary)
+    return ExitCode.OK if whole and answered(run) else ExitCode.FAILURES
+
+
+def answered(run: results.Run) -> bool:
+    """Whether no score failed, and the judge, if it left a scorer without any score, gave another one some."""
+    judged = [line for line in run.summary if line.judges or line.unanswered]
+    silent = any(line.no_answer for line in judged) and not any(line.scored for line in judged)
+    return not run.failed and not silent
 
 
 def option(usage: str, help: str, **settings: Any) -> Any:

@@ -470,7 +470,7 @@ def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) ->
     if gate.verdict == "fail":
         return ExitCode.FAILED_THRESHOLD
     ended = result.complete or result.stop_reason == DECIDED
-    return ExitCode.OK if ended and not result.failed else ExitCode.FAILURES
+    return ExitCode.OK if ended and options.answered(result) else ExitCode.FAILURES
 
 
 def expense(calls: int, usage: evalstone.Usage, price: float | None, how: str = "") -> str:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from evalstone._core.json import content_hash
 from evalstone._core.parsing import MAX_REPLY
 from evalstone._core.redaction import header_secrets, is_credential
-from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, ReplyError
+from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, PromptTooLong, ReplyError
 from evalstone.judges.base import Judge, register_secrets
 from evalstone.judges.corrections import correction, drawn_afresh, read_completion
 from evalstone.judges.providers.base import (
@@ -361,12 +361,24 @@ async def converse(
             except TransientError as error:
                 await backoff.wait(error)
                 continue
+            except PromptTooLong as error:
+                if failure is None:
+                    raise
+                # The question fits, but not with a reply beside it: that says nothing on what the judge takes.
+                costs.append(error.cost)
+                if doubtful is not None:
+                    return doubtful
+                if len(costs) > retries or backoff.expired:
+                    raise failure from None
+                messages, settings = correction(opening, first, question, reply or "", str(failure), len(costs))
+                detail = None if settings == first else drawn_afresh(settings)
+                continue
             if completion is None:
                 if doubtful is not None:
                     return doubtful
                 raise failure or JudgeError(f"{judge} has no answer to {question.kind}")
             backoff.attempts = 0
-            completion = with_probabilities(question, completion) if completion.tokens else completion
+            completion = with_probabilities(question, completion)
             usage, reply = usage + completion.usage, completion.text[:MAX_REPLY]
             costs.append(completion.cost)
             last = len(costs) > retries or backoff.expired
@@ -414,9 +426,9 @@ def opening_messages(question: Question[Any], instructions: str = "") -> list[Ch
 
 def with_probabilities(question: Question[Any], completion: Completion) -> Completion:
     """The completion with what its tokens' probabilities say: its confidence, and the words that a question weighs."""
-    tokens, labels = completion.tokens, question.label_probabilities
-    if not tokens:
+    if not (tokens := completion.tokens):
         return completion
+    labels = question.label_probabilities
     alternatives = None if labels is None else alternatives_of(tokens, labels)
     confidence = None if labels is None or not alternatives else label_confidence(tokens, labels, alternatives)
     confidence = confidence_of(question, tokens) if confidence is None else confidence

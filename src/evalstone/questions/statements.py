@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
+from evalstone._core.parsing import bare
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Ask, ListOf, Question, VerdictPerItem
 from evalstone.questions.limits import ContextLimits
@@ -130,7 +131,8 @@ Then give:
 - extra: the statements of the answer, word for word, that the reference does not have and that do not conflict with it.
   Statements that only introduce, repeat or close are not extra.
 - contradictions: one entry for each statement of the answer that cannot be true if the reference is true: the reason
-  first, then the statement of the answer, then that of the reference. More detail is not a contradiction.""",
+  first, then the statement of the answer and that of the reference, both word for word. More detail is not a
+  contradiction.""",
     template="{{reference}}\n\n{{answer}}\n\nCompare the answer with each statement of the reference.",
 )
 
@@ -155,9 +157,9 @@ class CompareStatements(Question[Comparison]):
         space = space_for(self, "reference", limits, texts=limits.items)
         chunks = chunks_of(self, "reference", space, limits, cut=False)
         parts = await ask_parts(self, "reference", chunks, ask)
-        extra = {_folded(text): text for text in parts[0].extra}
+        extra = {bare(text): text for text in parts[0].extra}
         for part in parts[1:]:
-            also = {_folded(text) for text in part.extra}
+            also = set(map(bare, part.extra))
             extra = {key: text for key, text in extra.items() if key in also}
         matches = tuple(match for part in parts for match in part.matches)
         return Comparison(matches, tuple(extra.values()), tuple(one for part in parts for one in part.contradictions))
@@ -169,7 +171,3 @@ class CompareStatements(Question[Comparison]):
         expected = next(filter(str.strip, self.reference), "")
         conflicts = [{**one, "answer": said, "reference": expected} for one in reply["contradictions"]]
         return {**reply, "extra": [said] * bool(said), "contradictions": conflicts * bool(said and expected)}
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())

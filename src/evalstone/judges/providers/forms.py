@@ -64,19 +64,15 @@ class ModelCapabilities:
 
     def response_format(self, question: Question[Any]) -> Mapping[str, Any] | None:
         """The strictest form that is left to ask for JSON, as OpenAI has it; None for the prompt alone."""
-        schema = question.json_schema
-        if schema is None:
+        schema, form = question.json_schema, self.form(question.kind)
+        if schema is None or form == PROMPT:
             return None
-        match self.form(question.kind):
-            case 0 | 1 as form:
-                schema = schema if form == SCHEMA else without_bounds(schema)
-                return {"type": "json_schema", "json_schema": {"name": question.kind, "strict": True, "schema": schema}}
-            case 2:
-                return {"type": "json_object", "schema": schema}
-            case 3:
-                return {"type": "json_object"}
-            case _:
-                return None
+        if form == JSON_MODE:
+            return {"type": "json_object"}
+        if form == BESIDE_JSON_MODE:
+            return {"type": "json_object", "schema": schema}
+        schema = schema if form == SCHEMA else without_bounds(schema)
+        return {"type": "json_schema", "json_schema": {"name": question.kind, "strict": True, "schema": schema}}
 
     def accept(self, question: Question[Any], form: int) -> None:
         """Record that the endpoint answered a question that asked for JSON in this form."""
@@ -149,10 +145,7 @@ def with_form(messages: Sequence[ChatMessage], question: Question[Any], form: in
     if form < JSON_MODE or question.json_schema is None or not question.form:
         return messages
     *before, last = messages
-    return [
-        *before,
-        replace(last, content=f"{last.content}\n\n{question.form}"),
-    ]
+    return [*before, replace(last, content=f"{last.content}\n\n{question.form}")]
 
 
 def without_bounds(schema: Any) -> Any:

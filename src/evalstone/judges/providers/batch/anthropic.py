@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
@@ -35,9 +35,6 @@ from evalstone.judges.providers.replies import as_count, as_list, as_object, as_
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
-if TYPE_CHECKING:
-    from evalstone.judges.model import ModelJudge
-
 VERSION = "2023-06-01"
 LONGEST_REPLY, SHORTER_REPLY = 16_384, 4_096
 PAGE = 1000
@@ -49,10 +46,6 @@ class AnthropicBatches(BatchApi):
 
     most_requests = 100_000
     most_bytes = 256_000_000
-
-    def __init__(self, judge: ModelJudge) -> None:
-        super().__init__(judge)
-        self.capabilities.update({"form": WITHOUT_BOUNDS})  # structured output refuses bounds there
 
     def check(self) -> None:
         self.judge.check_supported()
@@ -81,7 +74,7 @@ class AnthropicBatches(BatchApi):
         capabilities: ModelCapabilities,
     ) -> dict[str, Any]:
         refused = capabilities.refused
-        form = max(capabilities.form(question.kind), WITHOUT_BOUNDS)
+        form = max(capabilities.form(question.kind), WITHOUT_BOUNDS)  # structured output refuses bounds there
         if form > WITHOUT_BOUNDS or question.json_schema is None:
             form = PROMPT  # there is no JSON mode
             messages = with_form(messages, question, form)
