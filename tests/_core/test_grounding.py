@@ -59,6 +59,15 @@ def test_an_ellipsis_stands_for_words_between_parts_that_keep_their_order() -> N
     assert is_quoted("...notes on the Analytical Engine ... in 1843...", ENGLISH)
     assert not is_quoted("in 1815 … Ada Lovelace", ENGLISH)
     assert not is_quoted("Ada Lovelace … in 1816", ENGLISH)
+    assert is_quoted("Ada … Lovelace", ENGLISH)
+
+
+def test_a_long_quotation_may_be_spelled_apart_or_together_where_it_stands() -> None:
+    text = "All cooperations end, and so did this cooperation of theirs."
+    assert is_quoted("co-operations", text)
+    assert not is_quoted("co-operation", text)
+    assert not is_quoted("and so … co-operations", text)
+    assert is_quoted("?!", "?!\n")
 
 
 def test_a_quotation_may_run_over_the_end_of_a_text() -> None:
@@ -209,6 +218,7 @@ def test_another_number_or_name_is_foreign(text: str, claim: str, foreign: list[
     ("text", "claim"),
     [
         ("The United Nations met in New York.", "The UN met in New York."),
+        ("The United Nations met for three days in the old hall.", "The UN met for three days in the hall."),
         ("The UN met in Geneva.", "The United Nations met in Geneva."),
         ("IBM was founded by Charles Flint.", "International Business Machines was founded by Charles Flint."),
         ("The companies of the Müllers are old.", "The Müller company is old."),
@@ -299,6 +309,7 @@ def test_a_claim_has_a_word_of_the_answer_unless_that_has_hardly_any() -> None:
     assert not_grounded("France has a capital.", long, question) == ["france", "capital"]
     assert not_grounded("France has a capital.", short, question) == []
     assert not_grounded("France has rivers.", long, question) == []
+    assert not_grounded("France has a capital.", "…", question) == ["France", "has", "a", "capital"]
 
 
 @pytest.mark.no_cover

@@ -11,7 +11,8 @@ import pytest
 
 from evalstone import Failed, ModelJudge, ScriptedJudge, evaluate
 from evalstone.errors import ReplyError
-from evalstone.judges.corrections import repetition
+from evalstone.judges.corrections import SEEDS_APART, correction, repetition
+from evalstone.judges.providers.base import ChatMessage, ModelSettings
 from evalstone.questions import ClaimSupported, ListClaims, MiniCheck
 from evalstone.questions.base import Answer, Ask
 from evalstone.scorers.base import Scorer
@@ -150,6 +151,25 @@ SOUND = [
 ]
 
 
+SENTENCE = "Ada was born in 1815.\n"
+
+
+@pytest.mark.parametrize(
+    ("reply", "repeats"),
+    [
+        (SENTENCE * 5, False),
+        (SENTENCE * 6, True),
+        ("It is so.\n" * 7, False),
+        (SENTENCE * 6 + "".join(f"Line {chr(97 + n)} of many others here.\n" for n in range(6)), False),
+        ("".join(map(chr, range(300, 500))) * 8, True),
+        ("".join(map(chr, range(300, 501))) * 8, False),
+    ],
+    ids=range(6),
+)
+def test_what_repeats_itself_does_so_often_and_for_half_of_the_reply(reply: str, repeats: bool) -> None:
+    assert bool(repetition(reply)) == repeats
+
+
 @pytest.mark.parametrize("reply", SOUND, ids=range(len(SOUND)))
 def test_a_reply_with_lists_of_like_things_does_not_repeat_itself(reply: str) -> None:
     assert repetition(reply) == ""
@@ -160,6 +180,16 @@ def test_other_replies_are_shown_up_to_four_thousand_characters() -> None:
     _, requests = asked(completion(text), GOOD)
     shown = requests[1]["messages"][-2]["content"]
     assert shown == f"{text[:2000]}\n[…]\n{text[-2000:]}"
+
+
+@pytest.mark.parametrize(("given", "drawn"), [(0.0, 0.5), (0.9, 0.9), (None, None)])
+def test_a_correction_afresh_keeps_a_higher_temperature_and_what_is_unset(
+    given: float | None, drawn: float | None
+) -> None:
+    opening = [ChatMessage("user", "Which claims?")]
+    messages, settings = correction(opening, ModelSettings(temperature=given), QUESTION, "no", "no JSON", 2)
+    assert (settings.temperature, settings.seed) == (drawn, None)
+    assert "Write shorter" not in messages[-1].content
 
 
 def test_the_second_correction_starts_afresh_without_the_replies_so_far() -> None:
@@ -174,8 +204,7 @@ def test_the_second_correction_starts_afresh_without_the_replies_so_far() -> Non
         assert before == opening[:-1]
         assert last["content"].startswith(opening[-1]["content"] + "\n\nAn earlier reply could not be used: ")
     seeds = [request["seed"] for request in requests]
-    assert seeds[:2] == [7, 7]
-    assert len(set(seeds)) == 3
+    assert seeds == [7, 7, 7 + SEEDS_APART, 7 + 2 * SEEDS_APART]
     assert [request["temperature"] for request in requests] == [0, 0, 0.5, 0.5]
     assert answer.detail == {"temperature": 0.5, "seed": seeds[-1]}
     assert answer.usage.requests == 4

@@ -16,7 +16,7 @@ from evalstone._core.prompts import Prompt
 from evalstone.api import evaluate
 from evalstone.judges import Cascade, ModelJudge, ReplayJudge, ScriptedJudge
 from evalstone.judges.providers.base import Completion
-from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, geometric_mean
+from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, geometric_mean, readable_tokens
 from evalstone.ledger import AsyncLedger
 from evalstone.questions import ClaimSupported, GradeGrounding, JudgeToolCalls, ListClaims, MiniCheck, VerifyClaims
 from evalstone.questions.base import Answer, LabelProbabilities
@@ -334,3 +334,16 @@ def test_fact_check_is_a_probability_and_a_cascade_escalates_by_it() -> None:
             for judge in (cheap, Cascade(cheap, dear, threshold=0.5), Cascade(cheap, dear, threshold=0.7), dear)
         ]
     assert values == pytest.approx([0.6, 0.6, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("logprob", [None, "-0.1", math.nan, 0.5, -1e301, 2e-3])
+def test_tokens_are_read_only_if_all_of_them_have_a_probability(logprob: Any) -> None:
+    good = [{"token": "a", "logprob": -0.1}, {"token": "b", "logprob": 1e-4}, {"token": "c", "logprob": -math.inf}]
+    assert readable_tokens(good) == good
+    assert readable_tokens([*good, {"token": "d", "logprob": logprob}]) == ()
+    assert readable_tokens([{"token": "d", "logprob": -0.1, "top_logprobs": [{"logprob": logprob}]}]) == ()
+
+
+def test_a_probability_just_above_1_is_rounded() -> None:
+    assert confidence_of(MiniCheck("d", "c"), [{"token": "yes", "logprob": 1e-4}]) == 1.0
+    assert geometric_mean([{"token": "yes", "logprob": 1e-4}]) == 1.0

@@ -213,6 +213,17 @@ def test_a_slow_answer_is_given_up_and_never_asked_again(more: dict[str, Any], a
     assert error.value.cost is None  # it may have been carried out
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_of_several_slow_answers_each_names_the_concurrency(count: int) -> None:
+    async def together(judge: ModelJudge) -> list[Any]:
+        async with judge.opened():
+            return await asyncio.gather(*(judge.answer(QUESTION) for _ in range(count)), return_exceptions=True)
+
+    with serving(lambda _, __: Response(body=GOOD, delay=1.0)) as server:
+        errors = asyncio.run(together(ModelJudge("vllm/x", base_url=server.url, timeout=0.3)))
+    assert ["a lower concurrency may help" in str(error) for error in errors] == [count > 1] * count
+
+
 def test_a_correction_that_takes_too_long_costs_what_was_paid_before() -> None:
     slow = Response(body=GOOD, delay=1.0)
     with serving(one_after_another(completion("no json"), slow)) as server:

@@ -38,6 +38,8 @@ REFUSALS: list[tuple[str, int | None]] = [
     ("Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context "
      "length of only 4096 tokens, which is not enough", 4096),
     ("prompt too long; exceeded max context length by 17 tokens", None),
+    ("prompt is too long: 90000 tokens > 12 maximum", None),
+    (f"prompt is too long: 90000 tokens > {'9' * 5000} maximum", None),
     ("Please reduce the length of the messages or completion. (context_length_exceeded)", None),
 ]  # fmt: skip
 

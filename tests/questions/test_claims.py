@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 import pytest
 
 from evalstone.errors import QuestionTooLong
-from evalstone.questions import VerifyClaims
+from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.base import Question
-from evalstone.questions.claims import ClaimVerdict, Support
+from evalstone.questions.claims import LONGEST_QUESTION, ClaimVerdict, Support
 from evalstone.questions.limits import ContextLimits
 
 A = TypeVar("A")
@@ -65,6 +65,8 @@ def test_a_claim_is_supported_when_a_later_chunk_supports_it_and_cites_the_whole
 def test_a_contradiction_stands_where_no_chunk_supports() -> None:
     found, _ = read(["X1"], [f"not X1 {FILLER}", FILLER], limits(["X1"], [f"not X1 {FILLER}"]))
     assert (found[0].verdict, found[0].passages) == ("contradicted", (1,))
+    found, _ = read(["X1"], [f"not X1 {FILLER}"] * 2, limits(["X1"], [f"not X1 {FILLER}"]))
+    assert (found[0].verdict, found[0].passages) == ("contradicted", (1,))
 
 
 def test_a_later_chunk_is_not_asked_about_what_is_supported_already() -> None:
@@ -86,11 +88,28 @@ def test_long_claims_leave_less_for_the_passages_and_are_divided_too() -> None:
     found, asked = read(claims, [FILLER] * 9, limits(claims[:3], [FILLER] * 5))
     assert [v.claim for v in found] == claims
     assert max(len(question.claims) for question in asked) < 5
+    for count in range(4, 12):
+        read(claims[:count], [FILLER] * 9, limits(claims[:3], [FILLER] * 5))
     _, shorter = read(["X1"], [FILLER] * 9, limits(claims[:3], [FILLER] * 5))
     assert len(shorter[0].context) > len(asked[0].context) > 1
 
 
-@pytest.mark.parametrize(("claims", "context"), [([FILLER * 20], [FILLER]), (["X1"], [FILLER] * 2000)])
+def test_claims_have_the_room_that_short_passages_leave() -> None:
+    claims = [f"Claim {n}: {FILLER}" for n in range(12)]
+    _, asked = read(claims, ["X1"], limits(claims[:9], ["X1"]))
+    assert [len(question.claims) for question in asked] == [9, 3]
+    _, asked = read(claims[:2], ["X1"], limits(claims[:1], ["X1"]))
+    assert [len(question.claims) for question in asked] == [1, 1]
+
+
+def test_a_long_input_says_nothing_on_how_to_read_an_answer() -> None:
+    assert ListClaims.of("t", "q" * LONGEST_QUESTION).question
+    assert not ListClaims.of("t", "q" * (LONGEST_QUESTION + 1)).question
+
+
+@pytest.mark.parametrize(
+    ("claims", "context"), [([FILLER * 20], [FILLER]), (["X1"], [FILLER] * 2000), ([FILLER] * 30, [FILLER] * 30)]
+)
 def test_what_can_not_be_divided_far_enough_is_refused_before_anything_is_asked(
     claims: list[str], context: list[str]
 ) -> None:

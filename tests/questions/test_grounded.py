@@ -21,6 +21,8 @@ from evalstone.questions import (
     VerifyClaims,
 )
 from evalstone.questions.base import Question
+from evalstone.questions.rating import WriteSteps
+from evalstone.questions.reply import check_list, check_quoted
 
 HARBOR = "The harbor was built in 1902 by Ida Holm. It has two docks, and only a fool would pay 8 euros to see it."
 ADA = "Ada, born in 1815, wrote the first program"
@@ -50,6 +52,8 @@ def test_a_listed_text_from_elsewhere_is_refused_with_its_place(question: Questi
 def test_the_error_names_the_words_that_the_text_does_not_have() -> None:
     with pytest.raises(ReplyError, match=r"which doesn't have: 1815; take only what it says"):
         read(ListClaims(HARBOR), {"claims": [ADA]})
+    with pytest.raises(ReplyError, match="which doesn't have: 7, 9;"):
+        read(ListClaims(HARBOR), {"claims": ["It has 7 docks and 9 ships."]})
     with pytest.raises(ReplyError, match="is not in the text; quote its words"):
         read(FindToxicity(HARBOR), {"verdicts": [{"reason": "Rude.", "part": "you fool", "verdict": "yes"}]})
 
@@ -77,7 +81,15 @@ def test_a_quoted_part_stands_in_the_text_whatever_its_case_and_punctuation() ->
 
     for part in ("only a fool would pay 8 euros", '"Only a fool\nwould pay 8 euros!"', "only a fool … to see it"):
         assert found(part)[0].toxic
-    for part in ("", "only a fool would pay 80 euros", "fool a only", "to see it … only a fool", "ool", "…"):
+    for part in (
+        "",
+        "It has two docks. Ada wrote it.",
+        "only a fool would pay 80 euros",
+        "fool a only",
+        "to see it … only a fool",
+        "ool",
+        "…",
+    ):
         with pytest.raises(ReplyError):
             found(part)
 
@@ -169,8 +181,45 @@ def test_a_list_that_does_not_end_is_refused() -> None:
     part = {"reason": "Harmless.", "part": "It has two docks", "verdict": "no"}
     with pytest.raises(ReplyError, match="repeats itself"):
         read(FindToxicity(HARBOR), {"verdicts": [{**part, "reason": f"Harmless, {n}."} for n in range(10)]})
+    compared: dict[str, Any] = {
+        "matches": {"1": {"reason": "No.", "answer": "", "match": "missing"}},
+        "extra": [],
+        "contradictions": [],
+    }
+    conflict = {"reason": "The year.", "answer": "It is old.", "reference": "It is new."}
+    for more in ({"extra": ["It is old."] * 10}, {"contradictions": [conflict] * 10}):
+        with pytest.raises(ReplyError, match="the list repeats itself; list each item once"):
+            read(CompareStatements(("It is new.",), ("It is old.",)), {**compared, **more})
     shouted = "Buy now! " * 10
     assert len(read(ListStatements(shouted), {"statements": ["Buy now!"] * 10})) == 10
+
+
+def test_a_list_repeats_itself_from_eight_items_on_when_half_of_them_are_repetitions() -> None:
+    for items in (["a"] * 7, [*"abcde", *"abc"], range(99)):
+        check_list(items, "claims")
+    check_list(["a"] * 99, "claims", repeats=True)
+    for again in ([*"abcd"] * 2, ["a"] * 8):
+        with pytest.raises(ReplyError, match="repeats itself"):
+            check_list(again, "claims")
+    check_quoted(["Buy!"] * 7, "Buy!", "claims")
+    check_quoted(["Buy!"] * 8, "Buy! " * 5, "claims")
+    for quotes in (8, 9):
+        with pytest.raises(ReplyError, match="repeats itself"):
+            check_quoted(["Buy!"] * quotes, "Buy! " * 4, "claims")
+
+
+@pytest.mark.parametrize(
+    ("passages", "largest", "most"), [(0, 1, 0), (1, 1, 1), (9, 9, 9), (10, 10, 10), (11, 20, 20), (51, 100, 20)]
+)
+def test_a_schema_bounds_citations_by_a_round_number_of_passages(passages: int, largest: int, most: int) -> None:
+    schema = VerifyClaims(("It is.",), ("p",) * passages).json_schema
+    cited = schema["$defs"]["verdict"]["properties"]["passages"]
+    assert (cited["items"]["maximum"], cited["maxItems"]) == (largest, most)
+
+
+def test_a_list_without_steps_is_no_answer() -> None:
+    with pytest.raises(ReplyError, match="steps: at least one was expected"):
+        read(WriteSteps("Is it kind?", ("output",)), {"steps": [" "]})
 
 
 def test_an_invented_claim_costs_its_own_sample_and_the_model_is_shown_why() -> None:

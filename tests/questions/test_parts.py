@@ -28,8 +28,8 @@ from evalstone.questions import (
 )
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.custom import AnswerAs, AnswerForm
-from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
-from evalstone.questions.parts import MOST_PARTS, Chunk, Space
+from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
+from evalstone.questions.parts import MOST_PARTS, SMALLEST_ROOM, Chunk, Space, chunks_of, overhead, space_for
 from evalstone.questions.relevance import PassageRating, PassageRatings, PassageVerdict
 from evalstone.questions.statements import Comparison, Contradiction, StatementMatch
 from evalstone.questions.verdict import Choice
@@ -187,6 +187,16 @@ def test_an_item_that_is_too_long_is_not_cut() -> None:
         asked(question, _unasked)
 
 
+def test_a_statement_that_is_too_long_to_compare_is_not_cut() -> None:
+    with pytest.raises(QuestionTooLong, match="item 1 of its reference alone has about"):
+        asked(CompareStatements(("".join(SENTENCES),), ("a",)), _unasked)
+
+
+def test_more_passages_than_a_reply_has_room_for_are_rated_in_parts() -> None:
+    assert RatePassages("q", "a", ("x",) * SMALL.items).fits(SMALL)
+    assert not RatePassages("q", "a", ("x",) * (SMALL.items + 1)).fits(SMALL)
+
+
 def test_a_list_is_drawn_from_the_pieces_of_a_text() -> None:
     found, parts = asked(ListClaims("".join(SENTENCES)), lambda part: (part.text[:9].strip(), "x"))
     assert "".join(part.text for part in parts) == "".join(SENTENCES)
@@ -208,8 +218,10 @@ def test_the_limit_of_questions_is_spread_over_the_pieces() -> None:
     few, parts = asked(ListQuestions(text, "2"), lambda part: ("q?",) * int(part.limit))
     assert (len(few), len(parts)) == (2, 2)
     assert text.index(parts[0].text) < len(text) / 2 < text.index(parts[1].text) + len(parts[1].text)
-    with pytest.raises(QuestionTooLong):
-        asked(ListQuestions(text, "ten"), _unasked)
+    assert len(asked(ListQuestions(text, "10.0"), lambda part: ("q?",) * int(part.limit))[0]) == 10
+    for limit in ("ten", "0", "inf"):
+        with pytest.raises(QuestionTooLong):
+            asked(ListQuestions(text, limit), _unasked)
 
 
 def test_useful_passages_are_numbered_through_and_one_in_pieces_is_useful_when_a_piece_is() -> None:
@@ -287,6 +299,54 @@ def test_extra_is_what_is_extra_beside_every_part_of_the_reference() -> None:
     assert tuple(match.statement for match in found.matches) == reference
     assert found.extra == ("Both.",)
     assert [one.reason for one in found.contradictions] == ["True", "False"]
+
+
+@pytest.mark.parametrize(
+    ("window", "max_tokens", "limits"),
+    [
+        (None, None, ContextLimits()),
+        (None, 400, ContextLimits(items=5)),
+        (4096, None, ContextLimits(3072, 12, longest=3072, window=4096)),
+        (4096, 400, ContextLimits(3696, 5, longest=3696, window=4096)),
+        (100_000, None, ContextLimits(50_000, 25, longest=95_904, window=100_000)),
+        (100, 500, ContextLimits(1, 6, longest=1, window=100)),
+        (100, None, ContextLimits(75, 1, longest=75, window=100)),
+    ],
+)
+def test_the_limits_of_a_window_leave_room_for_the_reply(
+    window: int | None, max_tokens: int | None, limits: ContextLimits
+) -> None:
+    assert ContextLimits.of_window(window, max_tokens) == limits
+
+
+def test_several_judges_take_what_each_of_them_takes() -> None:
+    one, two = ContextLimits(900, 5, whole=True), ContextLimits(800, 7, longest=850, window=1000)
+    assert narrowest(one, two) == ContextLimits(800, 5, longest=850, window=1000)
+    assert narrowest(two, ContextLimits(longest=840, window=990)) == ContextLimits(800, 7, longest=840, window=990)
+    assert narrowest(one, one) == one
+
+
+def test_the_error_names_what_the_judge_takes_and_not_what_is_asked_in_parts() -> None:
+    question = AgreesWithContext("q", "a", ("".join(SENTENCES) * 9,))
+    with pytest.raises(QuestionTooLong, match=r"the judge takes 95,904 \(context_window 100,000, less the reply\)"):
+        asked(question, _unasked, ContextLimits.of_window(100_000))
+
+
+def test_next_to_no_room_for_what_is_divided_is_refused() -> None:
+    question = ClaimSupported("c", ("x",))
+    fixed, extra = overhead(question, "context")
+    least = fixed + extra + SMALLEST_ROOM
+    assert space_for(question, "context", ContextLimits(least, longest=least)).longest == SMALLEST_ROOM + extra
+    with pytest.raises(QuestionTooLong, match="tokens without its context"):
+        space_for(question, "context", ContextLimits(least - 1, longest=least - 1))
+
+
+def test_as_many_parts_as_are_allowed_are_asked_and_no_more() -> None:
+    most = RatePassages("q", "a", ("x",) * MOST_PARTS)
+    assert len(chunks_of(most, "context", Space(math.inf, texts=1), DEFAULT_LIMITS)) == MOST_PARTS
+    for space in (Space(math.inf, texts=1), Space(1, measure=len)):
+        with pytest.raises(QuestionTooLong, match=f"asked in {MOST_PARTS + 1} parts"):
+            chunks_of(replace(most, context=("x",) * (MOST_PARTS + 1)), "context", space, DEFAULT_LIMITS)
 
 
 def test_fifty_thousand_passages_are_refused_at_once() -> None:

@@ -17,6 +17,7 @@ from evalstone.questions.verdict import (
     ClaimSupported,
     CorrectAgainstReference,
     MiniCheck,
+    best_choice,
     read_yes_no,
 )
 
@@ -320,3 +321,11 @@ def test_material_cannot_close_its_fence_or_fill_a_hole() -> None:
 def test_a_prompt_without_a_hole_that_the_question_has_is_refused() -> None:
     with pytest.raises(PromptError, match="context"):
         ClaimSupported("x", ("c",), prompt=Prompt("", "{{claim}}"))
+
+
+def test_the_best_choice_supports_most_and_then_has_the_highest_probability() -> None:
+    no, undecided, yes = Choice("no", probability=0.4), Choice("undecided"), Choice("yes", probability=0.6)
+    surer = Choice("yes", probability=0.9)
+    assert best_choice([no, undecided]) == undecided
+    assert best_choice([undecided, yes, no]) == yes
+    assert best_choice([yes, surer, Choice("yes")]) == surer

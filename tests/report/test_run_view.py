@@ -20,6 +20,7 @@ from evalstone.questions.verdict import AgreesWithContext
 from evalstone.report.comparison_view import comparison_view
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
+from evalstone.report.quality_view import calibration_notes
 from evalstone.report.run_view import retries, run_notes, run_view
 from evalstone.report.terminal import show
 from evalstone.report.view import Block, Column, HistogramChart, View, table
@@ -334,6 +335,12 @@ def test_a_scorer_that_no_verdict_let_score_is_named() -> None:
             True,
         ),
         (
+            [calibrated("nyny" * 4 + "nnny", lower_is_better=True)],
+            "judge calibrated on cal40.jsonl: AUROC 0.05 (0.01 to 0.27), not shown to be better than chance; caught 0 "
+            "of 9 bad answers and flagged 10 of 11 good ones at the threshold 0.5",
+            True,
+        ),
+        (
             [replace(calibrated("yn" * 10), default_threshold=2.0)],
             "judge calibrated on cal40.jsonl: AUROC 1.00 (0.80 to 1.00); caught 10 of 10 bad answers and flagged 10 of "
             "10 good ones at the threshold 2; all its verdicts were no",
@@ -350,6 +357,21 @@ def test_a_run_says_how_its_judge_was_calibrated(calibrations: list[Calibration]
     assert (section.warnings if doubtful else section.notes)[-1] == f"fact_check: {line}"
     for report in reports(view):
         assert f"fact_check: {line}" in unescape(report)
+
+
+def test_nothing_is_said_of_calibrations_where_no_sample_has_a_score() -> None:
+    run = judged("undecided", "undecided")
+    section = run_view(run, calibrations={run.scorers[0].signature: []}).sections[0]
+    assert not [note for note in (*section.notes, *section.warnings) if "calibrated" in note]
+
+
+def test_the_lexical_judges_published_accuracy_is_named_where_it_judged_alone() -> None:
+    assert [text for text, _ in calibration_notes((), ("lexical@1",))] == [
+        "not calibrated (evalstone calibrate --labels FILE); its accuracy on public data: evalstone judges"
+    ]
+    assert [text for text, _ in calibration_notes((), ("lexical@1", "openai/x"))] == [
+        "not calibrated (evalstone calibrate --labels FILE)"
+    ]
 
 
 def test_labels_of_one_name_are_told_apart_by_their_columns() -> None:

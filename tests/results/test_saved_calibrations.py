@@ -92,6 +92,13 @@ def test_a_flawed_calibration_never_replaces_one_without_a_flaw(tmp_path: Path, 
     assert list_calibrations(ledger) == (GOOD,)
 
 
+def test_a_file_of_another_judge_is_not_used_under_a_name_of_this_one(tmp_path: Path) -> None:
+    other = calibration_file(replace(GOOD, judge="lexical@2"), tmp_path / "ledger.db")
+    save_calibration(GOOD, tmp_path / "ledger.db")
+    calibration_file(GOOD, tmp_path / "ledger.db").rename(other)
+    assert calibrations_for("lexical@2", "faithfulness@1", tmp_path / "ledger.db") == ()
+
+
 def test_a_damaged_file_is_replaced(tmp_path: Path) -> None:
     file = calibration_file(GOOD, tmp_path / "ledger.db")
     save_calibration(GOOD, tmp_path / "ledger.db")

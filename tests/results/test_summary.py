@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evalstone import ConfigError, Record, Run, Sample, ScriptedJudge, evaluate
+from evalstone.results.summary import SummaryBuilder
 from evalstone.stats import mean_interval
+from evalstone.types import JudgeCall, Usage
 from tests.runs import Given, Harm, run_of
 
 
@@ -60,6 +64,24 @@ def length(_: Sample) -> str:
     return "short"
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "doubt"),
+    [
+        ([["supported", "supported"], ["supported"]], "all 3 verdicts of the judge are 'supported'"),
+        ([["supported", "not_mentioned"], ["supported"]], ""),
+        ([["supported", "supported"]], ""),
+    ],
+)
+def test_equal_verdicts_behind_different_scores_are_named(verdicts: list[list[str]], doubt: str) -> None:
+    builder = SummaryBuilder(run_of(["0.5"]).scorers[0])
+    for number, each in enumerate(verdicts):
+        call = JudgeCall(
+            question="q", fingerprint="f", judge="j", answer=[{"verdict": word} for word in each], usage=Usage(1, 1)
+        )
+        builder.add(replace(run_of([str(number / 4)]).records[0], steps=(call,)))
+    assert builder.summary().doubt == doubt
+
+
 def test_slices_need_the_samples_and_a_field_that_they_have() -> None:
     run = run_of(["0.5"], metadata=[{"kind": "x"}])
     with pytest.raises(ConfigError, match="did you mean kind"):
@@ -73,6 +95,7 @@ def test_slices_need_the_samples_and_a_field_that_they_have() -> None:
     [
         (["yes", "no"], (2, 0), ""),
         (["yes"], (1, 0), ""),
+        (["no", "broken"], (1, 0), ""),
         (["no", "no", "undecided"], (2, 1), "the judge scored all 2 samples 0.000: they are equally good, or"),
         (
             ["undecided", "undecided"],

@@ -204,7 +204,7 @@ def by_number(chunks: Sequence[Chunk], answers: Sequence[Sequence[A]]) -> list[l
     for chunk, each in zip(chunks, answers, strict=True):
         for number, one in zip(chunk.numbers, each, strict=True):
             said.setdefault(number, []).append(one)
-    return [said[number] for number in sorted(said)]
+    return list(said.values())
 
 
 def too_long(question: Question[Any], limits: ContextLimits, why: str = "") -> QuestionTooLong:
