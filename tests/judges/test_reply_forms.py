@@ -158,6 +158,12 @@ def test_many_refusals_at_once_are_one_step_down() -> None:
     assert {form_of(request) for request in server.requests} == {SCHEMAS, BARE}
 
 
+@pytest.mark.parametrize("message", ["JSON schema conversion failed: maxLength", "failed to parse grammar"])
+def test_a_form_that_makes_a_server_fail_is_given_up_without_asking_again(message: str) -> None:
+    with serving(accepting(BARE, message=message, status=500)) as server:
+        assert asked(server, Bounded(), Other()) == [SCHEMAS, BARE, BARE]
+
+
 def test_a_server_error_that_names_no_form_passes() -> None:
     def behave(_: Any, number: int) -> Any:
         return Response(500, {"error": {"message": "CUDA out of memory"}}) if number == 1 else GOOD
