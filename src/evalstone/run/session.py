@@ -154,7 +154,8 @@ class Session:
         names none. Then half of the question is the most for one that can be asked in parts.
         """
         before = self._learned.get(judge.identity, judge.context_limits)
-        now = replace(narrowest(before, ContextLimits.of_window(window)), whole=before.whole)
+        longest_reply = getattr(judge, "max_tokens", None)  # of a model; other judges have none
+        now = replace(narrowest(before, ContextLimits.of_window(window, longest_reply)), whole=before.whole)
         size = question.size()
         if now.longest is None or size <= now.longest:
             now = replace(now, tokens=max(1, min(now.tokens, size // 2)), longest=max(1, size - 1))
