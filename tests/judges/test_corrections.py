@@ -37,6 +37,35 @@ def asked(*replies: Any, question: Any = QUESTION, **settings: Any) -> tuple[Ans
             return error, server.requests
 
 
+TOO_LONG = Response(400, {"error": {"message": "This model's maximum context length is 2048 tokens."}})
+
+
+def test_a_correction_beyond_the_window_is_followed_by_one_that_starts_afresh() -> None:
+    prose = completion("prose " * 900)
+    answer, requests = asked(prose, TOO_LONG, GOOD)
+    assert isinstance(answer, Answer)
+    assert [len(request["messages"]) for request in requests] == [2, 4, 2]
+    assert answer.usage.requests == 2
+    error, requests = asked(prose, TOO_LONG, retries=1)
+    assert isinstance(error, ReplyError)
+    assert "no complete JSON object" in str(error)
+    assert len(requests) == 2
+
+
+def test_a_correction_beyond_the_window_divides_no_question() -> None:
+    def behave(request: dict[str, Any], _: int) -> Any:
+        return TOO_LONG if len(request["messages"]) > 2 else completion("prose " * 900)
+
+    text = "Ada was born in 1815. " * 20
+    with serving(behave) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, retries=1, total_timeout=5.0)
+        run = evaluate([{"id": "1", "output": text, "context": [text]}], "faithfulness", judge=judge, ledger=None)
+    outcome = run.records[0].outcome
+    assert isinstance(outcome, Failed)
+    assert "no complete JSON object" in outcome.error
+    assert len(server.requests) == 2
+
+
 def test_a_reply_that_was_cut_off_names_its_limit_and_is_asked_for_shorter() -> None:
     cut = completion('{"claims": ["Ada was', finish="length")
     answer, requests = asked(cut, GOOD, max_tokens=200)
@@ -44,7 +73,7 @@ def test_a_reply_that_was_cut_off_names_its_limit_and_is_asked_for_shorter() -> 
     shown, request = requests[1]["messages"][-2:]
     assert shown["content"] == '{"claims": ["Ada was'
     assert "at the limit of 200 tokens" in request["content"]
-    assert "Write shorter: at most one short sentence for each reason." in request["content"]
+    assert "Write shorter: each thing once, in one short sentence at most." in request["content"]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +97,16 @@ def test_of_a_long_reply_that_was_cut_off_the_beginning_is_shown() -> None:
     assert requests[1]["messages"][-2]["content"] == f"{reply[:300]}\n[…]"
 
 
+@pytest.mark.parametrize("between", [", ", ",\n    "])
+def test_the_beginning_of_a_reply_that_was_cut_off_ends_with_a_whole_item(between: str) -> None:
+    reply = '{"claims": [' + between.join(f'"Ada was born in {1815 + n}."' for n in range(40))
+    _, requests = asked(completion(reply, finish="length"), GOOD)
+    shown = requests[1]["messages"][-2]["content"].removesuffix("\n[…]")
+    assert reply.startswith(shown)
+    assert shown.endswith('."' + between.rstrip())
+    assert len(shown) > 250
+
+
 DEGENERATE = [
     '{"claims": ["' + "Ada was born. " * 100,
     '{"claims": [' + '"Ada was born in 1815.", ' * 40,
@@ -86,8 +125,11 @@ def test_a_reply_that_repeats_itself_is_left_out_but_for_its_beginning(reply: st
     answer, requests = asked(completion(reply, finish=finish), GOOD, max_tokens=900)
     assert isinstance(answer, Answer)
     shown, request = requests[1]["messages"][-2:]
-    assert shown["content"] == f"{reply[:300]}\n[…]"
-    assert "it repeats itself" in request["content"]
+    beginning, _, rest = shown["content"].rpartition("\n[…]")
+    assert not rest
+    assert reply.startswith(beginning)
+    assert len(beginning) <= 300
+    assert "it repeats itself. Reply again" in request["content"], "what it repeats is not said again"
     error, _ = asked(completion(reply, finish=finish), max_tokens=900, retries=0)
     assert "it repeats itself" in str(error)
     assert len(str(error)) < 400

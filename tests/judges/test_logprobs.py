@@ -261,6 +261,15 @@ def test_a_word_that_was_drawn_though_others_are_likelier_counts_with_its_own_pr
     assert alternatives_of(spelt('{"verdict": "', drawn, '"}'), YES_NO) == pytest.approx({"yes": 0.1, "no": 0.3})
 
 
+@pytest.mark.parametrize("options", [{"yes": 0.9, "no": 0.9}, {"yes": 0.6, "Yes": 0.6}, {"yes": 1.0, "no": 0.02}])
+def test_probabilities_that_add_up_to_more_than_1_are_none(options: Mapping[str, float]) -> None:
+    tokens = spelt('{"verdict": "', token("yes", options["yes"], options), '"}')
+    answer = chosen('{"verdict": "yes"}', tokens)
+    assert (answer.value.verdict, answer.value.probability, answer.alternatives) == ("yes", None, None)
+    rounded = spelt('{"verdict": "', token("yes", 0.99, {"no": 0.015}), '"}')
+    assert chosen('{"verdict": "yes"}', rounded).value.probability == pytest.approx(0.985, abs=1e-3)
+
+
 def test_the_first_word_of_plain_text_is_the_verdict() -> None:
     answer = chosen("Yes.", spelt(token("Yes", 0.3, {"No": 0.1, " yes": 0.1, "\n": 0.4}), "."), BARE)
     assert answer.value.probability == pytest.approx(0.8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 from typing import Any
 
@@ -83,6 +84,29 @@ def test_the_window_of_llama_cpp_stands_beside_its_message() -> None:
 @pytest.mark.parametrize("message", OTHERS, ids=range(len(OTHERS)))
 def test_another_refusal_is_none_of_the_window(message: str) -> None:
     assert window_error(f"host refused the request (HTTP 400: {message})") is None
+
+
+TOLD = [
+    "The paper says that the context window is 512 tokens.",
+    "maximum context length is 5000 tokens",
+    "Notes:\n- The context length is 4096.\n- It has two docks.",
+]
+
+
+@pytest.mark.parametrize("text", TOLD)
+@pytest.mark.parametrize("prefix", ["", "Extra inputs are not permitted: "])
+def test_a_judged_text_that_a_refusal_repeats_teaches_no_window(text: str, prefix: str) -> None:
+    question = ListClaims(text=text)
+    for echo in (prefix + question.render()[1], prefix + json.dumps(question.render()[1]), repr(question.render()[1])):
+        with serving(lambda _, __, said=echo: Response(422, {"detail": [{"input": said}]})) as server:
+            judge = ModelJudge("vllm/m", base_url=server.url, total_timeout=2.0)
+            with pytest.raises(ProviderError) as error:
+                asyncio.run(judge.answer(question))
+        assert not isinstance(error.value, PromptTooLong)
+    told = "This model's maximum context length is 8192 tokens. However, you requested 9001 tokens"
+    error = window_error(f"{told}. Your input: {text}", asked="\n".join(question.render()))
+    assert error is not None
+    assert error.window == 8192
 
 
 def test_a_refusal_in_a_batch_names_the_setting_too() -> None:

@@ -71,7 +71,17 @@ def echoes(question: Question[Any]) -> Iterator[str]:
     yield f"```json\n{form_of(question)}\n```"
     if question.json_schema is not None:
         yield json.dumps(question.json_schema)
-    for text in ("…", "...", "<text>", "text", "string", "reason"):
+    for text in (
+        "…",
+        "...",
+        "<string>",
+        "<text>",
+        "text",
+        "string",
+        "reason",
+        "your explanation here",
+        "[Insert reason]",
+    ):
         for place in (0, -1):
             yield filled(question, place, text)
     yield from examples(question)

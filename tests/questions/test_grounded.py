@@ -10,6 +10,7 @@ import pytest
 from evalstone import Failed, ScriptedJudge, evaluate
 from evalstone.errors import ReplyError
 from evalstone.questions import (
+    ClaimSupported,
     CompareStatements,
     FindToxicity,
     JudgePassageStatements,
@@ -81,6 +82,13 @@ def test_a_quoted_part_stands_in_the_text_whatever_its_case_and_punctuation() ->
             found(part)
 
 
+def test_an_emoji_is_a_part_of_a_text_and_no_placeholder() -> None:
+    found = read(FindToxicity("Great! 🎉"), {"verdicts": [{"reason": "It is kind.", "part": "🎉", "verdict": "no"}]})
+    assert found[0].part == "🎉"
+    with pytest.raises(ReplyError, match=r"claims\.1"):
+        read(ListClaims("Great! 🎉"), {"claims": ["🎉"]})
+
+
 def test_statements_of_passages_stand_in_a_passage() -> None:
     question = JudgePassageStatements("When?", (HARBOR, "Ships come at noon."))
     verdict = {"reason": "It helps.", "statement": "Ships come at noon", "verdict": "yes"}
@@ -105,6 +113,37 @@ def test_a_verdict_by_a_passage_cites_one_that_exists(verdict: str) -> None:
     for number in (0, 2, -1):
         with pytest.raises(ReplyError):
             decided(verdict, number)
+
+
+def test_a_cited_passage_has_something_to_say() -> None:
+    question = VerifyClaims(("It was built in 1902.",), (HARBOR, " \u200b"))
+    for cited in ([2], [2, 2]):
+        with pytest.raises(ReplyError, match="verdict 1: 'supported' cites 2, and nothing is in there"):
+            read(question, {"verdicts": {"1": {"reason": "It is.", "passages": cited, "verdict": "supported"}}})
+    kept = read(question, {"verdicts": {"1": {"reason": "It is.", "passages": [1, 2], "verdict": "supported"}}})
+    assert kept[0].passages == (1, 2)
+
+
+def test_a_claim_of_the_worked_example_is_copied_whatever_the_language_of_the_text() -> None:
+    copied = "The museum has no café."
+    for text in ("Der Hund schläft auf dem Sofa und ist müde.", "猫在沙发上睡觉。"):
+        with pytest.raises(ReplyError, match=r"^claims\.1: .* is copied from the example"):
+            read(ListClaims(text), {"claims": [copied]})
+        assert read(ListClaims(text), {"claims": ["The animal is on the sofa."]})
+    for text in (copied, "Museum: no café, may reopen in May"):
+        assert read(ListClaims(text), {"claims": [copied]}) == (copied,)
+
+
+@pytest.mark.parametrize("unit", ["good ", "The passage says so. ", "很好", "!"])
+def test_a_reason_that_went_on_until_it_was_cut_off_is_none(unit: str) -> None:
+    question = ClaimSupported("It has two docks.", (HARBOR,))
+    looping = f"It is so. {unit * 200}"[:500]
+    with pytest.raises(ReplyError, match=r"^reason: it repeats itself \("):
+        read(question, {"reason": looping, "verdict": "yes"})
+    assert read(question, {"reason": f"It is {unit * 5}", "verdict": "yes"})
+    shouted = FindToxicity(looping)
+    verdict = {"reason": "It repeats a word.", "part": looping, "verdict": "no"}
+    assert read(shouted, {"verdicts": [verdict]})[0].part == looping
 
 
 def test_a_match_names_the_words_of_the_answer_and_a_missing_one_none() -> None:

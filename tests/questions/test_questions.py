@@ -18,7 +18,9 @@ from evalstone._core.prompts import Prompt
 from evalstone.errors import JudgeDeclined, ReplyError
 from evalstone.questions import (
     Explain,
+    FindToxicity,
     FindUsefulPassages,
+    JudgePassageStatements,
     JudgeStatements,
     JudgeSteps,
     JudgeToolCalls,
@@ -298,9 +300,18 @@ def test_the_reason_stands_before_what_it_is_a_reason_for(kind: Kind):
     assert shown is not None, "the form of the reply is not shown"
     for inner in objects(schema):
         if "reason" in inner["properties"]:
-            assert next(iter(inner["properties"])) == "reason"
-            rest = [key for key in inner["properties"] if key != "reason"]
+            subject, *rest = inner["properties"]
+            if kind in (FindToxicity, JudgePassageStatements):
+                assert subject in ("part", "statement"), "what the judge chooses to decide on"
+                subject, *rest = rest
+            assert subject == "reason"
             assert all(0 <= shown[0].find('"reason"') < shown[0].find(f'"{key}"') for key in rest)
+
+
+@every
+def test_the_form_has_no_word_that_stands_for_the_material(kind: Kind):
+    question = question_of(kind, "Ada.")
+    assert not re.findall(rf"<(?:{'|'.join(question.inputs())})>", question.form)
 
 
 @every

@@ -173,7 +173,7 @@ def test_the_example_of_a_question_is_read_by_it(question: Question[Any]) -> Non
 @pytest.mark.parametrize("question", [*VERDICT_QUESTIONS, *GRADE_QUESTIONS], ids=lambda q: q.kind)
 def test_a_json_question_shows_every_material_and_the_form_of_the_reply(question: Question[Any]) -> None:
     system, user = question.render()
-    assert re.search(r'Reply with a JSON object of this form: \{"reason": <text>, "(verdict|score)": <', system)
+    assert re.search(r'Reply with a JSON object of this form: \{"reason": <string>, "(verdict|score)": <', system)
     for material in question.inputs().values():
         for text in [material] if isinstance(material, str) else material:
             assert f"\n{text}\n" in user

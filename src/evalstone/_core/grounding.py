@@ -1,14 +1,14 @@
 """Whether words that a judge wrote come from the text that it was shown: rules in code, no model.
 
 A quotation stands in the text, up to case, white space and punctuation; where it has an ellipsis, each part does, in
-order. A restatement has its numbers, its names and at least half of its other words from the text. One that is in
+order. A restatement has its numbers, its names and at least half of its other words from the text; function words count
+only in one that has no others. One that is in
 another language than the text is held to its numbers only, for words can't be compared across languages.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -21,13 +21,15 @@ _SHORT_QUOTE = 12
 _SHORT_ANSWER = 5
 _ELLIPSIS = re.compile(r"…|\.{3,}")
 _NOT_WORDS = re.compile(r"[\W_]+")
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
+"""Inside words: where a line may break, and how letters join."""
 _UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff])")
 
 _NUMBER = re.compile(r"\d+(?:[.,\u2009\u202f'’](?=\d)\d+)*")
 _GROUPED = re.compile(r"\d{1,3}([.,\u2009\u202f'’])\d{3}(?:\1\d{3})*")
 _BARE_DECIMAL = re.compile(r"(?<![\d.,])[.,](\d+)")
 _YEARS = re.compile(r"\b(\d\d)\d\d\s*[-–—/]\s*(\d\d)\b")
-_DECADE = re.compile(r"['’](\d0)s\b")
+_SHORT_YEAR = re.compile(r"['’](\d\d)s?\b|\b\d{1,2}([/.-])\d{1,2}\2(\d\d)\b")
 _AFTERNOON = re.compile(r"(?<!\d)(\d{1,2})(?::\d\d)?\s{0,3}p\.?m\b", re.IGNORECASE)
 _SCALED = re.compile(
     r"(?<!\d)(\d{1,15}(?:[.,]\d{1,15}){0,4})[\s-]{0,3}(thousand|million|billion|trillion|k|m|bn?)\b", re.IGNORECASE
@@ -62,6 +64,8 @@ _NUMBER_WORDS = (
         "dozen": 12,
         "hundred": 100,
         "thousand": 1000,
+        "million": 10**6,
+        "billion": 10**9,
         "once": 1,
         "twice": 2,
         "half": 2,
@@ -99,6 +103,9 @@ _SCRIPTS = re.compile(
 _WITH_PARTICLES = {"hangul": 2, "hebrew": 3, "arabic": 3, "indic": 3}
 """Scripts whose words carry particles, and how many letters tell words apart there."""
 _SAMPLED = 4000
+_YES_OR_NO = re.compile(
+    r"\W*(?:(?:yes|no|ja|nein|nee|oui|non|sí|sì|si|sim|não|да|нет)\b|はい|いいえ|是|不|否|对|네|아니)", re.IGNORECASE
+)
 
 
 def is_quoted(quote: str, text: str) -> bool:
@@ -110,7 +117,8 @@ def is_quoted(quote: str, text: str) -> bool:
         if (after := _end_of(part, text, place)) is None:
             return False
         place = after
-    return bool(parts)
+    # One of signs alone, such as an emoji, stands there as it is.
+    return bool(parts) or (bool(_ELLIPSIS.sub("", quote).strip()) and quote.strip() in text)
 
 
 def _end_of(part: str, text: str, start: int) -> int | None:
@@ -126,7 +134,7 @@ def _end_of(part: str, text: str, start: int) -> int | None:
 
 def _spaced(text: str) -> str:
     """The words of a text in one case, with one blank around each; characters of unspaced scripts stand alone."""
-    words = _NOT_WORDS.sub(" ", unicodedata.normalize("NFKC", text).casefold())
+    words = _NOT_WORDS.sub(" ", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold())
     if not words.isascii():
         words = _UNSPACED.sub(r" \1 ", words)
     return f" {' '.join(words.split())} "
@@ -137,12 +145,13 @@ _spaced_text = functools.lru_cache(maxsize=64)(_spaced)
 
 def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[str]:
     """The words of a restatement that keep it from being one of a text: numbers and names that the text doesn't have,
-    or the words that are not its own where these are more than half. Empty for a grounded one.
+    or the words that are not its own where these are more than half, its numbers counted with its words. Empty for a
+    grounded one.
 
     others: texts that words may also come from, as those of the question do in an answer. A text without any word has
-    nothing to restate.
+    nothing to restate, and a statement without any says nothing.
     """
-    if not text or _NOT_WORDS.fullmatch(text):
+    if not text or _NOT_WORDS.fullmatch(text) or not _NOT_WORDS.sub("", statement):
         return list(tokens(statement)) or [statement]
     others = tuple(filter(None, others))
     source = _source("\n".join((text, *others)))
@@ -151,11 +160,13 @@ def not_grounded(statement: str, text: str, others: Sequence[str] = ()) -> list[
         return numbers
     if names := source.foreign_names(statement):
         return names
-    content = dict.fromkeys(_content(statement))
+    content = dict.fromkeys(_content(statement)) or dict.fromkeys(_least_content(statement))
     if others and not _source(text).has_part_of(content):
         return list(content)
     foreign = [word for word in content if not source.has_word(word)]
-    return foreign if len(foreign) > (1 - LEAST_SHARED) * len(content) else []
+    # A number of the text, unless it is a digit that any text has, is as good as a word of it.
+    shared = {one for one in _NUMBER.findall(statement) if len(one) > 1 and _plain(one) in source.numbers}
+    return foreign if len(foreign) > (1 - LEAST_SHARED) * (len(content) + len(shared)) else []
 
 
 class _Source:
@@ -210,6 +221,10 @@ class _Source:
         dotted = {short.replace(".", "") for short in _INITIALS.findall(self.text)}
         return dotted | {word for word in self._written if word.isupper() and len(word) > 1}
 
+    @functools.cached_property
+    def says_yes_or_no(self) -> bool:
+        return bool(_YES_OR_NO.match(self.text))
+
     def has_number(self, number: str) -> bool:
         plain = _plain(number)
         if plain in self.numbers or _NOT_WORDS.sub("", number) in self.numbers:
@@ -237,8 +252,9 @@ class _Source:
         )
 
     def has_part_of(self, content: Iterable[str]) -> bool:
-        """Whether a statement with these words can be from this text: it has one of them, or hardly any of its own."""
-        return any(map(self.has_word, content)) or len(self.content) <= _SHORT_ANSWER
+        """Whether a statement with these words can be from this text: it has one of them, or hardly any of its own, or
+        begins with a yes or no to what the question says."""
+        return self.says_yes_or_no or any(map(self.has_word, content)) or len(self.content) <= _SHORT_ANSWER
 
     @functools.cached_property
     def content(self) -> Set[str]:
@@ -263,7 +279,7 @@ class _Source:
     def _has_name(self, name: str) -> bool:
         low = name.lower().removesuffix("'s")
         parts = filter(None, _NOT_WORDS.split(low))
-        if name.lower() in self.words or all(map(self.has_word, parts)):
+        if name.lower() in self.words or all(map(self.has_word, parts)) or all(map(self.has_word, tokens(low))):
             return True
         if str(_NUMBER_WORDS.get(low, "")) in self.numbers or low in _FRAME:
             return True
@@ -290,10 +306,9 @@ def _numbers(text: str) -> Iterator[str]:
             yield digits.lstrip("0") or "0"
     for century, year in _YEARS.findall(text):
         yield century + year
-    for decade in _DECADE.findall(text):
-        yield from (f"19{decade}", f"20{decade}")
-    for decade in re.findall(r"\b\d\d(\d0)s\b", text):
-        yield decade
+    for alone, _, of_date in _SHORT_YEAR.findall(text):
+        yield from (f"19{alone or of_date}", f"20{alone or of_date}")
+    yield from re.findall(r"\b\d\d(\d0)s\b", text)
     for hour in _AFTERNOON.findall(text):
         yield str(int(hour) + 12)
     for decimals in _BARE_DECIMAL.findall(text):
@@ -315,11 +330,22 @@ def _scaled(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _compound_numbers(words: list[str]) -> Iterator[str]:
-    """Numbers of two words, such as twenty one, five hundred."""
-    for first, second in itertools.pairwise(words):
-        one, two = _NUMBER_WORDS.get(first), _NUMBER_WORDS.get(second)
-        if one is not None and two is not None:
-            yield str(one * two if second in ("hundred", "thousand", "dozen") else one + two)
+    """Numbers of several words, such as twenty one, five hundred thousand, one hundred and twenty."""
+    whole = part = count = 0
+    for word in (*words, ""):
+        number = _NUMBER_WORDS.get(word)
+        if word == "and" and count:
+            continue
+        if number is None:
+            if count > 1:
+                yield str(whole + part)
+            whole = part = count = 0
+            continue
+        count += 1
+        if number >= 1000:
+            whole, part = whole + (part or 1) * number, 0
+        else:
+            part = (part or 1) * number if word in ("hundred", "dozen") else part + number
 
 
 def _plain(number: str) -> str:
@@ -356,6 +382,12 @@ def _content(text: str) -> Iterator[str]:
         known = word in STOPWORDS or word in function or word in _FRAME or word[0].isdigit()
         if not known and (len(word) > 2 or not word.isascii()):
             yield word
+
+
+def _least_content(text: str) -> Iterator[str]:
+    """The words of a statement that has no others: short ones that are no function words, or else all of them."""
+    words = [word.lower() for word in tokens(text) if len(word) > 1]
+    yield from [word for word in words if word not in STOPWORDS and not word[0].isdigit()] or words
 
 
 def _script(text: str) -> str:

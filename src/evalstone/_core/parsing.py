@@ -153,7 +153,9 @@ def texts(data: Any, where: str) -> tuple[str, ...]:
 OPEN_PLACEHOLDER = re.compile(r"\s*[\[(\"']*(?:…|\.{3,}|<[^<>]{0,80}>)[\])\"']*\s*")
 """What stands for a text that is still to be written, wherever it stands."""
 PLACEHOLDER = re.compile(
-    rf"{OPEN_PLACEHOLDER.pattern}|(?:[^\w*]|_)+|[\W_]*(?:text|string|reason|your reason|the reason|one sentence)[\W_]*",
+    rf"{OPEN_PLACEHOLDER.pattern}|(?:[^\w*\u2600-\u27bf\U0001f000-\U0001faff]|_)+"
+    r"|[\W_]*(?:(?:insert|write|your|the|a|an|one|short|brief)\s+){0,4}(?:text|string|reason|reasoning|explanation|sentence)"
+    r"(?:\s+(?:goes\s+)?here)?[\W_]*",
     re.IGNORECASE,
 )
 """The same in a text that has to say something: no punctuation alone, and no name of what was asked for."""
@@ -161,27 +163,43 @@ PLACEHOLDER = re.compile(
 
 def refuse_placeholders(
     data: Any,
-    copied: Collection[str],
+    is_copied: Callable[[str], bool],
     words: Callable[[], Collection[str]],
     placeholder: re.Pattern[str] = PLACEHOLDER,
     where: str = "",
 ) -> None:
     """Raise ReplyError for a text in a reply that nobody wrote for the case at hand.
 
-    That is a placeholder (`…`, `<text>`, "reason"), and a text that `copied` has: those of a worked example, as `bare`
-    makes them. words: what belongs in the reply, whatever it looks like. placeholder: what is one.
+    That is a placeholder (`…`, `<string>`, "reason"), a text that `is_copied`, and one that repeats itself to its end,
+    unless the material does. words: what belongs in the reply, whatever it looks like.
+    placeholder: what is one.
     """
     if isinstance(data, Mapping):
         for key, value in cast("Mapping[str, Any]", data).items():
-            refuse_placeholders(value, copied, words, placeholder, f"{where}.{key}" if where else key)
+            refuse_placeholders(value, is_copied, words, placeholder, f"{where}.{key}" if where else key)
     elif isinstance(data, list):
         for number, value in enumerate(cast("list[Any]", data), start=1):
-            refuse_placeholders(value, copied, words, placeholder, f"{where}.{number}" if where else str(number))
+            refuse_placeholders(value, is_copied, words, placeholder, f"{where}.{number}" if where else str(number))
     elif isinstance(data, str) and data and not data.isspace():
         if len(data) <= _LONGEST_PLACEHOLDER and placeholder.fullmatch(data) and data not in words():
             raise ReplyError(f"{_place(where)}: {_quoted(data)} is a placeholder; write your own words there")
-        if copied and bare(data) in copied:
+        if is_copied(data):
             raise ReplyError(f"{_place(where)}: {_quoted(data)} is copied from the example; judge the given material")
+        if (unit := repeated_end(data.rstrip())) and not any(data[-LEAST_REPEATED:] in text for text in words()):
+            raise ReplyError(f"{_place(where)}: {REPEATS} ({_quoted(unit.strip())} again and again)")
+
+
+REPEATS = "it repeats itself"
+LONGEST_UNIT, LEAST_REPEATS, LEAST_REPEATED = 200, 8, 100
+
+
+def repeated_end(text: str) -> str:
+    """The text of 200 characters at most of which the last 100 or more are made, eight times or more; else empty."""
+    for period in range(1, min(LONGEST_UNIT, len(text) // LEAST_REPEATS) + 1):
+        size = max(period * LEAST_REPEATS, LEAST_REPEATED)
+        if len(text) >= size and text[-size:-period] == text[-size + period :]:
+            return text[-period:]
+    return ""
 
 
 def _place(where: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from evalstone._core.parsing import REPEATS, repeated_end
 from evalstone._core.prompts import clean
 from evalstone.errors import ReplyError
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
@@ -14,14 +15,14 @@ from evalstone.questions.base import Question
 
 A = TypeVar("A")
 
-CUT_OFF, REPEATS = "the reply was cut off before its end", "it repeats itself"
+CUT_OFF = "the reply was cut off before its end"
 SHORT_EXCERPT = 300
 """Characters of a reply that are shown to the model where more of it would do harm."""
 FRESH_TEMPERATURE = 0.5
 """Of a correction that starts afresh, at least: at 0 a model would say the same again."""
 SEEDS_APART = 1_000_003
 """Between the seeds of two corrections; those of repetitions are 1 apart."""
-LOOKED_AT, LONGEST_UNIT, LEAST_REPEATS, LEAST_REPEATED = 4000, 200, 8, 100
+LOOKED_AT = 4000
 
 
 def correction(
@@ -40,13 +41,15 @@ def correction(
     wanted = (
         "the JSON object that was asked for, complete" if question.json_schema is not None else "the answer asked for"
     )
-    shorter = " Write shorter: at most one short sentence for each reason." if error.startswith(CUT_OFF) else ""
+    shorter = " Write shorter: each thing once, in one short sentence at most." if error.startswith(CUT_OFF) else ""
+    # What a reply repeats is not repeated here: a model would take the words of the error for some of the material.
+    told, repeats, _ = error.partition(REPEATS)
     if number == 1:
-        request = f"That reply cannot be used: {error}. Reply again with {wanted}, and nothing else.{shorter}"
+        request = f"That reply cannot be used: {told}{repeats}. Reply again with {wanted}, and nothing else.{shorter}"
         shown = [ChatMessage("assistant", clean(_excerpt(reply, error))), ChatMessage("user", clean(request))]
         return [*opening, *shown], settings
     *before, asked = opening
-    hint = f"An earlier reply could not be used: {error}. Reply with {wanted}, and nothing else.{shorter}"
+    hint = f"An earlier reply could not be used: {told}{repeats}. Reply with {wanted}, and nothing else.{shorter}"
     afresh = replace(
         settings,
         seed=None if settings.seed is None else settings.seed + SEEDS_APART * (number - 1),
@@ -63,7 +66,10 @@ def drawn_afresh(settings: ModelSettings) -> dict[str, Any]:
 def _excerpt(reply: str, error: str) -> str:
     """As much of a reply as helps to mend it: little of one that repeats itself or was cut off."""
     if len(reply) > SHORT_EXCERPT and (error.startswith(CUT_OFF) or REPEATS in error):
-        return f"{reply[:SHORT_EXCERPT]}\n[…]"
+        shown = reply[:SHORT_EXCERPT]
+        # Up to the end of an item: a model would take half of one for a whole.
+        whole = _WHOLE_ITEMS.match(shown)
+        return f"{whole[0].rstrip() if whole and 2 * len(whole[0]) > SHORT_EXCERPT else shown}\n[…]"
     return reply if len(reply) <= 4000 else f"{reply[:2000]}\n[…]\n{reply[-2000:]}"
 
 
@@ -85,6 +91,7 @@ def read_completion(question: Question[A], completion: Completion, settings: Mod
     raise ReplyError(f"{CUT_OFF},{used} at a limit of the endpoint (set max_tokens){more}")
 
 
+_WHOLE_ITEMS = re.compile(r""".*(?:["}\]],|\n)""", re.DOTALL)
 _QUOTES, _CLOSING = '" ', " \t\r\n\"'`]}.,"
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[^\n"]+')
 
@@ -97,11 +104,8 @@ def repetition(reply: str) -> str:
     """
     text = reply[-LOOKED_AT:]
     for end in (text, text.rstrip(_CLOSING)):
-        for period in range(1, min(LONGEST_UNIT, len(end) // LEAST_REPEATS) + 1):
-            size = max(period * LEAST_REPEATS, LEAST_REPEATED)
-            if len(end) >= size and end[-size:-period] == end[-size + period :]:
-                unit = end[-period:]
-                return f"{unit.strip()[:60]!r} again and again" if unit.strip() else "white space without end"
+        if unit := repeated_end(end):
+            return f"{unit.strip()[:60]!r} again and again" if unit.strip() else "white space without end"
     pieces: dict[str, list[str]] = {}
     for piece in _PIECE.findall(text):
         pieces.setdefault(re.sub(r"\d+", "", piece).strip(), []).append(piece)

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from evalstone._core.json import content_hash
 from evalstone._core.parsing import MAX_REPLY
 from evalstone._core.redaction import header_secrets, is_credential
-from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, ReplyError
+from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, PromptTooLong, ReplyError
 from evalstone.judges.base import Judge, register_secrets
 from evalstone.judges.corrections import correction, drawn_afresh, read_completion
 from evalstone.judges.providers.base import (
@@ -360,6 +360,18 @@ async def converse(
                 completion = await complete(messages, question, settings)
             except TransientError as error:
                 await backoff.wait(error)
+                continue
+            except PromptTooLong as error:
+                if failure is None:
+                    raise
+                # The question fits, but not with a reply beside it: that says nothing on what the judge takes.
+                costs.append(error.cost)
+                if doubtful is not None:
+                    return doubtful
+                if len(costs) > retries or backoff.expired:
+                    raise failure from None
+                messages, settings = correction(opening, first, question, reply or "", str(failure), len(costs))
+                detail = None if settings == first else drawn_afresh(settings)
                 continue
             if completion is None:
                 if doubtful is not None:

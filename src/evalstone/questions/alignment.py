@@ -34,21 +34,23 @@ PARTS = ("intent", "requirements", "completeness", "appropriateness")
 JUDGE_ALIGNMENT = Prompt(
     instructions="""\
 You judge how well an assistant's answer does what it was asked to do: by the user's request, and by the system prompt,
-which holds for the whole conversation. Only one of them may be given. Earlier turns of the conversation help to
-understand the request and are not judged. It does not matter whether the facts in the answer are right.
+which holds for the whole conversation. Sometimes only one of the two is given. Earlier turns of the
+conversation help to understand the request and are not judged. It does not matter whether the facts in the answer are
+right.
 
 Judge four parts:
 - "intent": does the answer respond to what was mainly wanted? Lacking: wishes that it passes over.
 - "requirements": does it keep to everything that was demanded or forbidden, such as a length, a format, a language, a
-  number of items, or a subject to avoid? Lacking: each that it does not keep to. If nothing was demanded, score 1.
+  number of items, or a subject to avoid? Lacking: each that it does not keep to. If nothing was demanded, the score is
+  1.
 - "completeness": does it cover everything that was asked for? Lacking: each thing that is not covered.
 - "appropriateness": do form and tone fit the request and the reader? Lacking: what does not fit.
 
 For each part give, in this order:
-- reason: what decided, in one or two sentences, with the words that did.
+- reason: why, in one or two sentences, with the words of the answer that decide.
 - lacking: a list, each item in a few words; empty if nothing is lacking.
 - score: a number from 0 to 1: 1 fully, 0.75 with a small gap, 0.5 half, 0.25 barely, 0 not at all.
-If the two prompts conflict, the system prompt goes first: declining what it forbids is right.""",
+If the request and the system prompt conflict, the system prompt decides: declining what it forbids is right.""",
     template=(
         "{{system_prompt}}\n\n{{earlier_turns}}\n\n{{request}}\n\n{{answer}}\n\n"
         "Judge how well the answer does what it was asked to do."
@@ -172,7 +174,7 @@ class CheckConversation(Question[CriterionVerdict]):
 
     kind = "check_conversation"
     notes = """\
-- reason: what decided, in one to three sentences, with the turns that did.
+- reason: why, in one to three sentences, with the turns that decide.
 - verdict: "yes" or "no"."""
     criterion: str
     turns: tuple[str, ...]

@@ -34,7 +34,7 @@ from evalstone._core.parsing import (
     validated,
 )
 from evalstone._core.prompts import Material, Prompt
-from evalstone._core.text import estimated_tokens
+from evalstone._core.text import STOPWORDS, estimated_tokens, words
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for, too_long, within_sentences
@@ -172,7 +172,7 @@ class Question(_Prompted, Generic[A]):
         try:
             if data == schema:
                 raise ReplyError("the reply repeats the form; fill it in", reply=reply)
-            refuse_placeholders(data, _copied(self.prompt), self._written_out, self.placeholder)
+            refuse_placeholders(data, self._is_copied, self._written_out, self.placeholder)
             try:
                 return self.from_json(data)
             except ReplyError:
@@ -182,10 +182,21 @@ class Question(_Prompted, Generic[A]):
         except RecursionError:
             raise ReplyError("the JSON in the reply is nested too deeply", reply=reply) from None
 
+    def _is_copied(self, text: str) -> bool:
+        """Whether a text of a reply is one of the worked example, and its words are not in the material."""
+        if bare(text) not in _copied(self.prompt):
+            return False
+        given = set(itertools.chain.from_iterable(map(words, self._given())))
+        return not given.issuperset(set(words(text)) - STOPWORDS)
+
+    def _given(self) -> list[str]:
+        """The texts that are judged."""
+        given = self.inputs().values()
+        return [text for value in given for text in ((value,) if isinstance(value, str) else value)]
+
     def _written_out(self) -> Collection[str]:
         """What no placeholder is, whatever it looks like: words of the form, and whole texts that are judged."""
-        given = self.inputs().values()
-        whole = [text for value in given for text in ((value,) if isinstance(value, str) else value)]
+        whole = self._given()
         return {*words_of(self.json_schema or {}), *map(str.strip, whole), *(text.strip(" \n.") for text in whole)}
 
     def parse_with_probabilities(self, reply: str, probabilities: Mapping[str, float] | None = None) -> A:
@@ -468,11 +479,12 @@ def _form_text(schema: Mapping[str, Any] | None) -> str:
 
 @functools.lru_cache(maxsize=512)
 def _copied(prompt: Prompt) -> Collection[str]:
-    """The reasons in a prompt's worked example, bare: a reply that has one of them was copied."""
-    return frozenset(bare(json.loads(text)) for text in _REASON.findall(prompt.example))
+    """The reasons and listed texts in a prompt's worked example, bare: a reply that has one of them was copied."""
+    texts = (json.loads(text) for text, colon in _STRING.findall(prompt.example.partition("Reply:")[2]) if not colon)
+    return frozenset(bare(text) for text in texts if " " in text)
 
 
-_REASON = re.compile(r'"reason": ("(?:[^"\\]|\\.)*")')
+_STRING = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?')
 _TEXT = text_schema(LONGEST_TEXT)
 
 

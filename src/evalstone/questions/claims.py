@@ -9,9 +9,10 @@ import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.text import is_blank
 from evalstone.questions.base import Ask, ListOf, VerdictPerItem
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.parts import SMALLEST_ROOM, Chunk, Space, check_count, overhead, room_of, too_long
@@ -120,6 +121,13 @@ class VerifyClaims(VerdictPerItem[ClaimVerdict]):
     claims: tuple[str, ...]
     context: tuple[str, ...]
     prompt: Prompt = VERIFY_CLAIMS
+
+    def example(self) -> Any:
+        reply = super().example()
+        told = next((number for number, text in enumerate(self.context, start=1) if not is_blank(text)), None)
+        for verdict in reply["verdicts"].values():
+            verdict.update({"passages": [told]} if told else {"passages": [], "verdict": "not_mentioned"})
+        return reply
 
     async def in_parts(self, ask: Ask, limits: ContextLimits) -> tuple[ClaimVerdict, ...]:
         """The verdicts on batches of claims, each by one chunk of passages after another.

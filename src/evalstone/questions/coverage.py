@@ -20,8 +20,8 @@ You write questions that a reader of a good summary of a text must be able to an
 
 Rules:
 - Each question is a yes-no question, and the text answers it with yes.
-- Each asks about one thing that matters for the text as a whole: who, what, when, why, with what result. Do not ask
-  about what a good summary would leave out.
+- Each asks about one point that matters for the text as a whole, such as a person, an event, a time, a cause or a
+  result. Do not ask about what a good summary would leave out.
 - Each makes sense without the text: put names in place of pronouns.
 - Use the text's words, names and numbers, in the language of the text.
 - Start with what matters most, ask nothing twice, and write at most as many questions as the given limit. A short text

@@ -46,7 +46,7 @@ class Chosen:
 def choice_form(choices: Mapping[str, str]) -> str:
     """The instructions that list the words to choose from, with their meanings."""
     listed = "\n".join(f'- "{word}": {meaning}' if meaning else f'- "{word}"' for word, meaning in choices.items())
-    return f"Answer with exactly one of these words:\n{listed}"
+    return f"The verdict is exactly one of these words:\n{listed}"
 
 
 def distinct_words(choices: Sequence[str]) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class Choose(OwnQuestion[Chosen]):
     kind = "choose"
     settings = ("choices",)
     notes = """\
-- reason: what decided, in one or two sentences, with the words that did.
+- reason: why, in one or two sentences, with the words of the material that decide.
 - verdict: one of the words above, as it is written there."""
     choices: tuple[str, ...]
 
@@ -121,7 +121,7 @@ class GiveNumber(OwnQuestion[Grade]):
 
     kind = "give_number"
     settings = ("high",)
-    notes = "- reason: what decided, in one to three sentences, with the words that did."
+    notes = "- reason: why, in one to three sentences, with the words of the material that decide."
     high: float
 
     @functools.cached_property

@@ -23,7 +23,7 @@ class GradeAnswer(Question[Grade]):
     """A number from 0 to 1. Anything else is a ReplyError that names the field, so that the judge is asked again."""
 
     notes = """\
-- reason: what decided, in one to three sentences, with the words that did.
+- reason: why, in one to three sentences, with the words of the material that decide.
 - score: a number from 0 to 1; values between the described ones are allowed."""
 
     def from_json(self, data: Any) -> Grade:

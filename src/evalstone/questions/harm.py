@@ -90,8 +90,8 @@ You go through a text part by part and decide for each part whether it is toxic.
 sentence that says one thing; together the parts make up the text.
 
 For each part give, in this order:
-- reason: in one short sentence, what it does to whom, or that it harms nobody.
 - part: its words, copied exactly.
+- reason: in one short sentence, what it does to whom, or that it harms nobody.
 - verdict:
   - "yes": it attacks or insults a person, mocks someone, spreads hate against a group, dismisses a person instead of
     what they say, or threatens or wishes harm.

@@ -62,9 +62,10 @@ def rating_prompt(criterion: str, steps: Sequence[str], levels: int, template: s
     """The prompt that asks for a rating. Steps that a judge wrote can't add a placeholder."""
     listed = "\n".join(f"{count}. {step.replace('{{', '{ {')}" for count, step in enumerate(steps, start=1))
     taken = f"Take these steps:\n{listed}" if steps else ""
+    between = f", with even steps between. What meets it except for a small thing is {levels - 1}, not {levels}."
     instructions = f"""\
-You score one case by one criterion, in whole numbers from 1 to {levels}: 1 if the criterion is not met at all, {levels}
-if it is fully met, with even steps between. What meets it except for a small thing is {levels - 1}, not {levels}.
+You score one case by one criterion, in whole numbers from 1 to {levels}: {levels} if the criterion is fully met,
+1 if it is not met{" at all" + between if levels > 2 else ", or only in part."}
 Only the criterion counts: what it does not ask for neither raises nor lowers the score.
 
 The criterion:
@@ -80,7 +81,7 @@ class RateByCriterion(OwnQuestion[Rating]):
 
     kind = "score_by_criterion"
     settings = ("levels", "by_probability")
-    notes = "- reason: what decided, in one to three sentences, with the words that did."
+    notes = "- reason: why, in one to three sentences, with the words of the material that decide."
     levels: int
     by_probability: bool = False
 

@@ -140,8 +140,8 @@ You split passages into statements and decide for each whether it helps to answe
 part of a passage that says one thing. Do not split more than makes sense.
 
 For each statement give, in this order:
-- reason: in one short sentence, what it contributes to an answer, or why it contributes nothing.
 - statement: its words, copied exactly.
+- reason: in one short sentence, what it contributes to an answer, or why it contributes nothing.
 - verdict:
   - "yes": an answer to the question could use it: it says what is asked for, a part of it, or what is needed to
     understand it.

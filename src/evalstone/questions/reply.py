@@ -9,9 +9,10 @@ A reply type is a frozen dataclass whose fields are the keys of the reply. Marke
         passages: Annotated[tuple[int, ...], Cites("context")] = ()
         reason: str = ""
 
-Order of the keys in a reply: the reason, then everything else, then the labels. A model that argues first decides
-better. A label is a word out of a list, a yes or no, or a number; it's what judges vote on. Reasons, citations and
-texts that a judge writes are none: nobody can say which of two is right.
+Order of the keys in a reply: what a verdict is on where the judge names it, the reason, then everything else, then the
+labels. A model that argues first decides better, and it has to know about what. A label is a word out of a list, a yes
+or no, or a number; it's what judges vote on. Reasons, citations and texts that a judge writes are none: nobody can say
+which of two is right.
 
 Every key is required in a reply, whatever defaults the dataclass has, unless it is marked `MayOmit`.
 """
@@ -43,7 +44,7 @@ from evalstone._core.parsing import (
     validated,
 )
 from evalstone._core.prompts import clean
-from evalstone._core.text import sentences
+from evalstone._core.text import is_blank, sentences
 from evalstone.errors import ConfigError, ReplyError
 
 M = TypeVar("M")
@@ -233,7 +234,13 @@ def reply_fields(kind: type[Any]) -> tuple[ReplyField, ...]:
     for name in (field.name for field in dataclasses.fields(kind)):
         bare, *markers = get_args(hints[name]) if hasattr(hints[name], "__metadata__") else (hints[name],)
         fields.append(ReplyField(name, bare, {type(marker): marker for marker in markers}))
-    return tuple(sorted(fields, key=lambda field: 0 if field.key == "reason" else 2 if field.label else 1))
+    return tuple(sorted(fields, key=_place_in_reply))
+
+
+def _place_in_reply(field: ReplyField) -> int:
+    if Subject in field.markers:
+        return 0
+    return 1 if field.key == "reason" else 3 if field.label else 2
 
 
 @functools.cache
@@ -455,6 +462,11 @@ class _Reader:
             elif not values[field.name]:
                 what = "cites the passages that decide it" if Cites in field.markers else "quotes the words"
                 raise ReplyError(f"{where or field.key}: {label!r} {what}; {field.key} is empty")
+            elif cites := field.marker(Cites):
+                cited = values[field.name]
+                if all(is_blank(getattr(question, cites.input)[number - 1]) for number in cited):
+                    shown = ", ".join(map(str, cited))
+                    raise ReplyError(f"{where or field.key}: {label!r} cites {shown}, and nothing is in there")
         for field in self.checked:
             if values[field.name] or not _evidence(field):
                 _check_source(field, values[field.name], question, where)

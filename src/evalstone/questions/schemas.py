@@ -126,7 +126,7 @@ def _form(node: Node, defined: Mapping[str, Node], depth: int) -> str:
         case "null":
             return "null"
         case _:
-            return "<text>"
+            return "<string>"  # `<text>` would stand beside the fence `<<text>>`
 
 
 def _listed(words: Sequence[str]) -> str:

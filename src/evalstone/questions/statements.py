@@ -131,7 +131,8 @@ Then give:
 - extra: the statements of the answer, word for word, that the reference does not have and that do not conflict with it.
   Statements that only introduce, repeat or close are not extra.
 - contradictions: one entry for each statement of the answer that cannot be true if the reference is true: the reason
-  first, then the statement of the answer, then that of the reference. More detail is not a contradiction.""",
+  first, then the statement of the answer and that of the reference, both word for word. More detail is not a
+  contradiction.""",
     template="{{reference}}\n\n{{answer}}\n\nCompare the answer with each statement of the reference.",
 )
 

@@ -54,7 +54,7 @@ class GiveVerdict(Question[Choice]):
     """
 
     notes = """\
-- reason: what decided, in one or two sentences, with the words that did.
+- reason: why, in one or two sentences, with the words of the material that decide.
 - verdict: "yes", "no", or "undecided" if the material does not let you tell."""
 
     def parse(self, reply: str) -> Choice:
@@ -110,12 +110,12 @@ AGREES_WITH_CONTEXT = Prompt(
 You decide whether an answer to a user's question agrees with the passages that it was to be written from. The passages
 are the only evidence: what you know from elsewhere does not count, even if it is right.
 
-- "yes": the answer responds to the question, and the passages say everything that it says about it, or it follows from
-  them.
-- "no": it does not respond to the question, or something in it that matters for the question is contradicted by the
-  passages or is in none of them.
-An answer that says that it does not know, or that the passages do not say it, is "yes" if the passages really do not
-say it, and "no" if they do.""",
+- "yes": the answer responds to the question, and everything that it says about the question is in the passages or
+  follows from them.
+- "no": the answer does not respond to the question, or the passages contradict something in it that matters for the
+  question, or do not say it.
+If the answer is "I do not know" or "the passages do not say", the verdict is "yes" when the passages really do not say
+what was asked for, and "no" when they do.""",
     template="{{context}}\n\n{{question}}\n\n{{answer}}\n\nDoes the answer agree with the passages?",
 )
 

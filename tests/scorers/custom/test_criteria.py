@@ -12,7 +12,7 @@ from evalstone.api import evaluate
 from evalstone.errors import ConfigError, PromptError
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.providers.base import Completion
-from evalstone.questions.rating import RateByCriterion, Rating
+from evalstone.questions.rating import RateByCriterion, Rating, rating_prompt
 from evalstone.scorers import GEval
 from evalstone.scorers.custom.geval import expected_share
 from evalstone.types import Failed, Sample, Skipped
@@ -155,3 +155,9 @@ def test_it_is_a_value_with_a_signature_of_all_that_counts() -> None:
         assert pickle.loads(pickle.dumps(scorer)) == scorer
         assert hash(scorer) == hash(pickle.loads(pickle.dumps(scorer)))
     assert GEval("The answer is plain.").name == "the_answer_is_plain"
+
+
+def test_with_two_marks_what_is_met_in_part_has_the_lower_one() -> None:
+    two, three = (rating_prompt("Plain.", (), levels, "{{output}}").instructions for levels in (2, 3))
+    assert "2 if the criterion is fully met,\n1 if it is not met, or only in part.\n" in two
+    assert "1 if it is not met at all, with even steps between. What meets it except for a small thing is 2" in three

@@ -26,6 +26,8 @@ from evalstone.questions.schemas import nodes
 Token: TypeAlias = Mapping[str, Any]
 LOWEST, ROUNDING = -1e300, 1e-3
 """Between which numbers the logarithm of a probability lies, unless it is that of 0."""
+MOST = 1.01
+"""What probabilities add up to, rounded: those of some models have three digits."""
 
 
 def readable_tokens(content: Any) -> Sequence[Token]:
@@ -105,9 +107,9 @@ def alternatives_of(tokens: Sequence[Token], labels: LabelProbabilities) -> Mapp
     """The probability of each wanted word at the place where the reply's member has its value.
 
     A token counts for a word only when it is the whole word, so that the first half of "10" is never taken for a 1;
-    case, and quotes or brackets beside the word, don't matter. None when that cannot be told: the value is spelt over
-    several tokens, no probabilities came, or the tokenizer may split the words (some word begins another, and no token
-    seen is longer than one character).
+    case, and quotes or brackets beside the word, don't matter. None when that cannot be told: the value is spelt
+    over several tokens, no probabilities came, they add up to more than 1, or the tokenizer may split the words
+    (some word begins another, and no token seen is longer than one character).
     """
     found = _label(tokens, labels)
     return _probabilities(found[1], labels.labels) if found else None
@@ -164,7 +166,8 @@ def _probabilities(token: Token, words: Sequence[str]) -> Mapping[str, float] | 
         found[own] = math.exp(min(0.0, float(token["logprob"])))
         longest = max(longest, len(own))
     begins_another = any(one != other and other.startswith(one) for one in words for other in words)
-    if not found or (begins_another and longest == 1):
+    # More than a certain word has: whatever the endpoint sent, probabilities it is not.
+    if not found or (begins_another and longest == 1) or math.fsum(found.values()) > MOST:
         return None
     return found
 

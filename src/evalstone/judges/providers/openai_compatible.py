@@ -246,7 +246,8 @@ class Endpoint(Connection):
         message = f"HTTP {status}: {error_message(content)}"
         refusal = f"{self.host} refused the request ({message})"
         if status in OVERLONG or status >= 500:
-            too_long = window_error(refusal, content.decode(errors="replace"))
+            asked = (call.body or b"").decode(errors="replace")
+            too_long = window_error(refusal, content.decode(errors="replace"), asked)
             if too_long is not None:
                 raise too_long
         if call.feature and status in (404, 405, 501):

@@ -161,10 +161,10 @@ class PydanticAI(Provider):
         except TimeoutError:
             raise
         except Exception as error:  # noqa: BLE001 - the libraries may raise anything on a reply they can't read
-            raise self._ours(error) from None
+            raise self._ours(error, messages) from None
 
-    def _ours(self, error: Exception) -> EvalstoneError:
-        """A library's error as ours."""
+    def _ours(self, error: Exception, messages: Sequence[ChatMessage]) -> EvalstoneError:
+        """A library's error as ours. messages: what was asked."""
         from pydantic_ai import exceptions  # noqa: PLC0415 - an extra
 
         name, status = self.judge.model, getattr(error, "status_code", None)
@@ -180,7 +180,8 @@ class PydanticAI(Provider):
         if isinstance(error, exceptions.ModelHTTPError):
             if error.status_code not in RETRYABLE and error.status_code < 500:
                 message = f"{name}: {error}"
-                return window_error(message) or FormRefused(message)
+                asked = "\n".join(one.content for one in messages)
+                return window_error(message, asked=asked) or FormRefused(message)
             count_warning(f"HTTP {status}")
             return TransientError(f"HTTP {status}: {error}", host=name, rejected=status == 429)
         if isinstance(error, exceptions.ModelAPIError):

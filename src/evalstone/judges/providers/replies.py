@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urljoin, urlsplit
 
+from evalstone._core.parsing import bare
 from evalstone.errors import ConfigError, PromptTooLong, ProviderError
 from evalstone.judges.settings import is_number
 
@@ -220,19 +221,43 @@ _WINDOWS = tuple(
 _SMALLEST_WINDOW = 100
 
 
-def window_error(message: str, content: str = "") -> PromptTooLong | None:
+_ECHOED = 12
+"""Letters beside a match, on one side, from which on the same in the request makes it an echo."""
+_LINE_ENDS = re.compile(r"\\+[nrt]")
+
+
+def window_error(message: str, content: str = "", asked: str = "") -> PromptTooLong | None:
     """The error of a refusal that says that a prompt doesn't fit into the context window; None for another refusal.
 
-    content: all that the endpoint sent, in which the window may stand beside the message.
+    content: all that the endpoint sent, in which the window may stand beside the message. asked: the request. What a
+    refusal repeats of it says nothing on the window: judged texts write about windows, too.
     """
     words = message.lower()
-    if not _TOO_LONG.search(words) or _REPLY_TOO_LONG.search(words):
+    request = ""
+    if asked and _TOO_LONG.search(words):
+        request = _letters(asked)
+    said = (match for match in _TOO_LONG.finditer(words) if not _is_echo(match, request))
+    if next(said, None) is None or _REPLY_TOO_LONG.search(words):
         return None
-    found = (pattern.search(text) for text in (words, content) for pattern in _WINDOWS)
-    sizes = (int(match[1].replace(",", "") or 0) for match in found if match and len(match[1]) < 12)
+    found = (match for text in (words, content.lower()) for pattern in _WINDOWS for match in pattern.finditer(text))
+    own = (match[1] for match in found if not request or _letters(match[0]) not in request)
+    sizes = (int(size.replace(",", "") or 0) for size in own if len(size) < 12)
     window = next((size for size in sizes if _SMALLEST_WINDOW <= size <= MOST_TOKENS), None)
     setting = "context_window" if window is None else f"context_window={window}"
     return PromptTooLong(f"{message}; set {setting} for this judge", window=window)
+
+
+def _is_echo(match: re.Match[str], request: str) -> bool:
+    """Whether a match stands in the request with what is beside it."""
+    start, end = match.span()
+    own, text = len(_letters(match[0])), match.string
+    beside = map(_letters, (text[max(0, start - 2 * _ECHOED) : end], text[start : end + 2 * _ECHOED]))
+    return any(len(one) >= own + _ECHOED and one in request for one in beside)
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of a text, of which line ends may be written as JSON has them."""
+    return bare(_LINE_ENDS.sub(" ", text))
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

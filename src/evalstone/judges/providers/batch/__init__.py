@@ -155,7 +155,8 @@ class BatchApi(ABC):
     def reply(self, question: Question[Any], result: Mapping[str, Any]) -> Completion:
         """The completion in a result. Raises JudgeDeclined for a decline, ProviderError for anything else."""
         if result["status"] != 200:
-            raise window_error(refusal := self.refusal(result)) or ProviderError(refusal)
+            refusal = self.refusal(result)
+            raise window_error(refusal, asked="\n".join(question.render())) or ProviderError(refusal)
         try:
             completion = with_probabilities(question, self.read(result["body"]))
         except JudgeError as error:
