@@ -143,6 +143,24 @@ def test_a_server_that_refuses_a_prompt_teaches_its_window() -> None:
     assert 0 < len(refused(server)) <= 4
 
 
+@pytest.mark.parametrize(("max_tokens", "sizes"), [(2000, 1), (3000, 8)])
+def test_a_window_that_is_learned_leaves_room_for_the_reply_that_is_asked_for(max_tokens: int, sizes: int) -> None:
+    refusals: list[int] = []
+
+    def reply(request: dict[str, Any], number: int) -> Any:
+        size = sum(tokens(message["content"]) for message in request["messages"]) + request["max_tokens"]
+        if size > WINDOW:
+            refusals.append(size)
+            return Response(400, {"error": {"message": f"maximum context length is {WINDOW} tokens, not {size}"}})
+        return refusing(request, number)
+
+    with serving(reply) as server:
+        judge = ModelJudge("vllm/mine", base_url=server.url, max_tokens=max_tokens, retries=0)
+        run = evaluate([sample_with(context=LONG_CONTEXT)], "fact_check", judge=judge, ledger=None, concurrency=1)
+    assert run["fact_check"].scored == 1
+    assert len(set(refusals)) <= sizes
+
+
 class Windowed(Judge):
     """Answers by example, and refuses a prompt of more tokens than it has; `asked` are the sizes of all prompts."""
 

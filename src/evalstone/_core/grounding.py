@@ -94,7 +94,8 @@ _LANGUAGES = {
 }
 _LANGUAGES_OF = {
     word: [name for name, known in _LANGUAGES.items() if word in known]
-    for word in itertools.chain.from_iterable(_LANGUAGES.values())
+    for words in _LANGUAGES.values()
+    for word in words
 }
 _SCRIPTS = re.compile(
     r"(?P<latin>[A-Za-z\u00c0-\u024f])|(?P<greek>[\u0370-\u03ff])|(?P<cyrillic>[\u0400-\u052f])"

@@ -154,8 +154,10 @@ class Session:
         names none. Then half of the question is the most for one that can be asked in parts.
         """
         before = self._learned.get(judge.identity, judge.context_limits)
-        longest_reply = getattr(judge, "max_tokens", None)  # of a model; other judges have none
-        now = replace(narrowest(before, ContextLimits.of_window(window, longest_reply)), whole=before.whole)
+        reply: int | None = getattr(judge, "max_tokens", None)  # of a model; other judges have none
+        if reply is not None and window is not None:
+            reply = min(reply, window // 2)  # tokens are estimated from above: there may be room for more
+        now = replace(narrowest(before, ContextLimits.of_window(window, reply)), whole=before.whole)
         size = question.size()
         if now.longest is None or size <= now.longest:
             now = replace(now, tokens=max(1, min(now.tokens, size // 2)), longest=max(1, size - 1))

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 OVERLONG = frozenset({400, 413, 422})
 RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_FINAL = ("insufficient_quota", "billing", "credit balance", "response_format", "json_schema")
+_FINAL = ("insufficient_quota", "billing", "credit balance", "response_format", "schema", "grammar")
 
 
 class RequestTimeout(TransientError):
