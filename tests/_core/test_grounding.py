@@ -161,6 +161,11 @@ def test_what_a_text_lacks_is_named(claim: str, foreign: list[str]) -> None:
     assert not_grounded(claim, ENGLISH) == foreign
 
 
+def test_another_person_is_foreign_in_a_text_full_of_names() -> None:
+    text = "Ada Lovelace met Charles Babbage in London."
+    assert not_grounded("Ada Lovelace met Karl Marx in London.", text) == ["Karl", "Marx"]
+
+
 @pytest.mark.parametrize(
     ("text", "claim"),
     [

@@ -9,7 +9,6 @@ another language than the text is held to its numbers only, for words can't be c
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -212,7 +211,7 @@ class _Source:
     @functools.cached_property
     def capitalized(self) -> bool:
         """Whether capitals mark no names: German writes every noun with one, and headlines every word."""
-        return self.language == "de" or 3 * sum(1 for _ in _names(self.text)) > len(self._written)
+        return self.language == "de" or 5 * sum(1 for _ in _names(self.text)) > 3 * len(self._written)
 
     @functools.cached_property
     def initials(self) -> str:
