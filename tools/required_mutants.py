@@ -602,7 +602,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a worked example may be copied",
         "src/evalstone/_core/parsing.py",
-        "if copied and bare(data) in copied:",
+        "if is_copied(data):",
         "if False:",
         ("tests/questions/test_echo.py",),
     ),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import evalstone.scorers
 from evalstone import questions
 from evalstone._core.display import joined
+from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError
 from evalstone.questions import FindToxicity, ListStatements
 from evalstone.questions.base import Ask, Question
@@ -96,7 +97,8 @@ def pieces(question: Question[Any], key: str) -> list[str]:
 def evident(reply: dict[str, Any], question: Question[Any]) -> dict[str, Any]:
     """An object of a reply with the evidence that its verdict must have, or with another verdict."""
     if reply.get("verdict") in ("supported", "contradicted"):
-        cited = reply["passages"] or [1][: len(getattr(question, "context", ()))]
+        worded = [number for number, text in enumerate(getattr(question, "context", ()), start=1) if not is_blank(text)]
+        cited = [number for number in reply["passages"] if number in worded] or worded[:1]
         return {**reply, "passages": cited, "verdict": reply["verdict"] if cited else "not_mentioned"}
     return {**reply, "match": "missing"} if "match" in reply and not reply["answer"] else reply
 
