@@ -220,9 +220,11 @@ def test_without_a_schema_the_prompt_alone_gives_no_score_that_measures_nothing(
     assert all(record.outcome.reply for record in got.records if isinstance(record.outcome, Failed))
 
 
-def test_a_text_that_no_window_holds_names_the_setting(server: str) -> None:
-    long = Sample(id="long", output="ships are large boats, " * 2000)
-    got = measured(server, [long], "toxicity", context_window=None)
+def test_a_text_that_no_window_holds_and_that_is_judged_as_a_whole_names_the_setting(server: str) -> None:
+    long = Sample(
+        id="long", input="What are ships?", output="ships are large boats, " * 2000, context=("Ships float.",)
+    )
+    got = measured(server, [long], "relevancy_check", context_window=None)
     (outcome,) = (record.outcome for record in got.records)
     assert isinstance(outcome, Failed)
     assert "context_window" in outcome.error
