@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evalstone._core.grounding import is_quoted, not_grounded
 from evalstone._core.text import sentences
 
-MEGABYTE = 1_000_000
+MEGABYTE = 300_000
 ENGLISH = (
     "Ada Lovelace was born in London in 1815. Her notes on the Analytical Engine were published in 1843. "
     "The machine's designer, Charles Babbage, never built it; the government had paid him 17,470 pounds by then."

@@ -166,7 +166,7 @@ def test_a_spent_budget_ends_the_run_well_with_a_part_and_its_interval(tmp_path:
         assert part.returncode == 3, part.stdout + part.stderr
         assert "of 30 samples" in part.stdout
         # Which call is the first that does not fit depends on the order in which the answers arrive.
-        assert re.match(r"The run is incomplete: the next call \(about \$0\.000\d\) does not fit", part.stderr)
+        assert re.match(r"The run is incomplete: the next call \(about \$0\.00\d\d\) does not fit", part.stderr)
         assert "with a higher --budget to resume" in part.stderr
         summary = json.loads((tmp_path / "res" / "summary.json").read_text())
         assert 0 < summary["scorers"][0]["scored"] < SAMPLES

@@ -205,10 +205,10 @@ def test_an_endpoint_that_is_not_there_is_an_error_of_the_endpoint() -> None:
     ("more", "advice"), [({}, "set max_tokens"), ({"max_tokens": 9}, r"lower max_tokens \(now 9\)")]
 )
 def test_a_slow_answer_is_given_up_and_never_asked_again(more: dict[str, Any], advice: str) -> None:
-    told = rf"gave no answer within 0.2 s: raise timeout \(now 0.2 s\) or {advice}$"
-    with serving(one_after_another(Response(body=GOOD, delay=1.0), GOOD)) as server:
+    told = rf"gave no answer within 0.5 s: raise timeout \(now 0.5 s\) or {advice}$"
+    with serving(one_after_another(Response(body=GOOD, delay=2.0), GOOD)) as server:
         with pytest.raises(ProviderTimeout, match=told) as error:
-            asked(server, timeout=0.2, prices=(1.0, 1.0), **more)
+            asked(server, timeout=0.5, prices=(1.0, 1.0), **more)
         assert len(server.requests) == 1
     assert error.value.cost is None  # it may have been carried out
 
