@@ -195,6 +195,8 @@ LONGEST_UNIT, LEAST_REPEATS, LEAST_REPEATED = 200, 8, 100
 
 def repeated_end(text: str) -> str:
     """The text of 200 characters at most of which the last 100 or more are made, eight times or more; else empty."""
+    if len(text) < LEAST_REPEATED:
+        return ""
     for period in range(1, min(LONGEST_UNIT, len(text) // LEAST_REPEATS) + 1):
         size = max(period * LEAST_REPEATS, LEAST_REPEATED)
         if len(text) >= size and text[-size:-period] == text[-size + period :]:

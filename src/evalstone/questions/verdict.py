@@ -18,14 +18,14 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Ask, LabelProbabilities, Question, unlisted
 from evalstone.questions.limits import ContextLimits
-from evalstone.questions.parts import ask_parts, chunks_of, space_for
+from evalstone.questions.parts import ask_parts, chunks_of, space_for, too_long
 from evalstone.questions.reply import NotInReply, WorstFirst, reason_of
 
 Verdict: TypeAlias = Literal["yes", "no", "undecided"]
@@ -56,6 +56,18 @@ class GiveVerdict(Question[Choice]):
     notes = """\
 - reason: why, in one or two sentences, with the words of the material that decide.
 - verdict: "yes", "no", or "undecided" if the material does not let you tell."""
+    cut: ClassVar[str] = ""
+    """The input that is read in parts where it is long; empty where the verdict is on all of it together."""
+
+    def fits(self, limits: ContextLimits) -> bool:
+        return self.within(limits.tokens) if self.cut else super().fits(limits)
+
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> Choice:
+        """The verdict of the part that supports the claim most."""
+        if not self.cut:
+            raise too_long(self, limits)
+        chunks = chunks_of(self, self.cut, space_for(self, self.cut, limits), limits)
+        return best_choice(await ask_parts(self, self.cut, chunks, ask))
 
     def parse(self, reply: str) -> Choice:
         return super().parse(reply) if "{" in reply else read_plain(reply)
@@ -160,19 +172,12 @@ class ClaimSupported(GiveVerdict):
     """Do the passages support one claim in every part? sentences_around: those beside it in its text; may be empty."""
 
     kind = "claim_supported"
+    cut = "context"
     optional = ("sentences_around",)
     claim: str
     context: tuple[str, ...]
     sentences_around: str = ""
     prompt: Prompt = CLAIM_SUPPORTED
-
-    def fits(self, limits: ContextLimits) -> bool:
-        return self.within(limits.tokens)
-
-    async def in_parts(self, ask: Ask, limits: ContextLimits) -> Choice:
-        """The verdict of the chunk of passages that supports the claim most."""
-        chunks = chunks_of(self, "context", space_for(self, "context", limits), limits)
-        return best_choice(await ask_parts(self, "context", chunks, ask))
 
 
 MINICHECK = Prompt(instructions="", template="Document: {{document}}\nClaim: {{claim}}", fenced=False)
@@ -187,6 +192,7 @@ class MiniCheck(GiveVerdict):
     """
 
     kind = "minicheck"
+    cut = "document"
     notes = ""
     document: str
     claim: str
@@ -205,14 +211,6 @@ class MiniCheck(GiveVerdict):
 
     def from_json(self, data: Any) -> Choice:
         return read_plain(str(data))
-
-    def fits(self, limits: ContextLimits) -> bool:
-        return self.within(limits.tokens)
-
-    async def in_parts(self, ask: Ask, limits: ContextLimits) -> Choice:
-        """The verdict of the piece of the document that supports the claim most."""
-        chunks = chunks_of(self, "document", space_for(self, "document", limits), limits)
-        return best_choice(await ask_parts(self, "document", chunks, ask))
 
 
 _RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
