@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats import Interval, mean_interval, missing_bounds, wilson_interval
-from evalstone.stats.intervals import cluster_spread, lower_limit, t_quantile, upper_limit
+from evalstone.stats.intervals import cluster_spread, lower_limit, upper_limit
+from evalstone.stats.special import t_quantile
 
 FREEDOM = (1, 2, 3, 4, 5, 10, 20, 30, 60, 120)
 # Quantiles as printed in NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, but for the first of the last row:

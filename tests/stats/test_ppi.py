@@ -10,8 +10,9 @@ import pytest
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats import mean_interval
-from evalstone.stats.intervals import limits, t_quantile
+from evalstone.stats.intervals import limits
 from evalstone.stats.ppi import ppi_mean, score_strata, select_for_labeling
+from evalstone.stats.special import t_quantile
 
 
 def run(seed: int, n: int, labels: int) -> tuple[list[float], list[float | None]]:

@@ -25,7 +25,6 @@ from evalstone.stats.comparison import difference_spread, differences
 from evalstone.stats.intervals import (
     ROUNDING,
     Spread,
-    binomial_cdf,
     check_number,
     cluster_spread,
     exact_reach,
@@ -33,11 +32,11 @@ from evalstone.stats.intervals import (
     lower_limit,
     mean_of,
     plain_spread,
-    t_quantile,
     upper_limit,
 )
 from evalstone.stats.multiple_testing import holm
 from evalstone.stats.power import passes_needed, samples_needed
+from evalstone.stats.special import binomial_cdf, t_quantile
 
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
 Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "pass_rate"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from evalstone.errors import DataError
 from evalstone.stats._arrays import Floats, Positions
-from evalstone.stats.intervals import binomial_cdf
+from evalstone.stats.special import binomial_cdf
 
 MAX_EXACT_PERMUTATION = 20
 MAX_EXACT_WILCOXON = 100
