@@ -352,6 +352,6 @@ def _leaning(test: PairedTest, ranks: PairedTest, n: int, alpha: float) -> str:
         return ""
     p = f"{ranks.p_value:.3f}" if ranks.p_value >= 0.001 else "below 0.001"
     return (
-        f"most differences lean one way (Wilcoxon p {p}), but with n = {n} rare large ones the other way could outweigh "
-        "them"
+        f"most differences lean one way (Wilcoxon p {p}), but with n = {n} rare large ones the other way could "
+        "outweigh them"
     )

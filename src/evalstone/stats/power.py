@@ -111,9 +111,7 @@ class Shifts:
 Population: TypeAlias = Changes | Shifts
 
 
-def samples_needed(
-    population: Population, difference: float, *, power: float = 0.8, confidence: float = 0.95
-) -> int:
+def samples_needed(population: Population, difference: float, *, power: float = 0.8, confidence: float = 0.95) -> int:
     """The fewest units, 2 or more, that show a true difference with at least this power.
 
     Args:
