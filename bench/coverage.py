@@ -128,7 +128,7 @@ DIFFERENCES: dict[str, tuple[Draw, float]] = {
 
 
 def differences(replications: int) -> None:
-    """Paired differences: Student's interval, the default and its width, and how often tests reject where the mean is 0."""
+    """Paired differences: Student's interval, the default and its width, and how often tests reject a mean of 0."""
     rows: list[list[str]] = []
     for name, (draw, truth) in DIFFERENCES.items():
         for n in (20, 30, 100, 300):
@@ -137,14 +137,10 @@ def differences(replications: int) -> None:
             found = [compare_pairs(np.maximum(-d, 0).tolist(), np.maximum(d, 0).tolist()) for d in data]
             made = [c for c in found if c is not None]
             row = [name, str(n), percent([holds(mean_interval(d.tolist()), truth) for d in data])]
-            row += [
-                f"**{percent([holds(c.difference, truth) for c in made])}**",
-                wider([d.tolist() for d in data[:200]], -1.0),
-            ]
-            row += [
-                percent([test(c) <= 0.05 for c in made]) if truth == 0 else ""
-                for test in (lambda c: c.p_value, lambda c: c.wilcoxon.p_value)
-            ]
+            held = percent([holds(c.difference, truth) for c in made])
+            row += [f"**{held}**", wider([d.tolist() for d in data[:200]], -1.0)]
+            for p_values in ([c.p_value for c in made], [c.wilcoxon.p_value for c in made]):
+                row.append(percent([p <= 0.05 for p in p_values]) if truth == 0 else "")
             rows.append(row)
     head = ["", "n", "Student", "default", "width", "mean test rejects", "Wilcoxon rejects"]
     table("Paired differences", head, rows)

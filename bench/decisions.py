@@ -50,7 +50,7 @@ def regressions(replications: int) -> None:
 
 
 def missing(replications: int) -> None:
-    """Wrong passes where bad samples fail to be scored more often than good ones; the true pass rate at the threshold."""
+    """Wrong passes where bad samples fail to be scored more often than good ones, the truth at the threshold."""
     rows: list[list[str]] = []
     for good, bad in ((0.0, 0.0), (0.05, 0.05), (0.0, 0.3), (0.02, 0.5)):
         row = [f"{good:.0%} of the good, {bad:.0%} of the bad"]
