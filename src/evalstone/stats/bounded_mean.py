@@ -10,16 +10,17 @@ two. Both use random weights that add up to 1, all such weights being equally li
 "Seen" is Gaffke's bound over the range of the sample. "Unseen" asks: if a share q of all samples were at the low end of
 the range, how likely would n samples have none of them, and the others a mean as high as this? The lower limit at error
 rate alpha is the m where the p-value is alpha; upper limits mirror it. For values of 0 and 1 these are the exact
-binomial test and Clopper and Pearson's limits; where all n values are v, the lower limit is low + (v - low) · alpha^(1/n);
-for many values both go to the normal test.
+binomial test and Clopper and Pearson's limits; where all n values are v, the lower limit is
+low + (v - low) · alpha^(1/n); for many values both go to the normal test.
 
-With `share` s, seen = s · P(the smallest value added) + (1 - s) · P(the largest value added). 1 is exact, for one-sided
-tests; 0.5 would be the mid-p value, whose 95 % intervals of pass rates cover as little as 91.8 %. `SHARE` is the smallest
-share, in steps of 0.1, whose intervals cover 93.5 % or more for every pass rate and every n from 8 on.
+With `share` s, seen = s · P(the smallest value added) + (1 - s) · P(the largest value added). 1 is exact, for
+one-sided tests; 0.5 would be the mid-p value, whose 95 % intervals of pass rates cover as little as 91.8 %. `SHARE` is
+the smallest share, in steps of 0.1, whose intervals cover 93.5 % or more for every pass rate and every n from 8 on.
 `bench/coverage.py` has the simulations; that Gaffke's bound holds for all distributions was conjectured, not proven.
 
-Clusters and weights: each independent unit (a cluster, or a weighted sample) has a mean x and a weight w, and w · (x - m)
-replaces x - m. The added unit has the weight of the unit that a random part of all weight belongs to, Σ w² / Σ w.
+Clusters and weights: each independent unit (a cluster, or a weighted sample) has a mean x and a weight w, and
+w · (x - m) replaces x - m. The added unit has the weight of the unit that a random part of all weight belongs to,
+Σ w² / Σ w.
 
 The probabilities are P(Σ e(i) · (x(i) - m) <= 0), e(i) independent and exponential, by Lugannani and Rice's saddlepoint
 approximation: mostly within 1 % and for n from 8 on within 6 %, exact for values of two kinds. In pure Python.
@@ -52,6 +53,7 @@ BINS = 512
 WEIGHT_BINS = 32
 NORMAL = NormalDist()
 GOLDEN = (math.sqrt(5) - 1) / 2
+ROUNDING = 1e-12
 _SMALL_ROOT = 1e-3
 
 
@@ -96,7 +98,7 @@ class BoundedMean:
             values, weights = _cluster_means(values, weights, groups)
         if weights is None or min(weights) == max(weights):
             mean = math.fsum(values) / len(values)
-            counts = Counter(values)
+            counts = _snapped(Counter(values), low, high)
             points = _binned(counts, low, high) if len(counts) > BINS else ((x, 1.0, k) for x, k in counts.items())
             typical = 1.0
         else:
@@ -129,6 +131,18 @@ class BoundedMean:
         """The limits of all m whose two-sided p-value is at least 1 - confidence."""
         alpha = (1 - confidence) / 2
         return self.limit(alpha, 1, share=share), self.limit(alpha, -1, share=share)
+
+    @property
+    def deviation(self) -> float:
+        """√(units · variance of the mean): the standard deviation, for clusters and weights that of their parts."""
+        weight = math.fsum(w * k for _, w, k in self._points)
+        squares = math.fsum(k * (w * (x - self.mean)) ** 2 for x, w, k in self._points)
+        return self.units * math.sqrt(squares * self.units / max(1, self.units - 1) / self.units) / weight
+
+    @property
+    def pass_fail(self) -> bool:
+        """Whether all values are at an end of the range, and independent and equal in weight."""
+        return all(w == 1 == self._typical and x in (self.low, self.high) for x, w, _ in self._points)
 
     @cached_property
     def _mirrored(self) -> BoundedMean:
@@ -297,6 +311,15 @@ def _cluster_means(
         both[0] += weight * value
         both[1] += weight
     return [total / weight for total, weight in sums.values()], [weight for _, weight in sums.values()]
+
+
+def _snapped(counts: Counter[float], low: float, high: float) -> Counter[float]:
+    """Values that miss an end of the range by rounding only, at that end."""
+    slack = ROUNDING * (high - low)
+    snapped: Counter[float] = Counter()
+    for value, count in counts.items():
+        snapped[low if value - low <= slack else high if high - value <= slack else value] += count
+    return snapped
 
 
 def _binned(counts: Counter[float], low: float, high: float) -> Iterable[tuple[float, float, int]]:
