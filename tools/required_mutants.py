@@ -451,17 +451,17 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "drift is tested at half its level",
-        "src/evalstone/stats/comparison.py",
+        "src/evalstone/stats/drift.py",
         "if comparison.p_value <= 1 - confidence:",
         "if comparison.p_value <= (1 - confidence) / 2:",
-        ("tests/stats/test_comparison.py",),
+        ("tests/stats/test_drift.py",),
     ),
     Mutant(
         "drift is tested at twice its level",
-        "src/evalstone/stats/comparison.py",
+        "src/evalstone/stats/drift.py",
         "if comparison.p_value <= 1 - confidence:",
         "if comparison.p_value <= 2 * (1 - confidence):",
-        ("tests/stats/test_comparison.py",),
+        ("tests/stats/test_drift.py",),
     ),
     Mutant(
         "the drift of runs ignores the confidence",

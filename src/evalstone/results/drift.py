@@ -16,7 +16,7 @@ from evalstone.results.compare import pair_runs
 from evalstone.results.run import OfScorer, Run, result_for
 
 if TYPE_CHECKING:
-    from evalstone.stats.comparison import Drift
+    from evalstone.stats.drift import Drift
 
 DRIFT_FORMAT = 1
 
@@ -80,7 +80,7 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
     Raises:
         ConfigError: the samples are not identical.
     """
-    from evalstone.stats.comparison import drift  # noqa: PLC0415 - numpy
+    from evalstone.stats.drift import drift  # noqa: PLC0415 - numpy
 
     if before.version != now.version:
         raise ConfigError(
