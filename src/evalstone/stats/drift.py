@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from evalstone.errors import ConfigError
 from evalstone.stats._arrays import column
 from evalstone.stats.comparison import Comparison, compare_pairs
 from evalstone.stats.intervals import check_number
+from evalstone.stats.multiple_testing import Correction, adjust_p_values
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,11 @@ class Drift:
     """The same anchors judged before and now."""
 
     comparison: Comparison
+    adjusted_p_value: float
+    """The p-value of the mean change, corrected for all scorers that are tested together."""
     verdict: Literal["drifted", "stable", "inconclusive"]
-    """"drifted" if the test of the mean change rejects at 1 - confidence; otherwise "stable" if the interval of the
-    mean change is within ± tolerance; otherwise "inconclusive": too few anchors."""
+    """"drifted" if the adjusted p-value is at most 1 - confidence; otherwise "stable" if the interval of the mean
+    change is within ± tolerance; otherwise "inconclusive": too few anchors."""
     tolerance: float
     changed: float
     """The share of anchors whose score changed, in [0, 1]."""
@@ -38,8 +41,11 @@ def drift(
     scale: float = 1.0,
     confidence: float = 0.95,
     tolerance: float | None = None,
+    groups: Sequence[Hashable] | None = None,
 ) -> Drift | None:
     """Drift of a judge: how its scores of pinned anchors changed. Judge the same outputs again with the same questions.
+
+    The verdict is for a single scorer; `adjust_drifts` corrects those of several.
 
     Args:
         before: The earlier scores, in [0, scale].
@@ -47,6 +53,7 @@ def drift(
         scale: The upper end of the range.
         confidence: The test rejects "no change" at 1 - confidence.
         tolerance: A mean change within ± tolerance counts as none; None is 0.02 · scale.
+        groups: One cluster label per anchor; anchors of one cluster may depend on each other. None: all independent.
 
     Returns:
         The drift; None for no anchors.
@@ -59,15 +66,27 @@ def drift(
     check_number("tolerance", tolerance)
     if not 0 < tolerance <= scale:
         raise ConfigError(f"tolerance must be above 0 and at most {scale:g}, not {tolerance}")
-    comparison = compare_pairs(before, now, scale=scale, confidence=confidence)
+    comparison = compare_pairs(before, now, scale=scale, confidence=confidence, groups=groups)
     if comparison is None:
         return None
     change = np.abs(column("now", now, 0.0, scale) - column("before", before, 0.0, scale))
-    low, high = comparison.difference.low, comparison.difference.high
-    verdict: Literal["drifted", "stable", "inconclusive"] = "inconclusive"
-    if comparison.p_value <= 1 - confidence:
-        verdict = "drifted"
-    elif low is not None and high is not None and -tolerance <= low and high <= tolerance:
-        verdict = "stable"
     changed = 1 - comparison.ties / comparison.n
-    return Drift(comparison, verdict, tolerance, changed, float(change.mean()), float(change.max()))
+    p_value = comparison.p_value
+    drifted = Drift(comparison, p_value, "inconclusive", tolerance, changed, float(change.mean()), float(change.max()))
+    return _judged(drifted, p_value)
+
+
+def adjust_drifts(drifts: Sequence[Drift], correction: Correction = "holm") -> tuple[Drift, ...]:
+    """The drifts of several scorers, their p-values and verdicts corrected for all of them together."""
+    adjusted = adjust_p_values([one.comparison.p_value for one in drifts], correction)
+    return tuple(_judged(one, p_value) for one, p_value in zip(drifts, adjusted, strict=True))
+
+
+def _judged(drift: Drift, p_value: float) -> Drift:
+    """The drift with the verdict that follows from an adjusted p-value."""
+    interval, verdict = drift.comparison.difference, "inconclusive"
+    if p_value <= 1 - interval.confidence:
+        verdict = "drifted"
+    elif interval.low is not None and interval.high is not None:
+        verdict = "stable" if max(-interval.low, interval.high) <= drift.tolerance else "inconclusive"
+    return replace(drift, adjusted_p_value=p_value, verdict=verdict)
