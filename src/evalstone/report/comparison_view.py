@@ -264,12 +264,12 @@ def drift_view(result: DriftResult) -> View:
     rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in result.scorers]
     scores = table("Scores of the same anchors, then and now", columns, rows)
     left = [f"{one.title}: {_left_out(one.unpaired, 'anchor')}" for one in result.scorers if one.unpaired]
-    tests = dict.fromkeys(one.drift.comparison.test.name for one in result.scorers)
     tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in result.scorers)
     rule = (
-        f"Drifted: p ({' or '.join(tests)}, Holm-adjusted over {count(len(rows), 'scorer')}) is at most "
-        f"{1 - confidence:.3g}. Stable: the interval of the mean change lies within ±{' or '.join(tolerances)}. "
-        "Inconclusive: too few anchors to say. Changed: the share of anchors whose score changed."
+        "p: Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
+        f"judge are, Holm-adjusted over {count(len(rows), 'scorer')}. Drifted: p is at most {1 - confidence:.3g}. "
+        f"Stable: the interval of the mean change lies within ±{' or '.join(tolerances)}. Inconclusive: too few "
+        "anchors to say. Changed: the share of anchors whose score changed."
     )
     runs = {"Before": result.before, "Now": result.now}
     return View(
@@ -287,7 +287,7 @@ def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
     return (
         Cell(one.title),
         *_difference_cells(one, result, "change", verdict, mark, reach),
-        Cell(p_value(one.drift.adjusted_p_value), under=f"unadjusted {p_value(result.p_value)}"),
+        Cell(p_value(one.drift.adjusted_p_value), under=f"unadjusted {p_value(one.drift.p_value)}"),
         Cell(percent(one.drift.changed)),
         Cell(number(one.drift.largest_change, digits_for(one.info.scale))),
         Cell(verdict, tone),

@@ -1,4 +1,9 @@
-"""Drift of a judge: how its scores of the same outputs changed."""
+"""Drift of a judge: how its scores of the same outputs changed.
+
+If the judge is the same, its scores then and now are interchangeable, and their differences symmetric around 0. This
+is what Wilcoxon's signed-rank test tests. It finds small changes of one direction with few anchors, which the test of a
+mean can't: a rare large change the other way might not have been seen. The interval of the mean change allows for one.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,7 @@ class Drift:
 
     comparison: Comparison
     adjusted_p_value: float
-    """The p-value of the mean change, corrected for all scorers that are tested together."""
+    """`p_value`, corrected for all scorers that are tested together."""
     verdict: Literal["drifted", "stable", "inconclusive"]
     """"drifted" if the adjusted p-value is at most 1 - confidence; otherwise "stable" if the interval of the mean
     change is within ± tolerance; otherwise "inconclusive": too few anchors."""
@@ -32,6 +37,11 @@ class Drift:
     """Mean |now - before|, which shows a judge that changes in both directions."""
     largest_change: float
     """The largest |now - before|."""
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of Wilcoxon's signed-rank test; for clustered anchors, of the clusters' sums."""
+        return self.comparison.wilcoxon.p_value
 
 
 def drift(
@@ -71,14 +81,13 @@ def drift(
         return None
     change = np.abs(column("now", now, 0.0, scale) - column("before", before, 0.0, scale))
     changed = 1 - comparison.ties / comparison.n
-    p_value = comparison.p_value
-    drifted = Drift(comparison, p_value, "inconclusive", tolerance, changed, float(change.mean()), float(change.max()))
-    return _judged(drifted, p_value)
+    found = Drift(comparison, 1.0, "inconclusive", tolerance, changed, float(change.mean()), float(change.max()))
+    return _judged(found, found.p_value)
 
 
 def adjust_drifts(drifts: Sequence[Drift], correction: Correction = "holm") -> tuple[Drift, ...]:
     """The drifts of several scorers, their p-values and verdicts corrected for all of them together."""
-    adjusted = adjust_p_values([one.comparison.p_value for one in drifts], correction)
+    adjusted = adjust_p_values([one.p_value for one in drifts], correction)
     return tuple(_judged(one, p_value) for one, p_value in zip(drifts, adjusted, strict=True))
 
 
