@@ -33,9 +33,10 @@ def test_a_mean_near_its_minimum_is_inconclusive_and_says_how_many_more_samples_
 
 def test_no_worse_is_measured_pair_by_pair_against_the_baseline() -> None:
     before, now = run_of(MIXED), run_of(["0.99", "0.79"] * 20)
-    held = gate(now, GateCriteria(max_regression={"given": 0.05}), baseline=before)
+    held = gate(now, GateCriteria(max_regression={"given": 0.1}), baseline=before)
     assert (held.verdict, held.decisions[0].estimate) == ("pass", pytest.approx(-0.01))
-    assert gate(now, GateCriteria(max_regression={"given": 0.001}), baseline=before).verdict == "fail"
+    worse = run_of(["0.4", "0.2"] * 20)
+    assert gate(worse, GateCriteria(max_regression={"given": 0.1}), baseline=before).verdict == "fail"
     assert held.notes == ("baseline and run: 40 of 40 samples with a different output, context or conversation",)
 
 

@@ -198,7 +198,7 @@ def _left_out(unpaired: int, noun: str) -> str:
 
 def _other_tests(line: ScorerComparison) -> str:
     ranks, changed = line.result.wilcoxon, line.result.mcnemar
-    text = f"{ranks.name} p {p_value(ranks.p_value)}"
+    text = f"{ranks.name} (of symmetry, not of the mean) p {p_value(ranks.p_value)}"
     if changed is None:
         return text
     return f"{text}, McNemar p {p_value(changed.p_value)} ({changed.gained} gained, {changed.lost} lost)"

@@ -130,6 +130,7 @@ def compare_pairs(
         test, interval = PairedTest("McNemar's test, mid-p", changed.p_value), _agreeing(interval, changed.p_value)
     else:
         test = mean_test(BoundedMean.of(d.tolist(), -scale, scale, groups=groups, weights=weights))
+    ranks = wilcoxon(units)
     deviation = float(d.std(ddof=1)) if n > 1 else 0.0
     return Comparison(
         n=n,
@@ -137,7 +138,7 @@ def compare_pairs(
         mean_b=float(np.average(after, weights=weights)),
         difference=interval,
         test=test,
-        wilcoxon=wilcoxon(units),
+        wilcoxon=ranks,
         cohen_dz=float(d.mean()) / deviation if deviation > 1e-12 * scale else None,
         wins=wins,
         ties=n - wins - losses,
@@ -146,7 +147,7 @@ def compare_pairs(
         mcnemar=changed,
         lower_is_better=lower_is_better,
         groups=None if groups is None else len(units),
-        caution=_caution(d, changed),
+        caution=_caution(d, changed) or _leaning(test, ranks, n, 1 - confidence),
     )
 
 
@@ -284,3 +285,13 @@ def _caution(d: Floats, passes: McNemar | None) -> str:
     if d.size > MOST_INSIGNIFICANT >= changed and passes is not None:
         return f"only {changed} of {d.size} samples changed: too few for a significant difference"
     return ""
+
+
+def _leaning(test: PairedTest, ranks: PairedTest, n: int, alpha: float) -> str:
+    if ranks.p_value > alpha or test.p_value <= alpha:
+        return ""
+    p = f"{ranks.p_value:.3f}" if ranks.p_value >= 0.001 else "below 0.001"
+    return (
+        f"most differences lean one way (Wilcoxon p {p}), but with n = {n} rare large ones the other way could "
+        "outweigh them"
+    )
