@@ -12,7 +12,7 @@ from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.view import DifferenceChart, Section
 from evalstone.results.drift import DriftResult
-from evalstone.stats.comparison import Drift
+from evalstone.stats.drift import Drift
 from tests.report.hostile import hostile_comparison
 from tests.report.test_html import Seen
 from tests.runs import Given, Harm, run_of

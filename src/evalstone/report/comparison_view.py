@@ -243,7 +243,6 @@ def _change(
 
 # ---- Drift of a judge ----
 
-DRIFT_COLUMNS = ("before", "now", "change", "95% CI", "p", "changed", "largest change")
 DRIFT: Mapping[str, tuple[str, Tone]] = {
     "drifted": ("drifted", "bad"),
     "stable": ("stable", "good"),
@@ -253,14 +252,24 @@ DRIFT: Mapping[str, tuple[str, Tone]] = {
 
 def drift_view(result: DriftResult) -> View:
     """Whether a judge's scores of the same anchors changed."""
-    columns = (words("scorer"), *(Column(title, numeric=title != "95% CI") for title in DRIFT_COLUMNS), words("drift"))
+    confidence = result.scorers[0].drift.comparison.difference.confidence
+    columns = (
+        words("scorer"),
+        *map(Column, ("before", "now", "change")),
+        words(f"{100 * confidence:g}% CI"),
+        *map(Column, ("p", "changed", "largest change")),
+        words("drift"),
+    )
     reach = max((end for one in result.scorers for end in _ends(one.drift.comparison)), default=0.0)
     rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in result.scorers]
     scores = table("Scores of the same anchors, then and now", columns, rows)
     left = [f"{one.title}: {_left_out(one.unpaired, 'anchor')}" for one in result.scorers if one.unpaired]
+    tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in result.scorers)
     rule = (
-        "Stable: the interval of the mean change lies within 2% of the scale. Inconclusive: too few anchors to say. "
-        "Changed: the share of anchors whose score changed."
+        "p: Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
+        f"judge are, Holm-adjusted over {count(len(rows), 'scorer')}. Drifted: p is at most {1 - confidence:.3g}. "
+        f"Stable: the interval of the mean change lies within ±{' or '.join(tolerances)}. Inconclusive: too few "
+        "anchors to say. Changed: the share of anchors whose score changed."
     )
     runs = {"Before": result.before, "Now": result.now}
     return View(
@@ -278,7 +287,7 @@ def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
     return (
         Cell(one.title),
         *_difference_cells(one, result, "change", verdict, mark, reach),
-        Cell(p_value(result.p_value)),
+        Cell(p_value(one.drift.adjusted_p_value), under=f"unadjusted {p_value(one.drift.p_value)}"),
         Cell(percent(one.drift.changed)),
         Cell(number(one.drift.largest_change, digits_for(one.info.scale))),
         Cell(verdict, tone),

@@ -187,7 +187,7 @@ class BoundedMean:
         start = _root(lambda m: self._tail(m, None), smallest, mean, alpha)
 
         def negative(base: float) -> float:
-            return -(base - low) * min(1.0, alpha / self._tail(base, None)) ** (1 / self.units)
+            return -(base - low) * (alpha / max(alpha, self._tail(base, None))) ** (1 / self.units)
 
         _, highest = _maximum(negative, start, largest)
         return min(limit, low - highest)
