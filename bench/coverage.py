@@ -22,7 +22,8 @@ from evalstone.stats.bootstrap import bootstrap_interval
 from evalstone.stats.classification import Confusion
 from evalstone.stats.comparison import compare_pairs, difference_interval
 from evalstone.stats.intervals import Interval, mean_interval
-from evalstone.stats.ppi import ppi_mean, score_strata, select_for_labeling
+from evalstone.stats.labeling import score_strata, select_for_labeling
+from evalstone.stats.ppi import ppi_mean
 from evalstone.stats.rogan_gladen import rogan_gladen
 
 

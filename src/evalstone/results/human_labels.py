@@ -79,7 +79,8 @@ def corrected(run: Run, scorer: str, labels: Mapping[str, float], *, confidence:
     Raises:
         ConfigError: no labeled sample has a score.
     """
-    from evalstone.stats.ppi import ppi_mean, score_strata  # noqa: PLC0415 - numpy
+    from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
+    from evalstone.stats.ppi import ppi_mean  # noqa: PLC0415 - numpy
 
     info = run[scorer].info
     values, groups = scores_by_sample(run, info.signature)
@@ -118,7 +119,7 @@ def select_for_labeling(
     Raises:
         ConfigError: the scorer is unknown, or the count is negative.
     """
-    from evalstone.stats.ppi import select_for_labeling as choose  # noqa: PLC0415 - numpy
+    from evalstone.stats.labeling import select_for_labeling as choose  # noqa: PLC0415 - numpy
 
     info = run[scorer].info
     values, _ = scores_by_sample(run, info.signature)

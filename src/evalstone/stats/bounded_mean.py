@@ -166,7 +166,8 @@ class BoundedMean:
         start = _root(lambda m: self._tail(m, None), smallest, self.mean, alpha)
 
         def negative(base: float) -> float:
-            return -(base - low) * min(1.0, alpha / self._tail(base, None)) ** (1 / self.units)
+            tail = self._tail(base, None)
+            return -(base - low) * (min(1.0, alpha / tail) if tail else 1.0) ** (1 / self.units)
 
         _, highest = _maximum(negative, start, largest)
         return min(limit, low - highest)
