@@ -169,11 +169,9 @@ def _pass_rate_checks(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
         if not (math.isfinite(threshold) and 0 <= threshold <= info.scale):
             raise ConfigError(f"pass rate of {name}: the score must lie in [0, {info.scale:g}], not {threshold:g}")
         values, groups = scores_in_order(run, info.signature)
-        if groups is not None:
-            raise ConfigError(f"pass rate of {name}: not supported for clustered samples, which are not independent")
         lower = info.lower_is_better
-        passed = sum(reaches(value, threshold, info.scale, lower_is_better=lower) for value in values)
-        yield PassRate(f"{name} {'<=' if lower else '>='} {threshold:g}", passed, len(values), share)
+        passed = [float(reaches(value, threshold, info.scale, lower_is_better=lower)) for value in values]
+        yield PassRate(f"{name} {'<=' if lower else '>='} {threshold:g}", passed, share, groups=groups)
 
 
 def _regression_checks(

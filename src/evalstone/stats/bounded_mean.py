@@ -10,19 +10,20 @@ two. Both use random weights that add up to 1, all such weights being equally li
 "Seen" is Gaffke's bound over the range of the sample. "Unseen" asks: if a share q of all samples were at the low end of
 the range, how likely would n samples have none of them, and the others a mean as high as this? The lower limit at error
 rate alpha is the m where the p-value is alpha; upper limits mirror it. For values of 0 and 1 these are the exact
-binomial test and Clopper and Pearson's limits; where all n values are v, the lower limit is low + (v - low) · alpha^(1/n);
-for many values both go to the normal test.
+binomial test and Clopper and Pearson's limits; where all n values are v, the lower limit is
+low + (v - low) · alpha^(1/n); for many values both go to the normal test.
 
-With `share` s, seen = s · P(the smallest value added) + (1 - s) · P(the largest value added). 1 is exact, for one-sided
-tests; 0.5 would be the mid-p value, whose 95 % intervals of pass rates cover as little as 91.8 %. `SHARE` is the smallest
-share, in steps of 0.1, whose intervals cover 93.5 % or more for every pass rate and every n from 8 on.
+With `share` s, seen = s · P(the smallest value added) + (1 - s) · P(the largest value added). 1 is exact, for
+one-sided tests; 0.5 would be the mid-p value, whose 95 % intervals of pass rates cover as little as 91.8 %. `SHARE` is
+the smallest share, in steps of 0.1, whose intervals cover 93.5 % or more for every pass rate and every n from 8 on.
 `bench/coverage.py` has the simulations; that Gaffke's bound holds for all distributions was conjectured, not proven.
 
-Clusters and weights: each independent unit (a cluster, or a weighted sample) has a mean x and a weight w, and w · (x - m)
-replaces x - m. The added unit has the weight of the unit that a random part of all weight belongs to, Σ w² / Σ w.
+Clusters and weights: each independent unit (a cluster, or a weighted sample) has a mean x and a weight w, and
+w · (x - m) replaces x - m. The added unit has the weight of the unit that a random part of all weight belongs to,
+Σ w² / Σ w.
 
 The probabilities are P(Σ e(i) · (x(i) - m) <= 0), e(i) independent and exponential, by Lugannani and Rice's saddlepoint
-approximation: mostly within 1 % and for n from 8 on within 6 %, exact for values of two kinds. In pure Python.
+approximation: mostly within 1 %, for n from 8 on within 8 %, exact for values of two kinds. In pure Python.
 
 Sources: Gaffke 2005, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
 variable", Mathematical Methods of Statistics 14(4); Learned-Miller and Thomas 2020, arXiv:1905.06208; Lugannani and
@@ -52,6 +53,7 @@ BINS = 512
 WEIGHT_BINS = 32
 NORMAL = NormalDist()
 GOLDEN = (math.sqrt(5) - 1) / 2
+DIGITS = 12
 _SMALL_ROOT = 1e-3
 
 
@@ -94,17 +96,18 @@ class BoundedMean:
         """
         if groups is not None:
             values, weights = _cluster_means(values, weights, groups)
+        rounded = _rounded(values, low, high)
         if weights is None or min(weights) == max(weights):
             mean = math.fsum(values) / len(values)
-            counts = Counter(values)
+            counts = Counter(rounded)
             points = _binned(counts, low, high) if len(counts) > BINS else ((x, 1.0, k) for x, k in counts.items())
             typical = 1.0
         else:
             total = math.fsum(weights)
             mean = math.fsum(w * x for w, x in zip(weights, values, strict=True)) / total
             typical = math.fsum(w * w for w in weights) / total
-            points = _weighted_points(values, weights)
-        inside = min(max(mean, min(values)), max(values))
+            points = _weighted_points(rounded, weights)
+        inside = min(max(mean, min(values), low), max(values), high)
         return cls(low, high, inside, len(values), tuple(sorted(points)), typical)
 
     def p_value(self, m: float, side: Side, *, share: float = EXACT) -> float:
@@ -129,6 +132,18 @@ class BoundedMean:
         """The limits of all m whose two-sided p-value is at least 1 - confidence."""
         alpha = (1 - confidence) / 2
         return self.limit(alpha, 1, share=share), self.limit(alpha, -1, share=share)
+
+    @property
+    def deviation(self) -> float:
+        """√(units · variance of the mean): the standard deviation, for clusters and weights that of their parts."""
+        weight = math.fsum(w * k for _, w, k in self._points)
+        squares = math.fsum(k * (w * (x - self.mean)) ** 2 for x, w, k in self._points)
+        return self.units * math.sqrt(squares * self.units / max(1, self.units - 1) / self.units) / weight
+
+    @property
+    def pass_fail(self) -> bool:
+        """Whether all values are at an end of the range, and independent and equal in weight."""
+        return all(w == 1 == self._typical and x in (self.low, self.high) for x, w, _ in self._points)
 
     @cached_property
     def _mirrored(self) -> BoundedMean:
@@ -158,12 +173,13 @@ class BoundedMean:
             return low
         if smallest == largest:
             return low + (largest - low) * alpha ** (1 / self.units)
+        mean = min(max(self.mean, smallest), largest)
         limit = _root(
-            lambda m: share * self._tail(m, smallest) + (1 - share) * self._tail(m, largest), smallest, self.mean, alpha
+            lambda m: share * self._tail(m, smallest) + (1 - share) * self._tail(m, largest), smallest, mean, alpha
         )
         if not self._unseen_counts(share):
             return limit
-        start = _root(lambda m: self._tail(m, None), smallest, self.mean, alpha)
+        start = _root(lambda m: self._tail(m, None), smallest, mean, alpha)
 
         def negative(base: float) -> float:
             tail = self._tail(base, None)
@@ -188,10 +204,10 @@ class BoundedMean:
         terms = [(w * (x - m), k) for x, w, k in points]
         if added is not None:
             terms.append((self._typical * (added - m), 1))
-        return _probability_below_zero(terms)
+        return probability_below_zero(terms)
 
 
-def _probability_below_zero(terms: Sequence[tuple[float, int]]) -> float:
+def probability_below_zero(terms: Sequence[tuple[float, int]]) -> float:
     """P(Σ z · e <= 0), e independent exponentials, by the saddlepoint approximation; terms: z and its count."""
     smallest, largest = min(terms)[0], max(terms)[0]
     if largest <= 0 or smallest >= 0:
@@ -298,6 +314,13 @@ def _cluster_means(
         both[0] += weight * value
         both[1] += weight
     return [total / weight for total, weight in sums.values()], [weight for _, weight in sums.values()]
+
+
+def _rounded(values: Sequence[float], low: float, high: float) -> list[float]:
+    """Values without what is only rounding: 0.1 + 0.2 is 0.3, and what misses an end of the range by 1e-13 is there."""
+    span = high - low
+    known = {x: low + round((x - low) / span, DIGITS) * span for x in set(values)}
+    return [low if known[x] <= low else high if known[x] >= high else known[x] for x in values]
 
 
 def _binned(counts: Counter[float], low: float, high: float) -> Iterable[tuple[float, float, int]]:

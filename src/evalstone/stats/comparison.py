@@ -15,20 +15,13 @@ import numpy as np
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums, same_length
-from evalstone.stats.intervals import (
-    Interval,
-    Spread,
-    bounded,
-    check_confidence,
-    check_number,
-    cluster_spread,
-    exact_reach,
-    plain_spread,
-    single,
-    small,
-)
+from evalstone.stats.bounded_mean import BoundedMean
+from evalstone.stats.intervals import GAFFKE, Interval, check_confidence, check_number, check_weights, single
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
-from evalstone.stats.paired_tests import McNemar, PairedTest, friedman, mcnemar, permutation_test, wilcoxon
+from evalstone.stats.paired_tests import McNemar, PairedTest, friedman, mcnemar, mean_test, wilcoxon
+
+MOST_INSIGNIFICANT = 4
+"""So many changed pass/fail values can't be significant at 0.05: (1/2)^4 > 0.05."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +35,10 @@ class Comparison:
     difference: Interval
     """The mean of b - a with its interval (`difference_interval`)."""
     test: PairedTest
-    """The paired permutation test of the mean difference; for clustered samples, signs of whole clusters change."""
+    """That the mean difference is 0; McNemar's mid-p test for independent pass/fail values. `difference` excludes 0
+    where it rejects at 1 - confidence, and holds 0 where it doesn't."""
     wilcoxon: PairedTest
-    """The signed-rank test; for clustered samples, of the clusters' sums."""
+    """The signed-rank test that differences are symmetric around 0; for clustered samples, of the clusters' sums."""
     cohen_dz: float | None
     """Mean difference / standard deviation of the differences (Cohen 1988); None if they don't vary."""
     wins: int
@@ -116,6 +110,7 @@ def compare_pairs(
     scale: float = 1.0,
     confidence: float = 0.95,
     groups: Sequence[Hashable] | None = None,
+    weights: Sequence[float] | None = None,
     lower_is_better: bool = False,
 ) -> Comparison | None:
     """Compare two runs' scores of the same samples.
@@ -126,6 +121,7 @@ def compare_pairs(
         scale: The upper end of the range.
         confidence: Of the interval, in (0, 1).
         groups: One cluster label per sample; samples of one cluster may depend on each other. None: all independent.
+        weights: One weight above 0 per sample, for weighted means. None: all equal.
         lower_is_better: Whether a lower score is a win.
 
     Returns:
@@ -136,7 +132,7 @@ def compare_pairs(
         ConfigError: confidence is outside (0, 1).
     """
     check_confidence(confidence)
-    n = same_length(a=a, b=b, groups=groups)
+    n = same_length(a=a, b=b, groups=groups, weights=weights)
     if n == 0:
         return None
     before, after = column("a", a, 0.0, scale), column("b", b, 0.0, scale)
@@ -144,24 +140,31 @@ def compare_pairs(
     ups, downs = int(np.sum(d > 0)), int(np.sum(d < 0))
     wins, losses = (downs, ups) if lower_is_better else (ups, downs)
     units = d if groups is None else _cluster_changes(d, codes(groups))
-    passes = groups is None and bool(np.all(np.isin(before, (0.0, scale))) and np.all(np.isin(after, (0.0, scale))))
+    independent = groups is None and weights is None
+    passes = independent and bool(np.all(np.isin(before, (0.0, scale))) and np.all(np.isin(after, (0.0, scale))))
+    changed = mcnemar(wins, losses) if passes else None
+    interval = difference_interval(d.tolist(), scale=scale, confidence=confidence, groups=groups, weights=weights)
+    if changed is not None:
+        test, interval = PairedTest("McNemar's test, mid-p", changed.p_value), _agreeing(interval, changed.p_value)
+    else:
+        test = mean_test(BoundedMean.of(d.tolist(), -scale, scale, groups=groups, weights=weights))
     deviation = float(d.std(ddof=1)) if n > 1 else 0.0
     return Comparison(
         n=n,
-        mean_a=float(before.mean()),
-        mean_b=float(after.mean()),
-        difference=difference_interval(d.tolist(), scale=scale, confidence=confidence, groups=groups),
-        test=permutation_test(units),
+        mean_a=float(np.average(before, weights=weights)),
+        mean_b=float(np.average(after, weights=weights)),
+        difference=interval,
+        test=test,
         wilcoxon=wilcoxon(units),
         cohen_dz=float(d.mean()) / deviation if deviation > 1e-12 * scale else None,
         wins=wins,
         ties=n - wins - losses,
         losses=losses,
         prob_superiority=(wins + (n - wins - losses) / 2) / n,
-        mcnemar=mcnemar(wins, losses) if passes else None,
+        mcnemar=changed,
         lower_is_better=lower_is_better,
         groups=None if groups is None else len(units),
-        caution=_caution(d, units, groups is not None),
+        caution=_caution(d, changed),
     )
 
 
@@ -171,58 +174,54 @@ def difference_interval(
     scale: float = 1.0,
     confidence: float = 0.95,
     groups: Sequence[Hashable] | None = None,
+    weights: Sequence[float] | None = None,
 ) -> Interval:
-    """The mean of paired differences with Student's interval over two more pairs, +w and -w.
-
-    w is the root mean square of the nonzero differences. Student's own interval is too short where few samples change;
-    for pass/fail values this is Bonett and Price's. If none of n changed, the interval is the exact reach of
-    `mean_interval` in both directions: scale · (1 - (a/2)^(1/n)), a = 1 - confidence. `Interval.mean` is the plain
-    mean. For clustered samples the variance is CR2, the two pairs being clusters of their own.
-    Source: Bonett and Price 2012, Journal of Educational and Behavioral Statistics 37(4).
+    """The mean of paired differences with the interval of `bounded_mean` over [-scale, scale].
 
     Args:
         differences: Numbers in [-scale, scale], at least one.
         scale: The largest possible difference.
         confidence: The confidence level, in (0, 1).
         groups: One cluster label per difference.
+        weights: One weight above 0 per difference.
 
     Returns:
-        The interval, in [-scale, scale]; without limits for one pair or cluster.
+        The interval, in [-scale, scale].
 
     Raises:
-        DataError: There are no differences, one is outside [-scale, scale], or `groups` has another length.
+        DataError: There are no differences, one is outside [-scale, scale], or `groups` or `weights` have another
+            length.
         ConfigError: confidence is outside (0, 1).
     """
-    check_confidence(confidence)
-    if not same_length(differences=differences, groups=groups):
+    if not same_length(differences=differences, groups=groups, weights=weights):
         raise DataError("at least one difference is needed, not 0")
-    d = column("differences", differences, -scale, scale)
-    n, mean = d.size, float(d.mean())
-    clusters = None if groups is None else len(set(groups))
-    units = n if clusters is None else clusters
-    estimate = Interval(mean, None, None, n, confidence, clusters)
-    if units == 1:
-        return replace(estimate, caution=single(n))
-    caution = small(units, clusters is not None)
-    if not d.any():
-        reach = exact_reach(units, (1 - confidence) / 2, scale)
-        return replace(estimate, low=-reach, high=reach, method="exact", caution=caution)
-    center, spread = difference_spread(d, groups)
-    limits = bounded(replace(estimate, mean=center), spread, -np.inf, np.inf)
-    low = max(-scale, min(limits.low if limits.low is not None else mean, mean))
-    high = min(scale, max(limits.high if limits.high is not None else mean, mean))
-    return replace(estimate, low=low, high=high, method="Student", caution=caution)
+    check_confidence(confidence)
+    check_weights(weights)
+    d = column("differences", differences, -scale, scale).tolist()
+    evidence = BoundedMean.of(d, -scale, scale, groups=groups, weights=weights)
+    low, high = evidence.interval(confidence)
+    caution = single(len(d)) if evidence.units == 1 else ""
+    return Interval(
+        evidence.mean, low, high, len(d), confidence, None if groups is None else evidence.units, GAFFKE, caution
+    )
 
 
-def difference_spread(d: Floats, groups: Sequence[Hashable] | None) -> tuple[float, Spread]:
-    """The center and spread of differences with the two extra pairs; at least one difference must not be 0."""
-    w = float(np.sqrt(np.mean(d[d != 0] ** 2)))
-    extended = [*d.tolist(), w, -w]
-    center = float(np.mean(extended))
-    if groups is None:
-        return center, plain_spread(extended, center)
-    labels = [*((0, group) for group in groups), (1, 0), (1, 1)]
-    return center, cluster_spread(extended, center, labels)
+def _agreeing(interval: Interval, p_value: float) -> Interval:
+    """The interval with 0 out of it where the test of no difference rejects, and in it where it doesn't.
+
+    McNemar's mid-p value is that of share 0.5 at 0 (see `bounded_mean`), the limits are those of a larger share: near
+    the edge they would disagree.
+    """
+    low, high = interval.low, interval.high
+    if low is None or high is None:
+        return interval
+    if p_value > 1 - interval.confidence:
+        low, high = min(low, 0.0), max(high, 0.0)
+    elif interval.mean > 0:
+        low = max(low, 0.0)
+    else:
+        high = min(high, 0.0)
+    return replace(interval, low=low, high=high)
 
 
 def compare_many(
@@ -338,10 +337,10 @@ def _cluster_changes(d: Floats, groups: Positions) -> Floats:
     return np.where(np.abs(sums) <= 1e-12 * group_sums(np.abs(d), groups), 0.0, sums)
 
 
-def _caution(d: Floats, units: Floats, clustered: bool) -> str:
+def _caution(d: Floats, passes: McNemar | None) -> str:
     changed = int(np.sum(d != 0))
-    cautions = [small(units.size, clustered)]
-    if changed < 6 and d.size > 5:  # 2 / 2^5 > 0.05: five changes can never be significant at 0.05
-        some = f"only {changed}" if changed else "none"
-        cautions.append(f"{some} of {d.size} samples changed: too few for a significant difference")
-    return "; ".join(filter(None, cautions))
+    if d.size > MOST_INSIGNIFICANT and not changed:
+        return f"none of {d.size} samples changed: too few for a significant difference"
+    if d.size > MOST_INSIGNIFICANT >= changed and passes is not None:
+        return f"only {changed} of {d.size} samples changed: too few for a significant difference"
+    return ""
