@@ -39,6 +39,7 @@ from evalstone.types import TOLERANCE, Record, Score
 
 if TYPE_CHECKING:
     from evalstone.results.calibration import Calibration
+    from evalstone.stats.ppi import PPIEstimate
     from evalstone.stats.slices import SliceFinding
 
 MOST_SAMPLES = 10_000
@@ -427,5 +428,16 @@ def _judge_error(result: PPIResult | RoganGladenResult) -> Iterator[str]:
     if isinstance(result, PPIResult) and result.result.bias is not None:
         off = signed(result.result.bias, digits_for(result.info.scale))
         saved = result.result.variance_reduction
-        added = "" if saved is None else f"; its scores replace {percent(saved)} of the labels' variance"
+        added = f"; its scores replace {percent(saved)} of the labels' variance" if saved else ""
         yield f"on the labeled samples the judge's score is off by {off} on average{added}"
+        if text := more_labels(result.result, result.info.scale):
+            yield text
+
+
+def more_labels(found: PPIEstimate, scale: float) -> str:
+    """What as many labels again would bring; "" where nothing is known or all are labeled."""
+    if found.doubled is None or found.estimate is None:
+        return ""
+    low, high, digits = found.estimate.low or 0.0, found.estimate.high or 0.0, digits_for(scale)
+    now, then = number((high - low) / 2, digits), number(found.doubled, digits)
+    return f"about {count(found.labeled, 'more label')} would narrow ± {now} to ± {then}"
