@@ -91,7 +91,7 @@ def report(
     from evalstone.report.run_view import run_view
 
     found, place = find_run(run, ledger, data), DEFAULT_LEDGER if ledger is None else ledger
-    extra: list[PPIResult | RoganGladenResult] = [_corrected_mean(found, text) for text in labels or ()]
+    extra: list[PPIResult | RoganGladenResult] = [_corrected_mean(found, text, slice_by or ()) for text in labels or ()]
     if calibrated:
         extra += _corrected_rates(found, place)
     sliced = found.slices(slice_by) if slice_by else ()
@@ -105,12 +105,12 @@ def report(
     return options.of_run(found)
 
 
-def _corrected_mean(run: evalstone.Run, text: str) -> PPIResult:
+def _corrected_mean(run: evalstone.Run, text: str, slice_by: Sequence[str]) -> PPIResult:
     """A mean corrected by the labels that `SCORER=FILE` names; the scorer may be left out if the run has only one."""
     from evalstone.results.human_labels import corrected, load_labels
 
     scorer, file = _scorer_and_file(run, text)
-    return corrected(run, scorer, load_labels(run, scorer, file))
+    return corrected(run, scorer, load_labels(run, scorer, file), slice_by=slice_by)
 
 
 def _labels_of_runs(runs: Sequence[evalstone.Run], texts: Sequence[str]) -> dict[str, dict[str, Labels]]:

@@ -8,7 +8,7 @@ on the scorer's scale; words such as yes, no, supported or wrong are read as in 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
 from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
+from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import Sample, reaches
 
@@ -26,8 +27,22 @@ if TYPE_CHECKING:
     from evalstone.stats.ppi import PPIEstimate
     from evalstone.stats.rogan_gladen import RoganGladenEstimate
 
+LABELS_OF_SLICE = 10
+"""A slice with fewer labels has no corrected mean."""
 Labels: TypeAlias = Mapping[str, float]
 """Sample id to human score in [0, scale], as `load_labels` returns them."""
+
+
+@dataclass(frozen=True)
+class CorrectedSlice:
+    """The mean over the samples that share a value of a field, corrected by human labels."""
+
+    field: str
+    """The metadata field, or the name of the function."""
+    key: str
+    """The value the samples share; "(absent)" for samples without the field."""
+    result: PPIEstimate
+    """The corrected mean; without an estimate below ten labels."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,8 @@ class PPIResult(OfScorer):
     """The corrected mean with its confidence interval."""
     notes: tuple[str, ...]
     """What to know about the labels."""
+    slices: tuple[CorrectedSlice, ...] = ()
+    """The same by slice, where slices were asked for."""
 
 
 @dataclass(frozen=True)
@@ -103,17 +120,25 @@ def load_labels(run: Run, scorer: str, source: Any) -> Labels:
     return means
 
 
-def corrected(run: Run, scorer: str, labels: Labels, *, confidence: float = 0.95) -> PPIResult:
+def corrected(
+    run: Run,
+    scorer: str,
+    labels: Labels,
+    *,
+    slice_by: SliceBy | Iterable[SliceBy] | None = None,
+    confidence: float = 0.95,
+) -> PPIResult:
     """A scorer's mean over a run, corrected for the judge's errors by human labels of some samples (PPI++).
 
     Args:
         run: the run.
         scorer: title, signature or name of the scorer.
         labels: sample id to human score in [0, scale], as `load_labels` returns them.
-        confidence: of the interval.
+        slice_by: metadata fields, or functions of a sample, whose slices are corrected as well.
+        confidence: of the intervals.
 
     Raises:
-        ConfigError: no labeled sample has a score.
+        ConfigError: no labeled sample has a score; or no sample has the field, or the samples are not available.
     """
     from evalstone.stats.ppi import ppi_mean  # noqa: PLC0415 - numpy
 
@@ -124,7 +149,29 @@ def corrected(run: Run, scorer: str, labels: Labels, *, confidence: float = 0.95
         raise ConfigError(f"{info.name} has no score to correct")
     unscored = len(labels) - result.labeled
     notes = [f"left out: {count(unscored, 'labeled sample')} without a score"] if unscored else []
-    return PPIResult(run.titles[info.signature], info, result, tuple(notes))
+    slices = tuple(_corrected_slices(run, info, given, slice_fields(slice_by), confidence))
+    return PPIResult(run.titles[info.signature], info, result, tuple(notes), slices)
+
+
+def _corrected_slices(
+    run: Run, info: ScorerInfo, given: Mapping[str, Any], fields: Sequence[SliceBy], confidence: float
+) -> Iterator[CorrectedSlice]:
+    from evalstone.stats.ppi import ppi_mean  # noqa: PLC0415 - numpy
+
+    names = list(scores_by_sample(run, info.signature)[0])
+    for field in fields:
+        keys = slice_keys(run, field)
+        members: dict[str, list[int]] = {}
+        for place, name in enumerate(names):
+            members.setdefault(keys.get(name, ABSENT), []).append(place)
+        for key in sorted(members, key=slice_order):
+            part: dict[str, Any] = {
+                name: None if column is None else [column[place] for place in members[key]]
+                for name, column in given.items()
+            }
+            found = ppi_mean(**part, scale=info.scale, confidence=confidence, least=LABELS_OF_SLICE)
+            if found is not None:
+                yield CorrectedSlice(field_name(field), key, found)
 
 
 def labeled_scores(run: Run, info: ScorerInfo, labels: Labels) -> dict[str, Any]:

@@ -169,6 +169,7 @@ def ppi_mean(
     confidence: float = 0.95,
     strata: Sequence[Hashable] | None = None,
     groups: Sequence[Hashable] | None = None,
+    least: int = MIN_LABELS,
 ) -> PPIEstimate | None:
     """The mean score as people would give it.
 
@@ -180,6 +181,7 @@ def ppi_mean(
         strata: One label per sample, if samples were chosen for labeling at random within each stratum; strata with
             fewer than two labels are merged.
         groups: One cluster label per sample.
+        least: With fewer labels there is no estimate.
 
     Returns:
         The estimate; None for no samples.
@@ -193,7 +195,7 @@ def ppi_mean(
     if labels is None:
         return None
     raw = mean_interval(labels.scores.tolist(), low=0.0, high=scale, confidence=confidence, groups=groups)
-    return labels.estimate(raw, confidence)
+    return labels.estimate(raw, confidence, least)
 
 
 def ppi_difference(
@@ -406,12 +408,12 @@ class _Labeled:
             variance = TYPICAL_Z**2 * variance + (far * (1 - NORMAL.cdf(-TYPICAL_Z) ** (1 / n))) ** 2
         return weights[0, np.argmin(variance, axis=1)][units]
 
-    def estimate(self, raw: Interval | None, confidence: float) -> PPIEstimate:
+    def estimate(self, raw: Interval | None, confidence: float, least: int = MIN_LABELS) -> PPIEstimate:
         """The estimate beside the judge's and the labels' alone."""
         labeled, n = self.shown
         known = self.known
         bias = float(np.mean((self.scores - self.labels)[known])) if labeled else None
-        if not self.enough:
+        if not self.enough or labeled < least:
             caution = f"only {labeled} labels: too few for an estimate; label {FEW_LABELS} or more"
             return PPIEstimate(None, raw, None, None, bias, labeled, n, None, None, None, caution)
         counts = self.shares[0][known]
