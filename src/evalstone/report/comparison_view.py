@@ -18,6 +18,7 @@ from evalstone._core.display import (
     sentences,
     signed,
 )
+from evalstone.report.run_view import more_labels
 from evalstone.report.samples import score_text
 from evalstone.report.view import (
     Block,
@@ -39,10 +40,12 @@ from evalstone.report.view import (
 from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, ScorerComparison
 from evalstone.results.drift import DriftResult, ScorerDrift
 from evalstone.results.gate import Gate
+from evalstone.results.human_labels import CorrectedDifference, judged_only
 from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.run import OfScorer, Run
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.gates import Decision
+from evalstone.stats.ppi import PPIEstimate
 from evalstone.types import Record, Sample
 
 FOOTER = ("Made by evalstone.",)
@@ -63,7 +66,9 @@ def comparison_view(comparison: Comparison, *, most: int = 3) -> View:
     details: list[Section] = []
     for name in [*comparison.runs][1:]:
         lines = [line for line in comparison.scorers if line.b == name]
-        sections.append(Section(f"{name} vs. A", tables=(_table(lines, name, reach),)))
+        people = [line for line in comparison.corrected if line.b == name]
+        tables = (_table(lines, name, reach), *([_people_table(people, name)] if people else []))
+        sections.append(Section(f"{name} vs. A", tables=tables))
         if sliced := [line for line in comparison.slices if line.b == name]:
             details.append(_sliced(sliced, name, reach))
     sections[-1] = replace(sections[-1], notes=tuple(_notes(comparison)))
@@ -106,6 +111,37 @@ def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, f
     )
     slices = " by slice" if any(line.field for line in lines) else ""
     return table(f"{name} compared with A{slices}", columns, [_row(line, reach[line.info.scale]) for line in lines])
+
+
+def _people_table(lines: Sequence[CorrectedDifference], name: str) -> Table:
+    """The differences by human labels, beside those of the judge's scores."""
+    columns = (
+        words("scorer"),
+        Column("judge only"),
+        Column("corrected"),
+        words(f"{100 * lines[0].confidence:g}% CI"),
+        Column("p"),
+        words("labeled"),
+        words("verdict"),
+    )
+    rows: list[Sequence[Cell]] = []
+    for line in lines:
+        result, digits = line.result, digits_for(line.info.scale)
+        verdict, tone = SIGNS[line.verdict]
+        raw, found = result.raw, result.estimate
+        between = "-" if found is None else limits(found.low, found.high, digits, sign=True)
+        rows.append(
+            (
+                Cell(line.title),
+                Cell("-" if raw is None else signed(raw.mean, digits)),
+                Cell("-" if found is None else signed(found.mean, digits), "strong"),
+                Cell(between),
+                Cell("-" if line.adjusted_p_value is None else p_value(line.adjusted_p_value)),
+                Cell(f"{result.labeled:,} of {result.n:,}"),
+                Cell(verdict if found is not None else "too few labels", tone),
+            )
+        )
+    return table(f"{name} compared with A, corrected by human labels", columns, rows)
 
 
 def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
@@ -177,6 +213,20 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         f"{count(len(comparison.scorers), 'comparison')} ({CORRECTION_NAMES[comparison.correction]}). Effect: the mean "
         "difference in standard deviations of the differences."
     )
+    if comparison.corrected:
+        yield (
+            "Corrected: the difference of people's scores (prediction-powered inference). Labeled: samples whose "
+            "outputs differ and have a label in both runs, which must be a random choice; equal outputs need none."
+        )
+        yield from (
+            f"{line.title}, {line.a} and {line.b}, corrected: {text}."
+            for line in comparison.corrected
+            for text in _about_labels(line.result, line.info.scale)
+        )
+    judged = [line for line in comparison.scorers if judged_only(comparison.runs["A"], line.info)]
+    have = {(line.title, line.b) for line in comparison.corrected}
+    if judged and not all((line.title, line.b) in have for line in judged):
+        yield "This compares the judge's means, not what people would say; --labels corrects them."
     by_pair: dict[str, list[str]] = {}
     for line in changed:
         by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {_other_tests(line)}")
@@ -190,6 +240,14 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             yield f"{line.title}, {line.a} and {line.b}: {_left_out(line.unpaired, 'sample')}"
         if line.result.caution:
             yield f"{line.title}, {line.a} and {line.b}: {line.result.caution}."
+
+
+def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
+    """What is missing, and what more labels would bring."""
+    if result.estimate is None:
+        yield f"{count(result.labeled, 'sample')} with different outputs labeled in both runs, too few for an estimate"
+    else:
+        yield from filter(None, (result.caution, more_labels(result, scale)))
 
 
 def _left_out(unpaired: int, noun: str) -> str:
