@@ -362,7 +362,7 @@ def power(
         pilot, difference, baseline=other, power=power, confidence=confidence, allow_mismatch=allow_mismatch
     )
     if not found.scorers:
-        raise ConfigError(f"run {pilot.id} has no scorer with at least two scores")
+        raise ConfigError(f"run {pilot.id} has no scorer with at least two scores (groups)")
     view = power_view(found)
     present(view, documents(view, html, markdown) | json_lines(as_json, found.to_dict()))
     return ExitCode.OK

@@ -465,11 +465,11 @@ def power_view(analysis: PowerAnalysis) -> View:
     rows = [
         (
             Cell(one.title),
-            Cell(f"{one.plan.needed:,}" if one.plan.deviation else "-", "strong"),
-            Cell(f"{one.plan.needed_low:,} to {one.plan.needed_high:,}" if one.plan.deviation else "-"),
+            Cell(f"{one.plan.needed:,}", "strong"),
+            Cell(f"{one.plan.needed_low:,} to {one.plan.needed_high:,}"),
             Cell(f"{one.plan.n:,}"),
             Cell(number(one.plan.deviation)),
-            Cell(number(one.plan.detectable or None)),
+            Cell(number(one.plan.detectable)),
         )
         for one in analysis
     ]
@@ -491,8 +491,13 @@ def _power_notes(analysis: PowerAnalysis) -> Iterator[str]:
             "Both runs score the same samples. Their scores are taken as uncorrelated, which usually asks for far too "
             "many samples; add --baseline with a second pilot run."
         )
+    tests: dict[str, list[str]] = {}
     for one in analysis:
-        if one.design_effect > 1:
-            yield f"{one.title}: clustered samples, so {one.design_effect:.1f} times as many are needed."
+        tests.setdefault(one.plan.test, []).append(one.title)
+    for test, titles in tests.items():
+        yield f"Planned for the {test}: {', '.join(titles)}."
+    for one in analysis:
+        if one.plan.groups is not None:
+            yield f"{one.title}: clustered samples; the plan is for {one.plan.groups:,} clusters like the pilot's."
         if one.plan.caution:
             yield f"{one.title}: {one.plan.caution}."
