@@ -15,6 +15,7 @@ from typing import Any
 
 from evalstone._core.files import file_values, private
 from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.redaction import redacted
 from evalstone.datasets.writing import json_line
 from evalstone.errors import DataError
 from evalstone.results.gate import CHECKS, GateCriteria
@@ -85,7 +86,7 @@ def remember(
         if new in _looks(file):
             return ""
         with open(file, "a", encoding="utf-8", newline="\n", opener=private) as stream:
-            stream.write(json_line(to_jsonable(new)) + "\n")
+            stream.write(redacted(json_line(to_jsonable(new))) + "\n")
     except (DataError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         return (
@@ -116,6 +117,6 @@ def _data(run: Run, criteria: GateCriteria) -> dict[str, str]:
         if record.scorer in signatures:
             outcomes[record.scorer].append((record.sample, type(record.outcome).__name__, record.value))
     return {
-        f"{signature} by {run.judge_of(signature)}": content_hash(sorted(those, key=lambda one: one[0]))
+        redacted(f"{signature} by {run.judge_of(signature)}"): content_hash(sorted(those, key=lambda one: one[0]))
         for signature, those in sorted(outcomes.items())
     }
