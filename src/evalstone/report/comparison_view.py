@@ -18,6 +18,7 @@ from evalstone._core.display import (
     sentences,
     signed,
 )
+from evalstone.report.run_view import more_labels
 from evalstone.report.samples import score_text
 from evalstone.report.view import (
     Block,
@@ -39,10 +40,12 @@ from evalstone.report.view import (
 from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, ScorerComparison
 from evalstone.results.drift import DriftResult, ScorerDrift
 from evalstone.results.gate import Gate
+from evalstone.results.human_labels import CorrectedDifference, judged_only
 from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.run import OfScorer, Run
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.gates import Decision
+from evalstone.stats.ppi import PPIEstimate
 from evalstone.types import Record, Sample
 
 FOOTER = ("Made by evalstone.",)
@@ -63,7 +66,9 @@ def comparison_view(comparison: Comparison, *, most: int = 3) -> View:
     details: list[Section] = []
     for name in [*comparison.runs][1:]:
         lines = [line for line in comparison.scorers if line.b == name]
-        sections.append(Section(f"{name} vs. A", tables=(_table(lines, name, reach),)))
+        people = [line for line in comparison.corrected if line.b == name]
+        tables = (_table(lines, name, reach), *([_people_table(people, name)] if people else []))
+        sections.append(Section(f"{name} vs. A", tables=tables))
         if sliced := [line for line in comparison.slices if line.b == name]:
             details.append(_sliced(sliced, name, reach))
     sections[-1] = replace(sections[-1], notes=tuple(_notes(comparison)))
@@ -106,6 +111,37 @@ def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, f
     )
     slices = " by slice" if any(line.field for line in lines) else ""
     return table(f"{name} compared with A{slices}", columns, [_row(line, reach[line.info.scale]) for line in lines])
+
+
+def _people_table(lines: Sequence[CorrectedDifference], name: str) -> Table:
+    """The differences by human labels, beside those of the judge's scores."""
+    columns = (
+        words("scorer"),
+        Column("judge only"),
+        Column("corrected"),
+        words(f"{100 * lines[0].confidence:g}% CI"),
+        Column("p"),
+        words("labeled"),
+        words("verdict"),
+    )
+    rows: list[Sequence[Cell]] = []
+    for line in lines:
+        result, digits = line.result, digits_for(line.info.scale)
+        verdict, tone = SIGNS[line.verdict]
+        raw, found = result.raw, result.estimate
+        between = "-" if found is None else limits(found.low, found.high, digits, sign=True)
+        rows.append(
+            (
+                Cell(line.title),
+                Cell("-" if raw is None else signed(raw.mean, digits)),
+                Cell("-" if found is None else signed(found.mean, digits), "strong"),
+                Cell(between),
+                Cell("-" if line.adjusted_p_value is None else p_value(line.adjusted_p_value)),
+                Cell(f"{result.labeled:,} of {result.n:,}"),
+                Cell(verdict if found is not None else "too few labels", tone),
+            )
+        )
+    return table(f"{name} compared with A, corrected by human labels", columns, rows)
 
 
 def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
@@ -177,6 +213,20 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         f"{count(len(comparison.scorers), 'comparison')} ({CORRECTION_NAMES[comparison.correction]}). Effect: the mean "
         "difference in standard deviations of the differences."
     )
+    if comparison.corrected:
+        yield (
+            "Corrected: the difference of people's scores (prediction-powered inference). Labeled: samples whose "
+            "outputs differ and have a label in both runs, which must be a random choice; equal outputs need none."
+        )
+        yield from (
+            f"{line.title}, {line.a} and {line.b}, corrected: {text}."
+            for line in comparison.corrected
+            for text in _about_labels(line.result, line.info.scale)
+        )
+    judged = [line for line in comparison.scorers if judged_only(comparison.runs["A"], line.info)]
+    have = {(line.title, line.b) for line in comparison.corrected}
+    if judged and not all((line.title, line.b) in have for line in judged):
+        yield "This compares the judge's means, not what people would say; --labels corrects them."
     by_pair: dict[str, list[str]] = {}
     for line in changed:
         by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {_other_tests(line)}")
@@ -192,13 +242,21 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             yield f"{line.title}, {line.a} and {line.b}: {line.result.caution}."
 
 
+def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
+    """What is missing, and what more labels would bring."""
+    if result.estimate is None:
+        yield f"{count(result.labeled, 'sample')} with different outputs labeled in both runs, too few for an estimate"
+    else:
+        yield from filter(None, (result.caution, more_labels(result, scale)))
+
+
 def _left_out(unpaired: int, noun: str) -> str:
     return f"{count(unpaired, noun)} with a score in only one run {'is' if unpaired == 1 else 'are'} left out."
 
 
 def _other_tests(line: ScorerComparison) -> str:
     ranks, changed = line.result.wilcoxon, line.result.mcnemar
-    text = f"{ranks.name} p {p_value(ranks.p_value)}"
+    text = f"{ranks.name} (of symmetry, not of the mean) p {p_value(ranks.p_value)}"
     if changed is None:
         return text
     return f"{text}, McNemar p {p_value(changed.p_value)} ({changed.gained} gained, {changed.lost} lost)"
@@ -243,7 +301,6 @@ def _change(
 
 # ---- Drift of a judge ----
 
-DRIFT_COLUMNS = ("before", "now", "change", "95% CI", "p", "changed", "largest change")
 DRIFT: Mapping[str, tuple[str, Tone]] = {
     "drifted": ("drifted", "bad"),
     "stable": ("stable", "good"),
@@ -253,14 +310,24 @@ DRIFT: Mapping[str, tuple[str, Tone]] = {
 
 def drift_view(result: DriftResult) -> View:
     """Whether a judge's scores of the same anchors changed."""
-    columns = (words("scorer"), *(Column(title, numeric=title != "95% CI") for title in DRIFT_COLUMNS), words("drift"))
+    confidence = result.scorers[0].drift.comparison.difference.confidence
+    columns = (
+        words("scorer"),
+        *map(Column, ("before", "now", "change")),
+        words(f"{100 * confidence:g}% CI"),
+        *map(Column, ("p", "changed", "largest change")),
+        words("drift"),
+    )
     reach = max((end for one in result.scorers for end in _ends(one.drift.comparison)), default=0.0)
     rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in result.scorers]
     scores = table("Scores of the same anchors, then and now", columns, rows)
     left = [f"{one.title}: {_left_out(one.unpaired, 'anchor')}" for one in result.scorers if one.unpaired]
+    tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in result.scorers)
     rule = (
-        "Stable: the interval of the mean change lies within 2% of the scale. Inconclusive: too few anchors to say. "
-        "Changed: the share of anchors whose score changed."
+        "p: Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
+        f"judge are, Holm-adjusted over {count(len(rows), 'scorer')}. Drifted: p is at most {1 - confidence:.3g}. "
+        f"Stable: the interval of the mean change lies within ±{' or '.join(tolerances)}. Inconclusive: too few "
+        "anchors to say. Changed: the share of anchors whose score changed."
     )
     runs = {"Before": result.before, "Now": result.now}
     return View(
@@ -278,7 +345,7 @@ def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
     return (
         Cell(one.title),
         *_difference_cells(one, result, "change", verdict, mark, reach),
-        Cell(p_value(result.p_value)),
+        Cell(p_value(one.drift.adjusted_p_value), under=f"unadjusted {p_value(one.drift.p_value)}"),
         Cell(percent(one.drift.changed)),
         Cell(number(one.drift.largest_change, digits_for(one.info.scale))),
         Cell(verdict, tone),

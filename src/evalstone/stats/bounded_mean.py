@@ -68,9 +68,9 @@ class BoundedMean:
     high: float
     mean: float
     """The weighted mean of the units."""
-    units: int
+    units: float
     """How many independent values or clusters there are."""
-    _points: tuple[tuple[float, float, int], ...]
+    _points: tuple[tuple[float, float, float], ...]
     """Value, weight, and how many units have both; ascending."""
     _typical: float
     """The weight of the unit that a random part of all weight belongs to: Σ w² / Σ w."""
@@ -109,6 +109,11 @@ class BoundedMean:
             points = _weighted_points(rounded, weights)
         inside = min(max(mean, min(values), low), max(values), high)
         return cls(low, high, inside, len(values), tuple(sorted(points)), typical)
+
+    @property
+    def points(self) -> tuple[tuple[float, float, float], ...]:
+        """Value, weight, and how many units have both; ascending."""
+        return self._points
 
     def p_value(self, m: float, side: Side, *, share: float = EXACT) -> float:
         """The p-value of "the true mean is at most m" (side 1) or "at least m" (side -1).
@@ -182,7 +187,7 @@ class BoundedMean:
         start = _root(lambda m: self._tail(m, None), smallest, mean, alpha)
 
         def negative(base: float) -> float:
-            return -(base - low) * min(1.0, alpha / self._tail(base, None)) ** (1 / self.units)
+            return -(base - low) * (alpha / max(alpha, self._tail(base, None))) ** (1 / self.units)
 
         _, highest = _maximum(negative, start, largest)
         return min(limit, low - highest)
@@ -206,7 +211,7 @@ class BoundedMean:
         return probability_below_zero(terms)
 
 
-def probability_below_zero(terms: Sequence[tuple[float, int]]) -> float:
+def probability_below_zero(terms: Sequence[tuple[float, float]]) -> float:
     """P(Σ z · e <= 0), e independent exponentials, by the saddlepoint approximation; terms: z and its count."""
     smallest, largest = min(terms)[0], max(terms)[0]
     if largest <= 0 or smallest >= 0:
