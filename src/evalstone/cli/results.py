@@ -276,7 +276,7 @@ def gate(
             min=1,
         ),
     ] = None,
-    missing: options.Missing = "worst",
+    missing: options.Missing = None,
     inconclusive: Annotated[
         str, option("--inconclusive exit4|pass|fail", "How an inconclusive result counts.")
     ] = "exit4",
@@ -324,11 +324,13 @@ def gate(
         baseline=before,
         alpha=alpha,
         look=look,
-        missing=cast("Missing", missing),
+        missing=cast("Missing", missing or "worst"),
         allow_mismatch=allow_mismatch,
     )
-    if folder is not None and (problem := remember(folder, result, criteria)):
-        to_stderr(f"Warning: {problem}")
+    if folder is not None:
+        kept = remember(folder, found, criteria, result.verdict, look=look, alpha=alpha, missing=result.missing)
+        if kept:
+            to_stderr(f"Warning: {kept}")
     view = gate_view(result)
     exports = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
     outputs = documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict())

@@ -389,12 +389,9 @@ def next_look(gate: Gate) -> int | None:
 
 
 def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
-    """Why to trust checks less, each caution once. Pass rates are exact."""
-    means = [d for d in decisions if d.kind != "pass_rate"]
+    """Why to trust checks less, each caution once."""
     for caution in dict.fromkeys(d.caution for d in decisions if d.caution):
-        found = [d for d in decisions if d.caution == caution]
-        names = "All checks of means" if found == means and len(means) > 1 else "; ".join(map(check_name, found))
-        yield f"{names}: {sentence(caution)}"
+        yield f"{'; '.join(check_name(d) for d in decisions if d.caution == caution)}: {sentence(caution)}"
 
 
 def decisions_view(decisions: Sequence[Decision]) -> View:
