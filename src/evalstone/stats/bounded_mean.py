@@ -211,7 +211,7 @@ class BoundedMean:
         return probability_below_zero(terms)
 
 
-def probability_below_zero(terms: Sequence[tuple[float, int]]) -> float:
+def probability_below_zero(terms: Sequence[tuple[float, float]]) -> float:
     """P(Σ z · e <= 0), e independent exponentials, by the saddlepoint approximation; terms: z and its count."""
     smallest, largest = min(terms)[0], max(terms)[0]
     if largest <= 0 or smallest >= 0:

@@ -185,7 +185,7 @@ def difference_interval(
     low, high = evidence.interval(confidence)
     caution = single(len(d)) if evidence.units == 1 else ""
     return Interval(
-        evidence.mean, low, high, len(d), confidence, None if groups is None else evidence.units, GAFFKE, caution
+        evidence.mean, low, high, len(d), confidence, None if groups is None else len(set(groups)), GAFFKE, caution
     )
 
 
