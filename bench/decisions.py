@@ -11,7 +11,7 @@ from tables import percent, table
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, decide
 from evalstone.stats.sequential import ConfidenceSequence, SequentialGate, Target
-from evalstone.stats.slices import worst_slices
+from evalstone.stats.slices import slice_by, worst_slices
 
 
 def gates(replications: int) -> None:
@@ -145,7 +145,7 @@ def slices(replications: int) -> None:
         adjusted: list[bool] = []
         for _ in range(replications // 4):
             values = POPULATIONS[name][0](source, 300).tolist()
-            found = worst_slices(values, {"topic": [place % 10 for place in range(300)]})
+            found = worst_slices(values, {"topic": slice_by(values, [place % 10 for place in range(300)])})
             plain.append(min(f.p_value for f in found) <= 0.05)
             adjusted.append(min(f.adjusted_p for f in found) <= 0.05)
         rows.append([name, percent(plain), f"**{percent(adjusted)}**"])

@@ -473,7 +473,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "the drift of runs ignores the tolerance",
         "src/evalstone/results/drift.py",
-        "scale=pair.info.scale, confidence=confidence, tolerance=tolerance",
+        "scale=scale, confidence=confidence, tolerance=tolerance",
         "scale=scale, confidence=confidence",
         ("tests/results/test_drift.py",),
     ),

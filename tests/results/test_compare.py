@@ -11,6 +11,7 @@ from evalstone.datasets import json_line
 from evalstone.report.comparison_view import comparison_view
 from evalstone.results.compare import pair_runs
 from evalstone.stats.bounded_mean import BoundedMean
+from evalstone.stats.comparison import Comparison
 from tests.runs import Given, Harm, run_of
 
 A = ["0.5", "0.5", "1.0", "0.0"]
@@ -19,6 +20,7 @@ B = ["0.75", "0.5", "0.75", "0.5"]
 
 def test_differences_are_taken_sample_by_sample() -> None:
     line = compare(run_of(A), run_of(B))["given"]
+    assert isinstance(line.result, Comparison)
     assert line.result.n == 4
     assert line.result.mean_a == 0.5
     assert line.result.mean_b == 0.625
@@ -30,6 +32,7 @@ def test_differences_are_taken_sample_by_sample() -> None:
 def test_where_lower_is_better_a_lower_mean_is_a_gain() -> None:
     line = compare(run_of(A, [Harm()]), run_of(B, [Harm()]))["harm"]
     assert line.improvement == -0.125
+    assert isinstance(line.result, Comparison)
     assert (line.result.wins, line.result.losses) == (1, 2)
 
 

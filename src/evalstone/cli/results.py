@@ -170,6 +170,9 @@ def compare(
     ] = None,
     ledger: options.Ledger = None,
     slice_by: options.SliceBy = None,
+    unpaired: Annotated[
+        bool, option("--unpaired", "Compare the means of runs over different samples, as independent.")
+    ] = False,
     allow_mismatch: options.AllowMismatch = False,
     correction: Annotated[
         str, option("--correction holm|fdr_bh|none", "Correction of p-values for multiple comparisons.")
@@ -203,6 +206,7 @@ def compare(
     result = evalstone.compare(
         *found,
         slice_by=tuple(slice_by or ()),
+        unpaired=unpaired,
         allow_mismatch=allow_mismatch,
         correction=cast("Correction", correction),
         confidence=confidence,

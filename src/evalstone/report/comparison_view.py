@@ -46,6 +46,7 @@ from evalstone.results.run import OfScorer, Run
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.gates import Decision
 from evalstone.stats.ppi import PPIEstimate
+from evalstone.stats.unpaired import UnpairedComparison
 from evalstone.types import Record, Sample
 
 FOOTER = ("Made by evalstone.",)
@@ -149,18 +150,30 @@ def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
     return (
         Cell(line.title),
         Cell(f"{line.field}={line.key}" if line.field else "", quoted=bool(line.field)),
-        Cell(f"{result.n:,}"),
+        Cell(_samples(result)),
         *_difference_cells(line, result, "difference", verdict, tone, reach),
         Cell(p_value(line.adjusted_p_value), under=f"unadjusted {p_value(result.p_value)}"),
-        Cell(f"{result.wins}/{result.ties}/{result.losses}"),
-        Cell("-" if result.cohen_dz is None else signed(result.cohen_dz, 2)),
+        *_pair_cells(result),
         Cell(verdict, tone),
         Cell(direction(line.info.lower_is_better), "dim"),
     )
 
 
+def _samples(result: PairedComparison | UnpairedComparison) -> str:
+    """How many pairs there are, or how many samples each run has."""
+    return f"{result.n:,}, {result.n_b:,}" if isinstance(result, UnpairedComparison) else f"{result.n:,}"
+
+
+def _pair_cells(result: PairedComparison | UnpairedComparison) -> tuple[Cell, Cell]:
+    """What only pairs have: wins, ties and losses, and the effect."""
+    if isinstance(result, UnpairedComparison):
+        return Cell("-"), Cell("-")
+    effect = "-" if result.cohen_dz is None else signed(result.cohen_dz, 2)
+    return Cell(f"{result.wins}/{result.ties}/{result.losses}"), Cell(effect)
+
+
 def _difference_cells(
-    one: OfScorer, result: PairedComparison, noun: str, verdict: str, tone: Tone, reach: float
+    one: OfScorer, result: PairedComparison | UnpairedComparison, noun: str, verdict: str, tone: Tone, reach: float
 ) -> Iterator[Cell]:
     """Both means, their difference and its interval, with a chart."""
     digits, difference = digits_for(one.info.scale), result.difference
@@ -172,7 +185,7 @@ def _difference_cells(
     yield from (Cell(change, "strong"), Cell(interval, chart=chart))
 
 
-def _ends(result: PairedComparison) -> Iterator[float]:
+def _ends(result: PairedComparison | UnpairedComparison) -> Iterator[float]:
     difference = result.difference
     yield from (abs(end) for end in (difference.mean, difference.low, difference.high) if end is not None)
 
@@ -194,7 +207,7 @@ def _rounded_up(far: float) -> float:
 def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Section:
     lead = [
         f"{line.title}, {line.field}={line.key}: {SIGNS[line.verdict][0]}, {signed(line.result.difference.mean)} "
-        f"(n = {line.result.n}, p {p_value(line.adjusted_p_value)})."
+        f"(n = {_samples(line.result)}, p {p_value(line.adjusted_p_value)})."
         for line in lines
         if line.verdict != "inconclusive"
     ]
@@ -206,13 +219,18 @@ def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
     """How p-values are computed, what other tests say, what is missing or small."""
-    changed = [line for line in comparison.scorers if line.result.ties < line.result.n]
-    tests = dict.fromkeys(line.result.test.name for line in changed or comparison.scorers)
-    yield (
-        f"Differences are paired by sample: each run minus A. p: {' or '.join(tests)}, corrected for "
-        f"{count(len(comparison.scorers), 'comparison')} ({CORRECTION_NAMES[comparison.correction]}). Effect: the mean "
-        "difference in standard deviations of the differences."
+    paired = [(line, line.result) for line in comparison.scorers if isinstance(line.result, PairedComparison)]
+    changed = [(line, result) for line, result in paired if result.ties < result.n]
+    tests = dict.fromkeys(result.test.name for _, result in changed) or dict.fromkeys(
+        line.result.test.name for line in comparison.scorers
     )
+    p = f"{' or '.join(tests)}, corrected for {count(len(comparison.scorers), 'comparison')} "
+    p += f"({CORRECTION_NAMES[comparison.correction]})"
+    if paired or not comparison.scorers:
+        effect = "Effect: the mean difference in standard deviations of the differences."
+        yield f"Differences are paired by sample: each run minus A. p: {p}. {effect}"
+    else:
+        yield f"Runs are compared as independent, not by sample: each run's mean minus A's. p: {p}."
     if comparison.corrected:
         yield (
             "Corrected: the difference of people's scores (prediction-powered inference). Labeled: samples whose "
@@ -228,8 +246,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if judged and not all((line.title, line.b) in have for line in judged):
         yield "This compares the judge's means, not what people would say; --labels corrects them."
     by_pair: dict[str, list[str]] = {}
-    for line in changed:
-        by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {_other_tests(line)}")
+    for line, result in changed:
+        by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {_other_tests(result)}")
     yield from (f"Other tests of {pair}, unadjusted. {'; '.join(tests)}." for pair, tests in by_pair.items())
     for title, result in comparison.all_runs.items():
         if result.friedman is not None:
@@ -254,8 +272,8 @@ def _left_out(unpaired: int, noun: str) -> str:
     return f"{count(unpaired, noun)} with a score in only one run {'is' if unpaired == 1 else 'are'} left out."
 
 
-def _other_tests(line: ScorerComparison) -> str:
-    ranks, changed = line.result.wilcoxon, line.result.mcnemar
+def _other_tests(result: PairedComparison) -> str:
+    ranks, changed = result.wilcoxon, result.mcnemar
     text = f"{ranks.name} (of symmetry, not of the mean) p {p_value(ranks.p_value)}"
     if changed is None:
         return text

@@ -80,7 +80,7 @@ class CorrectedMean:
     high: float
     mean: float
     """The corrected mean, in [low, high]."""
-    units: int
+    units: float
     """How many independent labeled samples or clusters there are."""
     weight: float
     """λ of the mean, in [0, 1]: how much the judge's scores count."""

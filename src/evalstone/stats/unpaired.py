@@ -93,11 +93,11 @@ def compare_unpaired(
     first, second = evidence
     d, alpha = second.mean - first.mean, (1 - confidence) / 2
     low, high = d - _reach(first, second, alpha), d + _reach(second, first, alpha)
-    clusters = None if groups == (None, None) else first.units + second.units
+    counts = [len(values if labels is None else set(labels)) for values, labels in zip((a, b), groups, strict=True)]
+    clusters = None if groups == (None, None) else sum(counts)
     interval = Interval(d, low, high, len(a) + len(b), confidence, clusters, MOVER)
     test = PairedTest("test of the difference of means", _p_value(first, second), d)
-    few = min(first.units, second.units)
-    caution = "one of the runs has a single sample or cluster" if few == 1 else ""
+    caution = "one of the runs has a single sample or cluster" if min(counts) == 1 else ""
     return UnpairedComparison(
         len(a), len(b), first.mean, second.mean, interval, test, lower_is_better, clusters, caution
     )
