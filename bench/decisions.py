@@ -8,9 +8,10 @@ import numpy as np
 from populations import POPULATIONS, Floats, judged_again, passes
 from tables import percent, table
 
+from evalstone.stats.betting import ConfidenceSequence
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, decide
-from evalstone.stats.sequential import ConfidenceSequence, SequentialGate, Target
+from evalstone.stats.sequential import SequentialGate, Target
 from evalstone.stats.slices import slice_by, worst_slices
 
 

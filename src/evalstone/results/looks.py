@@ -20,7 +20,6 @@ from evalstone.datasets.writing import json_line
 from evalstone.errors import DataError
 from evalstone.results.gate import CHECKS, GateCriteria
 from evalstone.results.run import Run
-from evalstone.stats.gates import Verdict
 from evalstone.types import read_data
 
 LOOKS = "gates.jsonl"
@@ -40,7 +39,7 @@ class Look:
     """The error rate over all looks."""
     missing: str
     """How samples without a score counted."""
-    verdict: Verdict
+    verdict: str
     """How the gate ended."""
     time: str = field(compare=False)
     """When, in UTC (ISO 8601)."""
@@ -64,7 +63,7 @@ def next_look(folder: str | Path, run: Run, criteria: GateCriteria) -> int:
 
 
 def remember(
-    folder: str | Path, run: Run, criteria: GateCriteria, verdict: Verdict, *, look: int, alpha: float, missing: str
+    folder: str | Path, run: Run, criteria: GateCriteria, verdict: str, *, look: int, alpha: float, missing: str
 ) -> str:
     """Keep a gate on the folder's run in its `gates.jsonl`, unless it is there; why it couldn't be kept, or ""."""
     tables: dict[str, Mapping[str, Any]] = {check: getattr(criteria, check) for check in CHECKS}
