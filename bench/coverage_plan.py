@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 from populations import Floats, passes
@@ -17,7 +18,7 @@ from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.comparison import compare_pairs
 from evalstone.stats.gates import AtLeast, decide
 from evalstone.stats.paired_tests import mcnemar
-from evalstone.stats.power import Pilot, more_units, samples_needed
+from evalstone.stats.power import Changes, Pilot, more_units, samples_needed
 
 Drawn = Callable[[np.random.Generator, int], Floats]
 
@@ -65,22 +66,32 @@ def share(hits: int, of: int) -> str:
     return f"{100 * rate:.1f} ± {200 * math.sqrt(max(rate * (1 - rate), 1 / of) / of):.1f}"
 
 
-def plan_power(replications: int) -> None:
-    """Power at the planned number of samples, in the harder direction, and false alarms there; target 80, at most 5."""
+@cache
+def rejects(gained: int, lost: int) -> bool:
+    """Whether McNemar's test says that there is a difference."""
+    return mcnemar(gained, lost).p_value <= 0.05
+
+
+def pass_fail_power(draws: int) -> list[list[str]]:
+    """Rows of `plan_power` for pass/fail pairs."""
     rows: list[list[str]] = []
     for gained, lost in ((0.08, 0.03), (0.15, 0.05), (0.06, 0.01), (0.3, 0.1), (0.03, 0.01)):
         difference, source = gained - lost, np.random.default_rng(20)
-        pilot = Pilot.of(changes(gained, lost)(source, 2).tolist(), pass_fail=True)
-        assert pilot is not None
-        n = samples_needed(pilot.population(gained + lost), difference)
-        drawn = source.multinomial(n, [gained, lost, 1 - gained - lost], replications)
-        found = sum(up > down and mcnemar(up, down).p_value <= 0.05 for up, down, _ in drawn.tolist())
+        n = samples_needed(Changes(gained + lost), difference)
+        drawn = source.multinomial(n, [gained, lost, 1 - gained - lost], draws)
+        found = sum(up > down and rejects(up, down) for up, down, _ in drawn.tolist())
         equal = (gained + lost) / 2
-        drawn = source.multinomial(n, [equal, equal, 1 - 2 * equal], replications)
-        false = sum(mcnemar(up, down).p_value <= 0.05 for up, down, _ in drawn.tolist())
+        drawn = source.multinomial(n, [equal, equal, 1 - 2 * equal], draws)
+        false = sum(rejects(up, down) for up, down, _ in drawn.tolist())
         name = f"pass/fail, {100 * gained:g}% gained, {100 * lost:g}% lost"
         student = students(gained + lost - difference**2, difference)
-        rows.append([name, f"{difference:g}", student, str(n), share(found, replications), share(false, replications)])
+        rows.append([name, f"{difference:g}", student, str(n), share(found, draws), share(false, draws)])
+    return rows
+
+
+def plan_power(replications: int) -> None:
+    """Power at the planned number of samples, in the harder direction, and false alarms there; target 80, at most 5."""
+    rows = pass_fail_power(20 * replications)
     scores: dict[str, Drawn] = {
         "similarities, deviation 0.05": normal(0, 0.05),
         "similarities, deviation 0.15": normal(0, 0.15),

@@ -68,7 +68,7 @@ class BoundedMean:
     high: float
     mean: float
     """The weighted mean of the units."""
-    units: float
+    units: int
     """How many independent values or clusters there are."""
     _points: tuple[tuple[float, float, float], ...]
     """Value, weight, and how many units have both; ascending."""
