@@ -35,8 +35,9 @@ from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.classification import Confusion
 from evalstone.stats.comparison import compare_pairs
 from evalstone.stats.intervals import Interval, mean_interval
+from evalstone.stats.labeling import score_strata, select_for_labeling
 from evalstone.stats.paired_tests import mcnemar
-from evalstone.stats.ppi import ppi_mean, score_strata, select_for_labeling
+from evalstone.stats.ppi import ppi_mean
 from evalstone.stats.rogan_gladen import rogan_gladen
 from evalstone.stats.special import binomial_cdf
 

@@ -143,3 +143,4 @@ def test_the_checks_of_a_gate_say_what_they_look_at_in_the_direction_of_a_compar
         "given, difference from baseline": ("+0.050", "at least -0.100"),
         "harm, difference from baseline": ("+0.050", "at most +0.100"),
     }
+    assert view.sections[0].notes[-1].startswith("This is look 1, tested at 4%. Over all checks and all looks together")

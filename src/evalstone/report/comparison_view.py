@@ -18,6 +18,7 @@ from evalstone._core.display import (
     sentences,
     signed,
 )
+from evalstone.report.run_view import more_labels
 from evalstone.report.samples import score_text
 from evalstone.report.view import (
     Block,
@@ -39,10 +40,12 @@ from evalstone.report.view import (
 from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, ScorerComparison
 from evalstone.results.drift import DriftResult, ScorerDrift
 from evalstone.results.gate import Gate
+from evalstone.results.human_labels import CorrectedDifference, judged_only
 from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.run import OfScorer, Run
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.gates import Decision
+from evalstone.stats.ppi import PPIEstimate
 from evalstone.stats.unpaired import UnpairedComparison
 from evalstone.types import Record, Sample
 
@@ -64,7 +67,9 @@ def comparison_view(comparison: Comparison, *, most: int = 3) -> View:
     details: list[Section] = []
     for name in [*comparison.runs][1:]:
         lines = [line for line in comparison.scorers if line.b == name]
-        sections.append(Section(f"{name} vs. A", tables=(_table(lines, name, reach),)))
+        people = [line for line in comparison.corrected if line.b == name]
+        tables = (_table(lines, name, reach), *([_people_table(people, name)] if people else []))
+        sections.append(Section(f"{name} vs. A", tables=tables))
         if sliced := [line for line in comparison.slices if line.b == name]:
             details.append(_sliced(sliced, name, reach))
     sections[-1] = replace(sections[-1], notes=tuple(_notes(comparison)))
@@ -107,6 +112,37 @@ def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, f
     )
     slices = " by slice" if any(line.field for line in lines) else ""
     return table(f"{name} compared with A{slices}", columns, [_row(line, reach[line.info.scale]) for line in lines])
+
+
+def _people_table(lines: Sequence[CorrectedDifference], name: str) -> Table:
+    """The differences by human labels, beside those of the judge's scores."""
+    columns = (
+        words("scorer"),
+        Column("judge only"),
+        Column("corrected"),
+        words(f"{100 * lines[0].confidence:g}% CI"),
+        Column("p"),
+        words("labeled"),
+        words("verdict"),
+    )
+    rows: list[Sequence[Cell]] = []
+    for line in lines:
+        result, digits = line.result, digits_for(line.info.scale)
+        verdict, tone = SIGNS[line.verdict]
+        raw, found = result.raw, result.estimate
+        between = "-" if found is None else limits(found.low, found.high, digits, sign=True)
+        rows.append(
+            (
+                Cell(line.title),
+                Cell("-" if raw is None else signed(raw.mean, digits)),
+                Cell("-" if found is None else signed(found.mean, digits), "strong"),
+                Cell(between),
+                Cell("-" if line.adjusted_p_value is None else p_value(line.adjusted_p_value)),
+                Cell(f"{result.labeled:,} of {result.n:,}"),
+                Cell(verdict if found is not None else "too few labels", tone),
+            )
+        )
+    return table(f"{name} compared with A, corrected by human labels", columns, rows)
 
 
 def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
@@ -195,6 +231,21 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         yield f"Differences are paired by sample: each run minus A. p: {p}. {effect}"
     else:
         yield f"Runs are compared as independent, not by sample: each run's mean minus A's. p: {p}."
+    if comparison.corrected:
+        yield (
+            "Corrected: the difference of people's scores (prediction-powered inference). Labeled: samples whose "
+            "outputs differ and have a label in both runs, which must be a random choice; equal outputs need none."
+        )
+        yield from (
+            f"{line.title}, {line.a} and {line.b}, corrected: {text}."
+            for line in comparison.corrected
+            for text in _about_labels(line.result, line.info.scale)
+        )
+    judged = [line for line in comparison.scorers if judged_only(comparison.runs["A"], line.info)]
+    have = {(line.title, line.b) for line in comparison.corrected}
+    if judged and not all((line.title, line.b) in have for line in judged):
+        correct = "; --labels corrects them" if paired else ""
+        yield f"This compares the judge's means, not what people would say{correct}."
     by_pair: dict[str, list[str]] = {}
     for line, result in changed:
         by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {_other_tests(result)}")
@@ -208,6 +259,14 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             yield f"{line.title}, {line.a} and {line.b}: {_left_out(line.unpaired, 'sample')}"
         if line.result.caution:
             yield f"{line.title}, {line.a} and {line.b}: {line.result.caution}."
+
+
+def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
+    """What is missing, and what more labels would bring."""
+    if result.estimate is None:
+        yield f"{count(result.labeled, 'sample')} with different outputs labeled in both runs, too few for an estimate"
+    else:
+        yield from filter(None, (result.caution, more_labels(result, scale)))
 
 
 def _left_out(unpaired: int, noun: str) -> str:
@@ -349,12 +408,9 @@ def next_look(gate: Gate) -> int | None:
 
 
 def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
-    """Why to trust checks less, each caution once. Pass rates are exact."""
-    means = [d for d in decisions if d.kind != "pass_rate"]
+    """Why to trust checks less, each caution once."""
     for caution in dict.fromkeys(d.caution for d in decisions if d.caution):
-        found = [d for d in decisions if d.caution == caution]
-        names = "All checks of means" if found == means and len(means) > 1 else "; ".join(map(check_name, found))
-        yield f"{names}: {sentence(caution)}"
+        yield f"{'; '.join(check_name(d) for d in decisions if d.caution == caution)}: {sentence(caution)}"
 
 
 def decisions_view(decisions: Sequence[Decision]) -> View:
@@ -425,11 +481,11 @@ def power_view(analysis: PowerAnalysis) -> View:
     rows = [
         (
             Cell(one.title),
-            Cell(f"{one.plan.needed:,}" if one.plan.deviation else "-", "strong"),
-            Cell(f"{one.plan.needed_low:,} to {one.plan.needed_high:,}" if one.plan.deviation else "-"),
+            Cell(f"{one.plan.needed:,}", "strong"),
+            Cell(f"{one.plan.needed_low:,} to {one.plan.needed_high:,}"),
             Cell(f"{one.plan.n:,}"),
             Cell(number(one.plan.deviation)),
-            Cell(number(one.plan.detectable or None)),
+            Cell(number(one.plan.detectable)),
         )
         for one in analysis
     ]
@@ -451,8 +507,13 @@ def _power_notes(analysis: PowerAnalysis) -> Iterator[str]:
             "Both runs score the same samples. Their scores are taken as uncorrelated, which usually asks for far too "
             "many samples; add --baseline with a second pilot run."
         )
+    tests: dict[str, list[str]] = {}
     for one in analysis:
-        if one.design_effect > 1:
-            yield f"{one.title}: clustered samples, so {one.design_effect:.1f} times as many are needed."
+        tests.setdefault(one.plan.test, []).append(one.title)
+    for test, titles in tests.items():
+        yield f"Planned for the {test}: {', '.join(titles)}."
+    for one in analysis:
+        if one.plan.groups is not None:
+            yield f"{one.title}: clustered samples; the plan is for {one.plan.groups:,} clusters like the pilot's."
         if one.plan.caution:
             yield f"{one.title}: {one.plan.caution}."

@@ -138,18 +138,6 @@ class BoundedMean:
         alpha = (1 - confidence) / 2
         return self.limit(alpha, 1, share=share), self.limit(alpha, -1, share=share)
 
-    @property
-    def deviation(self) -> float:
-        """√(units · variance of the mean): the standard deviation, for clusters and weights that of their parts."""
-        weight = math.fsum(w * k for _, w, k in self._points)
-        squares = math.fsum(k * (w * (x - self.mean)) ** 2 for x, w, k in self._points)
-        return self.units * math.sqrt(squares * self.units / max(1, self.units - 1) / self.units) / weight
-
-    @property
-    def pass_fail(self) -> bool:
-        """Whether all values are at an end of the range, and independent and equal in weight."""
-        return all(w == 1 == self._typical and x in (self.low, self.high) for x, w, _ in self._points)
-
     @cached_property
     def _mirrored(self) -> BoundedMean:
         points = tuple((-x, w, k) for x, w, k in reversed(self._points))

@@ -34,10 +34,14 @@ from evalstone.stats.intervals import check_confidence
 MAX_SAMPLES = 1_000_000_000
 PRACTICAL = 1_000_000
 """More further samples than this are no answer to "how many more?"."""
+NORMAL_FROM = 1_000_000
+"""With more changed pairs McNemar's test is the normal one but for 0.001."""
 SMALL_PILOT = 20
 RANGE = 0.8
 POINTS = 32
-"""A population of more distinct values is put into so many classes of about equal counts."""
+"""A population of more distinct values is put into so many classes, narrow at both ends: equal steps of the normal
+quantile of their rank, up to REACH."""
+REACH = 4.0
 PRECISION = 0.002
 NORMAL = NormalDist()
 Points: TypeAlias = tuple[tuple[float, float, float], ...]
@@ -50,7 +54,7 @@ class SampleSizePlan:
 
     n: int
     mean: float
-    """Of the pilot's differences; 0 for one pilot run."""
+    """Of the pilot's differences; of its scores for one pilot run."""
     deviation: float
     """The standard deviation of the differences."""
     difference: float
@@ -161,7 +165,7 @@ def mcnemar_power(n: int, gained: float, lost: float, alpha: float = 0.05) -> fl
     Raises:
         ConfigError: The shares are below 0 or above 1 together.
     """
-    from scipy.special import bdtr, bdtrik, gammaln, xlog1py, xlogy  # noqa: PLC0415 - 0.15 s of import
+    from scipy.special import betainc, gammaln, xlog1py, xlogy  # noqa: PLC0415 - 0.15 s of import
 
     share = gained + lost
     if not (gained >= 0 and lost >= 0 and share <= 1 + 1e-12):
@@ -169,6 +173,10 @@ def mcnemar_power(n: int, gained: float, lost: float, alpha: float = 0.05) -> fl
     if share == 0:
         return 0.0
     share = min(share, 1.0)
+    if n * share > NORMAL_FROM:
+        net = gained - lost
+        gap = n * net - NORMAL.inv_cdf(1 - alpha / 2) * math.sqrt(n * share)
+        return NORMAL.cdf(gap / math.sqrt(n * (share - net**2))) if share > net**2 else 1.0
     reach = 8 * math.sqrt(n * share * (1 - share)) + 8
     changed = np.arange(max(1, math.floor(n * share - reach)), min(n, math.ceil(n * share + reach)) + 1, dtype=float)
     chance = np.exp(
@@ -178,13 +186,19 @@ def mcnemar_power(n: int, gained: float, lost: float, alpha: float = 0.05) -> fl
         + xlogy(changed, share)
         + xlog1py(n - changed, -share)
     )
-    near = np.floor(np.nan_to_num(bdtrik(alpha / 2, changed, 0.5), nan=-1.0))
+
+    def at_most(k: Floats, rate: float) -> Floats:
+        inside = betainc(changed - np.maximum(k, 0), np.maximum(k, 0) + 1, 1 - rate)
+        return np.where(k < 0, 0.0, inside)
+
     edge = np.full(changed.size, -1.0)
-    for k in (near - 1, near, near + 1, near + 2):
-        below = np.where(k > 0, bdtr(np.maximum(k - 1, 0), changed, 0.5), 0.0)
-        mid_p = (below + bdtr(np.maximum(k, 0), changed, 0.5)) / 2
-        edge = np.where((k >= 0) & (2 * k < changed) & (2 * mid_p <= alpha), k, edge)
-    shown = np.where(edge >= 0, bdtr(np.maximum(edge, 0), changed, lost / share), 0.0)
+    near = np.floor((changed - NORMAL.inv_cdf(1 - alpha / 2) * np.sqrt(changed)) / 2)
+    below = at_most(near - 3, 0.5)
+    for k in (near - 2, near - 1, near, near + 1, near + 2):
+        there = at_most(k, 0.5)
+        edge = np.where((k >= 0) & (2 * k < changed) & (below + there <= alpha), k, edge)
+        below = there
+    shown = at_most(edge, lost / share)
     return float(chance @ shown)
 
 
@@ -219,64 +233,6 @@ def more_units(evidence: BoundedMean, threshold: float, side: Side, alpha: float
     return _first(enough, 1, PRACTICAL)
 
 
-def plan_sample_size(
-    values: Sequence[float],
-    difference: float,
-    *,
-    scale: float = 1.0,
-    paired: bool = True,
-    pass_fail: bool = False,
-    groups: Sequence[Hashable] | None = None,
-    power: float = 0.8,
-    confidence: float = 0.95,
-) -> SampleSizePlan | None:
-    """A plan from a pilot; None below two samples (clusters).
-
-    Args:
-        values: The paired differences of two pilot runs, in [-scale, scale]. Or one run's scores, in [0, scale]: the
-            scores of the two runs to come are then taken to be independent, with the spread of these.
-        difference: The true difference to show, in (0, scale].
-        scale: The upper end of the scores' range.
-        paired: Whether `values` are differences.
-        pass_fail: Whether all scores are 0 or `scale`, so that McNemar's test is used unless there are groups.
-        groups: One cluster label per value; clusters are then what is counted.
-        power: In (1 - confidence, 1).
-        confidence: Of the test.
-
-    Raises:
-        DataError: A value is not a finite number in the range.
-        ConfigError: As `samples_needed` does.
-    """
-    pilot = Pilot.of(values, scale=scale, paired=paired, pass_fail=pass_fail, groups=groups)
-    if pilot is None:
-        return None
-    size = pilot.n / pilot.units
-    needed, low, high = (
-        samples_needed(population, difference, power=power, confidence=confidence)
-        for population in (pilot.population(), *map(pilot.population, pilot.limits()))
-    )
-    caution = ""
-    if pilot.deviation == 0:
-        caution = "the pilot's values don't vary: plan for the upper end of the range"
-    elif pilot.units < SMALL_PILOT:
-        caution = f"small pilot (n = {pilot.units}): its standard deviation is uncertain"
-    return SampleSizePlan(
-        n=pilot.n,
-        mean=pilot.mean if paired else 0.0,
-        deviation=pilot.deviation,
-        difference=difference,
-        needed=math.ceil(needed * size),
-        needed_low=math.ceil(min(low, needed) * size),
-        needed_high=math.ceil(max(high, needed) * size),
-        detectable=pilot.detectable(power=power, confidence=confidence),
-        power=power,
-        confidence=confidence,
-        test="mid-p McNemar test" if pilot.pass_fail else "test of the mean difference",
-        groups=None if groups is None else needed,
-        caution=caution,
-    )
-
-
 @dataclass(frozen=True)
 class Pilot:
     """A pilot run's differences, or its scores taken for those of two independent runs."""
@@ -295,6 +251,8 @@ class Pilot:
     deviation: float
     """The standard deviation of the differences of samples."""
     pass_fail: bool
+    """Whether McNemar's test is used."""
+    clustered: bool
 
     @classmethod
     def of(
@@ -306,7 +264,19 @@ class Pilot:
         pass_fail: bool = False,
         groups: Sequence[Hashable] | None = None,
     ) -> Pilot | None:
-        """The pilot; None below two samples (clusters). Arguments and errors: `plan_sample_size`."""
+        """The pilot; None below two samples (clusters).
+
+        Args:
+            values: The paired differences of two pilot runs, in [-scale, scale]. Or one run's scores, in [0, scale]:
+                the scores of the two runs to come are then taken to be independent, with the spread of these.
+            scale: The upper end of the scores' range.
+            paired: Whether `values` are differences.
+            pass_fail: Whether all scores are 0 or `scale`, so that McNemar's test is used unless there are groups.
+            groups: One cluster label per value; clusters are then what is counted.
+
+        Raises:
+            DataError: A value is not a finite number in the range, or `groups` has another length.
+        """
         n = same_length(values=values, groups=groups)
         low, factor = (-scale, 1.0) if paired else (0.0, 2.0)  # the difference of two scores has twice their variance
         x = column("values", values, low, scale)
@@ -330,7 +300,8 @@ class Pilot:
             weights, shares = np.tile(weights, 2), np.tile(shares / 2, 2)
         deviation = math.sqrt(factor) * float(x.std(ddof=1)) if x.max() > x.min() else 0.0
         kinds = _classes(away, weights, shares)
-        return cls(n, units, evidence.mean, squares, largest, kinds, scale, deviation, pairs)
+        clustered = groups is not None
+        return cls(n, units, evidence.mean, squares, largest, kinds, scale, deviation, pairs, clustered)
 
     def population(self, square: float | None = None) -> Population:
         """The differences to expect, with another mean square where one is given.
@@ -357,13 +328,48 @@ class Pilot:
         return detectable_difference(self.population(), self.units, power=power, confidence=confidence)
 
 
+def plan_sample_size(
+    pilot: Pilot | None, difference: float, *, power: float = 0.8, confidence: float = 0.95
+) -> SampleSizePlan | None:
+    """A plan from a pilot; None without one. Arguments and errors: `samples_needed`."""
+    if pilot is None:
+        return None
+    size = pilot.n / pilot.units
+    needed, low, high = (
+        samples_needed(population, difference, power=power, confidence=confidence)
+        for population in (pilot.population(), *map(pilot.population, pilot.limits()))
+    )
+    caution = ""
+    if pilot.deviation == 0:
+        caution = "the pilot's values don't vary: plan for the upper end of the range"
+    elif pilot.units < SMALL_PILOT:
+        caution = f"small pilot (n = {pilot.units}): its standard deviation is uncertain"
+    return SampleSizePlan(
+        n=pilot.n,
+        mean=pilot.mean,
+        deviation=pilot.deviation,
+        difference=difference,
+        needed=math.ceil(needed * size),
+        needed_low=math.ceil(min(low, needed) * size),
+        needed_high=math.ceil(max(high, needed) * size),
+        detectable=pilot.detectable(power=power, confidence=confidence),
+        power=power,
+        confidence=confidence,
+        test="mid-p McNemar test" if pilot.pass_fail else "test of the mean difference",
+        groups=needed if pilot.clustered else None,
+        caution=caution,
+    )
+
+
 def _classes(values: Floats, weights: Floats, shares: Floats) -> Points:
     """At most `POINTS` kinds of units with the same mean and variance."""
     if values.size > POINTS:
         order = np.argsort(values, kind="stable")
         values, weights, shares = values[order], weights[order], shares[order]
-        place = np.minimum((np.cumsum(shares) - shares / 2) * POINTS, POINTS - 1).astype(int)
-        total = np.bincount(place, shares, POINTS)
+        middles = ((np.cumsum(shares) - shares / 2) / shares.sum()).tolist()
+        depths = np.array([NORMAL.inv_cdf(middle) for middle in middles])
+        place = np.clip((depths / REACH + 1) * POINTS / 2, 0, POINTS - 1).astype(int)
+        total: Floats = np.bincount(place, shares, POINTS).astype(np.float64)
         used = total > 0
         mass = np.bincount(place, shares * weights, POINTS)[used]
         means = np.bincount(place, shares * weights * values, POINTS)[used] / mass
@@ -396,7 +402,7 @@ def _moments(points: Points) -> tuple[float, float]:
     return mean, math.sqrt(square * total) / mass
 
 
-def _typical_sample(points: Points, mean: float, units: float, low: float, high: float) -> BoundedMean | None:
+def _typical_sample(points: Points, mean: float, units: int, low: float, high: float) -> BoundedMean | None:
     """The most likely sample of so many units with this mean; None if no sample has it."""
     values = [x for x, _, share in points if share > 0]
     smallest, largest = min(values), max(values)
@@ -406,15 +412,20 @@ def _typical_sample(points: Points, mean: float, units: float, low: float, high:
     elif not smallest < mean < largest:
         return None
     else:
-        pulls = np.array([w * (x - mean) for x, w, _ in points])
-        base = np.array([share for *_, share in points])
+        pulls: Floats = np.array([w * (x - mean) for x, w, _ in points])
+        base: Floats = np.array([share for *_, share in points])
         tilt = _tilt(pulls, base)
         made = base * np.exp(tilt * pulls - float((tilt * pulls).max()))
         made *= units / float(made.sum())
         counts = [(x, w, count) for (x, w, _), count in zip(points, made.tolist(), strict=True) if count > 0]
+    sums: dict[tuple[float, float], float] = {}
+    for x, w, count in counts:
+        sums[x, w] = sums.get((x, w), 0.0) + count
+    counts = _with_whole_ends([(x, w, count) for (x, w), count in sorted(sums.items())])
+    counts = _with_whole_ends(counts[::-1])
     mass = math.fsum(w * count for _, w, count in counts)
     typical = math.fsum(w * w * count for _, w, count in counts) / mass
-    return BoundedMean(low, high, mean, units, _merged(counts), typical)
+    return BoundedMean(low, high, mean, units, tuple(sorted(counts)), typical)
 
 
 def _tilt(pulls: Floats, base: Floats) -> float:
@@ -439,12 +450,14 @@ def _tilt(pulls: Floats, base: Floats) -> float:
     return t
 
 
-def _merged(counts: Sequence[tuple[float, float, float]]) -> tuple[tuple[float, float, float], ...]:
-    """Units of the same value and weight taken together, ascending."""
-    sums: dict[tuple[float, float], float] = {}
-    for x, w, count in counts:
-        sums[x, w] = sums.get((x, w), 0.0) + count
-    return tuple(sorted((x, w, count) for (x, w), count in sums.items()))
+def _with_whole_ends(counts: Sequence[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
+    """Units, by value, of which the first ones that more than half of all samples lack are taken together."""
+    total = mass = pull = 0.0
+    for place, (x, w, count) in enumerate(counts):
+        total, mass, pull = total + count, mass + w * count, pull + w * count * x
+        if total >= math.log(2):
+            return [(pull / mass, mass / total, total), *counts[place + 1 :]]
+    return list(counts)
 
 
 def _first(enough: Callable[[int], bool], start: int, most: int) -> int | None:
