@@ -13,6 +13,7 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 
+import coverage_slices
 import decisions
 import numpy as np
 from populations import (
@@ -266,7 +267,11 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     decisions.families,
     decisions.sequential,
     decisions.anytime,
-    decisions.slices,
+    coverage_slices.slice_reports,
+    coverage_slices.clustered_slices,
+    coverage_slices.slice_differences,
+    coverage_slices.unpaired,
+    coverage_slices.drifts,
 )
 
 

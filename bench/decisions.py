@@ -1,4 +1,4 @@
-"""Error rates of gates, confidence sequences and slices, by simulation: sections of bench/coverage.py."""
+"""Error rates of gates and confidence sequences, by simulation: sections of bench/coverage.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from evalstone.stats.betting import ConfidenceSequence
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, decide
 from evalstone.stats.sequential import SequentialGate, Target
-from evalstone.stats.slices import slice_by, worst_slices
 
 
 def gates(replications: int) -> None:
@@ -135,19 +134,3 @@ def anytime(replications: int) -> None:
             wide.append(high - low)
         rows.append([name, percent(held), f"{np.mean(wide):.3f}"])
     table("Confidence sequences over 1,000 samples", ["", "held throughout", "width at 1,000"], rows)
-
-
-def slices(replications: int) -> None:
-    """Ten slices of which none is worse: how often one is said to be, unadjusted and after Holm."""
-    rows: list[list[str]] = []
-    for name in ("pass rate 0.9", "share of 1 to 5 claims", "90% at 1, 2% at 0"):
-        source = np.random.default_rng(11)
-        plain: list[bool] = []
-        adjusted: list[bool] = []
-        for _ in range(replications // 4):
-            values = POPULATIONS[name][0](source, 300).tolist()
-            found = worst_slices(values, {"topic": slice_by(values, [place % 10 for place in range(300)])})
-            plain.append(min(f.p_value for f in found) <= 0.05)
-            adjusted.append(min(f.adjusted_p for f in found) <= 0.05)
-        rows.append([name, percent(plain), f"**{percent(adjusted)}**"])
-    table("Ten slices of 30, none worse: any found", ["", "unadjusted", "Holm"], rows)

@@ -44,6 +44,8 @@ def test_the_error_names_the_option() -> None:
         compare(run, other(HIGH))
     with pytest.raises(ConfigError, match="one of the runs has no score"):
         compare(run, other(["skip"] * 5), unpaired=True)
+    with pytest.raises(ConfigError, match=r"leave out --labels \(labels=\) or --unpaired"):
+        compare(run, other(HIGH), unpaired=True, labels={"A": {"given": {"s1": 1.0}}})
 
 
 def test_common_samples_are_noted() -> None:

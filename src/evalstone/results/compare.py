@@ -181,7 +181,9 @@ def compare(
     if correction not in CORRECTIONS:
         raise ConfigError(f"correction must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
     if unpaired and labels:
-        raise ConfigError("labels correct a comparison sample by sample; leave out labels (--labels) or unpaired")
+        raise ConfigError(
+            "labels correct differences by sample: leave out --labels (labels=) or --unpaired (unpaired=)"
+        )
     runs = letters_of((a, b, *others))
     human = _by_signature(runs, labels or {})
     fields = [(field, slice_keys(a, field)) for field in slice_fields(slice_by)]
@@ -195,9 +197,10 @@ def compare(
         notes.update(dict.fromkeys(f"A and {letter}: {text}" for text in differences))
         for pair in pairs:
             lines += _compare_scorer(pair, letter, confidence)
-            both = human.get(("A", pair.info.signature), {}), human.get((letter, pair.info_b.signature), {})
-            if any(both) and isinstance(pair, PairedScores):
-                corrected.append(_corrected_difference(pair, letter, both, _same_outputs(a, run), confidence))
+            if isinstance(pair, PairedScores):
+                both = human.get(("A", pair.info.signature), {}), human.get((letter, pair.info_b.signature), {})
+                if any(both):
+                    corrected.append(_corrected_difference(pair, letter, both, _same_outputs(a, run), confidence))
             for by, keys in fields:
                 field = field_name(by)
                 paired = isinstance(pair, PairedScores)

@@ -137,8 +137,7 @@ def worst_slices(
             inside, outside = every.units(places)
             if min(inside, outside) < MIN_SAMPLES:
                 continue
-            few = outside < FEW * inside
-            others = every.others(places, own.confidence) if few else every.nearly_all(places, own.confidence)
+            others = every.others(places, own)
             p = every.p_value(places, 1 if lower_is_better else -1)
             of_field.append(SliceFinding(field, part.key, own.n, own, others.mean, _gap(own, others), own.mean, p, p))
         findings.extend(_shrunken(of_field, x))
@@ -176,31 +175,28 @@ class _All:
         touched, counts = np.unique(self.groups[places], return_counts=True)
         return touched.size, self.sizes.size - int(np.sum(self.sizes[touched] == counts))
 
-    def mean_of_others(self, places: Positions) -> float:
-        n = self.x.size - places.size
-        return min(max(self.grand - float(self.d[places].sum()) / n, 0.0), self.scale)
+    def others(self, places: Positions, own: Interval) -> Interval:
+        """The mean of the others with its limits, where the slice has limits.
 
-    def nearly_all(self, places: Positions, confidence: float) -> Interval:
-        """The mean of the others with the reach of the limits of all samples, times n / n of the others.
-
-        The variance of the mean of the others is at most that of all times the square of this.
+        Where the others are many times the slice, the limits are as far from the mean as those of all samples, times
+        n / n of the others: the variance of the mean of the others is at most that of all times the square of this.
         """
+        n, confidence = self.x.size - places.size, own.confidence
+        mean = min(max(self.grand - float(self.d[places].sum()) / n, 0.0), self.scale)
+        if own.low is None:
+            return Interval(mean, None, None, n, confidence)
+        inside, outside = self.units(places)
+        if outside < FEW * inside:
+            left: Mask = np.ones(self.x.size, dtype=np.bool_)
+            left[places] = False
+            groups = np.unique(self.groups[left], return_inverse=True)[1] if self.clustered else None
+            low, high = _evidence(self.x[left], self.scale, groups).interval(confidence)
+            return Interval(mean, min(low, mean), max(high, mean), n, confidence)
         if confidence not in self.known:
-            evidence = _evidence(self.x, self.scale, self.groups if self.clustered else None)
-            low, high = evidence.interval(confidence)
+            low, high = _evidence(self.x, self.scale, self.groups if self.clustered else None).interval(confidence)
             self.known[confidence] = self.grand - low, high - self.grand
-        mean, n = self.mean_of_others(places), self.x.size
-        below, above = (n / (n - places.size) * reach for reach in self.known[confidence])
-        return Interval(mean, max(0.0, mean - below), min(self.scale, mean + above), n - places.size, confidence)
-
-    def others(self, places: Positions, confidence: float) -> Interval:
-        """The mean of the others with its interval."""
-        outside: Mask = np.ones(self.x.size, dtype=np.bool_)
-        outside[places] = False
-        groups = np.unique(self.groups[outside], return_inverse=True)[1] if self.clustered else None
-        low, high = _evidence(self.x[outside], self.scale, groups).interval(confidence)
-        mean = self.mean_of_others(places)
-        return Interval(mean, min(low, mean), max(high, mean), self.x.size - places.size, confidence)
+        below, above = (self.x.size / n * reach for reach in self.known[confidence])
+        return Interval(mean, max(0.0, mean - below), min(self.scale, mean + above), n, confidence)
 
     def p_value(self, places: Positions, side: int) -> float:
         """The one-sided p-value of "the slice's scores are like the others". side: 1 if high scores are worse."""
