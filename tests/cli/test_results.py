@@ -153,13 +153,15 @@ def test_compare_says_whether_the_judge_of_anchors_drifted(folder: Path, evalsto
 @pytest.mark.parametrize(
     ("options", "code", "shown"),
     [
-        (["--min", "given=0.5"], 0, "pass"),
+        (["--min", "given=0.4"], 0, "pass"),
         (["--min", "given=0.95"], 1, "fail"),
-        (["--min", "given=0.73"], 4, "more samples would decide it"),
+        (["--min", "given=0.5"], 4, "10 samples without a score may decide it"),
+        (["--min", "given=0.5", "--missing", "ignore"], 0, "pass"),
+        (["--min", "given=0.73", "--missing", "ignore"], 4, "would decide it at the next look (--look 2)"),
         (["--min", "given=0.73", "--inconclusive", "pass"], 0, "inconclusive"),
         (["--min", "given=0.73", "--inconclusive", "fail"], 1, "inconclusive"),
-        (["--max", "harm=0.95", "--max-regression", "given=0.3", "--baseline", "b"], 0, "pass"),
-        (["--pass-rate", "given@0.7=0.4"], 0, "given >= 0.7"),
+        (["--max", "harm=0.95", "--max-regression", "given=0.6", "--baseline", "b"], 0, "pass"),
+        (["--pass-rate", "given@0.7=0.3"], 0, "given >= 0.7"),
     ],
 )
 def test_the_returncode_of_a_gate_is_its_verdict(
@@ -218,8 +220,8 @@ def test_a_comparison_tells_the_other_tests_and_what_changed_most_in_each_form(
     passes = run_of(["1", "0", "0", "0", "1"])
     write_run(passes, "p")
     write_run(run_of(["1", "1", "1", "1", "0"]), "q")
-    # of 4 changes 3 are gains: p = 2 (1 + 4) / 2^4
-    assert "McNemar p 0.625 (3 gained, 1 lost)" in evalstone("compare", "p", "q").stdout
+    # of 4 changes 3 are gains: p = 2 (1 + 4 / 2) / 2^4
+    assert "McNemar p 0.375 (3 gained, 1 lost)" in evalstone("compare", "p", "q").stdout
     row = next(csv.DictReader(io.StringIO(evalstone("compare", "p", "q", "--csv", "-").stdout)))
     assert float(row["mcnemar p"]) == pytest.approx(0.625)
     assert evalstone("compare", "a", "b", "--html", "-", "--top", "1").stdout.count('<details class="sample"') == 2
@@ -340,3 +342,31 @@ def test_runs_of_an_audit_are_neither_listed_nor_gated(folder: Path, evalstone: 
     assert "is part of a judge's audit; a gate takes" in told("gate", "audited", "--min", "faithfulness=1")
     (folder / "audited" / "summary.json").write_text('{"format": 7, "evalstone": "9.9"}')
     assert "audited/summary.json was written by evalstone 9.9, in format 7" in told("runs", ".")
+
+
+def test_labels_of_both_runs_correct_their_difference(folder: Path, evalstone: Evalstone) -> None:
+    evalstone("annotate", "a", "--labels", "a.csv", "--count", "6", typed="y\nn\n" * 3)
+    evalstone("annotate", "b", "--labels", "b.csv", "--same-as", "a.csv", "--count", "9", typed="y\nn\n" * 5)
+    texts = [(folder / f"{name}.csv").read_text() for name in "ab"]
+    ids = [{row["id"] for row in csv.DictReader(io.StringIO(text))} for text in texts]
+    assert ids[0] == ids[1]
+    again = evalstone("annotate", "b", "--labels", "b.csv", "--same-as", "a.csv").stdout
+    assert again == "Every sample of a.csv is labeled.\n"
+    given = ("--labels", "A:given=a.csv", "--labels", "B:given=b.csv")
+    (line,) = json.loads(evalstone("compare", "a", "b", *given, "--json").stdout)["corrected"]
+    assert 0 < line["labeled"] <= 6
+    assert "corrected" in evalstone("compare", "a", "b", *given).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("given=a.csv", "--labels takes RUN:SCORER=FILE, where RUN is A or B, not 'given=a.csv'"),
+        ("C:given=a.csv", "--labels takes RUN:SCORER=FILE, where RUN is A or B, not 'C:given=a.csv'"),
+        ("A:no=a.csv", "--labels takes RUN:SCORER=FILE, where SCORER is one of"),
+    ],
+)
+def test_labels_of_no_run_or_scorer_are_refused(folder: Path, evalstone: Evalstone, text: str, problem: str) -> None:
+    done = evalstone("compare", "a", "b", "--labels", text)
+    assert done.returncode == 2
+    assert problem in done.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from evalstone import ConfigError, DataError
+from evalstone.report.run_view import run_view
 from evalstone.results.human_labels import corrected, load_labels, select_for_labeling
 from tests.runs import Given, Harm, run_of
 
@@ -61,3 +62,22 @@ def test_samples_to_label_are_unlabeled_spread_over_the_scores_and_the_same_each
 
 def test_no_more_samples_are_chosen_than_there_are() -> None:
     assert sorted(select_for_labeling(run_of(["0.5", "1.0", "skip"]), "given", {}, count=9)) == ["s1", "s2"]
+
+
+def test_slices_with_ten_labels_are_corrected_and_others_say_that_they_have_too_few() -> None:
+    data = [{"kind": "x" if number < 30 else "y"} for number in range(40)]
+    run = run_of([str(0.2 + float(answer) / 2) for answer in ANSWERS], metadata=data)
+    chosen = [record for record in run if int(record.sample[1:]) % 2 or record.sample == "s2"]
+    labels = {record.sample: (record.value or 0.0) - 0.1 for record in chosen}
+    found = corrected(run, "given", labels, slice_by="kind")
+    x, y = found.slices
+    assert (x.field, x.key, x.result.labeled, x.result.n) == ("kind", "x", 16, 30)
+    assert x.result.raw is not None
+    assert x.result.estimate is not None
+    assert x.result.estimate.mean == pytest.approx(x.result.raw.mean - 0.1, abs=0.005)
+    assert (y.key, y.result.labeled, y.result.estimate) == ("y", 5, None)
+    (section,) = (part for part in run_view(run, corrected=[found]).sections if part.title.startswith("Corrected"))
+    rows = {row[0].text: [cell.text for cell in row[1:]] for row in section.tables[1].rows}
+    assert rows["kind=x"][1] == f"{x.result.estimate.mean:.3f}"
+    assert rows["kind=y"][1:3] == ["-", "too few labels"]
+    assert "given: a slice with fewer than 10 labels has no corrected mean." in section.notes

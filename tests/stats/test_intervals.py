@@ -27,6 +27,8 @@ TABLE = {
 }
 CASES = [(p, f, value) for p, values in TABLE.items() for f, value in zip(FREEDOM, values, strict=True)]
 
+COUNTS = [(0, 10), (10, 10), (1, 30), (27, 30), (81, 263), (970, 1000)]
+confint = cast("Any", reference.proportion_confint)  # pyright: ignore[reportUnknownMemberType]
 unit = st.floats(min_value=0, max_value=1)
 
 
@@ -81,8 +83,12 @@ def test_no_values_have_no_mean():
     assert mean_interval([]) is None
 
 
-def test_one_value_has_a_mean_and_no_interval():
-    assert mean_interval([0.4], low=0, high=1) == Interval(0.4, None, None, 1, caution="a single sample")
+def test_one_value_says_little():
+    found = mean_interval([0.4], low=0, high=1)
+    assert found is not None
+    assert (found.low, found.high) == (pytest.approx(0.4 * 0.025), pytest.approx(1 - 0.6 * 0.025))
+    assert (found.mean, found.n, found.caution) == (0.4, 1, "a single sample")
+    assert mean_interval([0.4]) == Interval(0.4, None, None, 1, caution="a single sample")
 
 
 def test_an_interval_worked_by_hand():
@@ -99,10 +105,13 @@ def test_two_values_have_the_wide_interval_that_they_deserve():
     found = mean_interval([0.4, 0.6])
     assert found is not None
     assert (found.low, found.high) == (pytest.approx(-0.7706, abs=1e-4), pytest.approx(1.7706, abs=1e-4))
-    # in [0, 1]: size = 0.25 / 0.01 = 25, pull = 12.706² / 25 = 6.458, half = 12.706 √(0.01 + 6.458 / 100) / 7.458
+    # In [0, 1]: a share of 1 - √0.025 at 0 and the others at 0.6 shows none of these in 2.5 % of samples of two.
     inside = mean_interval([0.4, 0.6], low=0, high=1)
     assert inside is not None
-    assert (inside.low, inside.high) == (pytest.approx(0.5 - 0.46526, abs=1e-4), pytest.approx(0.96526, abs=1e-4))
+    assert inside.low is not None
+    assert inside.high is not None
+    assert inside.low == pytest.approx(0.6 * 0.025**0.5)
+    assert inside.low == pytest.approx(1 - inside.high)
 
 
 def test_a_higher_level_gives_a_wider_interval():
@@ -117,12 +126,16 @@ def test_a_higher_level_gives_a_wider_interval():
     assert widths[0] < widths[-1]
 
 
-@given(st.floats(min_value=0.001, max_value=0.999), st.integers(2, 80))
-def test_equal_values_inside_the_range_have_no_interval(value: float, n: int):
+@given(st.floats(min_value=0.001, max_value=0.999), st.integers(1, 80))
+def test_equal_values_have_the_interval_of_what_was_not_seen(value: float, n: int):
     found = mean_interval([value] * n, low=0, high=1)
     assert found is not None
-    assert (found.mean, found.low, found.high, found.n, found.method) == (value, None, None, n, "")
-    assert found.caution == f"all {n} values are equal, so there is no interval"
+    unseen = 0.025 ** (1 / n)
+    assert (found.low, found.high) == (pytest.approx(value * unseen), pytest.approx(1 - (1 - value) * unseen))
+    assert (found.mean, found.n, found.method) == (pytest.approx(value), n, "Gaffke")
+    outside = mean_interval([value] * (n + 1))
+    assert outside is not None
+    assert (outside.low, outside.caution) == (None, f"all {n + 1} values are equal, so there is no interval")
 
 
 @example([0.0, 1.7056033768393866e-162], 2.0)
@@ -172,15 +185,18 @@ def test_scores_that_all_stand_at_an_end_of_the_range_have_an_exact_interval() -
     assert (nothing.low, nothing.high) == (0, pytest.approx(10 * (1 - 0.025**0.1)))
 
 
-def test_pass_fail_values_have_wilsons_interval_but_for_students_quantile() -> None:
-    # 81 of 100: φ = 100/99, so a size of 99, and t(99) = 1.98422 where Wilson has z
+def test_pass_fail_values_have_limits_between_wilsons_and_clopper_and_pearsons() -> None:
     found = mean_interval([1.0] * 81 + [0.0] * 19, low=0, high=1)
     assert found is not None
-    t, p, size = 1.98422, 0.81, 99
-    middle = (p + t * t / (2 * size)) / (1 + t * t / size)
-    half = t / (1 + t * t / size) * math.sqrt(p * (1 - p) / size + t * t / (4 * size * size))
-    assert (found.low, found.high) == (pytest.approx(middle - half, abs=1e-6), pytest.approx(middle + half, abs=1e-6))
-    assert found.method == "Wilson"
+    assert found.low is not None
+    low, high = confint(81, 100, 0.05, method="beta")
+    wilson = wilson_interval(81, 100)
+    assert wilson is not None
+    assert wilson.low is not None
+    assert wilson.high is not None
+    assert float(low) < found.low < wilson.low
+    assert found.high == pytest.approx(float(high), abs=0.006)
+    assert found.method == "Gaffke"
 
 
 def test_an_interval_for_scores_near_the_top_reaches_further_down_than_up() -> None:
@@ -283,13 +299,25 @@ def test_few_groups_say_so() -> None:
     assert enough.caution == ""
 
 
-def test_groups_whose_sums_are_alike_are_left_out_and_said() -> None:
-    values, groups = [0.2, 0.8, 0.3, 0.7], ["a", "a", "b", "b"]
-    plain, found = mean_interval(values, low=0, high=1), mean_interval(values, low=0, high=1, groups=groups)
-    assert plain is not None
+def test_groups_whose_means_are_alike_count_as_so_many_equal_values() -> None:
+    found = mean_interval([0.2, 0.8, 0.3, 0.7], low=0, high=1, groups=["a", "a", "b", "b"])
     assert found is not None
-    assert (found.low, found.high) == (plain.low, plain.high)
-    assert found.caution == "all clusters have the same sum: clusters ignored"
+    assert (found.low, found.groups) == (pytest.approx(0.5 * 0.025**0.5), 2)
+    outside = mean_interval([0.2, 0.8, 0.3, 0.7], groups=["a", "a", "b", "b"])
+    assert outside is not None
+    assert outside.caution == "all clusters have the same sum: clusters ignored"
+
+
+def test_weights_weigh_and_wrong_ones_are_refused() -> None:
+    found = mean_interval([1.0, 0.5, 0.0], low=0, high=1, weights=[1, 2, 1])
+    assert found is not None
+    assert found.mean == 0.5
+    with pytest.raises(DataError, match="weights must be finite numbers above 0: weight 1 is -2"):
+        mean_interval([1.0, 0.5, 0.0], low=0, high=1, weights=[1, -2, 1])
+    with pytest.raises(DataError, match="weights must have one entry per value: 3 values, 2 weights"):
+        mean_interval([1.0, 0.5, 0.0], low=0, high=1, weights=[1, 2])
+    with pytest.raises(ConfigError, match="weights need a finite range: set low and high"):
+        mean_interval([1.0, 0.5, 0.0], weights=[1, 2, 1])
 
 
 @pytest.mark.parametrize("wrong", [None, "0.5"])
@@ -314,17 +342,13 @@ def test_values_that_miss_the_end_by_rounding_stand_at_the_end() -> None:
     for values in ([short] * 60, [short, 1.0] * 30):
         found = mean_interval(values, low=0, high=1)
         assert found is not None
-        assert (found.low, found.method) == (pytest.approx(0.025 ** (1 / 60)), "exact")
+        assert (found.low, found.method) == (pytest.approx(0.025 ** (1 / 60)), "Gaffke")
 
 
 def test_values_that_differ_by_rounding_only_are_equal() -> None:
     found = mean_interval([0.1 + 0.2, 0.3] * 20, low=0, high=1)
     assert found is not None
-    assert found.caution == "all 40 values are equal, so there is no interval"
-
-
-COUNTS = [(0, 10), (10, 10), (1, 30), (27, 30), (81, 263), (970, 1000)]
-confint = cast("Any", reference.proportion_confint)  # pyright: ignore[reportUnknownMemberType]
+    assert found.low == pytest.approx(0.3 * 0.025 ** (1 / 40))
 
 
 def test_wilson_as_published() -> None:

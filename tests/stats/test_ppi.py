@@ -1,18 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import statistics
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import DataError
 from evalstone.stats import mean_interval
-from evalstone.stats.intervals import limits
-from evalstone.stats.ppi import ppi_mean, score_strata, select_for_labeling
-from evalstone.stats.special import t_quantile
+from evalstone.stats.ppi import SIDES, corrected_mean, ppi_difference, ppi_mean
 
 
 def run(seed: int, n: int, labels: int) -> tuple[list[float], list[float | None]]:
@@ -31,18 +27,98 @@ def test_the_estimate_is_that_of_the_paper() -> None:
     assert found.estimate is not None
     y, f = np.array([mark for mark in human if mark is not None]), np.array(judged[:80])
     rest = np.array(judged[80:])
-    n, m = 80, 220
     covariance = float(np.cov(y, f)[0, 1])
-    power = covariance / n / (float(f.var(ddof=1)) / n + statistics.pvariance(judged[80:]) / m)
-    assert found.weight == pytest.approx(power, rel=1e-6)
+    power = covariance / 80 / (float(f.var(ddof=1)) / 80 + statistics.pvariance(judged[80:]) / 220)
+    assert found.weight == pytest.approx(power, abs=0.04)  # of a grid in steps of 0.05, fitted to the other labels
     center = float(y.mean()) + power * (float(rest.mean()) - float(f.mean()))
-    assert found.estimate.mean == pytest.approx(center)
-    variance = statistics.variance((y - power * f).tolist()) / n + power**2 * statistics.pvariance(judged[80:]) / m
-    # one degree of freedom for λ, in the variance and in the quantile
-    expected = limits(center, variance * 79 / 78, t_quantile(0.975, 78), 0, 1)
-    assert (found.estimate.low, found.estimate.high) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
+    assert found.estimate.mean == pytest.approx(center, abs=0.002)
     assert found.bias == pytest.approx(float(np.mean(f - y)))
     assert (found.labeled, found.n) == (80, 300)
+
+
+def coverage(rate: float, count: int, replications: int) -> float:
+    """How often the interval holds the pass rate: the judge passes 95% of the good samples and 30% of the bad."""
+    source, holds = np.random.default_rng(5), 0
+    for _ in range(replications):
+        good = source.random(500) < rate
+        judged = (source.random(500) < np.where(good, 0.95, 0.3)).astype(float)
+        found = ppi_mean(judged.tolist(), [*good[:count].astype(float).tolist(), *[None] * (500 - count)])
+        assert found is not None
+        assert found.estimate is not None
+        holds += (found.estimate.low or 0) <= rate <= (found.estimate.high or 0)
+    return holds / replications
+
+
+@pytest.mark.parametrize(("rate", "count"), [(0.97, 10), (0.97, 20), (0.97, 30), (0.5, 10)])
+def test_few_labels_cover_high_pass_rates_too(rate: float, count: int) -> None:
+    assert coverage(rate, count, 120) > 0.93  # 0.82 to 0.88 with limits by the labels' spread
+
+
+def test_tests_and_limits_agree() -> None:
+    judged, human = run(9, 200, 40)
+    found = corrected_mean(judged, human)
+    assert found is not None
+    for side in SIDES:
+        limit = found.limit(0.03, side)
+        assert found.p_value(limit, side) == pytest.approx(0.03, rel=1e-3)
+    low, high = found.interval(0.9)
+    assert found.two_sided_p(low) == pytest.approx(0.1, rel=1e-3)
+    assert found.two_sided_p(high) == pytest.approx(0.1, rel=1e-3)
+    assert found.two_sided_p(found.mean) > 0.5
+    assert found.p_value(0.0, 1) == found.p_value(1.0, -1) == 0
+    assert found.p_value(0.0, -1) == found.p_value(1.0, 1) == 1
+
+
+def test_a_rare_error_that_no_label_shows_is_allowed_for() -> None:
+    found = ppi_mean([1.0] * 95 + [0.9] * 5, [1.0] * 20 + [None] * 80)
+    assert found is not None
+    assert found.estimate is not None
+    assert found.estimate.low == pytest.approx(0.025 ** (1 / 20))
+    assert found.estimate.high == 1
+
+
+def test_the_difference_of_two_runs_is_that_of_their_human_scores() -> None:
+    source = np.random.default_rng(4)
+    before = source.random(400)
+    after = np.clip(before + 0.1, 0, 1)
+    kind = np.clip(after + 0.2, 0, 1)  # the judge favors the second run
+    human = tuple([*marks[:80].tolist(), *[None] * 320] for marks in (before, after))
+    found = ppi_difference((before.tolist(), kind.tolist()), (human[0], human[1]))
+    assert found is not None
+    assert found.raw is not None
+    assert found.estimate is not None
+    assert found.p_value is not None
+    truth = float(np.mean(after - before))
+    assert found.raw.low is not None
+    assert found.raw.low > truth
+    assert (found.estimate.low or 0) < truth < (found.estimate.high or 0)
+    assert found.p_value < 0.01
+    assert found.labeled == 80
+
+
+def test_same_outputs_need_no_labels_to_be_equal() -> None:
+    source = np.random.default_rng(5)
+    before, noise = source.random(300), source.normal(0, 0.1, 300)
+    same = [place >= 60 for place in range(300)]
+    after = np.where(same, np.clip(before + noise, 0, 1), source.random(300))
+    human = tuple([*marks[:30].tolist(), *[None] * 270] for marks in (before, after))
+    found = ppi_difference((before.tolist(), after.tolist()), (human[0], human[1]), same=same)
+    assert found is not None
+    assert found.estimate is not None
+    assert found.raw is not None
+    assert found.raw.mean == pytest.approx(float(np.sum((after - before)[:60])) / 300)
+    assert found.estimate.mean == pytest.approx(found.raw.mean, abs=0.02)
+    assert (found.labeled, found.n) == (30, 60)
+
+
+def test_a_difference_needs_both_labels_of_a_sample() -> None:
+    found = ppi_difference(([0.5] * 20, [0.6] * 20), ([0.5] * 10 + [None] * 10, [None] * 10 + [0.6] * 10))
+    assert found is not None
+    assert found.estimate is None
+    assert found.labeled == 0
+    assert ppi_difference(([], []), ([], [])) is None
+    with pytest.raises(DataError, match="judged_b has 1"):
+        ppi_difference(([0.5] * 2, [0.5]), ([None] * 2, [None] * 2))
 
 
 def test_a_judge_that_says_nothing_is_left_out() -> None:
@@ -60,11 +136,10 @@ def test_a_judge_that_is_right_is_worth_all_its_samples() -> None:
     assert found is not None
     assert found.estimate is not None
     assert found.raw is not None
-    assert found.weight == pytest.approx(0.95, abs=0.02)  # 1 but for the labeled ones' share
+    assert found.weight == pytest.approx(0.95, abs=0.03)  # 1 but for the labeled ones' share
     assert found.estimate.mean == pytest.approx(found.raw.mean, abs=0.005)
-    assert (found.estimate.high or 0) - (found.estimate.low or 0) == pytest.approx(
-        (found.raw.high or 0) - (found.raw.low or 0), rel=0.1
-    )
+    assert found.variance_reduction is not None
+    assert found.variance_reduction > 0.6
 
 
 def test_with_all_samples_labelled_the_labels_are_the_estimate() -> None:
@@ -76,7 +151,8 @@ def test_with_all_samples_labelled_the_labels_are_the_estimate() -> None:
     assert alone is not None
     assert found.estimate.mean == pytest.approx(alone.mean)
     assert found.human is not None
-    assert found.human.low == pytest.approx(alone.low, abs=1e-3)
+    assert found.human.low == pytest.approx(alone.low, abs=0.02)
+    assert found.weight == 0
 
 
 def test_strata_weigh_by_their_size_not_by_their_labels() -> None:
@@ -91,17 +167,6 @@ def test_strata_weigh_by_their_size_not_by_their_labels() -> None:
     assert tilted is not None
     assert tilted.estimate is not None
     assert tilted.estimate.mean == pytest.approx(0.8 * 0.975 + 0.2 * 0.5)
-
-
-def test_how_many_samples_fall_into_a_stratum_is_chance_too() -> None:
-    # All of stratum a pass, none of b: what is left uncertain is that 80 of 100 are in a, 0.8 · 0.2 / 100.
-    strata = ["a"] * 80 + ["b"] * 20
-    found = ppi_mean([0.6] * 100, [*[1.0] * 4, *[None] * 76, *[0.0] * 4, *[None] * 16], strata=strata)
-    assert found is not None
-    assert found.human is not None
-    expected = limits(0.8, 0.0016, t_quantile(0.975, 6), 0, 1)
-    assert (found.human.low, found.human.high) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
-    assert found.caution.endswith("labels don't vary within their strata: the interval is approximate")
 
 
 def test_strata_with_too_few_labels_are_merged_and_named() -> None:
@@ -132,8 +197,9 @@ def test_labels_that_do_not_vary_have_their_exact_interval() -> None:
     judged = np.random.default_rng(7).random(100).tolist()
     found = ppi_mean(judged, [*[1.0] * 40, *[None] * 60])
     assert found is not None
-    assert found.estimate == mean_interval([1.0] * 40, low=0, high=1)
-    assert (found.weight, found.variance_reduction) == (0, None)
+    assert found.estimate is not None
+    assert (found.estimate.low, found.estimate.high) == (pytest.approx(0.025 ** (1 / 40)), 1)
+    assert (found.weight, found.variance_reduction) == (0, 0)
 
 
 @pytest.mark.parametrize("labels", [0, 2])
@@ -172,110 +238,4 @@ def test_three_labels_give_an_estimate() -> None:
     found = ppi_mean([0.9, 0.5, 0.7] + [0.8, 0.6] * 20, [0.8, 0.4, 0.7] + [None] * 40)
     assert found is not None
     assert found.estimate is not None
-    assert found.caution == "only 3 labels: the interval is approximate"
-
-
-SCORES = np.random.default_rng(1).beta(5, 1, 200).tolist()
-
-
-def test_strata_are_ordered_by_score_and_about_equal() -> None:
-    strata = score_strata(SCORES)
-    sizes = np.bincount(strata)
-    assert sizes.tolist() == [40, 40, 41, 39, 40]
-    for stratum in range(4):
-        below = [s for s, place in zip(SCORES, strata, strict=True) if place == stratum]
-        above = [s for s, place in zip(SCORES, strata, strict=True) if place == stratum + 1]
-        assert max(below) <= min(above)
-
-
-def test_equal_scores_share_a_stratum() -> None:
-    scores = [1.0] * 60 + [0.5] * 20 + [0.0] * 20
-    assert sorted({*zip(scores, score_strata(scores), strict=True)}) == [(0.0, 0), (0.5, 1), (1.0, 2)]
-    assert set(score_strata([0.7] * 50)) == {0}
-    assert score_strata([]) == ()
-
-
-def test_a_choice_depends_on_its_arguments_only() -> None:
-    assert select_for_labeling(SCORES, seed=1) == select_for_labeling(SCORES, seed=1)
-    assert select_for_labeling(SCORES, seed=1) != select_for_labeling(SCORES, seed=2)
-
-
-def shares(chosen: Sequence[int]) -> list[float]:
-    """The share of each stratum that was chosen."""
-    strata = np.array(score_strata(SCORES))
-    return (np.bincount(strata[list(chosen)], minlength=5) / np.bincount(strata)).tolist()
-
-
-def test_samples_near_the_middle_of_the_scale_are_labelled_more_often_and_all_have_a_chance() -> None:
-    chosen = shares(select_for_labeling(SCORES, n=80))
-    assert chosen == sorted(chosen, reverse=True)
-    assert 0 < chosen[-1] < chosen[0]
-
-
-def test_a_later_round_leaves_out_what_is_labelled_and_goes_on_with_the_same_shares() -> None:
-    first = select_for_labeling(SCORES, n=50)
-    second = select_for_labeling(SCORES, labeled=first, n=20)
-    assert not set(second) & set(first)
-    assert shares([*first, *second]) == shares(select_for_labeling(SCORES, n=70))
-
-
-def test_a_later_round_draws_anew_in_a_stratum_without_labels() -> None:
-    scores = [0.0] * 50 + [1.0] * 50
-    rounds = [select_for_labeling(scores, labeled=range(50, last), n=20) for last in (80, 90)]
-    first, second = ({place for place in chosen if place < 50} for chosen in rounds)
-    assert min(len(first), len(second)) > 5
-    assert not first <= second
-    assert not second <= first
-
-
-def test_the_next_label_goes_where_it_lowers_the_variance_most() -> None:
-    # From two labels each: (19 · 0.5)² / k (k + 1) is 15.0, 7.5 and 4.5 for k = 2, 3, 4, and (50 · 0.1)² / 6 is 4.2.
-    chosen = select_for_labeling([0.0] * 50 + [0.5] * 19, n=7)
-    assert sum(place >= 50 for place in chosen) == 5
-
-
-def test_labels_of_earlier_rounds_do_not_tilt_the_mean() -> None:
-    # Were strata with equal first labels left alone, the mean of passes would be 0.013 too high here.
-    source, errors = np.random.default_rng(1), list[float]()
-    for seed in range(300):
-        rate = source.beta(4, 1, 300)
-        human = (source.random(300) < rate).astype(float)
-        judged = np.clip(rate + source.normal(0, 0.1, 300), 0, 1).tolist()
-        known: dict[int, float] = {}
-        for _ in range(5):
-            known |= {place: human[place] for place in select_for_labeling(judged, labeled=known, n=20, seed=seed)}
-        marks = [known.get(place) for place in range(300)]
-        found = ppi_mean(judged, marks, strata=score_strata(judged))
-        assert found is not None
-        assert found.human is not None
-        errors.append(found.human.mean - float(human.mean()))
-    assert abs(float(np.mean(errors))) < 3 * float(np.std(errors)) / math.sqrt(300)
-
-
-def test_every_stratum_gets_two_labels_first() -> None:
-    counts = np.bincount([score_strata(SCORES)[place] for place in select_for_labeling(SCORES, n=10)])
-    assert counts.tolist() == [2] * 5
-
-
-def test_within_a_stratum_every_sample_is_as_likely() -> None:
-    seen = np.zeros(200)
-    for seed in range(400):
-        seen[list(select_for_labeling(SCORES, n=50, seed=seed))] += 1 / 400
-    expected = np.array(shares(select_for_labeling(SCORES, n=50)))[list(score_strata(SCORES))]
-    assert float(np.max(np.abs(seen - expected))) < 0.11  # four standard errors
-
-
-def test_no_more_are_chosen_than_there_are() -> None:
-    found = select_for_labeling([0.1, 0.9, 0.5], labeled={1: 1.0}, n=20)
-    assert sorted(found) == [0, 2]
-    assert select_for_labeling([], n=5) == ()
-    assert select_for_labeling(SCORES, n=0) == ()
-
-
-def test_a_selection_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(DataError, match="there is no sample 3; positions go from 0 to 2"):
-        select_for_labeling([0.1, 0.2, 0.3], labeled={3: 0.5})
-    with pytest.raises(ConfigError, match="n must be 0 or more"):
-        select_for_labeling([0.1], n=-1)
-    with pytest.raises(DataError, match="scores: value 0 is -1"):
-        select_for_labeling([-1.0])
+    assert 0 <= (found.estimate.low or 0) < found.estimate.mean < (found.estimate.high or 0) <= 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -42,6 +43,29 @@ def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
     assert found.rate is None
     assert "no better than chance" in found.caution
     assert found.raw == wilson_interval(50, 100)
+
+
+def test_a_judge_that_can_hardly_be_told_from_chance_corrects_nothing() -> None:
+    # 12 / 22 + 15 / 33 is 1: with one more right and one more wrong label of each kind, the judge is at chance
+    found = rogan_gladen(150, 200, Confusion(tp=11, fn=9, tn=14, fp=17))
+    assert found is not None
+    assert found.rate is None
+    assert found.caution == "the judge can hardly be told from chance on the labeled samples"
+
+
+@pytest.mark.parametrize(("passed", "n"), [(0, 1), (1, 1), (3, 7), (150, 200)])
+def test_all_small_counts_have_a_rate_within_its_limits_or_a_reason_for_none(passed: int, n: int) -> None:
+    for tp, fn, tn, fp in itertools.product(range(6), repeat=4):
+        found = rogan_gladen(passed, n, Confusion(tp=tp, fn=fn, tn=tn, fp=fp))
+        assert found is not None
+        if found.rate is None:
+            assert found.caution
+        else:
+            low, high = found.rate.low, found.rate.high
+            assert low is not None
+            assert high is not None
+            assert 0 <= low <= found.rate.mean <= high <= 1
+            assert low < high
 
 
 def test_labels_of_one_kind_only_correct_nothing() -> None:

@@ -20,6 +20,8 @@ from evalstone.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from evalstone.datasets.labels import LabelFile
+    from evalstone.results.run import Run
     from evalstone.results.summary import ScorerInfo
     from evalstone.types import Sample
 
@@ -34,6 +36,10 @@ def annotate(
     scorer: Annotated[
         str | None, option("--scorer -s SCORER", "The scorer to label for. Default: the run's first.")
     ] = None,
+    same_as: Annotated[
+        str | None,
+        option("--same-as FILE", "Label the samples that are labeled in this file, such as those of a baseline."),
+    ] = None,
     number: Annotated[int, option("--count N", "How many samples to label.", min=1)] = 20,
     seed: Annotated[int, option("--seed N", "Seed of the random choice of samples.", min=0)] = 0,
     data: options.Data = None,
@@ -42,7 +48,8 @@ def annotate(
     """Label samples of a run on the terminal.
 
     Starts with the samples that are most informative about the judge's errors. Run the same command again to continue,
-    then correct the run's mean with evalstone report --labels.
+    then correct the run's mean with evalstone report --labels. To correct the difference of two runs, label the same
+    samples of both (--same-as).
     """
     from evalstone.datasets.labels import LabelFile
     from evalstone.results.human_labels import load_labels, select_for_labeling
@@ -56,13 +63,16 @@ def annotate(
         raise ConfigError(f"no sample of run {found.id} has a score of {title} to compare labels with")
     file = LabelFile(labels)
     known: Mapping[str, float] = load_labels(found, title, labels) if file.exists else {}
-    chosen = select_for_labeling(found, title, known, count=number, seed=seed)
+    if same_as is None:
+        chosen = select_for_labeling(found, title, known, count=number, seed=seed)
+    else:
+        chosen = [name for name in load_labels(found, title, same_as) if name not in known][:number]
     wanted = set(chosen)
     samples = {sample.id: sample for sample in found.dataset if sample.id in wanted}
     ready = [samples[id] for id in chosen if id in samples]
     screen = console()
     if not ready:
-        screen.print("Every sample that has a score is labeled.")
+        screen.print(f"Every sample {'that has a score' if same_as is None else f'of {safe(same_as)}'} is labeled.")
         return ExitCode.OK
     _introduce(screen, title, info, len(ready))
     added = 0
@@ -77,10 +87,24 @@ def annotate(
     total = len(known) + added
     screen.print(f"\n{count(added, 'label')} added, {total:,} in {file.path}.")
     if total:
+        if hint := _more_labels(found, title, file):
+            screen.print(hint)
         of = f"{shlex.quote(run)}{options.ledger_option(ledger)}"
         command = f"evalstone report {of} --labels {shlex.quote(f'{title}={file.path}')}"
         screen.print(command, style="dim", soft_wrap=True)
     return ExitCode.OK
+
+
+def _more_labels(run: Run, title: str, file: LabelFile) -> str:
+    """What as many labels again would bring; "" for too few to say."""
+    from evalstone.report.run_view import more_labels
+    from evalstone.results.human_labels import corrected, load_labels
+
+    labels = load_labels(run, title, file.path)
+    if not any(record.sample in labels and record.value is not None for record in run.records):
+        return ""
+    text = more_labels(corrected(run, title, labels).result, run[title].info.scale)
+    return f"For the corrected mean, {text}." if text else ""
 
 
 def _introduce(screen: Console, title: str, info: ScorerInfo, number: int) -> None:

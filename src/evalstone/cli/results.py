@@ -26,7 +26,8 @@ from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from evalstone.results.compare import Correction
-    from evalstone.results.human_labels import PPIResult, RoganGladenResult
+    from evalstone.results.gate import Missing
+    from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
     from evalstone.types import StoredScorer
 
 
@@ -91,7 +92,7 @@ def report(
     from evalstone.report.run_view import run_view
 
     found, place = find_run(run, ledger, data), DEFAULT_LEDGER if ledger is None else ledger
-    extra: list[PPIResult | RoganGladenResult] = [_corrected_mean(found, text) for text in labels or ()]
+    extra: list[PPIResult | RoganGladenResult] = [_corrected_mean(found, text, slice_by or ()) for text in labels or ()]
     if calibrated:
         extra += _corrected_rates(found, place)
     sliced = found.slices(slice_by) if slice_by else ()
@@ -105,27 +106,46 @@ def report(
     return options.of_run(found)
 
 
-def _corrected_mean(run: evalstone.Run, text: str) -> PPIResult:
+def _corrected_mean(run: evalstone.Run, text: str, slice_by: Sequence[str]) -> PPIResult:
     """A mean corrected by the labels that `SCORER=FILE` names; the scorer may be left out if the run has only one."""
     from evalstone.results.human_labels import corrected, load_labels
 
     scorer, file = _scorer_and_file(run, text)
-    return corrected(run, scorer, load_labels(run, scorer, file))
+    return corrected(run, scorer, load_labels(run, scorer, file), slice_by=slice_by)
 
 
-def _scorer_and_file(run: evalstone.Run, text: str) -> tuple[str, str]:
+def _labels_of_runs(runs: Sequence[evalstone.Run], texts: Sequence[str]) -> dict[str, dict[str, Labels]]:
+    """The labels that each `RUN:SCORER=FILE` names, by the run's letter and the scorer."""
+    from evalstone.results.compare import letters_of
+    from evalstone.results.human_labels import load_labels
+
+    by_letter = letters_of(runs)
+    labels: dict[str, dict[str, Labels]] = {}
+    for text in texts:
+        letter, sign, rest = text.partition(":")
+        if not sign or letter not in by_letter:
+            known = " or ".join(by_letter)
+            raise ConfigError(f"--labels takes RUN:SCORER=FILE, where RUN is {known}, not {text!r}")
+        scorer, file = _scorer_and_file(by_letter[letter], rest, form="RUN:SCORER=FILE")
+        labels.setdefault(letter, {})[scorer] = load_labels(by_letter[letter], scorer, file)
+    return labels
+
+
+def _scorer_and_file(
+    run: evalstone.Run, text: str, option: str = "--labels", form: str = "SCORER=FILE"
+) -> tuple[str, str]:
     """A scorer's title and a file. Both may contain equals signs: the scorer is the longest part that names one."""
     signs = [place for place, character in enumerate(text) if character == "="]
     for sign in reversed(signs):
         try:
-            info = scorer_named(text[:sign], run.scorers, "--labels")
+            info = scorer_named(text[:sign], run.scorers, option)
         except ConfigError:
             continue
         return run.titles[info.signature], text[sign + 1 :]
     if len(run.scorers) == 1 and (not signs or Path(text).exists()):
         return run.titles[run.scorers[0].signature], text
     known = ", ".join(run.titles.values())
-    raise ConfigError(f"--labels takes SCORER=FILE, where SCORER is one of {known}, not {text!r}")
+    raise ConfigError(f"{option} takes {form}, where SCORER is one of {known}, not {text!r}")
 
 
 def _corrected_rates(run: evalstone.Run, place: str) -> list[RoganGladenResult]:
@@ -155,6 +175,14 @@ def compare(
         str, option("--correction holm|fdr_bh|none", "Correction of p-values for multiple comparisons.")
     ] = "holm",
     confidence: options.Confidence = 0.95,
+    labels: Annotated[
+        Values,
+        option(
+            "--labels RUN:SCORER=FILE",
+            "Also correct differences with human labels (id, label) of a run's outputs; RUN is A, B … in the order "
+            "given. Repeat for each run.",
+        ),
+    ] = None,
     html: options.Html = None,
     markdown: options.Markdown = None,
     csv: options.Csv = None,
@@ -171,12 +199,14 @@ def compare(
     names = runs or []
     if len(names) < 2:
         raise ConfigError(f"compare takes two or more runs (folders, IDs, names or last), not {len(names)}")
+    found = [find_run(name, ledger) for name in names]
     result = evalstone.compare(
-        *(find_run(name, ledger) for name in names),
+        *found,
         slice_by=tuple(slice_by or ()),
         allow_mismatch=allow_mismatch,
         correction=cast("Correction", correction),
         confidence=confidence,
+        labels=_labels_of_runs(found, labels or ()),
     )
     compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
     view = comparison_view(compared, most=top)
@@ -234,8 +264,19 @@ def gate(
     allow_mismatch: options.AllowMismatch = False,
     alpha: Annotated[
         float,
-        option("--alpha RATE", "Error rate: the chance of a wrong pass, and of a wrong fail, over all checks."),
+        option(
+            "--alpha RATE", "Error rate: the chance of a wrong pass, and of a wrong fail, over all checks and looks."
+        ),
     ] = 0.05,
+    look: Annotated[
+        int | None,
+        option(
+            "--look N",
+            "Which look at a growing run this is. Default: the one after those that its folder remembers, or 1.",
+            min=1,
+        ),
+    ] = None,
+    missing: options.Missing = None,
     inconclusive: Annotated[
         str, option("--inconclusive exit4|pass|fail", "How an inconclusive result counts.")
     ] = "exit4",
@@ -250,6 +291,8 @@ def gate(
     """
     from evalstone.report.comparison_view import gate_view
     from evalstone.report.junit import gate_junit
+    from evalstone.results.files import is_folder
+    from evalstone.results.looks import LOOKS, next_look, remember
 
     codes = {"exit4": ExitCode.INCONCLUSIVE, "pass": ExitCode.OK, "fail": ExitCode.FAILED_THRESHOLD}
     if inconclusive not in codes:
@@ -267,7 +310,27 @@ def gate(
         pass_rate=titled(pass_rates(pass_rate or []), "--pass-rate"),
     )
     before = None if baseline is None else find_run(baseline, ledger)
-    result = evalstone.gate(found, criteria, baseline=before, alpha=alpha, allow_mismatch=allow_mismatch)
+    folder = Path(run) if is_folder(run) else None
+    if look is None:
+        look = 1
+        if folder is not None and (look := next_look(folder, found, criteria)) > 1:
+            to_stderr(
+                f"{folder / LOOKS} has gates on other scores of this folder, so this is look {look}. If other outputs "
+                "were scored then, use --look 1."
+            )
+    result = evalstone.gate(
+        found,
+        criteria,
+        baseline=before,
+        alpha=alpha,
+        look=look,
+        missing=cast("Missing", missing or "worst"),
+        allow_mismatch=allow_mismatch,
+    )
+    if folder is not None:
+        kept = remember(folder, found, criteria, result.verdict, look=look, alpha=alpha, missing=result.missing)
+        if kept:
+            to_stderr(f"Warning: {kept}")
     view = gate_view(result)
     exports = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
     outputs = documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict())
@@ -301,7 +364,7 @@ def power(
         pilot, difference, baseline=other, power=power, confidence=confidence, allow_mismatch=allow_mismatch
     )
     if not found.scorers:
-        raise ConfigError(f"run {pilot.id} has no scorer with at least two scores")
+        raise ConfigError(f"run {pilot.id} has no scorer with at least two scores (groups)")
     view = power_view(found)
     present(view, documents(view, html, markdown) | json_lines(as_json, found.to_dict()))
     return ExitCode.OK

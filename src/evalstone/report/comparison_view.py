@@ -18,6 +18,7 @@ from evalstone._core.display import (
     sentences,
     signed,
 )
+from evalstone.report.run_view import more_labels
 from evalstone.report.samples import score_text
 from evalstone.report.view import (
     Block,
@@ -39,10 +40,12 @@ from evalstone.report.view import (
 from evalstone.results.compare import CORRECTION_NAMES, Change, Comparison, ScorerComparison
 from evalstone.results.drift import DriftResult, ScorerDrift
 from evalstone.results.gate import Gate
+from evalstone.results.human_labels import CorrectedDifference, judged_only
 from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.run import OfScorer, Run
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.gates import Decision
+from evalstone.stats.ppi import PPIEstimate
 from evalstone.types import Record, Sample
 
 FOOTER = ("Made by evalstone.",)
@@ -63,7 +66,9 @@ def comparison_view(comparison: Comparison, *, most: int = 3) -> View:
     details: list[Section] = []
     for name in [*comparison.runs][1:]:
         lines = [line for line in comparison.scorers if line.b == name]
-        sections.append(Section(f"{name} vs. A", tables=(_table(lines, name, reach),)))
+        people = [line for line in comparison.corrected if line.b == name]
+        tables = (_table(lines, name, reach), *([_people_table(people, name)] if people else []))
+        sections.append(Section(f"{name} vs. A", tables=tables))
         if sliced := [line for line in comparison.slices if line.b == name]:
             details.append(_sliced(sliced, name, reach))
     sections[-1] = replace(sections[-1], notes=tuple(_notes(comparison)))
@@ -106,6 +111,37 @@ def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, f
     )
     slices = " by slice" if any(line.field for line in lines) else ""
     return table(f"{name} compared with A{slices}", columns, [_row(line, reach[line.info.scale]) for line in lines])
+
+
+def _people_table(lines: Sequence[CorrectedDifference], name: str) -> Table:
+    """The differences by human labels, beside those of the judge's scores."""
+    columns = (
+        words("scorer"),
+        Column("judge only"),
+        Column("corrected"),
+        words(f"{100 * lines[0].confidence:g}% CI"),
+        Column("p"),
+        words("labeled"),
+        words("verdict"),
+    )
+    rows: list[Sequence[Cell]] = []
+    for line in lines:
+        result, digits = line.result, digits_for(line.info.scale)
+        verdict, tone = SIGNS[line.verdict]
+        raw, found = result.raw, result.estimate
+        between = "-" if found is None else limits(found.low, found.high, digits, sign=True)
+        rows.append(
+            (
+                Cell(line.title),
+                Cell("-" if raw is None else signed(raw.mean, digits)),
+                Cell("-" if found is None else signed(found.mean, digits), "strong"),
+                Cell(between),
+                Cell("-" if line.adjusted_p_value is None else p_value(line.adjusted_p_value)),
+                Cell(f"{result.labeled:,} of {result.n:,}"),
+                Cell(verdict if found is not None else "too few labels", tone),
+            )
+        )
+    return table(f"{name} compared with A, corrected by human labels", columns, rows)
 
 
 def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
@@ -177,6 +213,20 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         f"{count(len(comparison.scorers), 'comparison')} ({CORRECTION_NAMES[comparison.correction]}). Effect: the mean "
         "difference in standard deviations of the differences."
     )
+    if comparison.corrected:
+        yield (
+            "Corrected: the difference of people's scores (prediction-powered inference). Labeled: samples whose "
+            "outputs differ and have a label in both runs, which must be a random choice; equal outputs need none."
+        )
+        yield from (
+            f"{line.title}, {line.a} and {line.b}, corrected: {text}."
+            for line in comparison.corrected
+            for text in _about_labels(line.result, line.info.scale)
+        )
+    judged = [line for line in comparison.scorers if judged_only(comparison.runs["A"], line.info)]
+    have = {(line.title, line.b) for line in comparison.corrected}
+    if judged and not all((line.title, line.b) in have for line in judged):
+        yield "This compares the judge's means, not what people would say; --labels corrects them."
     by_pair: dict[str, list[str]] = {}
     for line in changed:
         by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {_other_tests(line)}")
@@ -192,13 +242,21 @@ def _notes(comparison: Comparison) -> Iterator[str]:
             yield f"{line.title}, {line.a} and {line.b}: {line.result.caution}."
 
 
+def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
+    """What is missing, and what more labels would bring."""
+    if result.estimate is None:
+        yield f"{count(result.labeled, 'sample')} with different outputs labeled in both runs, too few for an estimate"
+    else:
+        yield from filter(None, (result.caution, more_labels(result, scale)))
+
+
 def _left_out(unpaired: int, noun: str) -> str:
     return f"{count(unpaired, noun)} with a score in only one run {'is' if unpaired == 1 else 'are'} left out."
 
 
 def _other_tests(line: ScorerComparison) -> str:
     ranks, changed = line.result.wilcoxon, line.result.mcnemar
-    text = f"{ranks.name} p {p_value(ranks.p_value)}"
+    text = f"{ranks.name} (of symmetry, not of the mean) p {p_value(ranks.p_value)}"
     if changed is None:
         return text
     return f"{text}, McNemar p {p_value(changed.p_value)} ({changed.gained} gained, {changed.lost} lost)"
@@ -243,7 +301,6 @@ def _change(
 
 # ---- Drift of a judge ----
 
-DRIFT_COLUMNS = ("before", "now", "change", "95% CI", "p", "changed", "largest change")
 DRIFT: Mapping[str, tuple[str, Tone]] = {
     "drifted": ("drifted", "bad"),
     "stable": ("stable", "good"),
@@ -253,14 +310,24 @@ DRIFT: Mapping[str, tuple[str, Tone]] = {
 
 def drift_view(result: DriftResult) -> View:
     """Whether a judge's scores of the same anchors changed."""
-    columns = (words("scorer"), *(Column(title, numeric=title != "95% CI") for title in DRIFT_COLUMNS), words("drift"))
+    confidence = result.scorers[0].drift.comparison.difference.confidence
+    columns = (
+        words("scorer"),
+        *map(Column, ("before", "now", "change")),
+        words(f"{100 * confidence:g}% CI"),
+        *map(Column, ("p", "changed", "largest change")),
+        words("drift"),
+    )
     reach = max((end for one in result.scorers for end in _ends(one.drift.comparison)), default=0.0)
     rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in result.scorers]
     scores = table("Scores of the same anchors, then and now", columns, rows)
     left = [f"{one.title}: {_left_out(one.unpaired, 'anchor')}" for one in result.scorers if one.unpaired]
+    tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in result.scorers)
     rule = (
-        "Stable: the interval of the mean change lies within 2% of the scale. Inconclusive: too few anchors to say. "
-        "Changed: the share of anchors whose score changed."
+        "p: Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
+        f"judge are, Holm-adjusted over {count(len(rows), 'scorer')}. Drifted: p is at most {1 - confidence:.3g}. "
+        f"Stable: the interval of the mean change lies within ±{' or '.join(tolerances)}. Inconclusive: too few "
+        "anchors to say. Changed: the share of anchors whose score changed."
     )
     runs = {"Before": result.before, "Now": result.now}
     return View(
@@ -278,7 +345,7 @@ def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
     return (
         Cell(one.title),
         *_difference_cells(one, result, "change", verdict, mark, reach),
-        Cell(p_value(result.p_value)),
+        Cell(p_value(one.drift.adjusted_p_value), under=f"unadjusted {p_value(one.drift.p_value)}"),
         Cell(percent(one.drift.changed)),
         Cell(number(one.drift.largest_change, digits_for(one.info.scale))),
         Cell(verdict, tone),
@@ -297,8 +364,9 @@ MARKS: Mapping[str, tuple[str, Tone]] = {
 def gate_view(gate: Gate) -> View:
     """A gate: each check with its verdict."""
     control = (
-        f"Over all checks together, the chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance "
-        "of a wrong fail (one-sided tests, corrected by Holm)."
+        f"This is look {gate.look}, tested at {rate(gate.look_alpha)}. Over all checks and all looks together, the "
+        f"chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance of a wrong fail (one-sided "
+        "tests, corrected by Holm)."
     )
     notes = (*sentences(*gate.notes), *_cautions(gate.decisions), control)
     baseline = () if gate.baseline is None else (Fact("Baseline", gate.baseline.id),)
@@ -307,36 +375,38 @@ def gate_view(gate: Gate) -> View:
         name="evalstone gate",
         lead=f"{gate.run.dataset_name} · {gate.run.samples_and_judge}",
         verdict=Cell(verdict, tone),
-        sections=(Section("Checks", tables=(checks_table(gate.decisions),), notes=notes),),
+        sections=(Section("Checks", tables=(checks_table(gate.decisions, next_look(gate)),), notes=notes),),
         facts=(Fact("Run", gate.run.id), *baseline),
         footer=FOOTER,
     )
 
 
+def next_look(gate: Gate) -> int | None:
+    """The number of the look after more samples; None if there was no telling how many are needed: the run or its
+    baseline was stopped by its own gate."""
+    runs = (gate.run, *filter(None, (gate.baseline,)))
+    return None if any(run.drawn is not None for run in runs) else gate.look + 1
+
+
 def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
-    """Why to trust checks less, each caution once. Pass rates are exact."""
-    means = [d for d in decisions if d.kind != "pass_rate"]
+    """Why to trust checks less, each caution once."""
     for caution in dict.fromkeys(d.caution for d in decisions if d.caution):
-        found = [d for d in decisions if d.caution == caution]
-        names = "All checks of means" if found == means and len(means) > 1 else "; ".join(map(check_name, found))
-        yield f"{names}: {sentence(caution)}"
+        yield f"{'; '.join(check_name(d) for d in decisions if d.caution == caution)}: {sentence(caution)}"
 
 
 def decisions_view(decisions: Sequence[Decision]) -> View:
     """Where the checks of a running evaluation stand; nothing is said of how many more samples they need."""
-    return View("", "", (Section("", tables=(checks_table(decisions, planned=False),)),))
+    return View("", "", (Section("", tables=(checks_table(decisions),)),))
 
 
-def checks_table(decisions: Sequence[Decision], *, planned: bool = True) -> Table:
-    """One row a check. planned: whether the number of additional samples was computed."""
+def checks_table(decisions: Sequence[Decision], next_look: int | None = None) -> Table:
+    """One row a check. next_look: that after more samples, whose number was computed; None if it was not."""
     columns = (
         words("check"),
         *(Column(title) for title in ("estimate", "one-sided limits", "required", "n")),
         words("verdict"),
     )
-    rows = [
-        (check_name(d), *check_cells(d), Cell(verdict_text(d, planned=planned), MARKS[d.verdict][1])) for d in decisions
-    ]
+    rows = [(check_name(d), *check_cells(d), Cell(verdict_text(d, next_look), MARKS[d.verdict][1])) for d in decisions]
     return table("Checks of the gate", columns, rows)
 
 
@@ -361,14 +431,22 @@ def required(decision: Decision) -> str:
     return f"{side} {100 * threshold:g}% of samples" if decision.kind == "pass_rate" else f"{side} {threshold:g}"
 
 
-def verdict_text(decision: Decision, *, planned: bool = True) -> str:
-    """The verdict, and how many more samples would decide it."""
+def verdict_text(decision: Decision, next_look: int | None) -> str:
+    """The verdict, and how many more samples would decide it at the next look."""
     mark = MARKS[decision.verdict][0]
-    if decision.verdict != "inconclusive" or not planned:
+    if decision.verdict != "inconclusive" or next_look is None:
         return mark
+    if decision.missing:
+        return f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
     if decision.more_samples is None:
         return f"{mark}; no realistic number of samples would decide it"
-    return f"{mark}; about {count(decision.more_samples, 'more sample')} would decide it"
+    more = count(decision.more_samples, "more sample")
+    return f"{mark}; about {more} would decide it at the next look (--look {next_look})"
+
+
+def rate(alpha: float) -> str:
+    """An error rate in percent, however small."""
+    return f"{100 * alpha:.3g}%"
 
 
 def power_view(analysis: PowerAnalysis) -> View:
@@ -384,11 +462,11 @@ def power_view(analysis: PowerAnalysis) -> View:
     rows = [
         (
             Cell(one.title),
-            Cell(f"{one.plan.needed:,}" if one.plan.deviation else "-", "strong"),
-            Cell(f"{one.plan.needed_low:,} to {one.plan.needed_high:,}" if one.plan.deviation else "-"),
+            Cell(f"{one.plan.needed:,}", "strong"),
+            Cell(f"{one.plan.needed_low:,} to {one.plan.needed_high:,}"),
             Cell(f"{one.plan.n:,}"),
             Cell(number(one.plan.deviation)),
-            Cell(number(one.plan.detectable or None)),
+            Cell(number(one.plan.detectable)),
         )
         for one in analysis
     ]
@@ -410,8 +488,13 @@ def _power_notes(analysis: PowerAnalysis) -> Iterator[str]:
             "Both runs score the same samples. Their scores are taken as uncorrelated, which usually asks for far too "
             "many samples; add --baseline with a second pilot run."
         )
+    tests: dict[str, list[str]] = {}
     for one in analysis:
-        if one.design_effect > 1:
-            yield f"{one.title}: clustered samples, so {one.design_effect:.1f} times as many are needed."
+        tests.setdefault(one.plan.test, []).append(one.title)
+    for test, titles in tests.items():
+        yield f"Planned for the {test}: {', '.join(titles)}."
+    for one in analysis:
+        if one.plan.groups is not None:
+            yield f"{one.title}: clustered samples; the plan is for {one.plan.groups:,} clusters like the pilot's."
         if one.plan.caution:
             yield f"{one.title}: {one.plan.caution}."

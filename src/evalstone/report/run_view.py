@@ -29,7 +29,7 @@ from evalstone.report.view import (
     table,
     words,
 )
-from evalstone.results.human_labels import PPIResult, RoganGladenResult
+from evalstone.results.human_labels import LABELS_OF_SLICE, PPIResult, RoganGladenResult
 from evalstone.results.power_analysis import detectable_note
 from evalstone.results.run import Run
 from evalstone.results.slices import ScorerSlices, SliceMean
@@ -39,6 +39,7 @@ from evalstone.types import TOLERANCE, Record, Score
 
 if TYPE_CHECKING:
     from evalstone.results.calibration import Calibration
+    from evalstone.stats.ppi import PPIEstimate
     from evalstone.stats.slices import SliceFinding
 
 MOST_SAMPLES = 10_000
@@ -310,9 +311,9 @@ def _missing(run: Run) -> Iterator[Section]:
 # ---- Slices ----
 
 SLICE_NOTE = (
-    "p: one-sided test of whether the slice is worse than the other samples, Holm-adjusted over all slices of the "
-    "scorer. Slices with fewer than five samples inside or outside are not tested. Shrunken estimate: the mean drawn "
-    "toward the other slices, a better guess of what a repetition would show."
+    "p: one-sided permutation test of whether the slice is worse than the other samples, Holm-adjusted over all slices "
+    "and scorers. Slices with fewer than five samples inside or outside are not tested. Shrunken estimate: the mean "
+    "drawn toward the other slices, a better guess of what a repetition would show."
 )
 
 
@@ -335,12 +336,14 @@ def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
 
 def _slice_table(result: ScorerSlices) -> Table:
     findings = {(finding.field, finding.key): finding for finding in result.findings}
+    level = f"{100 * result.means[0].interval.confidence:g}%"
     columns = (
         words(f"{result.title} by slice"),
         Column("n", informative=False),
         Column("mean"),
-        words("95% CI"),
+        words(f"{level} CI"),
         Column("vs. other samples"),
+        words(f"{level} CI of the difference"),
         Column("p", informative=False),
         Column("shrunken estimate"),
         words("verdict"),
@@ -355,10 +358,12 @@ def _is_worse(finding: SliceFinding | None) -> bool:
 
 def _slice_row(part: SliceMean, finding: SliceFinding | None, info: ScorerInfo) -> Sequence[Cell | str]:
     name, digits = f"{part.field}={part.key}", digits_for(info.scale)
-    estimate = (Cell("-"), Cell("-"), Cell("-"))
+    estimate = (Cell("-"), Cell("-"), Cell("-"), Cell("-"))
     if finding is not None:
-        difference, shrunken = signed(finding.difference.mean, digits), number(finding.shrunken, digits)
-        estimate = (Cell(difference), Cell(p_value(finding.adjusted_p)), Cell(shrunken))
+        difference, shrunken = finding.difference, number(finding.shrunken, digits)
+        interval = limits(difference.low, difference.high, digits, sign=True)
+        p = Cell(p_value(finding.adjusted_p), under=f"unadjusted {p_value(finding.p_value)}")
+        estimate = (Cell(signed(difference.mean, digits)), Cell(interval), p, Cell(shrunken))
     return (
         Cell(name, quoted=True),
         f"{part.interval.n:,}",
@@ -405,7 +410,34 @@ def _corrected(result: PPIResult | RoganGladenResult) -> Section:
         (name, *interval_cells(f"{result.title}, {name}", interval, scale), basis) for name, interval, basis in rows
     ]
     notes = [f"{result.title}: {text}." for text in (*_judge_error(result), *said) if text]
-    return Section(title, tables=(table(title, columns, cells),), notes=(*notes, method))
+    tables = [table(title, columns, cells)]
+    if isinstance(result, PPIResult) and result.slices:
+        tables.append(_corrected_slices(result))
+        if any(part.result.estimate is None for part in result.slices):
+            notes.append(f"{result.title}: a slice with fewer than {LABELS_OF_SLICE} labels has no corrected mean.")
+    return Section(title, tables=tuple(tables), notes=(*notes, method))
+
+
+def _corrected_slices(result: PPIResult) -> Table:
+    """The corrected means by slice, beside the judge's."""
+    columns = (
+        words("slice"),
+        Column("judge only"),
+        Column("corrected"),
+        words("95% CI"),
+        Column("labels"),
+        Column("n"),
+    )
+    digits = digits_for(result.info.scale)
+    rows: list[Sequence[Cell]] = []
+    for part in result.slices:
+        name, found = f"{part.field}={part.key}", part.result
+        raw = "-" if found.raw is None else number(found.raw.mean, digits)
+        corrected = interval_cells(f"{result.title}, {name}", found.estimate, result.info.scale)
+        if found.estimate is None:
+            corrected = Cell("-"), Cell("too few labels", "dim")
+        rows.append((Cell(name, quoted=True), Cell(raw), *corrected, Cell(f"{found.labeled:,}"), Cell(f"{found.n:,}")))
+    return table(f"Corrected by human labels, by slice: {result.title}", columns, rows)
 
 
 def _rate_rows(result: RoganGladenResult) -> Iterator[tuple[str, Interval | None, str]]:
@@ -428,5 +460,16 @@ def _judge_error(result: PPIResult | RoganGladenResult) -> Iterator[str]:
     if isinstance(result, PPIResult) and result.result.bias is not None:
         off = signed(result.result.bias, digits_for(result.info.scale))
         saved = result.result.variance_reduction
-        added = "" if saved is None else f"; its scores replace {percent(saved)} of the labels' variance"
+        added = f"; its scores replace {percent(saved)} of the labels' variance" if saved else ""
         yield f"on the labeled samples the judge's score is off by {off} on average{added}"
+        if text := more_labels(result.result, result.info.scale):
+            yield text
+
+
+def more_labels(found: PPIEstimate, scale: float) -> str:
+    """What as many labels again would bring; "" where nothing is known or all are labeled."""
+    if found.doubled is None or found.estimate is None:
+        return ""
+    low, high, digits = found.estimate.low or 0.0, found.estimate.high or 0.0, digits_for(scale)
+    now, then = number((high - low) / 2, digits), number(found.doubled, digits)
+    return f"about {count(found.labeled, 'more label')} would narrow ± {now} to ± {then}"

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evalstone._core.display import count
 from evalstone._core.json import content_hash, to_jsonable
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, unknown
+from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
 from evalstone.results.run import OfScorer, Run, group_labels, result_for, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo
@@ -118,6 +119,8 @@ class Comparison:
     """The confidence level of intervals and verdicts."""
     names: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
     """What to call each run in reports, by letter, where it has a name."""
+    corrected: tuple[CorrectedDifference, ...] = ()
+    """The differences corrected by human labels, for the runs and scorers whose labels were given."""
     all_runs: Mapping[str, stats.ManyComparison] = dataclasses.field(default_factory=dict[str, "stats.ManyComparison"])
     """With three runs or more: Friedman's test and all pairs, by scorer, over the samples that every run scored."""
 
@@ -139,6 +142,7 @@ class Comparison:
             "confidence": self.confidence,
             "scorers": [line.to_dict() for line in self.scorers],
             "slices": [line.to_dict() for line in self.slices],
+            "corrected": [line.to_dict() for line in self.corrected],
             "all_runs": to_jsonable(dict(self.all_runs)),
         }
 
@@ -151,6 +155,7 @@ def compare(
     allow_mismatch: bool = False,
     correction: Correction = "holm",
     confidence: float = 0.95,
+    labels: Mapping[str, Mapping[str, Labels]] | None = None,
 ) -> Comparison:
     """Compare runs over the same samples.
 
@@ -163,17 +168,20 @@ def compare(
         correction: for multiple comparisons: "holm" controls the family-wise error rate, "fdr_bh" the false discovery
             rate, "none" corrects nothing.
         confidence: of intervals and verdicts.
+        labels: human scores by run ("A", "B" …), scorer and sample id, of the outputs of both runs; differences are
+            corrected by them as well. A label counts where both runs' outputs of the sample have one.
 
     Raises:
         ConfigError: the runs are not comparable, or an argument is invalid.
     """
     if correction not in CORRECTIONS:
         raise ConfigError(f"correction must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
-    letters = (chr(ord("A") + n) if n < 26 else f"R{n + 1}" for n in itertools.count())
-    runs = dict(zip(letters, (a, b, *others), strict=False))
+    runs = letters_of((a, b, *others))
+    human = _by_signature(runs, labels or {})
     fields = [(field_name(field), slice_keys(a, field)) for field in slice_fields(slice_by)]
     lines: list[ScorerComparison] = []
     sliced: list[ScorerComparison] = []
+    corrected: list[CorrectedDifference] = []
     small: dict[str, set[str]] = {}
     notes: dict[str, None] = {}
     for letter, run in itertools.islice(runs.items(), 1, None):
@@ -181,6 +189,9 @@ def compare(
         notes.update(dict.fromkeys(f"A and {letter}: {text}" for text in differences))
         for pair in pairs:
             lines += _compare_scorer(pair, letter, confidence)
+            both = human.get(("A", pair.info.signature), {}), human.get((letter, pair.info_b.signature), {})
+            if any(both):
+                corrected.append(_corrected_difference(pair, letter, both, _same_outputs(a, run), confidence))
             for field, keys in fields:
                 for key, part in _slices(pair, keys):
                     if part.units < MIN_SAMPLES:
@@ -198,6 +209,7 @@ def compare(
         notes=tuple(notes),
         correction=correction,
         confidence=confidence,
+        corrected=_adjusted(corrected, correction),
         all_runs=_compare_all(runs, lines, confidence) if others else {},
     )
 
@@ -216,6 +228,54 @@ def _compare_scorer(pair: PairedScores, letter: str, confidence: float) -> Itera
         yield ScorerComparison(
             pair.title, info, "A", letter, pair.info_b, result, p_value, confidence, pair.unpaired, changes=changes
         )
+
+
+def letters_of(runs: Sequence[Run]) -> Mapping[str, Run]:
+    """The runs by the letters that a comparison gives them."""
+    letters = (chr(ord("A") + n) if n < 26 else f"R{n + 1}" for n in itertools.count())
+    return dict(zip(letters, runs, strict=False))
+
+
+def _by_signature(
+    runs: Mapping[str, Run], labels: Mapping[str, Mapping[str, Labels]]
+) -> Mapping[tuple[str, str], Labels]:
+    """The labels by run and scorer signature."""
+    for letter in labels:
+        if letter not in runs:
+            raise ConfigError(unknown("run with labels", letter, runs))
+    return {
+        (letter, runs[letter][name].info.signature): marks
+        for letter, of in labels.items()
+        for name, marks in of.items()
+    }
+
+
+def _same_outputs(a: Run, b: Run) -> frozenset[str]:
+    """The ids of the samples whose outputs, contexts and conversations are the same in both runs."""
+    if a.dataset is None or b.dataset is None:
+        return frozenset()
+    ours, theirs = _hashes(a.dataset), _hashes(b.dataset)
+    return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] == theirs[name])
+
+
+def _corrected_difference(
+    pair: PairedScores, letter: str, labels: tuple[Labels, Labels], same: frozenset[str], confidence: float
+) -> CorrectedDifference:
+    from evalstone.stats.ppi import ppi_difference  # noqa: PLC0415 - numpy
+
+    given = labeled_pairs(pair, labels, same)
+    result = ppi_difference(**given, scale=pair.info.scale, confidence=confidence)
+    if result is None:
+        raise ConfigError(f"{pair.title}: no sample was scored in both runs")
+    return CorrectedDifference(pair.title, pair.info, "A", letter, result, result.p_value, confidence)
+
+
+def _adjusted(lines: Sequence[CorrectedDifference], correction: Correction) -> tuple[CorrectedDifference, ...]:
+    p_values = [1.0 if line.result.p_value is None else line.result.p_value for line in lines]
+    return tuple(
+        dataclasses.replace(line, adjusted_p_value=None if line.result.p_value is None else p)
+        for line, p in zip(lines, adjust_p_values(p_values, correction), strict=True)
+    )
 
 
 def _slices(pair: PairedScores, keys: Mapping[str, str]) -> Iterator[tuple[str, PairedScores]]:
@@ -353,7 +413,10 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
     if a.id == b.id:
         notes.append("they are the same run")
     for run, name in ((a, "first"), (b, "second")):
-        if run.stop_reason:
+        if run.drawn is not None:
+            biased = "its mean tends to lie too far from the threshold, and intervals hold less often than they say"
+            notes.append(f"its gate stopped the {name} run: {biased}")
+        elif run.stop_reason:
             notes.append(f"the {name} run stopped early ({run.stop_reason})")
     in_both = {info.signature for pair in scorers for info in pair}
     single = {title for run in (a, b) for signature, title in run.titles.items() if signature not in in_both}

@@ -8,20 +8,41 @@ on the scorer's scale; words such as yes, no, supported or wrong are read as in 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evalstone._core.display import count
+from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
 from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
+from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
+from evalstone.results.summary import ScorerInfo
 from evalstone.types import Sample, reaches
 
 if TYPE_CHECKING:
+    from evalstone.results.compare import PairedScores
     from evalstone.stats.ppi import PPIEstimate
     from evalstone.stats.rogan_gladen import RoganGladenEstimate
+
+LABELS_OF_SLICE = 10
+"""A slice with fewer labels has no corrected mean."""
+Labels: TypeAlias = Mapping[str, float]
+"""Sample id to human score in [0, scale], as `load_labels` returns them."""
+
+
+@dataclass(frozen=True)
+class CorrectedSlice:
+    """The mean over the samples that share a value of a field, corrected by human labels."""
+
+    field: str
+    """The metadata field, or the name of the function."""
+    key: str
+    """The value the samples share; "(absent)" for samples without the field."""
+    result: PPIEstimate
+    """The corrected mean; without an estimate below ten labels."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +53,38 @@ class PPIResult(OfScorer):
     """The corrected mean with its confidence interval."""
     notes: tuple[str, ...]
     """What to know about the labels."""
+    slices: tuple[CorrectedSlice, ...] = ()
+    """The same by slice, where slices were asked for."""
+
+
+@dataclass(frozen=True)
+class CorrectedDifference(OfScorer):
+    """How a scorer's means in two runs differ by human labels (prediction-powered inference), beside the judge's."""
+
+    a: str
+    """The letter of the baseline."""
+    b: str
+    """The letter of the run compared with it."""
+    result: PPIEstimate
+    """The corrected difference, second run minus first, over all samples; its `labeled` and `n` are those of the
+    samples whose outputs differ."""
+    adjusted_p_value: float | None
+    """The p-value of the difference, corrected for multiple comparisons; None without an estimate."""
+    confidence: float
+    """The confidence level."""
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "inconclusive"]:
+        """Whether people would score b significantly better or worse than a, after correction."""
+        found, p_value = self.result.estimate, self.adjusted_p_value
+        if found is None or p_value is None or p_value > 1 - self.confidence or found.mean == 0:
+            return "inconclusive"
+        return "better" if (found.mean > 0) != self.info.lower_is_better else "worse"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The difference as plain data."""
+        names = {"a": self.a, "b": self.b, "verdict": self.verdict, "adjusted_p_value": self.adjusted_p_value}
+        return {**asdict(self.info), **names, **to_jsonable(self.result)}
 
 
 @dataclass(frozen=True)
@@ -46,7 +99,7 @@ class RoganGladenResult(OfScorer):
     """What to know about the calibration."""
 
 
-def load_labels(run: Run, scorer: str, source: Any) -> Mapping[str, float]:
+def load_labels(run: Run, scorer: str, source: Any) -> Labels:
     """The human score of each labeled sample of a run, by sample id; the mean where several people labeled it.
 
     Args:
@@ -67,40 +120,104 @@ def load_labels(run: Run, scorer: str, source: Any) -> Mapping[str, float]:
     return means
 
 
-def corrected(run: Run, scorer: str, labels: Mapping[str, float], *, confidence: float = 0.95) -> PPIResult:
+def corrected(
+    run: Run,
+    scorer: str,
+    labels: Labels,
+    *,
+    slice_by: SliceBy | Iterable[SliceBy] | None = None,
+    confidence: float = 0.95,
+) -> PPIResult:
     """A scorer's mean over a run, corrected for the judge's errors by human labels of some samples (PPI++).
 
     Args:
         run: the run.
         scorer: title, signature or name of the scorer.
         labels: sample id to human score in [0, scale], as `load_labels` returns them.
-        confidence: of the interval.
+        slice_by: metadata fields, or functions of a sample, whose slices are corrected as well.
+        confidence: of the intervals.
+
+    Raises:
+        ConfigError: no labeled sample has a score; or no sample has the field, or the samples are not available.
+    """
+    from evalstone.stats.ppi import ppi_mean  # noqa: PLC0415 - numpy
+
+    info = run[scorer].info
+    given = labeled_scores(run, info, labels)
+    result = ppi_mean(**given, scale=info.scale, confidence=confidence)
+    if result is None:
+        raise ConfigError(f"{info.name} has no score to correct")
+    unscored = len(labels) - result.labeled
+    notes = [f"left out: {count(unscored, 'labeled sample')} without a score"] if unscored else []
+    slices = tuple(_corrected_slices(run, info, given, slice_fields(slice_by), confidence))
+    return PPIResult(run.titles[info.signature], info, result, tuple(notes), slices)
+
+
+def _corrected_slices(
+    run: Run, info: ScorerInfo, given: Mapping[str, Any], fields: Sequence[SliceBy], confidence: float
+) -> Iterator[CorrectedSlice]:
+    from evalstone.stats.ppi import ppi_mean  # noqa: PLC0415 - numpy
+
+    names = list(scores_by_sample(run, info.signature)[0])
+    for field in fields:
+        keys = slice_keys(run, field)
+        members: dict[str, list[int]] = {}
+        for place, name in enumerate(names):
+            members.setdefault(keys.get(name, ABSENT), []).append(place)
+        for key in sorted(members, key=slice_order):
+            part: dict[str, Any] = {
+                name: None if column is None else [column[place] for place in members[key]]
+                for name, column in given.items()
+            }
+            found = ppi_mean(**part, scale=info.scale, confidence=confidence, least=LABELS_OF_SLICE)
+            if found is not None:
+                yield CorrectedSlice(field_name(field), key, found)
+
+
+def labeled_scores(run: Run, info: ScorerInfo, labels: Labels) -> dict[str, Any]:
+    """A scorer's values with labels, strata and groups, as `ppi_mean` takes them.
 
     Raises:
         ConfigError: no labeled sample has a score.
     """
-    from evalstone.stats.ppi import ppi_mean, score_strata  # noqa: PLC0415 - numpy
+    from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
 
-    info = run[scorer].info
     values, groups = scores_by_sample(run, info.signature)
     human = [labels.get(name) for name in values]
-    scored = sum(label is not None for label in human)
-    if not scored:
+    if not any(label is not None for label in human):
         raise ConfigError(f"no labeled sample has a score of {info.name}: {count(len(labels), 'label')}")
-    unscored = len(labels) - scored
-    notes = [f"left out: {count(unscored, 'labeled sample')} without a score"] if unscored else []
     judged = list(values.values())
-    result = ppi_mean(
-        judged,
-        human,
-        scale=info.scale,
-        confidence=confidence,
-        strata=score_strata(judged),
-        groups=group_labels(values, groups),
-    )
-    if result is None:
-        raise ConfigError(f"{info.name} has no score to correct")
-    return PPIResult(run.titles[info.signature], info, result, tuple(notes))
+    strata = score_strata(judged)
+    return {"judged": judged, "human": human, "strata": strata, "groups": group_labels(values, groups)}
+
+
+def labeled_pairs(pair: PairedScores, labels: tuple[Labels, Labels], same: Collection[str]) -> dict[str, Any]:
+    """A scorer's values in two runs with labels, strata and groups, as `ppi_difference` takes them.
+
+    Labels are a random choice within the strata of the run that they were chosen for; where both runs had a choice of
+    their own, within pairs of strata.
+
+    Args:
+        pair: the values.
+        labels: of the first run's outputs, and of the second's.
+        same: the ids of the samples whose outputs are the same in both runs.
+    """
+    from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
+
+    is_same = [name in same for name in pair.samples]
+    human = tuple([of.get(name) for name in pair.samples] for of in labels)
+    strata: Sequence[Hashable] = score_strata(pair.a)
+    changed = [both for both, equal in zip(zip(*human, strict=True), is_same, strict=True) if not equal]
+    if any(before is not None and after is None for before, after in changed):
+        second = score_strata(pair.b)
+        alone = any(before is None and after is not None for before, after in changed)
+        strata = tuple(zip(strata, second, strict=True)) if alone else second
+    return {"judged": (pair.a, pair.b), "human": human, "same": is_same, "strata": strata, "groups": pair.groups}
+
+
+def judged_only(run: Run, info: ScorerInfo) -> bool:
+    """Whether a scorer's values are a judge's, so that labels could correct them."""
+    return run.judge_of(info.signature) != "none"
 
 
 def select_for_labeling(
@@ -118,7 +235,7 @@ def select_for_labeling(
     Raises:
         ConfigError: the scorer is unknown, or the count is negative.
     """
-    from evalstone.stats.ppi import select_for_labeling as choose  # noqa: PLC0415 - numpy
+    from evalstone.stats.labeling import select_for_labeling as choose  # noqa: PLC0415 - numpy
 
     info = run[scorer].info
     values, _ = scores_by_sample(run, info.signature)

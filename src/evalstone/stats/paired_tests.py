@@ -95,9 +95,9 @@ def mid_ranks(values: Floats) -> Floats:
 def mcnemar(gained: int, lost: int) -> McNemar:
     """McNemar's mid-p test: p = min(1, 2 · (P(X < k) + P(X = k) / 2)), X binomial of gained + lost and 1/2.
 
-    k is the smaller of gained and lost. The exact test counts all of P(X = k), and so rejects a true "no difference" in far less than 5 %; this one stays
-    below 5 % too and finds more. Sources: McNemar 1947, Psychometrika 12(2); Fagerland, Lydersen and Laake 2013, BMC
-    Medical Research Methodology 13:91.
+    k is the smaller of gained and lost. The exact test counts all of P(X = k), and so rejects a true "no difference" in
+    far less than 5 %; this one stays below 5 % too and finds more. Sources: McNemar 1947, Psychometrika 12(2);
+    Fagerland, Lydersen and Laake 2013, BMC Medical Research Methodology 13:91.
 
     Raises:
         DataError: A count is negative.

@@ -1,44 +1,141 @@
 """Prediction-powered inference (PPI++): a mean corrected for the judge's errors with some human labels.
 
-The mean of the labels, moved by how the judge's scores of the other samples differ from its scores of the labeled ones:
+The mean of the judge's errors on the labeled samples, added to that of its scores of the others:
 
-    θ = mean(human, labeled) + λ · (mean(judged, not labeled) - mean(judged, labeled))
+    θ = mean(human - λ · judged, labeled) + mean(λ · judged, not labeled)
 
-λ = 0 ignores the judge, λ = 1 trusts it but for its mean error; it is chosen in [0, 1] to minimize the variance. Strata
-are weighted by their share of all samples. The variance is that of the samples' influences on θ, summed over clusters;
-the interval is that of `mean_interval`, with one degree of freedom less for λ.
+λ = 0 ignores the judge, λ = 1 trusts it but for its mean error. It minimizes the variance: λ is the slope of human on
+judged, divided by 1 + labeled / not labeled, in [0, 1]. Each sample's λ is fitted to the other labels only, with one
+more that says nothing, so that it isn't fitted to the label it is used on and is near 0 for few labels.
 
-Labeled samples must be a random choice, or a random choice within each stratum, as `select_for_labeling` makes it: each
-stratum of the judge's scores gets labels in proportion to its size times the spread of the judge's error to be expected
-there (Neyman's allocation), and which of its samples is random. Labeling where the judge errs most then doesn't bias
-the mean. Earlier labels don't steer the choice: a stratum whose first labels happen to be all passes would get no more,
-and keep its lucky mean.
+Both means are of values in a known range; each has the limits of `BoundedMean`, so that rare errors that no label shows
+are allowed for. The distances of both from their limits are squared and added (Zou and Donner's MOVER), with twice
+their product times their correlation where clusters hold labeled samples and others and hang together in both.
+
+Strata are weighted by their share of all samples: a labeled sample of stratum h counts N(h) / n(h) times. Labeled
+samples must be a random choice, or a random choice within each stratum, as `select_for_labeling` makes it.
 Sources: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Science 382; Angelopoulos, Duchi and Zrnic 2023,
-arXiv:2311.01453; strata: Fisch and others 2024, arXiv:2406.04291; Neyman 1934, JRSS 97(4).
+arXiv:2311.01453; cross-fitting: Zrnic and Candès 2024, PNAS 121(15); strata: Fisch and others 2024, arXiv:2406.04291;
+limits: Zou and Donner 2008, Statistics in Medicine 27(10).
 """
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 
-from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
-from evalstone.stats.intervals import Interval, Spread, bounded, check_confidence, mean_interval
+from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, Side
+from evalstone.stats.comparison import difference_interval
+from evalstone.stats.intervals import Interval, check_confidence, mean_interval
 
 MIN_LABELS = 3
 FEW_LABELS = 30
 MIN_LABELS_OF_STRATUM = 2
-STRATA = 5
+SIDES: tuple[Side, Side] = (1, -1)
+GRID = 21
+"""From so many λ in [0, 1] one is chosen."""
+TYPICAL_Z = 1.96
+LEVELS = 32
+"""The judge's scores of the other samples are put into so many bins, each at its own mean."""
+NORMAL = NormalDist()
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A sum of independent means, each of values in a known range.
+
+    parts: the mean of human - λ · judged over the labeled samples, and that of λ · judged over the others.
+    correlation: of the two, 0 or more.
+    """
+
+    parts: tuple[BoundedMean, ...]
+    correlation: float
+
+    @cached_property
+    def mean(self) -> float:
+        return math.fsum(part.mean for part in self.parts)
+
+    def reach(self, alpha: float, side: Side, share: float, times: float = 1.0) -> float:
+        """How far the limit is from the mean; about how far it would be with so many times as many labels."""
+        far = [abs(part.mean - part.limit(alpha, side, share=share)) for part in self.parts]
+        far[0] /= math.sqrt(times)
+        return math.sqrt(math.fsum(x * x for x in far) + 2 * self.correlation * far[0] * far[-1] * (len(far) > 1))
+
+
+@dataclass(frozen=True)
+class CorrectedMean:
+    """What labels and a judge's scores say about a mean in [low, high] (see the module).
+
+    It answers the questions that `BoundedMean` answers.
+    """
+
+    low: float
+    high: float
+    mean: float
+    """The corrected mean, in [low, high]."""
+    units: int
+    """How many independent labeled samples or clusters there are."""
+    weight: float
+    """λ of the mean, in [0, 1]: how much the judge's scores count."""
+    _sides: Mapping[Side, _Sum]
+    """What lower limits (1) and upper limits (-1) rest on."""
+
+    def p_value(self, m: float, side: Side, *, share: float = EXACT) -> float:
+        """The p-value of "the true mean is at most m" (side 1) or "at least m" (side -1); 0.5 for m near the mean."""
+        if side * (m - (self.low if side == 1 else self.high)) <= 0:
+            return float(side * (self.mean - m) <= 0)
+        found = self._sides[side]
+        gap = side * (found.mean - m)
+        if gap <= 0:
+            other: Side = -1 if side == 1 else 1
+            return max(0.5, 1 - self.p_value(m, other, share=share)) if side * (self.mean - m) < 0 else 0.5
+        near, far = 0.0, 2.0
+        while (reach := found.reach(NORMAL.cdf(-far), side, share)) < gap and far < 36:
+            near, far = far, far * 1.5
+        if reach < gap:
+            return 0.0
+        from scipy.optimize import brentq  # noqa: PLC0415 - 0.15 s of import
+
+        def height(z: float) -> float:
+            return found.reach(NORMAL.cdf(-z), side, share) - gap if z else -gap
+
+        return NORMAL.cdf(-float(brentq(height, near, far, xtol=1e-4)))
+
+    def limit(self, alpha: float, side: Side, *, share: float = EXACT, times: float = 1.0) -> float:
+        """What the true mean is above (side 1) or below (side -1), at a one-sided error rate of alpha in (0, 0.5).
+
+        times: about where it would be with so many times as many labels.
+        """
+        found = self._sides[side]
+        limit = found.mean - side * found.reach(alpha, side, share, times)
+        return min(max(limit, self.low), self.mean) if side == 1 else max(min(limit, self.high), self.mean)
+
+    def two_sided_p(self, m: float, *, share: float = SHARE) -> float:
+        """The two-sided p-value of "the true mean is m": twice the smaller of the one-sided ones."""
+        return min(1.0, 2 * min(self.p_value(m, 1, share=share), self.p_value(m, -1, share=share)))
+
+    def interval(self, confidence: float, *, share: float = SHARE) -> tuple[float, float]:
+        """The limits of all m whose two-sided p-value is at least 1 - confidence."""
+        alpha = (1 - confidence) / 2
+        return self.limit(alpha, 1, share=share), self.limit(alpha, -1, share=share)
+
+    def half_width(self, confidence: float, *, times: float = 1.0) -> float:
+        """Half of the interval's width; about what it would be with so many times as many labels."""
+        alpha = (1 - confidence) / 2
+        low, high = (self.limit(alpha, side, share=SHARE, times=times) for side in SIDES)
+        return (high - low) / 2
 
 
 @dataclass(frozen=True)
 class PPIEstimate:
-    """A mean corrected by human labels, in the unit of the scores."""
+    """A mean, or a difference of means, corrected by human labels, in the unit of the scores."""
 
     estimate: Interval | None
     """The corrected mean; None below three labels."""
@@ -55,8 +152,11 @@ class PPIEstimate:
     n: int
     """The number of samples."""
     variance_reduction: float | None
-    """1 - variance(estimate) / variance(human), in [0, 1]: what the judge's scores add to the labels; None if the
-    labels don't vary."""
+    """1 - (width(estimate) / width(human))², at least 0: the share of labels that the judge's scores stand in for."""
+    p_value: float | None
+    """Two-sided, of "the difference is 0"; None for a mean, and without an estimate."""
+    doubled: float | None
+    """About half the width of `estimate` with twice as many labels; None if there aren't so many samples."""
     caution: str
     """Why there is no estimate, or why to trust it less, or ""."""
 
@@ -69,6 +169,7 @@ def ppi_mean(
     confidence: float = 0.95,
     strata: Sequence[Hashable] | None = None,
     groups: Sequence[Hashable] | None = None,
+    least: int = MIN_LABELS,
 ) -> PPIEstimate | None:
     """The mean score as people would give it.
 
@@ -80,6 +181,7 @@ def ppi_mean(
         strata: One label per sample, if samples were chosen for labeling at random within each stratum; strata with
             fewer than two labels are merged.
         groups: One cluster label per sample.
+        least: With fewer labels there is no estimate.
 
     Returns:
         The estimate; None for no samples.
@@ -89,75 +191,289 @@ def ppi_mean(
         ConfigError: confidence is outside (0, 1).
     """
     check_confidence(confidence)
-    n = same_length(judged=judged, human=human, strata=strata, groups=groups)
-    if n == 0:
+    labels = _Labeled.of(judged, human, scale=scale, strata=strata, groups=groups)
+    if labels is None:
         return None
-    scores = column("judged", judged, 0.0, scale)
-    labels = column("human", [0.0 if label is None else label for label in human], 0.0, scale)
-    known = np.fromiter((label is not None for label in human), dtype=np.bool_, count=n)
-    raw = mean_interval(scores.tolist(), low=0.0, high=scale, confidence=confidence, groups=groups)
-    labeled = int(known.sum())
-    bias = float(np.mean((scores - labels)[known])) if labeled else None
-    parts, merged = _merged(np.zeros(n, dtype=np.intp) if strata is None else codes(strata), known)
-    clusters = np.arange(n) if groups is None else codes(groups)
-    freedom = labeled - int(np.unique(parts).size) - 1
-    if groups is not None:
-        freedom = min(freedom, int(np.unique(clusters[known]).size) - 2)
-    if labeled < MIN_LABELS or freedom < 1:
-        caution = f"only {labeled} labels: too few for an estimate; label {FEW_LABELS} or more"
-        return PPIEstimate(None, raw, None, None, bias, labeled, n, None, caution)
-    start, on_start, varied = _influence(labels, known, None, parts, clusters)
-    shift, on_shift, _ = _influence(-scores, known, ~known, parts, clusters)
-    if groups is not None:
-        on_start, on_shift = group_sums(on_start, clusters), group_sums(on_shift, clusters)
-    # The λ of least variance. Fitted to the same labels, it costs one degree of freedom in variance and quantile.
-    square = float(on_shift @ on_shift)
-    weight = min(1.0, max(0.0, -float(on_start @ on_shift) / square)) if square > 0 else 0.0
-    alone = float(np.sum(on_start**2))
-    variance = float(np.sum((on_start + weight * on_shift) ** 2)) * (freedom + 1) / freedom
-    count = None if groups is None else on_start.size
-    mean = Interval(min(max(start + weight * shift, 0.0), scale), None, None, n, confidence, count)
-    estimate = bounded(mean, Spread(variance, freedom, labeled), 0.0, scale)
-    by_labels = Interval(start, None, None, labeled, confidence, count)
-    by_labels = bounded(by_labels, Spread(alone, freedom + 1, labeled), 0.0, scale)
-    reduction = max(0.0, 1 - variance / alone) if alone > 0 else None
-    if reduction is None:
-        # All labels are equal, so their spread is unknown: at an end of the scale their own interval is exact.
-        inside = None if groups is None else clusters[known].tolist()
-        estimate = mean_interval(labels[known].tolist(), low=0.0, high=scale, confidence=confidence, groups=inside)
-        by_labels, weight = estimate, 0.0
-    caution = _caution(labeled, merged, varied)
-    return PPIEstimate(estimate, raw, by_labels, weight, bias, labeled, n, reduction, caution)
+    raw = mean_interval(labels.scores.tolist(), low=0.0, high=scale, confidence=confidence, groups=groups)
+    return labels.estimate(raw, confidence, least)
 
 
-def _influence(
-    values: Floats, inside: Mask, outside: Mask | None, strata: Positions, clusters: Positions
-) -> tuple[float, Floats, bool]:
-    """The mean of the values inside, less that of those outside, by strata; each sample's influence on it.
+def ppi_difference(
+    judged: tuple[Sequence[float], Sequence[float]],
+    human: tuple[Sequence[float | None], Sequence[float | None]],
+    *,
+    same: Sequence[bool] | None = None,
+    scale: float = 1.0,
+    confidence: float = 0.95,
+    strata: Sequence[Hashable] | None = None,
+    groups: Sequence[Hashable] | None = None,
+) -> PPIEstimate | None:
+    """The mean difference of two runs over the same samples, second minus first, as people would score them.
 
-    And whether the values inside vary within their strata.
+    A sample counts as labeled where both its outputs are. Where they are the same, people give both one score: the
+    difference is 0 without labels.
+
+    Args:
+        judged: The judge's scores in both runs, in [0, scale].
+        human: The human scores in both runs, in [0, scale]; None where not labeled.
+        same: Whether both runs have the same output, by sample.
+        scale: The upper end of the range.
+        confidence: The confidence level, in (0, 1).
+        strata: As for `ppi_mean`.
+        groups: One cluster label per sample.
+
+    Returns:
+        The estimate, with a p-value; None for no samples. Its labels and samples are those with different outputs.
+
+    Raises:
+        DataError: Lengths differ, or a value is not a finite number in [0, scale].
+        ConfigError: confidence is outside (0, 1).
     """
-    n = values.size
-    means, influence = np.zeros(n), np.zeros(n)
-    for kind in np.unique(strata):
-        part = strata == kind
-        yes, no, share = part & inside, np.zeros_like(part) if outside is None else part & outside, float(part.mean())
-        size, rest = int(yes.sum()), int(no.sum())
-        if not size or (outside is not None and not rest):
-            continue
-        units = int(np.unique(clusters[yes]).size)
-        factor = share * np.sqrt(units / max(1, units - 1))  # makes the sum of squares the unbiased variance
-        mean = float(values[yes].mean())
-        influence[yes] = factor / size * (values[yes] - mean)
-        means[part] = mean
-        if rest:
-            other = float(values[no].mean())
-            influence[no] = -share / rest * (values[no] - other)
-            means[part] = mean - other
-    varied = bool(influence.any())
-    # How many samples fall into each stratum is chance too.
-    total = float(means.mean())
-    return total, influence + (means - total) / n, varied
+    check_confidence(confidence)
+    labels = _Labeled.of_differences(judged, human, same, scale=scale, strata=strata, groups=groups)
+    if labels is None:
+        return None
+    raw = difference_interval(labels.scores.tolist(), scale=scale, confidence=confidence, groups=groups)
+    return labels.estimate(raw, confidence)
+
+
+def corrected_mean(
+    judged: Sequence[float],
+    human: Sequence[float | None],
+    *,
+    scale: float = 1.0,
+    strata: Sequence[Hashable] | None = None,
+    groups: Sequence[Hashable] | None = None,
+) -> CorrectedMean | None:
+    """What `ppi_mean` rests on, for one-sided tests and limits; None below three labels. Arguments, errors: there."""
+    labels = _Labeled.of(judged, human, scale=scale, strata=strata, groups=groups)
+    return labels.corrected if labels is not None and labels.enough else None
+
+
+def corrected_difference(
+    judged: tuple[Sequence[float], Sequence[float]],
+    human: tuple[Sequence[float | None], Sequence[float | None]],
+    *,
+    same: Sequence[bool] | None = None,
+    scale: float = 1.0,
+    strata: Sequence[Hashable] | None = None,
+    groups: Sequence[Hashable] | None = None,
+) -> CorrectedMean | None:
+    """What `ppi_difference` rests on, for one-sided tests and limits; None below three labels."""
+    labels = _Labeled.of_differences(judged, human, same, scale=scale, strata=strata, groups=groups)
+    return labels.corrected if labels is not None and labels.enough else None
+
+
+class _Labeled:
+    """Scores in [low, high] of all samples and labels of some; a label of NaN is none."""
+
+    def __init__(
+        self, scores: Floats, labels: Floats, low: float, high: float, strata: Positions, groups: Positions | None
+    ) -> None:
+        self.scores, self.labels, self.low, self.high = scores, labels, low, high
+        self.known = ~np.isnan(labels)
+        self.shown = int(self.known.sum()), scores.size
+        self.strata, self.merged = _merged(strata, self.known)
+        self.clusters = np.arange(scores.size) if groups is None else groups
+        self.is_clustered = groups is not None
+
+    @classmethod
+    def of(
+        cls,
+        judged: Sequence[float],
+        human: Sequence[float | None],
+        *,
+        scale: float,
+        strata: Sequence[Hashable] | None,
+        groups: Sequence[Hashable] | None,
+    ) -> _Labeled | None:
+        n = same_length(judged=judged, human=human, strata=strata, groups=groups)
+        if n == 0:
+            return None
+        scores, labels = column("judged", judged, 0.0, scale), _labels("human", human, scale)
+        return cls(scores, labels, 0.0, scale, _codes(strata, n), None if groups is None else codes(groups))
+
+    @classmethod
+    def of_differences(
+        cls,
+        judged: tuple[Sequence[float], Sequence[float]],
+        human: tuple[Sequence[float | None], Sequence[float | None]],
+        same: Sequence[bool] | None,
+        *,
+        scale: float,
+        strata: Sequence[Hashable] | None,
+        groups: Sequence[Hashable] | None,
+    ) -> _Labeled | None:
+        (before, after), (label_before, label_after) = judged, human
+        n = same_length(
+            judged_a=before, judged_b=after, human_a=label_before, human_b=label_after, same=same, strata=strata,
+            groups=groups,
+        )  # fmt: skip
+        if n == 0:
+            return None
+        scores = column("judged_b", after, 0.0, scale) - column("judged_a", before, 0.0, scale)
+        labels = _labels("human_b", label_after, scale) - _labels("human_a", label_before, scale)
+        equal = np.zeros(n, dtype=np.bool_) if same is None else np.asarray(same, dtype=np.bool_)
+        parts = np.where(equal, -1, _codes(strata, n))
+        scores[equal], labels[equal] = 0.0, np.nan
+        changed, labeled = int(np.sum(~equal)), int(np.sum(~np.isnan(labels)))
+        # As many of them as a random choice would have labeled: all are alike.
+        alike = max(MIN_LABELS_OF_STRATUM, round(float(equal.sum()) * labeled / max(1, changed)))
+        labels[np.flatnonzero(equal)[:alike]] = 0.0
+        found = cls(scores, labels, -scale, scale, codes(parts.tolist()), None if groups is None else codes(groups))
+        found.shown = labeled, changed
+        return found
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are enough labels for an estimate."""
+        return self.shown[0] >= MIN_LABELS and np.unique(self.clusters[self.known]).size >= MIN_LABELS
+
+    @cached_property
+    def shares(self) -> tuple[Floats, Floats]:
+        """How many samples each labeled sample and each other one stands for, by strata; 0 for the rest."""
+        sizes, have = np.bincount(self.strata), np.bincount(self.strata, weights=self.known)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            of_labeled, of_others = (sizes / have)[self.strata], (sizes / (sizes - have))[self.strata]
+        return np.where(self.known, of_labeled, 0.0), np.where(self.known, 0.0, of_others)
+
+    @cached_property
+    def corrected(self) -> CorrectedMean:
+        """The corrected mean and what is known of it."""
+        best, weight = self._sum(0)
+        sides: dict[Side, _Sum] = {1: self._sum(1)[0], -1: self._sum(-1)[0]}
+        mean = min(max(best.mean, self.low), self.high)
+        return CorrectedMean(self.low, self.high, mean, best.parts[0].units, weight, sides)
+
+    def _sum(self, side: Literal[1, 0, -1]) -> tuple[_Sum, float]:
+        """The corrected mean as a sum, and the mean λ."""
+        known, others = self.known, ~self.known
+        counts, other_counts = self.shares
+        weights = np.zeros(self.scores.size)
+        weights[known] = self._weights(counts[known], side)
+        # Where all samples of a stratum are labeled there is nothing for the judge to add.
+        have = np.bincount(self.strata, weights=known)
+        weights[(have == np.bincount(self.strata))[self.strata]] = 0.0
+        mean_weights = (np.bincount(self.strata, weights=weights) / np.maximum(have, 1))[self.strata]
+        top = float(weights.max())
+        errors = self.labels[known] - weights[known] * self.scores[known]
+        groups = self.clusters if self.is_clustered else None
+        used = weights[known]
+        ends = float(self._end(1, used).min()), float(self._end(-1, used).max())
+        parts = [_mean(errors, *ends, counts[known], None if groups is None else groups[known])]
+        if top == 0:
+            return _Sum(tuple(parts), 0.0), 0.0
+        moved = mean_weights * self.scores
+        ends = top * self.low, top * self.high
+        parts.append(
+            _mean(_binned(moved[others]), *ends, other_counts[others], None if groups is None else groups[others])
+        )
+        correlation = 0.0
+        if groups is not None:
+            influence = np.zeros(self.scores.size)
+            influence[known] = counts[known] * (errors - parts[0].mean)
+            other = np.where(known, 0.0, other_counts * (moved - parts[1].mean))
+            correlation = _correlation(group_sums(influence, groups), group_sums(other, groups))
+        return _Sum(tuple(parts), max(0.0, correlation)), float(np.mean(mean_weights))
+
+    def _end(self, side: Side, weights: Floats) -> Floats:
+        """The lowest (1) or highest value that human - λ · judged can have, for the judge's scores at hand."""
+        if side == 1:
+            return self.low - weights * self.scores.max()
+        return self.high - weights * self.scores.min()
+
+    def _weights(self, counts: Floats, side: Literal[1, 0, -1]) -> Floats:
+        """λ of each labeled sample, fitted to the labels of other samples (clusters) and one more that says nothing.
+
+        Of a grid, the λ of least variance; for a side, that of the limit expected to be nearest.
+        """
+        f, h, units = self.scores[self.known], self.labels[self.known], codes(self.clusters[self.known].tolist())
+        others = self.scores.size - f.size
+        if not others:
+            return np.zeros(f.size)
+        n = int(units.max())  # independent others
+        square = counts**2
+        columns = (square, square * f, square * h, square * f * f, square * f * h, square * h * h)
+        one, x, y, xx, xy, yy = (float(c.sum()) - group_sums(c, units)[:, None] for c in columns)
+        one = np.maximum(one, np.finfo(float).tiny)
+        x, y = x / one, y / one
+        weights = np.linspace(0.0, 1.0, GRID)[None, :]
+        spread = float(self.scores.var())
+        none = float(square.sum()) / (n + 1) * spread / one
+        errors = yy / one - y * y - 2 * weights * (xy / one - x * y) + weights**2 * (xx / one - x * x + none)
+        variance = errors / n + weights**2 * spread * f.size / others / n
+        if side:
+            # Of a value that no label shows.
+            far = np.abs(y - weights * x - self._end(side, weights))
+            variance = TYPICAL_Z**2 * variance + (far * (1 - NORMAL.cdf(-TYPICAL_Z) ** (1 / n))) ** 2
+        return weights[0, np.argmin(variance, axis=1)][units]
+
+    def estimate(self, raw: Interval | None, confidence: float, least: int = MIN_LABELS) -> PPIEstimate:
+        """The estimate beside the judge's and the labels' alone."""
+        labeled, n = self.shown
+        known = self.known
+        bias = float(np.mean((self.scores - self.labels)[known])) if labeled else None
+        if not self.enough or labeled < least:
+            caution = f"only {labeled} labels: too few for an estimate; label {FEW_LABELS} or more"
+            return PPIEstimate(None, raw, None, None, bias, labeled, n, None, None, None, caution)
+        counts = self.shares[0][known]
+        alone = _mean(
+            self.labels[known], self.low, self.high, counts, self.clusters[known] if self.is_clustered else None
+        )
+        found = self.corrected
+        estimate, by_labels = (
+            Interval(
+                one.mean,
+                *one.interval(confidence),
+                size,
+                confidence,
+                int(np.unique(of).size) if self.is_clustered else None,
+                method=method,
+            )
+            for one, size, of, method in (
+                (found, n, self.clusters, "PPI++"), (alone, labeled, self.clusters[known], "Gaffke")
+            )
+        )  # fmt: skip
+        widths = [(one.high or 0.0) - (one.low or 0.0) for one in (estimate, by_labels)]
+        reduction = max(0.0, 1 - (widths[0] / widths[1]) ** 2)
+        p_value = found.two_sided_p(0.0) if self.low < 0 else None
+        caution = f"strata with fewer than two labels were merged: {self.merged}" if self.merged else ""
+        doubled = found.half_width(confidence, times=2) if 2 * labeled <= n else None
+        return PPIEstimate(
+            estimate, raw, by_labels, found.weight, bias, labeled, n, reduction, p_value, doubled, caution
+        )
+
+
+def _codes(strata: Sequence[Hashable] | None, n: int) -> Positions:
+    return np.zeros(n, dtype=np.intp) if strata is None else codes(strata)
+
+
+def _labels(name: str, human: Sequence[float | None], scale: float) -> Floats:
+    """The labels, NaN for none."""
+    labels = column(name, [0.0 if label is None else label for label in human], 0.0, scale)
+    labels[[label is None for label in human]] = np.nan
+    return labels
+
+
+def _mean(values: Floats, low: float, high: float, weights: Floats, groups: Positions | None) -> BoundedMean:
+    return BoundedMean.of(
+        values.tolist(), low, high, groups=None if groups is None else groups.tolist(), weights=weights.tolist()
+    )
+
+
+def _binned(values: Floats) -> Floats:
+    """Values, each moved to the mean of its bin of equal width."""
+    low, high = float(values.min()), float(values.max())
+    if np.unique(values).size <= LEVELS or low == high:
+        return values
+    bins = np.minimum(((values - low) / (high - low) * LEVELS).astype(np.intp), LEVELS - 1)
+    means = np.bincount(bins, weights=values) / np.maximum(1, np.bincount(bins))
+    return np.clip(means[bins], low, high)
+
+
+def _correlation(x: Floats, y: Floats) -> float:
+    both = math.sqrt(float(x @ x) * float(y @ y))
+    return float(x @ y) / both if both > 0 else 0.0
 
 
 def _merged(strata: Positions, is_labeled: Mask) -> tuple[Positions, int]:
@@ -171,90 +487,3 @@ def _merged(strata: Positions, is_labeled: Mask) -> tuple[Positions, int]:
         enough = np.flatnonzero(labels >= MIN_LABELS_OF_STRATUM)
         small = np.append(small, enough[np.argmin(labels[enough])])
     return np.where(np.isin(strata, small), small[0], strata), merged
-
-
-def _caution(labeled: int, merged: int, varied: bool) -> str:
-    cautions = [f"only {labeled} labels: the interval is approximate"] if labeled < FEW_LABELS else []
-    if merged:
-        cautions.append(f"strata with fewer than two labels were merged: {merged}")
-    if not varied:
-        cautions.append("labels don't vary within their strata: the interval is approximate")
-    return "; ".join(cautions)
-
-
-def score_strata(scores: Sequence[float]) -> tuple[int, ...]:
-    """The stratum of every sample, by ascending score, from 0 to 4: about equal in size, equal scores in one.
-
-    Raises:
-        DataError: A score is not a finite number.
-    """
-    keys = column("scores", scores)
-    if not keys.size:
-        return ()
-    edges = np.unique(np.quantile(keys, np.linspace(0, 1, STRATA + 1)[1:-1], method="inverted_cdf"))
-    strata = np.unique(np.searchsorted(edges, keys, side="left"), return_inverse=True)[1]  # numbered without gaps
-    return tuple(int(stratum) for stratum in strata)
-
-
-def select_for_labeling(
-    scores: Sequence[float], *, labeled: Collection[int] = (), n: int = 20, scale: float = 1.0, seed: int = 0
-) -> tuple[int, ...]:
-    """The positions of n more samples to label, in random order; fewer if fewer are left.
-
-    Strata are those of `score_strata`; each gets two labels first. A judge's error is expected to be
-    √(score · (scale - score)), but at least a tenth of the scale.
-
-    Args:
-        scores: The judge's, in [0, scale].
-        labeled: The positions of the samples labeled in earlier rounds.
-        n: How many to select.
-        scale: The upper end of the range.
-        seed: The same arguments give the same selection.
-
-    Raises:
-        DataError: A score is outside [0, scale], or a position doesn't exist.
-        ConfigError: n is below 0.
-    """
-    if n < 0:
-        raise ConfigError(f"n must be 0 or more, not {n}")
-    judged = column("scores", scores, 0.0, scale)
-    known = set(labeled)
-    for place in labeled:
-        if place not in range(judged.size):
-            raise DataError(f"labeled: there is no sample {place}; positions go from 0 to {judged.size - 1}")
-    strata = np.array(score_strata(scores), dtype=np.intp)
-    expected = np.maximum(np.sqrt(judged * (scale - judged)), scale / 10)
-    sizes = np.bincount(strata)
-    have = np.bincount(strata[sorted(known)], minlength=sizes.size)
-    spreads: list[float] = np.sqrt(np.bincount(strata, weights=expected**2) / np.maximum(sizes, 1)).tolist()
-    source = np.random.default_rng([seed, len(known)])
-    selected: list[int] = []
-    for stratum, count in enumerate(_allocate(sizes, have, spreads, n)):
-        free = [int(place) for place in np.flatnonzero(strata == stratum) if int(place) not in known]
-        selected.extend(int(place) for place in source.permutation(free)[:count])
-    return tuple(int(place) for place in source.permutation(selected)) if selected else ()
-
-
-def _allocate(sizes: Positions, have: Positions, spreads: Sequence[float], n: int) -> list[int]:
-    """How many more each stratum gets: one by one where the next label lowers the variance of the mean most.
-
-    The variance is Σ (size · spread)² / labels, so the gain of the next label is (size · spread)² / (k (k + 1)).
-    """
-    more = [0] * len(spreads)
-
-    def gain(stratum: int) -> float:
-        k = int(have[stratum]) + more[stratum]
-        if k >= sizes[stratum]:
-            return -1.0
-        few = k < MIN_LABELS_OF_STRATUM
-        return math.inf if few else (float(sizes[stratum]) * spreads[stratum]) ** 2 / (k * (k + 1))
-
-    queue = [(-gain(stratum), stratum) for stratum in range(len(spreads))]
-    heapq.heapify(queue)
-    for _ in range(n):
-        if not queue or queue[0][0] > 0:
-            break
-        _, stratum = queue[0]
-        more[stratum] += 1
-        heapq.heapreplace(queue, (-gain(stratum), stratum))
-    return more

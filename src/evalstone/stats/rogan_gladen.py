@@ -26,7 +26,8 @@ class RoganGladenEstimate:
     """A corrected pass rate beside the judge's."""
 
     rate: Interval | None
-    """The corrected rate, in [0, 1]; None if the judge is no better than chance or there are no labels of one kind."""
+    """The corrected rate, in [0, 1]; None if the judge is no better than chance on the labels, or would not be with one
+    more right and one more wrong verdict on each kind, or if there are no labels of one kind."""
     raw: Interval | None
     """The judge's rate; its interval ignores the judge's errors."""
     sensitivity: Interval | None
@@ -67,9 +68,9 @@ def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 
         caution = "labeled samples of both kinds are needed, some that people pass and some that they fail"
         return RoganGladenEstimate(None, raw, tpr, tnr, caution)
     youden = tpr.mean + tnr.mean - 1
-    if youden <= 0:
-        caution = "the judge is no better than chance on the labeled samples"
-        return RoganGladenEstimate(None, raw, tpr, tnr, caution)
+    if _youden(labels, 0) <= 0 or _youden(labels, 1) <= 0:
+        told = "is no better than chance" if _youden(labels, 0) <= 0 else "can hardly be told from chance"
+        return RoganGladenEstimate(None, raw, tpr, tnr, f"the judge {told} on the labeled samples")
     estimate = min(1.0, max(0.0, (raw.mean - (1 - tnr.mean)) / youden))
     center, half = _lang_reiczigel(passed, n, labels, NormalDist().inv_cdf(0.5 + confidence / 2))
     low, high = max(0.0, min(center - half, estimate)), min(1.0, max(center + half, estimate))
@@ -77,6 +78,12 @@ def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 
     caution = f"only {fewest} labeled samples of one kind: the interval is approximate" if fewest < FEW_LABELS else ""
     rate = Interval(estimate, low, high, n, confidence, method="Lang-Reiczigel", caution=caution)
     return RoganGladenEstimate(rate, raw, tpr, tnr, caution)
+
+
+def _youden(labels: Confusion, added: int) -> int:
+    """(sensitivity + specificity - 1) · positives · negatives, without rounding, with so many more labels of each."""
+    positives, negatives = labels.positives + 2 * added, labels.negatives + 2 * added
+    return (labels.tp + added) * negatives + (labels.tn + added) * positives - positives * negatives
 
 
 def _lang_reiczigel(passed: int, n: int, labels: Confusion, z: float) -> tuple[float, float]:

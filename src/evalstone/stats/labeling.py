@@ -1,0 +1,136 @@
+"""Which samples to label, and how many: strata of the judge's scores, and labels by Neyman's allocation.
+
+Each stratum gets labels in proportion to its size times the spread of the judge's error to be expected there, and which
+of its samples is random. Labeling where the judge errs most then doesn't bias the corrected mean (`ppi_mean`). Earlier
+labels don't steer the choice: a stratum whose first labels happen to be all passes would get no more, and keep its
+lucky mean. Source: Neyman 1934, JRSS 97(4).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from evalstone.errors import ConfigError, DataError
+from evalstone.stats._arrays import Positions, column
+from evalstone.stats.intervals import check_confidence
+from evalstone.stats.ppi import MIN_LABELS_OF_STRATUM, CorrectedMean
+
+STRATA = 5
+
+
+def score_strata(scores: Sequence[float]) -> tuple[int, ...]:
+    """The stratum of every sample, by ascending score, from 0 to 4: about equal in size, equal scores in one.
+
+    Raises:
+        DataError: A score is not a finite number.
+    """
+    keys = column("scores", scores)
+    if not keys.size:
+        return ()
+    edges = np.unique(np.quantile(keys, np.linspace(0, 1, STRATA + 1)[1:-1], method="inverted_cdf"))
+    strata = np.unique(np.searchsorted(edges, keys, side="left"), return_inverse=True)[1]  # numbered without gaps
+    return tuple(int(stratum) for stratum in strata)
+
+
+def select_for_labeling(
+    scores: Sequence[float], *, labeled: Collection[int] = (), n: int = 20, scale: float = 1.0, seed: int = 0
+) -> tuple[int, ...]:
+    """The positions of n more samples to label, in random order; fewer if fewer are left.
+
+    Strata are those of `score_strata`; each gets two labels first. A judge's error is expected to be
+    √(score · (scale - score)), but at least a tenth of the scale.
+
+    Args:
+        scores: The judge's, in [0, scale].
+        labeled: The positions of the samples labeled in earlier rounds.
+        n: How many to select.
+        scale: The upper end of the range.
+        seed: The same arguments give the same selection.
+
+    Raises:
+        DataError: A score is outside [0, scale], or a position doesn't exist.
+        ConfigError: n is below 0.
+    """
+    if n < 0:
+        raise ConfigError(f"n must be 0 or more, not {n}")
+    judged = column("scores", scores, 0.0, scale)
+    known = set(labeled)
+    for place in labeled:
+        if place not in range(judged.size):
+            raise DataError(f"labeled: there is no sample {place}; positions go from 0 to {judged.size - 1}")
+    strata = np.array(score_strata(scores), dtype=np.intp)
+    expected = np.maximum(np.sqrt(judged * (scale - judged)), scale / 10)
+    sizes = np.bincount(strata)
+    have = np.bincount(strata[sorted(known)], minlength=sizes.size)
+    spreads: list[float] = np.sqrt(np.bincount(strata, weights=expected**2) / np.maximum(sizes, 1)).tolist()
+    source = np.random.default_rng([seed, len(known)])
+    selected: list[int] = []
+    for stratum, count in enumerate(_allocate(sizes, have, spreads, n)):
+        free = [int(place) for place in np.flatnonzero(strata == stratum) if int(place) not in known]
+        selected.extend(int(place) for place in source.permutation(free)[:count])
+    return tuple(int(place) for place in source.permutation(selected)) if selected else ()
+
+
+def _allocate(sizes: Positions, have: Positions, spreads: Sequence[float], n: int) -> list[int]:
+    """How many more each stratum gets: one by one where the next label lowers the variance of the mean most.
+
+    The variance is Σ (size · spread)² / labels, so the gain of the next label is (size · spread)² / (k (k + 1)).
+    """
+    more = [0] * len(spreads)
+
+    def gain(stratum: int) -> float:
+        k = int(have[stratum]) + more[stratum]
+        if k >= sizes[stratum]:
+            return -1.0
+        few = k < MIN_LABELS_OF_STRATUM
+        return math.inf if few else (float(sizes[stratum]) * spreads[stratum]) ** 2 / (k * (k + 1))
+
+    queue = [(-gain(stratum), stratum) for stratum in range(len(spreads))]
+    heapq.heapify(queue)
+    for _ in range(n):
+        if not queue or queue[0][0] > 0:
+            break
+        _, stratum = queue[0]
+        more[stratum] += 1
+        heapq.heapreplace(queue, (-gain(stratum), stratum))
+    return more
+
+
+def labels_needed(
+    found: CorrectedMean, labeled: int, n: int, half_width: float, *, confidence: float = 0.95
+) -> int | None:
+    """About how many labels in all narrow the interval of a corrected mean to ± half_width.
+
+    The part of the interval that the labels make shrinks with the root of their number, as `select_for_labeling`
+    splits them; that of the other samples stays.
+
+    Args:
+        found: What the first labels say, of `corrected_mean` or `corrected_difference`.
+        labeled: How many first labels there are.
+        n: The number of samples.
+        half_width: Half the width wanted, above 0.
+        confidence: The confidence level, in (0, 1).
+
+    Returns:
+        The number of labels; None if even a label of every sample would not do.
+
+    Raises:
+        ConfigError: half_width is not above 0, or confidence is outside (0, 1).
+    """
+    check_confidence(confidence)
+    if not half_width > 0:
+        raise ConfigError(f"half_width must be above 0, not {half_width}")
+    few, many = 1, n
+    if found.half_width(confidence, times=n / labeled) > half_width:
+        return None
+    while few < many:
+        middle = (few + many) // 2
+        if found.half_width(confidence, times=middle / labeled) <= half_width:
+            many = middle
+        else:
+            few = middle + 1
+    return many

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from evalstone.errors import ConfigError, DataError
+from evalstone.stats.labeling import labels_needed, score_strata, select_for_labeling
+from evalstone.stats.ppi import CorrectedMean, corrected_mean
+
+SCORES = np.random.default_rng(1).beta(5, 1, 200).tolist()
+
+
+def test_strata_are_ordered_by_score_and_about_equal() -> None:
+    strata = score_strata(SCORES)
+    sizes = np.bincount(strata)
+    assert sizes.tolist() == [40, 40, 41, 39, 40]
+    for stratum in range(4):
+        below = [s for s, place in zip(SCORES, strata, strict=True) if place == stratum]
+        above = [s for s, place in zip(SCORES, strata, strict=True) if place == stratum + 1]
+        assert max(below) <= min(above)
+
+
+def test_equal_scores_share_a_stratum() -> None:
+    scores = [1.0] * 60 + [0.5] * 20 + [0.0] * 20
+    assert sorted({*zip(scores, score_strata(scores), strict=True)}) == [(0.0, 0), (0.5, 1), (1.0, 2)]
+    assert set(score_strata([0.7] * 50)) == {0}
+    assert score_strata([]) == ()
+
+
+def test_a_choice_depends_on_its_arguments_only() -> None:
+    assert select_for_labeling(SCORES, seed=1) == select_for_labeling(SCORES, seed=1)
+    assert select_for_labeling(SCORES, seed=1) != select_for_labeling(SCORES, seed=2)
+
+
+def shares(chosen: Sequence[int]) -> list[float]:
+    """The share of each stratum that was chosen."""
+    strata = np.array(score_strata(SCORES))
+    return (np.bincount(strata[list(chosen)], minlength=5) / np.bincount(strata)).tolist()
+
+
+def test_samples_near_the_middle_of_the_scale_are_labelled_more_often_and_all_have_a_chance() -> None:
+    chosen = shares(select_for_labeling(SCORES, n=80))
+    assert chosen == sorted(chosen, reverse=True)
+    assert 0 < chosen[-1] < chosen[0]
+
+
+def test_a_later_round_leaves_out_what_is_labelled_and_goes_on_with_the_same_shares() -> None:
+    first = select_for_labeling(SCORES, n=50)
+    second = select_for_labeling(SCORES, labeled=first, n=20)
+    assert not set(second) & set(first)
+    assert shares([*first, *second]) == shares(select_for_labeling(SCORES, n=70))
+
+
+def test_a_later_round_draws_anew_in_a_stratum_without_labels() -> None:
+    scores = [0.0] * 50 + [1.0] * 50
+    rounds = [select_for_labeling(scores, labeled=range(50, last), n=20) for last in (80, 90)]
+    first, second = ({place for place in chosen if place < 50} for chosen in rounds)
+    assert min(len(first), len(second)) > 5
+    assert not first <= second
+    assert not second <= first
+
+
+def test_the_next_label_goes_where_it_lowers_the_variance_most() -> None:
+    # From two labels each: (19 · 0.5)² / k (k + 1) is 15.0, 7.5 and 4.5 for k = 2, 3, 4, and (50 · 0.1)² / 6 is 4.2.
+    chosen = select_for_labeling([0.0] * 50 + [0.5] * 19, n=7)
+    assert sum(place >= 50 for place in chosen) == 5
+
+
+def test_labels_of_earlier_rounds_do_not_tilt_the_mean() -> None:
+    # Were strata with equal first labels left alone, the mean of passes would be 0.013 too high here.
+    source, errors = np.random.default_rng(1), list[float]()
+    for seed in range(300):
+        rate = source.beta(4, 1, 300)
+        human = (source.random(300) < rate).astype(float)
+        judged = np.clip(rate + source.normal(0, 0.1, 300), 0, 1).tolist()
+        known: dict[int, float] = {}
+        for _ in range(5):
+            known |= {place: human[place] for place in select_for_labeling(judged, labeled=known, n=20, seed=seed)}
+        marks = [known.get(place) for place in range(300)]
+        found = corrected_mean(judged, marks, strata=score_strata(judged))
+        assert found is not None
+        errors.append(found.mean - float(human.mean()))
+    assert abs(float(np.mean(errors))) < 3 * float(np.std(errors)) / math.sqrt(300)
+
+
+def test_every_stratum_gets_two_labels_first() -> None:
+    counts = np.bincount([score_strata(SCORES)[place] for place in select_for_labeling(SCORES, n=10)])
+    assert counts.tolist() == [2] * 5
+
+
+def test_within_a_stratum_every_sample_is_as_likely() -> None:
+    seen = np.zeros(200)
+    for seed in range(400):
+        seen[list(select_for_labeling(SCORES, n=50, seed=seed))] += 1 / 400
+    expected = np.array(shares(select_for_labeling(SCORES, n=50)))[list(score_strata(SCORES))]
+    assert float(np.max(np.abs(seen - expected))) < 0.11  # four standard errors
+
+
+def test_no_more_are_chosen_than_there_are() -> None:
+    found = select_for_labeling([0.1, 0.9, 0.5], labeled={1: 1.0}, n=20)
+    assert sorted(found) == [0, 2]
+    assert select_for_labeling([], n=5) == ()
+    assert select_for_labeling(SCORES, n=0) == ()
+
+
+def test_a_selection_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(DataError, match="there is no sample 3; positions go from 0 to 2"):
+        select_for_labeling([0.1, 0.2, 0.3], labeled={3: 0.5})
+    with pytest.raises(ConfigError, match="n must be 0 or more"):
+        select_for_labeling([0.1], n=-1)
+    with pytest.raises(DataError, match="scores: value 0 is -1"):
+        select_for_labeling([-1.0])
+
+
+def test_the_labels_needed_for_a_width_are_those_that_give_it() -> None:
+    source = np.random.default_rng(3)
+    human = source.random(2000)
+    judged = np.clip(human + source.normal(0, 0.2, 2000), 0, 1).tolist()
+
+    def labeled(count: int) -> CorrectedMean:
+        found = corrected_mean(judged, [*human[:count].tolist(), *[None] * (2000 - count)])
+        assert found is not None
+        return found
+
+    pilot = labeled(100)
+    needed = labels_needed(pilot, 100, 2000, 0.03)
+    assert needed is not None
+    assert needed > 100
+    assert labeled(needed).half_width(0.95) == pytest.approx(0.03, rel=0.15)
+    assert labels_needed(pilot, 100, 2000, 1e-4) is None
+    with pytest.raises(ConfigError, match="half_width must be above 0, not 0"):
+        labels_needed(pilot, 100, 2000, 0)
