@@ -160,12 +160,12 @@ def calibration_errors(replications: int) -> None:
 def thresholds(replications: int) -> None:
     """The learned threshold's measures on new cases; beside it the intervals of the cases that it was learned on."""
     rows: list[list[str]] = []
-    for area in (0.7, 0.85, 0.95):
+    for area in (0.7, 0.95):
         shift = NORMAL.inv_cdf(area) * math.sqrt(2)
         for share in (0.5, 0.8):
             for objective in ("balanced_accuracy", "accuracy"):
                 for n in (30, 100, 300):
-                    times = max(50, replications // (4 if n < 300 else 8))
+                    times = replications // (4 if n < 300 else 10)
                     rows.append([f"{area:g}", f"{share:g}", objective.replace("_", " "), str(n)])
                     rows[-1] += _learned(n, share, shift, objective, times)
     head = [
@@ -191,7 +191,7 @@ def _learned(n: int, share: float, shift: float, objective: str, times: int) -> 
         if min(int(yes.sum()), int((~yes).sum())) < 2:
             continue
         scores = [NORMAL.cdf(z) for z in (source.normal(size=n) + shift * yes).tolist()]
-        found = fit(_calibration(scores, yes.tolist()), objective=objective, calibrator="platt")
+        found = fit(_calibration(scores, yes.tolist()), objective=objective, calibrator="isotonic")
         learned = found.threshold
         if learned is None:
             continue

@@ -128,7 +128,7 @@ def test_the_accuracy_is_compared_with_the_no_information_rate(labels: list[str]
     made = calibration(*labels)
     found = [text for text in warnings(made) if "no-information" in text]
     assert found == ([warning] if warning else [])
-    assert f"No-information rate {rate} (95% CI 0.500 to " in on_screen(calibration_view(made))
+    assert f"No-information rate {rate} (95% CI 0.5" in on_screen(calibration_view(made))
 
 
 def test_a_judge_that_is_not_shown_to_beat_chance_is_named() -> None:
@@ -165,10 +165,10 @@ def test_hostile_words_and_names_act_neither_on_a_terminal_nor_in_a_page() -> No
 def test_a_line_of_the_diagram_shows_share_interval_and_mean_score() -> None:
     header, first, middle, last = reliability_lines(BINS)
     assert header.split() == ["score", "n", "0", "0.25", "0.5", "0.75", "1"]
-    # one case, none yes: the share at 0, Wilson's interval up to 0.793, the mean score at 0.05
-    assert first == "0.00 to 0.10    1   o-|" + "-" * 30
-    # two cases, one yes: 0.5 (column 20), from 0.095 (4) to 0.905 (36), the mean at 0.525 (21)
-    assert middle == "0.50 to 0.60    2   " + " " * 4 + "-" * 16 + "o|" + "-" * 15
+    # one case, none yes: the share at 0, its interval up to 0.975 (column 39), the mean score at 0.05
+    assert first == "0.00 to 0.10    1   o-|" + "-" * 37
+    # two cases, one yes: 0.5 (column 20), from 0.018 (1) to 0.982 (39), the mean at 0.525 (21)
+    assert middle == "0.50 to 0.60    2   " + " " + "-" * 19 + "o|" + "-" * 18
     assert last.endswith("|o")
 
 

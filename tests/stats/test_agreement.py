@@ -144,7 +144,7 @@ def test_weighted_kappa_by_hand():
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12))
 def test_weighted_kappa_is_that_of_all_pairs_and_of_two_levels_the_plain_one(rows: list[tuple[int, int]]):
     first, second = [row[0] for row in rows], [row[1] for row in rows]
-    for weights, power in (("linear", 1), ("quadratic", 2)):
+    for power, weights in enumerate(WEIGHTS, 1):
         chance = sum(abs(a - b) ** power for a in first for b in second) / len(rows) ** 2
         seen = sum(abs(a - b) ** power for a, b in rows) / len(rows)
         found = value(cohen_kappa(first, second, weights=weights))

@@ -105,7 +105,8 @@ def test_a_judge_that_repeats_itself_in_a_sample_may_still_be_noisy():
 
 def test_the_limits_hold_for_rare_bad_scores():
     source = random.Random(4)
-    truth, held = {"samples": 0.05 * 0.95 * 0.94**2, "noise": 0.03 * 0.97}, dict.fromkeys(("samples", "noise"), 0)
+    truth = {"samples": 0.05 * 0.95 * 0.94**2, "noise": 0.03 * 0.97}
+    held: dict[str, int] = dict.fromkeys(truth, 0)
     for _ in range(25):
         bad = [source.random() < 0.05 for _ in range(30)]
         rows = [[float(one == (source.random() < 0.03)) for _ in range(2)] for one in bad]

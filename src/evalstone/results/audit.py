@@ -69,9 +69,9 @@ class Effect:
     shift: Interval | None
     """The mean of perturbed - unperturbed, with its confidence interval."""
     shift_p: float | None = None
-    """p-value of no shift, by a paired permutation test."""
+    """p-value of no shift, by the test of `compare_pairs`."""
     flips_p: float | None = None
-    """p-value of verdicts changing no more often than when the question is repeated, by McNemar's exact test."""
+    """p-value of verdicts changing no more often than when the question is repeated, by McNemar's test."""
 
     @property
     def flipped(self) -> int:
