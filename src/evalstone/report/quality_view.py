@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import count, limits, listed, money, number, p_value, percent, signed
@@ -25,14 +25,14 @@ DIAGRAM_WIDTH = 41
 
 # ---- Calibration ----
 
-_MEASURES: Mapping[str, Callable[[Verdicts], Interval | float | None]] = {
-    "sensitivity (TPR)": lambda v: v.sensitivity,
-    "specificity (TNR)": lambda v: v.specificity,
-    "accuracy": lambda v: v.accuracy,
-    "balanced accuracy": lambda v: v.measures["balanced_accuracy"],
-    "precision": lambda v: v.measures["precision"],
-    "F1": lambda v: v.measures["f1"],
-    "Cohen's kappa": lambda v: v.kappa,
+_MEASURES = {
+    "sensitivity": "sensitivity (TPR)",
+    "specificity": "specificity (TNR)",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "precision": "precision",
+    "f1": "F1",
+    "kappa": "Cohen's kappa",
 }
 
 
@@ -41,9 +41,8 @@ def calibration_view(calibration: Calibration) -> View:
     from evalstone.results.calibration import measure  # noqa: PLC0415 - only a calibration needs its statistics
 
     measures = measure(calibration)
-    sections = [
-        Section("Agreement", tables=(_agreement(calibration, measures),), notes=tuple(_ranking(calibration, measures)))
-    ]
+    tables = (_agreement(calibration, measures), _scores_and_labels(calibration, measures))
+    sections = [Section("Agreement", tables=tables, notes=tuple(_ranking(measures)))]
     sections += [_confusion(verdicts, title) for title, verdicts in _by_threshold(calibration, measures).items()]
     if measures.annotators is not None:
         sections.append(_annotators(calibration, measures.annotators))
@@ -151,11 +150,11 @@ def calibration_warnings(calibration: Calibration) -> Iterator[str]:
 
 def _uninformative(calibration: Calibration) -> Iterator[str]:
     """That the accuracy at the default threshold does not exceed the no-information rate, or is not shown to."""
-    from evalstone.stats.intervals import wilson_interval  # noqa: PLC0415 - only a calibration needs it
+    from evalstone.stats.ratios import share_interval  # noqa: PLC0415 - only a calibration needs it
 
     counts = calibration.confusion(calibration.default_threshold)
     rate = max(counts.positives, counts.negatives) / counts.n
-    accuracy = wilson_interval(counts.tp + counts.tn, counts.n)
+    accuracy = share_interval(counts.tp + counts.tn, counts.n)
     if accuracy is not None and accuracy.low is not None and accuracy.low <= rate:
         shown = "" if accuracy.mean <= rate else " shown to be"
         yield (
@@ -181,33 +180,42 @@ def _by_threshold(calibration: Calibration, measures: CalibrationMeasures) -> di
 
 
 def _agreement(calibration: Calibration, measures: CalibrationMeasures) -> Table:
-    learned, chosen = calibration.threshold, measures.at_fitted
+    found = _by_threshold(calibration, measures)
     columns = [words("measure")]
-    for title in _by_threshold(calibration, measures):
+    for title in found:
         columns += [Column(title), Column("95% CI")]
-    if len(columns) > 3:
-        columns.append(Column("cross-validated"))
-    rows: list[Sequence[Cell]] = []
-    for name, value in _MEASURES.items():
-        cells = [Cell(name), *_estimate(value(measures.at_default))]
-        if learned is not None and chosen is not None:
-            same = learned.objective.replace("_", " ") in (name.lower(), name.lower().removeprefix("cohen's "))
-            cells += [*_estimate(value(chosen)), Cell(number(learned.cross_validated) if same else "")]
-        rows.append(cells)
+    rows = [
+        [Cell(title), *(cell for verdicts in found.values() for cell in _estimate(verdicts.measures[name]))]
+        for name, title in _MEASURES.items()
+    ]
     return table("The judge's verdicts against people's", columns, rows)
 
 
-def _ranking(calibration: Calibration, measures: CalibrationMeasures) -> Iterator[str]:
-    area, interval = (cell.text for cell in _estimate(measures.auroc))
-    yield f"AUROC {area}" + (f" (95% CI {interval})." if interval else ".")
+def _ranking(measures: CalibrationMeasures) -> Iterator[str]:
+    if measures.at_fitted is not None:
+        yield "At the learned threshold: what to expect on new samples, less the optimism of learning it here."
+    yield f"AUROC {_with_limits(measures.auroc)}."
     if (rate := measures.no_information_rate) is not None:
-        yield f"No-information rate {rate:.3f}: the accuracy of always giving the more frequent label."
-    side = "above" if measures.mean_error >= 0 else "below"
-    yield (
-        f"Scores are {abs(measures.mean_error):.3f} {side} the labels on average, with a mean absolute difference of "
-        f"{measures.mean_absolute_error:.3f} (scale {calibration.scale:g}). Krippendorff's alpha of scores and labels: "
-        f"{number(measures.alpha['ordinal'])} ordinal, {number(measures.alpha['interval'])} interval."
+        yield f"No-information rate {_with_limits(rate)}: the accuracy of always giving the more frequent label."
+
+
+def _scores_and_labels(calibration: Calibration, measures: CalibrationMeasures) -> Table:
+    found = {
+        f"score - label, mean (scale {calibration.scale:g})": measures.mean_error,
+        "absolute difference, mean": measures.mean_absolute_error,
+    }
+    found |= {f"Krippendorff's alpha, {level}": value for level, value in measures.alpha.items()}
+    found |= {f"weighted kappa, {how}": value for how, value in measures.weighted_kappa.items()}
+    columns = (words("scores and labels"), Column("estimate"), Column("95% CI"))
+    return table(
+        "The judge's scores beside people's", columns, [(name, *_estimate(one)) for name, one in found.items()]
     )
+
+
+def _with_limits(found: Interval | None) -> str:
+    if found is None or found.low is None:
+        return number(found and found.mean)
+    return f"{found.mean:.3f} (95% CI {limits(found.low, found.high)})"
 
 
 def _confusion(verdicts: Verdicts, threshold: str) -> Section:
@@ -223,7 +231,7 @@ def _annotators(calibration: Calibration, annotators: Annotators) -> Section:
     between = {"Fleiss' kappa": annotators.fleiss_kappa, "Gwet's AC1": annotators.gwet_ac1}
     between |= {f"Krippendorff's alpha, {level}": value for level, value in annotators.alpha.items()}
     rows: list[Sequence[Cell | str]] = [
-        (f"between annotators: {name}", number(value), "") for name, value in between.items()
+        (f"between annotators: {name}", *_estimate(value)) for name, value in between.items()
     ]
     for place, kappa in enumerate(annotators.judge_kappa):
         name = names[place] if names else f"annotator {place + 1}"
@@ -237,19 +245,20 @@ def _probabilities(calibration: Calibration, measures: CalibrationMeasures) -> S
     errors = {"uncalibrated scores": measures.raw}
     errors |= {f"{method}, on held-out samples": one for method, one in measures.recalibrated.items()}
     rows = [
-        (name, number(one.ece), number(one.brier), "✓" if saved and name.startswith(saved) else "")
+        (name, *_estimate(one.ece), *_estimate(one.brier), Cell("✓" if saved and name.startswith(saved) else ""))
         for name, one in errors.items()
         if one is not None
     ]
-    columns = (words("probability of yes"), Column("ECE"), Column("Brier score"), words(""))
+    limit = Column("95% CI")
+    columns = (words("probability of yes"), Column("ECE"), limit, Column("Brier score"), limit, words(""))
     section = table("Calibration error", columns, rows)
     return Section("Calibration error", tables=(section,), notes=("ECE, Brier score: 0 is best.",))
 
 
-def _estimate(value: Interval | float | None) -> tuple[Cell, Cell]:
-    if isinstance(value, Interval):
-        return Cell(number(value.mean), "strong"), Cell(limits(value.low, value.high))
-    return Cell(number(value), "strong"), Cell("")
+def _estimate(value: Interval | None) -> tuple[Cell, Cell]:
+    if value is None:
+        return Cell("-", "strong"), Cell("")
+    return Cell(number(value.mean), "strong"), Cell(limits(value.low, value.high))
 
 
 def reliability_lines(bins: Sequence[Bin]) -> list[str]:
@@ -330,11 +339,28 @@ def _audited(audit: Audit, scorer: AuditedScorer, title: str) -> Section:
         words("affected"),
     )
     unperturbed = (
-        f"Unperturbed: mean {scorer.mean:.3f} over {count(scorer.scored, 'sample')}, {percent(scorer.pass_rate)} yes "
-        f"from {scorer.threshold:.4g} ({_SOURCES[scorer.threshold_source]})."
+        f"Unperturbed: mean {_with_limits(scorer.mean)} over {count(scorer.scored, 'sample')}, "
+        f"{percent(scorer.pass_rate.mean)} ({_shares(scorer.pass_rate)}) yes from {scorer.threshold:.4g} "
+        f"({_SOURCES[scorer.threshold_source]})."
     )
     effects_table = table(f"Effect of each perturbation on {title}", columns, [_effect_row(e, scorer) for e in effects])
-    return Section(title, (*_findings(audit, effects, scorer), unperturbed), (effects_table,))
+    return Section(title, (*_findings(audit, effects, scorer), *_noise(scorer), unperturbed), (effects_table,))
+
+
+def _noise(scorer: AuditedScorer) -> Iterator[str]:
+    """What asking again shows, and whether more samples or more repeats would help."""
+    if (noise := scorer.noise) is None or noise.share is None:
+        return
+    once, twice = (one.mean for one in (noise.asked_once, noise.asked_twice))
+    yield (
+        f"Asked again: {percent(noise.share.mean)} ({_shares(noise.share)}) of the variance of single scores is the "
+        f"judge's noise. Standard error of the mean: {once:.3f} ({_range(noise.asked_once)}) if each sample is asked "
+        f"once, {twice:.3f} ({_range(noise.asked_twice)}) if twice. Twice as many samples divide it by 1.41."
+    )
+
+
+def _range(found: Interval) -> str:
+    return limits(found.low, found.high)
 
 
 def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
@@ -388,8 +414,8 @@ def _findings(audit: Audit, effects: Sequence[Effect], scorer: AuditedScorer) ->
             yield f"Too few samples to find an effect of {listed(few)} (at least {needed} changed samples are needed)."
     if lost := sum(effect.lost for effect in effects):
         yield f"{count(lost, 'score')} lost to a perturbation: skipped or failed once perturbed."
-    if scorer.scored > 1 and scorer.pass_rate in (0, 1):
-        verdict = "yes" if scorer.pass_rate else "no"
+    if scorer.scored > 1 and scorer.pass_rate.mean in (0, 1):
+        verdict = "yes" if scorer.pass_rate.mean else "no"
         if any(effect.flipped for effect in effects):
             yield f"All verdicts on unchanged samples are {verdict}."
         else:

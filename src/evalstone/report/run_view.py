@@ -276,10 +276,11 @@ def _cascade(counts: Mapping[str, Any]) -> str:
 def _vote(counts: Mapping[str, Any]) -> str:
     text = count(counts["questions"], "question")
     if counts["verdicts"]:
+        low, high = counts["agreement_interval"]
         text += f", {count(counts['verdicts'], 'verdict')} with a mean agreement of {counts['agreement']:.3f}"
-        text += f" and {counts['entropy']:.3f} bits of entropy"
+        text += f" (95% CI {limits(low, high)})"
         if "flip_rate" in counts:
-            text += f", flip rate {counts['flip_rate']:.3f}"
+            text += f", flip rate {counts['flip_rate']:.3f} ({limits(1 - high, 1 - low)})"
     if counts["no_answer"]:
         text += "; no answer from " + listed(f"{_short(name)} ({times})" for name, times in counts["no_answer"].items())
     return text

@@ -65,13 +65,13 @@ class Effect:
     changed: int
     """Scores that changed by more than a tenth of the scale."""
     flips: Interval | None
-    """The share of verdicts that changed, with Wilson's interval."""
+    """The share of verdicts that changed, with its confidence interval."""
     shift: Interval | None
     """The mean of perturbed - unperturbed, with its confidence interval."""
     shift_p: float | None = None
-    """p-value of no shift, by a paired permutation test."""
+    """p-value of no shift, by the test of `compare_pairs`."""
     flips_p: float | None = None
-    """p-value of verdicts changing no more often than when the question is repeated, by McNemar's exact test."""
+    """p-value of verdicts changing no more often than when the question is repeated, by McNemar's test."""
 
     @property
     def flipped(self) -> int:
@@ -103,6 +103,18 @@ class Effect:
         }
 
 
+@dataclass(frozen=True)
+class Noise:
+    """How much the judge varies by itself, from asking about each sample twice."""
+
+    share: Interval | None
+    """The share of the judge's noise in the variance of single scores; None where nothing varies."""
+    asked_once: Interval
+    """The standard error of the mean of these samples, each asked about once."""
+    asked_twice: Interval
+    """The same for twice."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditedScorer(ScorerInfo):
     """One scorer in an audit."""
@@ -113,10 +125,12 @@ class AuditedScorer(ScorerInfo):
     """Where the threshold comes from."""
     scored: int
     """Unchanged samples with a score."""
-    mean: float
+    mean: Interval
     """Their mean score."""
-    pass_rate: float
+    pass_rate: Interval
     """The share of them with verdict yes."""
+    noise: Noise | None
+    """None where fewer than three samples have two scores."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +182,6 @@ class Audit:
         return {
             "format": AUDIT_FORMAT,
             **vars(self),
-            "scorers": [dict(vars(one)) for one in self.scorers],
+            "scorers": [{name: to_jsonable(value) for name, value in vars(one).items()} for one in self.scorers],
             "effects": [one.to_dict() for one in self.effects],
         }

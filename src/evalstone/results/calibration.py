@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 from evalstone._core.json import to_jsonable
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, unknown
-from evalstone.stats.agreement import LEVELS, cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
+from evalstone.stats.agreement import LEVELS, WEIGHTS, cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
 from evalstone.stats.calibration import (
     Bin,
     Fit,
@@ -21,16 +21,17 @@ from evalstone.stats.calibration import (
     Recalibration,
     best_threshold,
     brier_score,
+    counts_on_new_cases,
     cross_validated,
-    cross_validated_threshold,
     expected_calibration_error,
     folds,
     isotonic,
     platt,
     reliability,
 )
-from evalstone.stats.classification import MEASURES, Confusion, auroc
-from evalstone.stats.intervals import Interval, wilson_interval
+from evalstone.stats.classification import MEASURES, Confusion, auroc, measure_intervals
+from evalstone.stats.intervals import Interval, mean_interval
+from evalstone.stats.ratios import share_interval
 from evalstone.types import TOLERANCE, reaches
 
 CALIBRATION_FORMAT = 1
@@ -74,8 +75,8 @@ class Threshold:
     """The measure it maximizes, such as "balanced_accuracy"."""
     in_sample: float
     """The measure on the samples the threshold was fitted to; optimistic."""
-    cross_validated: float | None
-    """The measure when each fold uses the threshold of the other folds; None with too few labels."""
+    on_new: Confusion | None
+    """The counts to expect of as many new samples; None with fewer than two labels of a kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,8 +260,8 @@ def fit(
     parts = folds(truths, FOLDS)
     threshold = None
     if (best := best_threshold(scores, truths, objective)) is not None:
-        checked = cross_validated_threshold(scores, truths, objective, parts) if parts else None
-        threshold = Threshold(best[0] * calibration.scale, objective, best[1], checked)
+        on_new = counts_on_new_cases(scores, truths, objective)
+        threshold = Threshold(best[0] * calibration.scale, objective, best[1], on_new)
     recalibration = _recalibration(scores, truths, parts, calibrator)
     return dataclasses.replace(calibration, threshold=threshold, recalibration=recalibration)
 
@@ -289,25 +290,17 @@ class Verdicts:
     """The score from which the verdict is yes, on the scorer's scale."""
     confusion: Confusion
     """Counts of true and false positives and negatives."""
-    sensitivity: Interval | None
-    """True positive rate with Wilson's interval."""
-    specificity: Interval | None
-    """True negative rate with Wilson's interval."""
-    accuracy: Interval | None
-    """Share of correct verdicts with Wilson's interval."""
-    kappa: Interval | None
-    """Cohen's kappa with its large-sample interval."""
-    measures: Mapping[str, float | None]
-    """Every measure of MEASURES, None where undefined."""
+    measures: Mapping[str, Interval | None]
+    """Every measure of MEASURES with its interval, None where undefined; at a fitted threshold, on new samples."""
 
 
 @dataclass(frozen=True)
 class Probabilities:
     """How well scores, taken as probabilities, match the labels."""
 
-    ece: float
+    ece: Interval
     """Expected calibration error."""
-    brier: float
+    brier: Interval
     """Brier score."""
     bins: tuple[Bin, ...]
     """The reliability diagram."""
@@ -319,21 +312,21 @@ class Annotators:
 
     columns: int
     """The number of annotators."""
-    fleiss_kappa: float | None
+    fleiss_kappa: Interval | None
     """Fleiss' kappa over the samples that all annotators labeled."""
-    gwet_ac1: float | None
+    gwet_ac1: Interval | None
     """Gwet's AC1."""
-    alpha: Mapping[str, float | None]
+    alpha: Mapping[str, Interval | None]
     """Krippendorff's alpha by level of measurement: of the labels, nominal of the truths they give."""
     judge_kappa: tuple[Interval | None, ...]
-    """Cohen's kappa of the judge with each annotator."""
+    """Cohen's kappa of the judge, at the scorer's default threshold, with each annotator."""
 
 
 @dataclass(frozen=True)
 class CalibrationMeasures:
     """The judge against the labels."""
 
-    no_information_rate: float | None
+    no_information_rate: Interval | None
     """The share of the more frequent truth, in [0.5, 1]: the accuracy of always giving that verdict."""
 
     at_default: Verdicts
@@ -346,11 +339,13 @@ class CalibrationMeasures:
     """The scores as probabilities, unchanged."""
     recalibrated: Mapping[str, Probabilities]
     """By calibrator, the recalibrated scores of held-out samples."""
-    alpha: Mapping[str, float | None]
-    """Krippendorff's alpha of the judge's scores and the mean labels."""
-    mean_error: float
+    alpha: Mapping[str, Interval | None]
+    """Krippendorff's alpha of the judge's scores and the mean labels, by level of measurement."""
+    weighted_kappa: Mapping[str, Interval | None]
+    """Cohen's kappa of the judge's scores and the mean labels, by weights; empty where labels have two levels only."""
+    mean_error: Interval | None
     """The mean of score - label, on the scorer's scale."""
-    mean_absolute_error: float
+    mean_absolute_error: Interval | None
     """The mean of |score - label|, on the scorer's scale."""
     annotators: Annotators | None
     """Agreement of the annotators; None where there is one column of labels."""
@@ -363,41 +358,72 @@ def measure(calibration: Calibration) -> CalibrationMeasures:
     parts = folds(truths, FOLDS)
     held_out = {name: cross_validated(one, scores, truths, parts) for name, one in CALIBRATORS.items() if parts}
     recalibrated = {name: _as_probabilities(probabilities, truths) for name, probabilities in held_out.items()}
-    threshold = calibration.threshold
-    share = sum(truths) / len(truths) if truths else None
+    errors, scale = [pair.value - pair.label for pair in pairs], calibration.scale
+    values, labels = [pair.value for pair in pairs], [pair.label for pair in pairs]
+    ordinal = len(set(labels)) > 2
     return CalibrationMeasures(
-        no_information_rate=None if share is None else max(share, 1 - share),
-        at_default=_verdicts(calibration, calibration.default_threshold),
-        at_fitted=None if threshold is None else _verdicts(calibration, threshold.value),
+        no_information_rate=_no_information_rate(truths),
+        at_default=verdicts_at(calibration, calibration.default_threshold),
+        at_fitted=verdicts_at_fitted(calibration),
         auroc=calibration.auroc,
         raw=_as_probabilities(scores, truths),
         recalibrated={name: one for name, one in recalibrated.items() if one is not None},
         alpha={
-            level: krippendorff_alpha([(pair.value, pair.label) for pair in pairs], level=level)
+            level: krippendorff_alpha(list(zip(values, labels, strict=True)), level=level)
             for level in ("ordinal", "interval")
         },
-        mean_error=math.fsum(pair.value - pair.label for pair in pairs) / len(pairs),
-        mean_absolute_error=math.fsum(abs(pair.value - pair.label) for pair in pairs) / len(pairs),
+        weighted_kappa={how: cohen_kappa(values, labels, weights=how) for how in WEIGHTS if ordinal},
+        mean_error=mean_interval(errors, low=-scale, high=scale),
+        mean_absolute_error=mean_interval([abs(error) for error in errors], low=0.0, high=scale),
         annotators=_annotators(calibration),
     )
 
 
-def _verdicts(calibration: Calibration, threshold: float) -> Verdicts:
+def _no_information_rate(truths: Sequence[bool]) -> Interval | None:
+    """The share of the more frequent truth; its lower limit is the lower one of either truth's share."""
+    yes = sum(truths)
+    share = share_interval(max(yes, len(truths) - yes), len(truths))
+    if share is None or share.low is None:
+        return share
+    return dataclasses.replace(share, low=max(0.5, share.low))
+
+
+def verdicts_at(calibration: Calibration, threshold: float) -> Verdicts:
+    """The judge's verdicts at a threshold that was not learned from these labels."""
     counts = calibration.confusion(threshold)
-    pairs = [(reaches(value, threshold / calibration.scale), truth) for value, truth in calibration.decided]
-    return Verdicts(
-        threshold=threshold,
-        confusion=counts,
-        sensitivity=wilson_interval(counts.tp, counts.positives),
-        specificity=wilson_interval(counts.tn, counts.negatives),
-        accuracy=wilson_interval(counts.tp + counts.tn, counts.n),
-        kappa=cohen_kappa([verdict for verdict, _ in pairs], [truth for _, truth in pairs]),
-        measures={name: measure(counts) for name, measure in MEASURES.items()},
-    )
+    return Verdicts(threshold, counts, measure_intervals(counts))
+
+
+def verdicts_at_fitted(calibration: Calibration) -> Verdicts | None:
+    """The verdicts at the fitted threshold; the estimates are those to expect on new samples.
+
+    Their limits hold those of the counts at hand too: the optimism is an estimate itself.
+    """
+    threshold = calibration.threshold
+    if threshold is None:
+        return None
+    counts = calibration.confusion(threshold.value)
+    here = measure_intervals(counts)
+    if threshold.on_new is None:
+        return Verdicts(threshold.value, counts, dict.fromkeys(here))
+    expected = measure_intervals(threshold.on_new)
+    return Verdicts(threshold.value, counts, {name: _both(expected[name], here[name]) for name in here})
+
+
+def _both(expected: Interval | None, here: Interval | None) -> Interval | None:
+    """An interval that holds another; None where either has none."""
+    if expected is None or expected.low is None or expected.high is None:
+        return None
+    if here is None or here.low is None or here.high is None:
+        return None
+    low, high = min(expected.low, here.low), max(expected.high, here.high)
+    return dataclasses.replace(expected, low=low, high=high, method=f"{expected.method}, less optimism")
 
 
 def _as_probabilities(probabilities: Sequence[float], truths: Sequence[bool]) -> Probabilities | None:
-    ece, brier = expected_calibration_error(probabilities, truths), brier_score(probabilities, truths)
+    ece = expected_calibration_error(probabilities, truths)
+    squares = [(probability - truth) ** 2 for probability, truth in zip(probabilities, truths, strict=True)]
+    brier = mean_interval(squares, low=0.0, high=1.0)
     if ece is None or brier is None:
         return None
     return Probabilities(ece, brier, reliability(probabilities, truths))
@@ -408,8 +434,7 @@ def _annotators(calibration: Calibration) -> Annotators | None:
     columns = len(labels[0])
     if columns < 2:
         return None
-    threshold = calibration.threshold.value if calibration.threshold else calibration.default_threshold
-    scale, least = calibration.scale, calibration.label_threshold
+    threshold, scale, least = calibration.default_threshold, calibration.scale, calibration.label_threshold
     truths = [tuple(None if label is None else reaches(label, least, scale) for label in row) for row in labels]
     verdicts = [reaches(pair.value, threshold, scale) for pair in calibration.pairs]
     kappas: list[Interval | None] = []

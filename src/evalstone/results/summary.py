@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
 from collections import Counter, defaultdict
@@ -378,33 +379,47 @@ class _Vote:
         self.questions = 0
         self.verdicts = 0
         self.numbers = 0
-        self.agreement = 0.0
+        self.agreements: Counter[tuple[float, int]] = Counter()
+        """The mean agreement on a question, and its verdicts: how many questions have both."""
         self.entropy = 0.0
         self.no_answer: Counter[str] = Counter()
 
     def add(self, _: JudgeCall, detail: Mapping[str, Any]) -> None:
         self.questions += 1
+        agreements: list[float] = []
         for vote in detail.get("verdicts", ()):
             if vote.get("agreement") is None:
                 self.numbers += 1
                 continue
-            self.verdicts += 1
-            self.agreement += vote["agreement"]
+            agreements.append(vote["agreement"])
             self.entropy += vote["entropy"]
+        if agreements:
+            self.verdicts += len(agreements)
+            self.agreements[math.fsum(agreements) / len(agreements), len(agreements)] += 1
         self.no_answer.update(name.partition(" #")[0] for name in detail.get("no_answer", {}))
 
     def to_dict(self) -> dict[str, Any]:
-        """agreement and entropy are means over the verdicts; flip_rate is 1 - agreement, for repeated asking."""
-        agreement = self.agreement / self.verdicts if self.verdicts else None
+        """agreement and entropy are means over the verdicts; flip_rate is 1 - agreement, for repeated asking.
+
+        The interval is that of questions: the verdicts of one depend on each other.
+        """
+        found = self._agreement()
+        agreement = None if found is None else found.mean
         stats: dict[str, Any] = {
             "kind": self.kind,
             "questions": self.questions,
             "verdicts": self.verdicts,
             "numbers": self.numbers,
             "agreement": agreement,
+            "agreement_interval": None if found is None else [found.low, found.high],
             "entropy": self.entropy / self.verdicts if self.verdicts else None,
             "no_answer": dict(self.no_answer),
         }
         if self.kind == "self_consistency":
             stats["flip_rate"] = None if agreement is None else 1 - agreement
         return stats
+
+    def _agreement(self) -> Interval | None:
+        units = [unit for unit, times in self.agreements.items() for _ in range(times)]
+        values, weights = [value for value, _ in units], [float(verdicts) for _, verdicts in units]
+        return mean_interval(values, low=0.0, high=1.0, weights=weights) if units else None

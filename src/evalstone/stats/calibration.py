@@ -15,14 +15,25 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from evalstone.errors import DataError
 from evalstone.stats.classification import MEASURES, Confusion
-from evalstone.stats.intervals import Interval, wilson_interval
+from evalstone.stats.intervals import Interval, check_confidence, small
+from evalstone.stats.ratios import farthest, share_interval
 from evalstone.types import TOLERANCE, reaches
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 BINS = 10
+SIMULATED = 1000
+MOST_TIMES = 64.0
+RESAMPLES = 200
+FEWEST_RESAMPLES = 20
+MOST_DRAWN = 100_000
+"""Fewer resamples are drawn of more cases than this in all."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,7 @@ class Bin:
     share: float
     """The share of positives among them."""
     interval: Interval | None
-    """Wilson's interval of the share."""
+    """The share with its interval."""
 
 
 def reliability(probabilities: Sequence[float], truths: Sequence[bool], *, bins: int = BINS) -> tuple[Bin, ...]:
@@ -57,25 +68,65 @@ def reliability(probabilities: Sequence[float], truths: Sequence[bool], *, bins:
     for place, cases in sorted(members.items()):
         n, positives = len(cases), sum(truth for _, truth in cases)
         mean = math.fsum(probability for probability, _ in cases) / n
-        interval = wilson_interval(positives, n)
+        interval = share_interval(positives, n)
         diagram.append(Bin(place / bins, (place + 1) / bins, n, mean, positives / n, interval))
     return tuple(diagram)
 
 
 def expected_calibration_error(
-    probabilities: Sequence[float], truths: Sequence[bool], *, bins: int = BINS
-) -> float | None:
+    probabilities: Sequence[float], truths: Sequence[bool], *, bins: int = BINS, confidence: float = 0.95
+) -> Interval | None:
     """ECE: how far probabilities are from the observed shares, in [0, 1]; lower is better. None without a case.
 
     It is biased upward where bins have few cases: perfect probabilities of n cases give about √(bins / n) / 3, not 0.
-    Source: Guo et al. 2017, with bins of equal width.
+    Its limits are not: samples are simulated whose bins are off by k times what they are here. The limits are the
+    smallest and the largest ECE, over k, with which an ECE as high, or as low, as this one comes up in more than
+    (1 - confidence) / 4 of 1,000 samples; a quarter, not half, since the directions of the errors are estimates too.
+    Source of the estimate: Guo et al. 2017, with bins of equal width.
 
     Raises:
         DataError: As `reliability` does.
+        ConfigError: confidence is outside (0, 1).
     """
+    check_confidence(confidence)
     diagram = reliability(probabilities, truths, bins=bins)
     n = sum(part.n for part in diagram)
-    return math.fsum(part.n * abs(part.probability - part.share) for part in diagram) / n if n else None
+    if not n:
+        return None
+    estimate = math.fsum(part.n * abs(part.probability - part.share) for part in diagram) / n
+    low, high = _error_limits(diagram, n, estimate, (1 - confidence) / 4)
+    caution = small(n, clustered=False)
+    return Interval(estimate, min(low, estimate), high, n, confidence, None, "parametric bootstrap", caution)
+
+
+def _error_limits(diagram: Sequence[Bin], n: int, estimate: float, alpha: float) -> tuple[float, float]:
+    import numpy as np  # noqa: PLC0415 - reading a calibration needs no numpy
+
+    sizes = np.array([part.n for part in diagram])
+    means = np.array([part.probability for part in diagram])
+    # Half a case keeps bins from being certain: those whose cases are all alike, and those without an error.
+    off = np.array([(part.n * part.share + 0.5) / (part.n + 1) for part in diagram]) - means
+    off = np.where(np.abs(off) * (sizes + 1) < 0.5, np.where(means < 0.5, 0.5, -0.5) / (sizes + 1), off)
+
+    def error(times: float) -> float:
+        return float(sizes @ np.abs(np.clip(means + times * off, 0, 1) - means)) / n
+
+    def simulated(times: float) -> NDArray[np.float64]:
+        shares = np.clip(means + times * off, 0, 1)
+        drawn = np.random.default_rng(0).binomial(sizes, shares, size=(SIMULATED, sizes.size))
+        return np.abs(drawn / sizes - means) @ sizes / n
+
+    def so_high(times: float) -> bool:
+        return float(np.mean(simulated(times) >= estimate - 1e-12)) > alpha
+
+    def so_low(times: float) -> bool:
+        return float(np.mean(simulated(times) <= estimate + 1e-12)) > alpha
+
+    # Where probabilities are near 0 or 1, the error may have room in the other direction only.
+    low = (
+        0.0 if so_high(0.0) else error(MOST_TIMES - farthest(lambda less: so_high(MOST_TIMES - less), 0.0, MOST_TIMES))
+    )
+    return low, max(error(farthest(so_low, 0.0, most)) for most in (MOST_TIMES, -MOST_TIMES))
 
 
 def brier_score(probabilities: Sequence[float], truths: Sequence[bool]) -> float | None:
@@ -103,7 +154,7 @@ def best_threshold(scores: Sequence[float], truths: Sequence[bool], measure: str
 
     Candidates are the lowest score, which says yes to all; the midpoints between neighboring scores; and the midpoint
     between the highest score and 1, which says no to all. Of equals, the one with the widest gap around it wins, then
-    the lowest. The maximum was chosen on these very cases and is optimistic: see `cross_validated_threshold`.
+    the lowest. The maximum was chosen on these very cases and is optimistic: see `counts_on_new_cases`.
 
     Args:
         scores: Numbers in [0, 1]; scores that differ by rounding only are one.
@@ -169,21 +220,46 @@ def cross_validated(
     return probabilities
 
 
-def cross_validated_threshold(
-    scores: Sequence[float], truths: Sequence[bool], measure: str, parts: Sequence[Sequence[int]]
-) -> float | None:
-    """The measure when each fold is judged by the threshold that is best on the others, over the pooled counts.
+def counts_on_new_cases(scores: Sequence[float], truths: Sequence[bool], measure: str) -> Confusion | None:
+    """The counts to expect of as many new cases, judged by the threshold that is best on these.
 
-    None where it is undefined.
+    The counts on these cases are optimistic, by as much as a threshold that is best on a resample does better on that
+    resample than on all cases: the mean of this over resamples (of positives and of negatives) is taken off sensitivity
+    and specificity. Counts are whole numbers. Source: Efron and Gong 1983, The American Statistician 37(1).
+
+    Args:
+        scores: Numbers in [0, 1].
+        truths: Whether each case is positive.
+        measure: A name in MEASURES: what the threshold maximizes.
+
+    Returns:
+        The counts; the same for the same cases. None with fewer than two positives or negatives.
     """
-    verdicts: list[tuple[bool, bool]] = []
-    for part in parts:
-        train = sorted(set(range(len(scores))) - set(part))
-        best = best_threshold([scores[i] for i in train], [truths[i] for i in train], measure)
-        if best is None:
-            return None
-        verdicts += [(reaches(scores[place], best[0]), truths[place]) for place in part]
-    return MEASURES[measure](Confusion.of(verdicts))
+    best = best_threshold(scores, truths, measure)
+    classes = [[s for s, truth in zip(scores, truths, strict=True) if bool(truth) == kind] for kind in (True, False)]
+    if best is None or min(map(len, classes)) < 2:
+        return None
+    draw = random.Random(0)
+    resamples = min(RESAMPLES, max(FEWEST_RESAMPLES, MOST_DRAWN // len(scores)))
+    marks = [True] * len(classes[0]) + [False] * len(classes[1])
+    optimism: list[list[float]] = [[], []]
+    for _ in range(resamples):
+        drawn = [draw.choices(members, k=len(members)) for members in classes]
+        chosen = best_threshold(drawn[0] + drawn[1], marks, measure)
+        if chosen is None:
+            continue
+        for kind, (seen, members) in enumerate(zip(drawn, classes, strict=True)):
+            optimism[kind].append(_reached(seen, chosen[0]) - _reached(members, chosen[0]))
+    yes = [len(members) * _reached(members, best[0]) for members in classes]
+    gains = [math.fsum(found) / max(1, len(found)) for found in optimism]
+    tp, fp = (round(count - len(members) * gain) for count, members, gain in zip(yes, classes, gains, strict=True))
+    tp, fp = (min(max(0, count), len(members)) for count, members in zip((tp, fp), classes, strict=True))
+    return Confusion(tp, fp, len(classes[0]) - tp, len(classes[1]) - fp)
+
+
+def _reached(scores: Sequence[float], threshold: float) -> float:
+    """The share of scores that reach a threshold."""
+    return sum(reaches(score, threshold) for score in scores) / len(scores)
 
 
 @dataclass(frozen=True)

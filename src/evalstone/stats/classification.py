@@ -6,19 +6,25 @@
     kappa       = (accuracy - expected) / (1 - expected), expected from the margins (Cohen 1960)
 
 All are in [0, 1] but kappa, which is in [-1, 1]; higher is better. A measure with a denominator of 0 is None.
+
+`measure_intervals` gives them with their limits. Shares have those of `share_interval`; so has F1, which goes up with
+the share tp / (tp + fp + fn). Those of the balanced accuracy are combined from those of its two parts by the method of
+Zou and Donner (2008, Statistics in Medicine 27(10)); kappa is that of `cohen_kappa`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import NormalDist
 from typing import Final
 
 from evalstone.errors import DataError
-from evalstone.stats.intervals import Interval
+from evalstone.stats.agreement import cohen_kappa
+from evalstone.stats.intervals import Interval, small
+from evalstone.stats.ratios import share_interval
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,47 @@ MEASURES: Final[Mapping[str, Measure]] = {
 """The measures by name."""
 
 
+def measure_intervals(counts: Confusion, *, confidence: float = 0.95) -> dict[str, Interval | None]:
+    """Every measure of MEASURES with its confidence interval; None where undefined.
+
+    Raises:
+        ConfigError: confidence is outside (0, 1).
+    """
+    tp, fp, fn, tn = counts.tp, counts.fp, counts.fn, counts.tn
+    sensitivity = share_interval(tp, counts.positives, confidence)
+    specificity = share_interval(tn, counts.negatives, confidence)
+    verdicts = [True] * (tp + fp) + [False] * (fn + tn)
+    truths = [True] * tp + [False] * fp + [True] * fn + [False] * tn
+    return {
+        "balanced_accuracy": _middle(sensitivity, specificity),
+        "accuracy": share_interval(tp + tn, counts.n, confidence),
+        "f1": _f1(share_interval(tp, tp + fp + fn, confidence)),
+        "kappa": cohen_kappa(verdicts, truths, confidence=confidence),
+        "sensitivity": sensitivity,
+        "specificity": specificity,
+        "precision": share_interval(tp, tp + fp, confidence),
+    }
+
+
+def _middle(one: Interval | None, other: Interval | None) -> Interval | None:
+    """The mean of two independent proportions."""
+    if one is None or other is None:
+        return None
+    middle = (one.mean + other.mean) / 2
+    down = math.hypot(*(part.mean - part.low for part in (one, other) if part.low is not None)) / 2
+    up = math.hypot(*(part.high - part.mean for part in (one, other) if part.high is not None)) / 2
+    caution = small(min(one.n, other.n), clustered=False)
+    return Interval(middle, middle - down, middle + up, one.n + other.n, one.confidence, None, "Zou-Donner", caution)
+
+
+def _f1(share: Interval | None) -> Interval | None:
+    """F1 from tp / (tp + fp + fn)."""
+    if share is None or share.low is None or share.high is None:
+        return None
+    mean, low, high = (2 * x / (1 + x) for x in (share.mean, share.low, share.high))
+    return replace(share, mean=mean, low=low, high=high)
+
+
 def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float = 0.95) -> Interval | None:
     """The area under the ROC curve: the chance that a positive case has a higher score than a negative one.
 
@@ -155,9 +202,15 @@ def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float 
         twice += in_group * (2 * below + len(group) - in_group)
         below += len(group) - in_group
     area = twice / (2 * positives * negatives)
+    return auroc_interval(area, positives, negatives, confidence=confidence)
+
+
+def auroc_interval(area: float, positives: int, negatives: int, *, confidence: float = 0.95) -> Interval:
+    """An area under the ROC curve with Newcombe's interval (see `auroc`); one positive and one negative or more."""
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     low, high = (_auroc_limit(area, end, z, positives, negatives) for end in (0.0, 1.0))
-    return Interval(area, low, high, len(scores), confidence)
+    caution = small(min(positives, negatives), clustered=False)
+    return Interval(area, low, high, positives + negatives, confidence, None, "Newcombe", caution)
 
 
 def _auroc_limit(area: float, end: float, z: float, positives: int, negatives: int) -> float:

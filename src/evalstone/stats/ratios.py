@@ -1,0 +1,100 @@
+"""Limits of shares and of ratios of two means, such as disagreement / disagreement expected by chance.
+
+A ratio of means is r where the mean of (numerator - r · denominator) is 0. The limits are all r that the two-sided test
+of that mean (`bounded_mean`) doesn't reject. The test counts with units that are possible but were not seen, so the
+limits have a width even where all units agree. Source: Fieller 1954, Journal of the Royal Statistical Society B 16(2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from evalstone.stats.bounded_mean import NORMAL, SHARE, BoundedMean, Side
+from evalstone.stats.intervals import Interval, mean_interval
+
+Parts: TypeAlias = tuple[float, float]
+"""What one unit adds to the numerator and to the denominator."""
+STEPS = 20
+CLOSE = 1e-3
+"""In normal quantiles: p is within 0.3 % of its goal."""
+FIELLER = "Fieller"
+
+
+def share_interval(successes: int, n: int, confidence: float = 0.95) -> Interval | None:
+    """A proportion of n independent cases with the limits of `mean_interval`; None if n is 0."""
+    return mean_interval([1.0] * successes + [0.0] * (n - successes), low=0.0, high=1.0, confidence=confidence)
+
+
+def ratio_limits(
+    units: Sequence[Parts],
+    possible: Iterable[Parts],
+    *,
+    low: float,
+    high: float,
+    confidence: float = 0.95,
+    weights: Sequence[float] | None = None,
+) -> tuple[float, float]:
+    """The limits of mean(numerators) / mean(denominators), in [low, high]; the mean of the denominators is above 0.
+
+    Args:
+        units: The parts of each independent unit, two or more.
+        possible: The parts of units that may exist, seen or not; the extreme ones are enough.
+        low: The lowest possible ratio.
+        high: The highest ratio to look for.
+        confidence: The confidence level, in (0, 1).
+        weights: One weight above 0 per unit; None for equal weights.
+    """
+    each = [1.0] * len(units) if weights is None else weights
+    top, bottom = (math.fsum(w * parts[side] for w, parts in zip(each, units, strict=True)) for side in (0, 1))
+    estimate = min(max(top / bottom, low), high)
+    ends = {*units, *possible}
+    alpha = (1 - confidence) / 2
+
+    def p_value(r: float, side: Side) -> float:
+        reach = [a - r * b for a, b in ends]
+        values = [a - r * b for a, b in units]
+        evidence = BoundedMean.of(values, min(0.0, *reach), max(0.0, *reach), weights=weights)
+        return evidence.p_value(0.0, side, share=SHARE)
+
+    return _limit(lambda r: p_value(r, 1), estimate, low, alpha), _limit(
+        lambda r: p_value(r, -1), estimate, high, alpha
+    )
+
+
+def _limit(p_value: Callable[[float], float], start: float, end: float, alpha: float) -> float:
+    """Where the p-value, which goes down from start to end, is alpha; end where it stays above that.
+
+    Regula falsi (Illinois) on the normal quantile of p, which is nearly a straight line.
+    """
+
+    def height(r: float) -> float:
+        return NORMAL.inv_cdf(min(max(p_value(r), 1e-12), 1 - 1e-12)) - NORMAL.inv_cdf(alpha)
+
+    inside, outside, above, below = start, end, height(start), height(end)
+    if below >= 0 or above <= 0:
+        return end if below >= 0 else start
+    last = 0.0
+    for _ in range(STEPS):
+        middle = inside - above * (inside - outside) / (above - below)
+        found = height(middle)
+        if abs(found) < CLOSE:
+            return middle
+        if found > 0:
+            inside, above, below = middle, found, below / 2 if last > 0 else below
+        else:
+            outside, below, above = middle, found, above / 2 if last < 0 else above
+        last = found
+    return outside
+
+
+def farthest(holds: Callable[[float], bool], start: float, end: float) -> float:
+    """How far from start toward end a condition holds that holds at start, by bisection."""
+    if holds(end):
+        return end
+    near, far = start, end
+    for _ in range(STEPS):
+        middle = (near + far) / 2
+        near, far = (middle, far) if holds(middle) else (near, middle)
+    return far

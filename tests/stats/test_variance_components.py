@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from evalstone.errors import ConfigError, DataError
+from evalstone.stats.variance_components import VarianceComponents, variance_components
+
+# Two judges score four samples twice: columns are judge A, A, B, B.
+TABLE = [[0.9, 0.8, 0.7, 0.6], [0.5, 0.5, 0.4, 0.5], [0.2, 0.4, 0.1, 0.1], [0.8, 0.9, 0.9, 0.7]]
+JUDGES = ["A", "A", "B", "B"]
+
+
+def _means(found: VarianceComponents) -> dict[str, float]:
+    return {name: one.mean for name, one in found.variances.items()}
+
+
+def test_repeats_of_one_judge_are_the_one_way_analysis_of_variance():
+    # rows (1, 0.8), (0.5, 0.5), (0.2, 0.4): means 0.9, 0.5, 0.3; within: (0.02 + 0 + 0.02) / 3 = 1/75;
+    # between: 2 · (1/3² + (-1/15)² + (-4/15)²) / 2 = 0.186667; (0.186667 - 1/75) / 2 = 0.086667
+    found = variance_components([[1.0, 0.8], [0.5, 0.5], [0.2, 0.4]])
+    assert _means(found) == {"samples": pytest.approx(0.28 / 3 - 1 / 150), "noise": pytest.approx(1 / 75)}
+    assert found.shares["noise"].mean == pytest.approx((1 / 75) / (1 / 75 + 0.28 / 3 - 1 / 150))
+    assert (found.samples, found.judges, found.scores) == (3, 1, 6)
+
+
+def test_judges_and_repeats_are_the_two_way_analysis_of_variance():
+    n, judges, repeats = 4, 2, 2
+    cells = [[(row[0] + row[1]) / 2, (row[2] + row[3]) / 2] for row in TABLE]
+    rows, columns = [sum(row) / 2 for row in cells], [sum(row[j] for row in cells) / n for j in range(judges)]
+    mean = sum(rows) / n
+    samples = judges * repeats * sum((x - mean) ** 2 for x in rows) / (n - 1)
+    between = n * repeats * sum((x - mean) ** 2 for x in columns) / (judges - 1)
+    off = [(cells[i][j] - rows[i] - columns[j] + mean) ** 2 for i in range(n) for j in range(judges)]
+    both = repeats * sum(off) / ((n - 1) * (judges - 1))
+    noise = sum((row[k] - cells[i][k // 2]) ** 2 for i, row in enumerate(TABLE) for k in range(4)) / (n * judges)
+    found = _means(variance_components(TABLE, judges=JUDGES))
+    assert found == {
+        "samples": pytest.approx((samples - both) / 4),
+        "judges": pytest.approx((between - both) / 8),
+        "samples by judges": pytest.approx(max(0.0, (both - noise) / 2)),
+        "noise": pytest.approx(noise),
+    }
+
+
+def test_without_repeats_the_noise_includes_what_sample_and_judge_have_together():
+    found = variance_components([[row[0], row[2]] for row in TABLE], judges="AB")
+    assert list(found.variances) == ["samples", "judges", "noise"]
+
+
+def test_missing_scores_are_allowed_and_unbiased():
+    source, samples, noise, times = random.Random(2), 0.0, 0.0, 3
+    for _ in range(times):
+        rows: list[list[float | None]] = []
+        for _ in range(300):
+            level = source.uniform(0.2, 0.8)  # variance 0.03
+            rows.append([level + source.uniform(-0.1, 0.1) for _ in range(4)])  # variance 1/300
+            rows[-1][1:] = [None if source.random() < 0.5 else value for value in rows[-1][1:]]
+        found = _means(variance_components([*rows, [None] * 4]))
+        samples, noise = samples + found["samples"] / times, noise + found["noise"] / times
+    assert samples == pytest.approx(0.03, rel=0.15)
+    assert noise == pytest.approx(1 / 300, rel=0.15)
+
+
+def test_the_standard_error_says_whether_more_samples_or_more_repeats_help():
+    found = variance_components(TABLE, judges=JUDGES)
+    parts = _means(found)
+    error = found.standard_error(100, repeats=3, judges=2)
+    variance = parts["samples"] + parts["samples by judges"] / 2 + parts["noise"] / 6
+    assert error.mean == pytest.approx((variance / 100) ** 0.5)
+    assert found.standard_error(400).mean == pytest.approx(found.standard_error(100).mean / 2)
+    assert error.low is not None
+    assert error.high is not None
+    assert error.low <= error.mean <= error.high
+    with pytest.raises(ConfigError, match="repeats must be 1 or more, not 0"):
+        found.standard_error(10, repeats=0)
+
+
+def test_the_standard_error_of_a_balanced_run_is_that_of_its_means():
+    rows = [[row[0], row[1]] for row in TABLE]
+    means = [sum(row) / 2 for row in rows]
+    center = sum(means) / 4
+    deviation = (sum((x - center) ** 2 for x in means) / 3) ** 0.5
+    assert variance_components(rows).standard_error(4, 2).mean == pytest.approx(deviation / 2)
+
+
+def test_an_estimate_below_0_is_0_with_a_caution():
+    found = variance_components([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    assert found.variances["samples"].mean == 0
+    assert "the variance of samples was estimated below 0" in found.caution
+    assert found.shares["noise"].mean == 1
+
+
+def test_a_judge_that_repeats_itself_in_a_sample_may_still_be_noisy():
+    found = variance_components([[place % 2, place % 2] for place in range(30)])
+    noise = found.variances["noise"]
+    assert (noise.mean, noise.low) == (0, 0)
+    # a share of 0.116 of samples may be of the noisiest kind, a half
+    assert noise.high == pytest.approx(0.116 / 2, abs=1e-3)
+    constant = variance_components([[1.0, 1.0]] * 30)
+    assert constant.shares == {}
+    assert (constant.standard_error(30).high or 0) > 0
+
+
+def test_the_limits_hold_for_rare_bad_scores():
+    source = random.Random(4)
+    truth = {"samples": 0.05 * 0.95 * 0.94**2, "noise": 0.03 * 0.97}
+    held: dict[str, int] = dict.fromkeys(truth, 0)
+    for _ in range(25):
+        bad = [source.random() < 0.05 for _ in range(30)]
+        rows = [[float(one == (source.random() < 0.03)) for _ in range(2)] for one in bad]
+        found = variance_components(rows).variances
+        for name, one in found.items():
+            held[name] += (one.low or 0.0) <= truth[name] <= (one.high or 0.0)
+    assert min(held.values()) >= 22
+
+
+@pytest.mark.parametrize(
+    ("rows", "judges", "told"),
+    [
+        ([], None, "0 samples have a score and 0 have two"),
+        ([[0.5, 0.4], [0.1, 0.2]], None, "2 samples have a score and 2 have two"),
+        ([[0.5, None], [0.1, None], [0.1, 0.3]], None, "3 samples have a score and 1 have two"),
+        ([[0.5, None], [0.1, None], [0.1, 0.3]], "AB", "two of each judge"),
+        ([[0.5, 0.1], [0.1]], None, "one entry per repeat"),
+        ([[0.5, 0.1]] * 3, "A", "one entry per repeat"),
+        ([[0.5, 1.1]] * 3, None, "value 1 is 1.1"),
+    ],
+)
+def test_a_table_that_cannot_be_told_apart_is_refused(rows: list[list[float | None]], judges: str | None, told: str):
+    with pytest.raises(DataError, match=told):
+        variance_components(rows, judges=judges)
