@@ -238,7 +238,7 @@ class Pilot:
     """A pilot run's differences, or its scores taken for those of two independent runs."""
 
     n: int
-    units: float
+    units: int
     """Independent samples or clusters."""
     mean: float
     squares: Floats
@@ -402,7 +402,7 @@ def _moments(points: Points) -> tuple[float, float]:
     return mean, math.sqrt(square * total) / mass
 
 
-def _typical_sample(points: Points, mean: float, units: float, low: float, high: float) -> BoundedMean | None:
+def _typical_sample(points: Points, mean: float, units: int, low: float, high: float) -> BoundedMean | None:
     """The most likely sample of so many units with this mean; None if no sample has it."""
     values = [x for x, _, share in points if share > 0]
     smallest, largest = min(values), max(values)
