@@ -735,6 +735,16 @@ class StoredScorer:
     mean: float | None = None
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """The random order in which a run that its gate stopped drew its samples."""
+
+    seed: str
+    """What the order is derived from, together with the samples' ids."""
+    tested: Mapping[str, int]
+    """By scorer's signature: how many samples come before the first, in this order, that the scorer has not seen."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunMetadata:
     """What `summary.json`, or a run's row in the ledger, says of a run; cost is absent until the run has ended."""
@@ -752,6 +762,7 @@ class RunMetadata:
     name: str = ""
     tags: tuple[str, ...] = ()
     kind: RunKind = "evaluation"
+    drawn: Drawn | None = None
 
     def __post_init__(self) -> None:
         check_time(self.started, "started")

@@ -32,11 +32,11 @@ def test_a_mean_near_its_minimum_is_inconclusive_and_says_how_many_more_samples_
 
 
 def test_no_worse_is_measured_pair_by_pair_against_the_baseline() -> None:
-    before, now = run_of(MIXED), run_of(["0.99", "0.79"] * 20)
+    before, now = run_of(MIXED * 20), run_of(["0.99", "0.79"] * 400)
     held = gate(now, GateCriteria(max_regression={"given": 0.05}), baseline=before)
     assert (held.verdict, held.decisions[0].estimate) == ("pass", pytest.approx(-0.01))
     assert gate(now, GateCriteria(max_regression={"given": 0.001}), baseline=before).verdict == "fail"
-    assert held.notes == ("baseline and run: 40 of 40 samples with a different output, context or conversation",)
+    assert held.notes == ("baseline and run: 800 of 800 samples with a different output, context or conversation",)
 
 
 def test_samples_of_a_group_are_no_evidence_of_their_own_that_a_run_is_no_worse() -> None:
@@ -59,12 +59,14 @@ def test_a_pass_rate_counts_the_samples_that_reach_the_score() -> None:
 
 def test_outcomes_without_a_score_are_told_with_what_they_could_change() -> None:
     held = gate(run_of([*MIXED, "skip", "fail"]), GateCriteria(minimum={"given": 0.5}))
-    assert held.notes == ("given: 2 samples without a score; with them the mean would be in [0.857, 0.905]",)
+    told = "given: 2 samples without a score count as the worst in tests for a pass and as the best in tests for a fail"
+    assert held.notes == (f"{told}; --missing failed leaves out those for which it is undefined",)
+    assert (held.decisions[0].n, held.decisions[0].missing) == (40, 2)
 
 
 def test_a_run_that_ended_early_is_told() -> None:
     held = gate(replace(run_of(MIXED), stop_reason="budget"), GateCriteria(minimum={"given": 0.5}))
-    assert held.notes == ("the run stopped early (budget)",)
+    assert held.notes == ("the run stopped early (budget); samples that it had not come to are in no test",)
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import random
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from evalstone import ConfigError, Record, Score, Skipped, aevaluate, load
+from evalstone import ConfigError, Record, Run, Score, Skipped, aevaluate, compare, load, read_run, write_run
 from evalstone._core import sync
 from evalstone.judges import LexicalJudge
-from evalstone.run.budget import StopSignal
+from evalstone.results.drawn import CAUTION, METHOD
+from evalstone.run.budget import DECIDED, StopSignal
 from evalstone.run.plan import Plan
-from evalstone.run.sequential import DECIDED, RunGate
+from evalstone.run.sequential import RunGate
 from evalstone.scorers import Scorer
+from evalstone.stats.betting import sequence_bounds
 from tests.runs import Given, Harm, samples_of
 
 SCORES = [str(round(0.6 + number % 5 / 10, 1)) for number in range(500)]  # mean 0.8
@@ -96,6 +101,46 @@ def test_the_order_is_random_and_the_same_each_time() -> None:
     assert plan_of().random_order() == plan_of().random_order()
     assert sorted(plan_of().random_order()) == list(range(500))
     assert plan_of().random_order() != list(range(500))
+
+
+def stopped_run(ledger: Path | None = None) -> Run:
+    """A run that its gate stopped."""
+    plan, stop = plan_of(InOrder(), HarmInOrder()), StopSignal(shuffled=True)
+    watch = RunGate(plan, {InOrder().signature: 0.5, HarmInOrder().signature: 0.95}, stop)
+    done = aevaluate(plan.dataset, plan.scorers, ledger=ledger, concurrency=4, stop=stop, on_record=watch.add)
+    return sync.run(done)
+
+
+def test_a_run_that_its_gate_stopped_shows_confidence_sequences_also_when_it_is_read_again(tmp_path: Path) -> None:
+    run = stopped_run(tmp_path / "ledger.db")
+    values = {record.sample: record.value for record in run if record.scorer == InOrder().signature}
+    drawn = [f"s{place + 1}" for place in plan_of(InOrder(), HarmInOrder()).random_order()][: len(values)]
+    bounds = sequence_bounds([values[sample] or 0.0 for sample in drawn], 0.0, 1.0, 0.95)
+    for one in (run, read_run(write_run(run, tmp_path / "r")), read_run(run.id, ledger=tmp_path / "ledger.db")):
+        for line in one.summary:
+            interval = line.interval
+            assert interval is not None
+            assert (interval.low, interval.high, interval.method, interval.caution) == (*bounds, METHOD, CAUTION)
+            assert interval.mean == pytest.approx(0.8, abs=0.05)
+        assert "confidence sequence" in str(one)
+    stored = json.loads((tmp_path / "r" / "summary.json").read_text())
+    assert [(one["interval"], one["method"]) for one in stored["scorers"]] == [(list(bounds), METHOD)] * 2
+
+
+def test_what_comes_after_a_sample_without_a_record_is_in_no_confidence_sequence(tmp_path: Path) -> None:
+    run = stopped_run()
+    assert run.drawn is not None
+    few = replace(run, drawn=replace(run.drawn, tested={InOrder().signature: 3}))
+    interval, other = (line.interval for line in read_run(write_run(few, tmp_path)).summary)
+    assert interval is not None
+    assert other is not None
+    assert (interval.n, other.low, other.high) == (len(run) // 2, 0.0, 1.0)
+    assert interval.high - interval.low > 0.5  # type: ignore[operator]
+
+
+def test_a_comparison_says_that_the_mean_of_a_stopped_run_is_biased() -> None:
+    run = stopped_run()
+    assert any("its gate stopped the first run" in note for note in compare(run, replace(run, drawn=None)).notes)
 
 
 def test_samples_in_groups_are_refused() -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from evalstone.errors import ConfigError, DataError
-from evalstone.stats.sequential import ConfidenceSequence, SequentialGate, Target
+from evalstone.stats.betting import ConfidenceSequence
+from evalstone.stats.sequential import SequentialGate, Target
 
 
 def stopped(gate: SequentialGate, values: list[float], name: str = "a") -> tuple[str, int]:

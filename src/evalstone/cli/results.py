@@ -26,6 +26,7 @@ from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from evalstone.results.compare import Correction
+    from evalstone.results.gate import Missing
     from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
     from evalstone.types import StoredScorer
 
@@ -263,8 +264,19 @@ def gate(
     allow_mismatch: options.AllowMismatch = False,
     alpha: Annotated[
         float,
-        option("--alpha RATE", "Error rate: the chance of a wrong pass, and of a wrong fail, over all checks."),
+        option(
+            "--alpha RATE", "Error rate: the chance of a wrong pass, and of a wrong fail, over all checks and looks."
+        ),
     ] = 0.05,
+    look: Annotated[
+        int | None,
+        option(
+            "--look N",
+            "Which look at a growing run this is. Default: the one after those that its folder remembers, or 1.",
+            min=1,
+        ),
+    ] = None,
+    missing: options.Missing = "worst",
     inconclusive: Annotated[
         str, option("--inconclusive exit4|pass|fail", "How an inconclusive result counts.")
     ] = "exit4",
@@ -279,6 +291,8 @@ def gate(
     """
     from evalstone.report.comparison_view import gate_view
     from evalstone.report.junit import gate_junit
+    from evalstone.results.files import is_folder
+    from evalstone.results.looks import LOOKS, next_look, remember
 
     codes = {"exit4": ExitCode.INCONCLUSIVE, "pass": ExitCode.OK, "fail": ExitCode.FAILED_THRESHOLD}
     if inconclusive not in codes:
@@ -296,7 +310,25 @@ def gate(
         pass_rate=titled(pass_rates(pass_rate or []), "--pass-rate"),
     )
     before = None if baseline is None else find_run(baseline, ledger)
-    result = evalstone.gate(found, criteria, baseline=before, alpha=alpha, allow_mismatch=allow_mismatch)
+    folder = Path(run) if is_folder(run) else None
+    if look is None:
+        look = 1
+        if folder is not None and (look := next_look(folder, found, criteria)) > 1:
+            to_stderr(
+                f"{folder / LOOKS} has gates on other scores of this folder, so this is look {look}. If other outputs "
+                "were scored then, use --look 1."
+            )
+    result = evalstone.gate(
+        found,
+        criteria,
+        baseline=before,
+        alpha=alpha,
+        look=look,
+        missing=cast("Missing", missing),
+        allow_mismatch=allow_mismatch,
+    )
+    if folder is not None and (problem := remember(folder, result, criteria)):
+        to_stderr(f"Warning: {problem}")
     view = gate_view(result)
     exports = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
     outputs = documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict())

@@ -355,8 +355,9 @@ MARKS: Mapping[str, tuple[str, Tone]] = {
 def gate_view(gate: Gate) -> View:
     """A gate: each check with its verdict."""
     control = (
-        f"Over all checks together, the chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance "
-        "of a wrong fail (one-sided tests, corrected by Holm)."
+        f"This is look {gate.look}, tested at {rate(gate.look_alpha)}. Over all checks and all looks together, the "
+        f"chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance of a wrong fail (one-sided "
+        "tests, corrected by Holm)."
     )
     notes = (*sentences(*gate.notes), *_cautions(gate.decisions), control)
     baseline = () if gate.baseline is None else (Fact("Baseline", gate.baseline.id),)
@@ -365,10 +366,17 @@ def gate_view(gate: Gate) -> View:
         name="evalstone gate",
         lead=f"{gate.run.dataset_name} · {gate.run.samples_and_judge}",
         verdict=Cell(verdict, tone),
-        sections=(Section("Checks", tables=(checks_table(gate.decisions),), notes=notes),),
+        sections=(Section("Checks", tables=(checks_table(gate.decisions, next_look(gate)),), notes=notes),),
         facts=(Fact("Run", gate.run.id), *baseline),
         footer=FOOTER,
     )
+
+
+def next_look(gate: Gate) -> int | None:
+    """The number of the look after more samples; None if there was no telling how many are needed: the run or its
+    baseline was stopped by its own gate."""
+    runs = (gate.run, *filter(None, (gate.baseline,)))
+    return None if any(run.drawn is not None for run in runs) else gate.look + 1
 
 
 def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
@@ -382,19 +390,17 @@ def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
 
 def decisions_view(decisions: Sequence[Decision]) -> View:
     """Where the checks of a running evaluation stand; nothing is said of how many more samples they need."""
-    return View("", "", (Section("", tables=(checks_table(decisions, planned=False),)),))
+    return View("", "", (Section("", tables=(checks_table(decisions),)),))
 
 
-def checks_table(decisions: Sequence[Decision], *, planned: bool = True) -> Table:
-    """One row a check. planned: whether the number of additional samples was computed."""
+def checks_table(decisions: Sequence[Decision], next_look: int | None = None) -> Table:
+    """One row a check. next_look: that after more samples, whose number was computed; None if it was not."""
     columns = (
         words("check"),
         *(Column(title) for title in ("estimate", "one-sided limits", "required", "n")),
         words("verdict"),
     )
-    rows = [
-        (check_name(d), *check_cells(d), Cell(verdict_text(d, planned=planned), MARKS[d.verdict][1])) for d in decisions
-    ]
+    rows = [(check_name(d), *check_cells(d), Cell(verdict_text(d, next_look), MARKS[d.verdict][1])) for d in decisions]
     return table("Checks of the gate", columns, rows)
 
 
@@ -419,14 +425,22 @@ def required(decision: Decision) -> str:
     return f"{side} {100 * threshold:g}% of samples" if decision.kind == "pass_rate" else f"{side} {threshold:g}"
 
 
-def verdict_text(decision: Decision, *, planned: bool = True) -> str:
-    """The verdict, and how many more samples would decide it."""
+def verdict_text(decision: Decision, next_look: int | None) -> str:
+    """The verdict, and how many more samples would decide it at the next look."""
     mark = MARKS[decision.verdict][0]
-    if decision.verdict != "inconclusive" or not planned:
+    if decision.verdict != "inconclusive" or next_look is None:
         return mark
+    if decision.missing:
+        return f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
     if decision.more_samples is None:
         return f"{mark}; no realistic number of samples would decide it"
-    return f"{mark}; about {count(decision.more_samples, 'more sample')} would decide it"
+    more = count(decision.more_samples, "more sample")
+    return f"{mark}; about {more} would decide it at the next look (--look {next_look})"
+
+
+def rate(alpha: float) -> str:
+    """An error rate in percent, however small."""
+    return f"{100 * alpha:.3g}%"
 
 
 def power_view(analysis: PowerAnalysis) -> View:

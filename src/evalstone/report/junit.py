@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from evalstone._core.display import p_value, safe, visible
-from evalstone.report.comparison_view import check_cells, check_name, required, verdict_text
+from evalstone.report.comparison_view import check_cells, check_name, next_look, required, verdict_text
 from evalstone.results.gate import Gate
 from evalstone.results.run import Run
 from evalstone.stats.gates import Decision
@@ -95,16 +95,17 @@ def _record_case(record: Record, title: str) -> Case:
 
 def gate_junit(gate: Gate, *, inconclusive_fails: bool) -> Iterator[str]:
     """A gate as JUnit XML, one case a check; an inconclusive one is skipped, or a failure if it counts as one."""
-    return junit("evalstone", {"gate": [_decision_case(decision, inconclusive_fails) for decision in gate.decisions]})
+    cases = [_decision_case(decision, next_look(gate), inconclusive_fails) for decision in gate.decisions]
+    return junit("evalstone", {"gate": cases})
 
 
-def _decision_case(decision: Decision, inconclusive_fails: bool) -> Case:
+def _decision_case(decision: Decision, look: int | None, inconclusive_fails: bool) -> Case:
     estimate, interval, wanted, n = check_cells(decision)
     # A build server takes two cases of one name for one: a scorer may have several checks.
     name = f"{check_name(decision)} {required(decision)}"
     properties = {"estimate": estimate, "p_pass": p_value(decision.p_pass), "p_fail": p_value(decision.p_fail)}
     if decision.verdict == "pass":
         return Case(name, "gate", properties=properties)
-    message = f"{estimate} ({interval}, n = {n}), {wanted}: {verdict_text(decision)}"
+    message = f"{estimate} ({interval}, n = {n}), {wanted}: {verdict_text(decision, look)}"
     failed = decision.verdict == "fail" or inconclusive_fails
     return Case(name, "gate", "failure" if failed else "skipped", message, properties=properties)

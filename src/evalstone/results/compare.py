@@ -413,7 +413,10 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
     if a.id == b.id:
         notes.append("they are the same run")
     for run, name in ((a, "first"), (b, "second")):
-        if run.stop_reason:
+        if run.drawn is not None:
+            biased = "its mean tends to lie too far from the threshold, and intervals hold less often than they say"
+            notes.append(f"its gate stopped the {name} run: {biased}")
+        elif run.stop_reason:
             notes.append(f"the {name} run stopped early ({run.stop_reason})")
     in_both = {info.signature for pair in scorers for info in pair}
     single = {title for run in (a, b) for signature, title in run.titles.items() if signature not in in_both}

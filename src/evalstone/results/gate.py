@@ -1,29 +1,33 @@
 """Gates: does a run meet its criteria? Each check passes, fails, or is inconclusive.
 
 The probability that any unmet criterion passes, and that any met criterion fails, is at most `alpha` each, over all
-criteria together. Skipped and failed samples are in no mean; what they could change is in the notes.
+criteria together, and over all looks if the gate is repeated after more samples. A sample without a score counts as the
+worst in a test for a pass and as the best in a test for a fail, unless `missing` says otherwise.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
-from evalstone.results.run import Run, scores_in_order
-from evalstone.results.summary import values_by_scorer
+from evalstone.results.drawn import in_order
+from evalstone.results.run import Run, group_labels
+from evalstone.results.summary import ScorerInfo, unanswered, values_by_scorer
 from evalstone.stats.intervals import check_number
-from evalstone.types import reaches
+from evalstone.types import Record, Score, Skipped, reaches
 
 if TYPE_CHECKING:
     from evalstone.stats.gates import Criterion, Decision, Verdict
 
 GATE_FORMAT = 1
+Missing: TypeAlias = Literal["worst", "failed", "ignore"]
+MISSING: tuple[Missing, ...] = get_args(Missing)
 CHECKS = ("minimum", "maximum", "max_regression", "pass_rate")
 
 
@@ -77,7 +81,13 @@ class Gate:
     decisions: tuple[Decision, ...]
     """One decision per criterion."""
     alpha: float
-    """The probability of a wrong pass, and of a wrong fail, over all criteria together."""
+    """The probability of a wrong pass, and of a wrong fail, over all criteria and all looks together."""
+    look: int
+    """Which look at a growing run this is, from 1 on."""
+    look_alpha: float
+    """The part of alpha at which this look tests."""
+    missing: Missing
+    """How samples without a score count."""
     notes: tuple[str, ...]
     """What to know besides: samples without a score, differences from the baseline."""
 
@@ -94,6 +104,9 @@ class Gate:
             "format": GATE_FORMAT,
             "verdict": self.verdict,
             "alpha": self.alpha,
+            "look": self.look,
+            "look_alpha": self.look_alpha,
+            "missing": self.missing,
             "run": self.run.id,
             "baseline": None if self.baseline is None else self.baseline.id,
             "notes": list(self.notes),
@@ -102,22 +115,44 @@ class Gate:
 
 
 def gate(
-    run: Run, criteria: GateCriteria, *, baseline: Run | None = None, alpha: float = 0.05, allow_mismatch: bool = False
+    run: Run,
+    criteria: GateCriteria,
+    *,
+    baseline: Run | None = None,
+    alpha: float = 0.05,
+    look: int = 1,
+    missing: Missing = "worst",
+    allow_mismatch: bool = False,
 ) -> Gate:
     """Check a run against criteria.
+
+    A run that is gated, extended and gated again has several chances of a wrong pass. Look 1 therefore tests at
+    0.8 alpha and look k at 0.2 alpha / 2^(k-1): over any number of looks, the probability is at most alpha. A run that
+    its own gate stopped is tested by betting on its scores in the order in which they were drawn.
 
     Args:
         run: the run.
         criteria: at least one criterion.
         baseline: the run that `max_regression` is measured against.
-        alpha: the probability of a wrong pass, and of a wrong fail, over all criteria together.
+        alpha: the probability of a wrong pass, and of a wrong fail, over all criteria and looks together.
+        look: 1 for the first gate on the run's samples, 2 for the first after more samples were added, and so on.
+        missing: samples without a score: "worst" counts them as the worst score in tests for a pass and as the best in
+            tests for a fail; "failed" counts failures and missing answers of the judge so, and leaves out samples for
+            which the score is undefined; "ignore" leaves out all. In a regression, samples for which the score is
+            undefined in both runs are always left out.
         allow_mismatch: compare with a baseline whose judge, scorers or cases differ.
 
     Raises:
         ConfigError: there is no criterion, a scorer is unknown or has two thresholds for one check, or a threshold
-            does not fit its scorer.
+            does not fit its scorer; alpha, look or missing are out of range.
     """
-    from evalstone.stats.gates import decide  # noqa: PLC0415 - numpy
+    from evalstone.stats.gates import alpha_at_look, check_alpha, decide  # noqa: PLC0415 - numpy
+
+    check_alpha("alpha", alpha)
+    if not isinstance(cast(object, look), int) or isinstance(look, bool) or look < 1:
+        raise ConfigError(f"look must be a whole number, 1 or more, not {look!r} (--look)")
+    if missing not in MISSING:
+        raise ConfigError(f"missing must be {', '.join(MISSING[:-1])} or {MISSING[-1]}, not {missing!r} (--missing)")
 
     for one in filter(None, (run, baseline)):
         if one.kind != "evaluation":
@@ -134,18 +169,20 @@ def gate(
         )
     for check in CHECKS:
         values_by_scorer(getattr(criteria, check), lambda name: run[name].info, check)
-    notes = dict.fromkeys(_missing_scores(run, criteria))
-    checks = [*_mean_checks(run, criteria), *_pass_rate_checks(run, criteria)]
+    notes = dict.fromkeys(_missing_scores(run, criteria, missing))
+    checks = [*_mean_checks(run, criteria, missing), *_pass_rate_checks(run, criteria, missing)]
     if criteria.max_regression:
         if baseline is None:
             raise ConfigError("a largest regression needs the run it is measured against: set a baseline (--baseline)")
-        checks += _regression_checks(run, baseline, criteria, allow_mismatch, notes)
+        checks += _regression_checks(run, baseline, criteria, missing, allow_mismatch, notes)
     elif baseline is not None:
         notes["the baseline is not used: no largest regression (--max-regression) was set"] = None
-    return Gate(run, baseline, decide(checks, alpha=alpha), alpha, tuple(notes))
+    now, later = alpha_at_look(alpha, look), alpha_at_look(alpha, look + 1)
+    decisions = decide(checks, alpha=now, next_alpha=later)
+    return Gate(run, baseline, decisions, alpha, look, now, missing, tuple(notes))
 
 
-def _mean_checks(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
+def _mean_checks(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator[Criterion]:
     from evalstone.stats.gates import AtLeast, AtMost  # noqa: PLC0415 - numpy
 
     for lower, thresholds, kind in ((False, criteria.minimum, AtLeast), (True, criteria.maximum, AtMost)):
@@ -157,50 +194,126 @@ def _mean_checks(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
                     f"{wrong} of {name}: {better} is better for {info.name}; set a {right}imum of {threshold:g} "
                     f"(--{right} {name}={threshold:g})"
                 )
-            values, groups = scores_in_order(run, info.signature)
-            yield kind(name, values, threshold, info.scale, groups)
+            values, groups = _values(run, info, missing)
+            yield kind(name, values, threshold, info.scale, groups, stopped=run.drawn is not None)
 
 
-def _pass_rate_checks(run: Run, criteria: GateCriteria) -> Iterator[Criterion]:
+def _pass_rate_checks(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator[Criterion]:
     from evalstone.stats.gates import PassRate  # noqa: PLC0415 - numpy
 
     for name, (threshold, share) in criteria.pass_rate.items():
         info = run[name].info
         if not (math.isfinite(threshold) and 0 <= threshold <= info.scale):
             raise ConfigError(f"pass rate of {name}: the score must lie in [0, {info.scale:g}], not {threshold:g}")
-        values, groups = scores_in_order(run, info.signature)
+        values, groups = _values(run, info, missing)
         lower = info.lower_is_better
-        passed = [float(reaches(value, threshold, info.scale, lower_is_better=lower)) for value in values]
-        yield PassRate(f"{name} {'<=' if lower else '>='} {threshold:g}", passed, share, groups=groups)
+        passed = [
+            None if value is None else float(reaches(value, threshold, info.scale, lower_is_better=lower))
+            for value in values
+        ]
+        title = f"{name} {'<=' if lower else '>='} {threshold:g}"
+        yield PassRate(title, passed, share, groups=groups, stopped=run.drawn is not None)
 
 
 def _regression_checks(
-    run: Run, baseline: Run, criteria: GateCriteria, allow_mismatch: bool, notes: dict[str, None]
+    run: Run, baseline: Run, criteria: GateCriteria, missing: Missing, allow_mismatch: bool, notes: dict[str, None]
 ) -> Iterator[Criterion]:
     from evalstone.stats.gates import MaxRegression  # noqa: PLC0415 - numpy
 
     pairs, differences = pair_runs(baseline, run, allow_mismatch=allow_mismatch)
     notes.update(dict.fromkeys(f"baseline and run: {text}" for text in differences))
+    if run.drawn is not None and baseline.drawn is not None and run.drawn.seed != baseline.drawn.seed:
+        raise ConfigError(
+            "the gates of both runs stopped them, in different orders, so that their difference can't be tested; "
+            "continue one of them to the end (rerun its command without --gate)"
+        )
     by_scorer = {pair.info_b: pair for pair in pairs}
     for name, margin in criteria.max_regression.items():
         info = run[name].info
         pair = by_scorer.get(info)
         if pair is None:
             raise ConfigError(f"largest regression of {name}: no sample has a score in both runs")
-        if pair.unpaired:
-            left_out = count(pair.unpaired, "sample")
-            notes[f"{name}: the regression leaves out {left_out} with a score in only one run"] = None
-        yield MaxRegression(name, pair.b, pair.a, margin, info.scale, info.lower_is_better, pair.groups)
+        ours, theirs = _by_sample(run, info), _by_sample(baseline, pair.info)
+        samples = [sample for sample in (theirs if run.drawn is None else ours) if sample in ours and sample in theirs]
+        if alone := len(ours) + len(theirs) - 2 * len(samples):
+            notes[f"{name}: the regression leaves out {count(alone, 'sample')} that only one of the runs has"] = None
+        samples = [sample for sample in samples if _pair_counts(ours[sample], theirs[sample], missing)]
+        yield MaxRegression(
+            name,
+            [ours[sample].value for sample in samples],
+            [theirs[sample].value for sample in samples],
+            margin,
+            info.scale,
+            info.lower_is_better,
+            group_labels(samples, _groups(theirs.values()) | _groups(ours.values())),
+            stopped=run.drawn is not None or baseline.drawn is not None,
+        )
 
 
-def _missing_scores(run: Run, criteria: GateCriteria) -> Iterator[str]:
-    """Notes on outcomes that are in no mean."""
-    if run.stop_reason:
-        yield f"the run stopped early ({run.stop_reason})"
+def _pair_counts(ours: Record, theirs: Record, missing: Missing) -> bool:
+    """Whether a sample of both runs counts in a regression: not if its score is undefined in both."""
+    if _undefined(ours) and _undefined(theirs):
+        return False
+    return _counts(ours, missing) and _counts(theirs, missing)
+
+
+# ---- Missing scores ----
+
+
+def _by_sample(run: Run, info: ScorerInfo) -> dict[str, Record]:
+    """A scorer's records in the order of the run; those of a run that its gate stopped in that of the draw."""
+    if run.drawn is not None:
+        records = in_order(run.records, run.drawn).get(info.signature, [])
+    else:
+        records = [record for record in run.records if record.scorer == info.signature]
+    return {record.sample: record for record in records}
+
+
+def _groups(records: Iterable[Record]) -> dict[str, str]:
+    return {record.sample: record.group for record in records if record.group is not None}
+
+
+def _values(run: Run, info: ScorerInfo, missing: Missing) -> tuple[list[float | None], tuple[str, ...] | None]:
+    """A scorer's values, None where one is missing and counts, and the groups of their samples."""
+    records = [record for record in _by_sample(run, info).values() if _counts(record, missing)]
+    samples = [record.sample for record in records]
+    return [record.value for record in records], group_labels(samples, _groups(records))
+
+
+def _counts(record: Record, missing: Missing) -> bool:
+    """Whether a sample is in a test, with its score or without."""
+    if isinstance(record.outcome, Score) or missing == "worst":
+        return True
+    return missing == "failed" and not _undefined(record)
+
+
+def _undefined(record: Record) -> bool:
+    """Whether a sample was skipped because the score is undefined for it, and not because the judge gave no answer."""
+    return isinstance(record.outcome, Skipped) and not unanswered(record)
+
+
+def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator[str]:
+    """Notes on samples without a score: how many count as worst and best, and which option changes that."""
+    if run.drawn is not None:
+        yield (
+            "the run's own gate stopped it, so the tests bet on the scores in the order in which they were drawn; this "
+            "is valid whenever a run stops"
+        )
+    elif run.stop_reason:
+        yield f"the run stopped early ({run.stop_reason}); samples that it had not come to are in no test"
     for name in criteria.scorers:
-        line = run[name]
-        if line.bounds is not None:
-            low, high = line.bounds
-            total = line.skipped + line.failed
-            missing, them = count(total, "sample"), "it" if total == 1 else "them"
-            yield f"{name}: {missing} without a score; with {them} the mean would be in [{low:.3f}, {high:.3f}]"
+        records = [record for record in _by_sample(run, run[name].info).values() if record.value is None]
+        if not records:
+            continue
+        counted = sum(_counts(record, missing) for record in records)
+        undefined = sum(map(_undefined, records))
+        told, verb = count(len(records), "sample") + " without a score", "counts" if counted == 1 else "count"
+        worst = f"{verb} as the worst in tests for a pass and as the best in tests for a fail"
+        if missing == "ignore":
+            yield f"{name}: {told} left out, as if the others stood for them; --missing worst counts them"
+        elif missing == "failed" and undefined:
+            left_out = f"{undefined:,} for which it is undefined left out; --missing worst counts them as well"
+            yield f"{name}: of {told}, {counted:,} {worst}, and {left_out}"
+        else:
+            option = "failed leaves out those for which it is undefined" if undefined else "ignore leaves them out"
+            yield f"{name}: {told} {worst}; --missing {option}"

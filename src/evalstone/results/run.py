@@ -17,9 +17,11 @@ from io import FileIO
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from evalstone._core.display import count, digits_for, limits, money, number, safe, visible
+from evalstone._core.display import count, digits_for, limits, money, number, safe, sentence, visible
+from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError, MissingDependency, WriteError
+from evalstone.results.drawn import CAUTION, with_sequences
 from evalstone.results.summary import (
     CORRECTION_COUNTS,
     ScorerInfo,
@@ -30,6 +32,7 @@ from evalstone.results.summary import (
 )
 from evalstone.types import (
     SUMMARY_FORMAT,
+    Drawn,
     Record,
     RunKind,
     RunMetadata,
@@ -99,6 +102,8 @@ class Run:
     """The run's tags."""
     kind: RunKind = "evaluation"
     """What the run was made for."""
+    drawn: Drawn | None = None
+    """The order in which the samples were drawn, if the run's gate stopped it."""
 
     @property
     def complete(self) -> bool:
@@ -180,6 +185,7 @@ class Run:
             "stop_reason": self.stop_reason,
             "warnings": dict(self.warnings),
             "judge_stats": dict(self.judge_stats),
+            **({} if self.drawn is None else {"drawn": to_jsonable(self.drawn)}),
             "scorers": [dataclasses.asdict(info) for info in self.scorers],
         }
 
@@ -197,6 +203,7 @@ class Run:
         """
         stored = RunMetadata.of(data, f"run {data.get('run')}")
         scorers = tuple(map(ScorerInfo.of, stored.scorers))
+        summary, drawn = summarize(scorers, records), stored.drawn
         finished = len(records) == stored.dataset.samples * len(scorers)
         return cls(
             id=stored.run,
@@ -207,7 +214,7 @@ class Run:
             judge_note=stored.judge.note,
             scorers=scorers,
             records=tuple(records),
-            summary=summarize(scorers, records),
+            summary=summary if drawn is None else with_sequences(summary, records, drawn),
             started=stored.started,
             seconds=stored.seconds,
             resumed=stored.resumed,
@@ -217,6 +224,7 @@ class Run:
             name=stored.name,
             tags=stored.tags,
             kind=stored.kind,
+            drawn=drawn,
         )
 
     def to_dicts(self, *, wide: bool = False) -> list[dict[str, Any]]:
@@ -293,6 +301,8 @@ class Run:
         """Why the run ended early, what makes scores doubtful, why results are missing, and what the run cost."""
         if self.stop_reason:
             yield f"The run ended early: {safe(self.stop_reason)}"
+        if self.drawn is not None:
+            yield sentence(CAUTION)
         for line in self.summary:
             if line.doubt:
                 yield f"{self.titles[line.info.signature]}: {line.doubt}"

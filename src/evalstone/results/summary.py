@@ -180,6 +180,7 @@ class ScorerSummary:
             "failed": self.failed,
             "bounds": None if self.bounds is None else list(self.bounds),
             "groups": interval.groups if interval else None,
+            "method": interval.method if interval else "",
             "caution": interval.caution if interval else "",
             "questions": self.questions,
             "cached": self.cached,
@@ -233,13 +234,10 @@ class SummaryBuilder:
             reason = outcome.reason if isinstance(outcome, Skipped) else outcome.error
             if reason in self.reasons or len(self.reasons) < MAX_REASONS:
                 self.reasons[reason] += 1
-        undecided = False
         for step in record.steps:
-            verdicts = list(_verdicts(step.answer))
-            for verdict in verdicts:
+            for verdict in _verdicts(step.answer):
                 if verdict in self.verdicts or len(self.verdicts) < 2:
                     self.verdicts[verdict] += 1
-            undecided = undecided or step.answer is None or "undecided" in verdicts
             refused: dict[str, None] = {}
             for call in step.leaves():
                 if call.refused_settings:
@@ -252,7 +250,7 @@ class SummaryBuilder:
                     self.corrected += call.answer is not None and "doubt" not in (call.detail or {})
                 self.lost += call.answer is None and (call.usage.requests > 0 or call.cost is None)
             self.judges.setdefault(f"{step.judge}{WITHOUT}{joined(sorted(refused))}" if refused else step.judge)
-        self.unanswered += undecided and isinstance(outcome, Skipped)
+        self.unanswered += unanswered(record)
         self.cost = total_cost((self.cost, record.cost))
 
     def summary(self) -> ScorerSummary:
@@ -279,6 +277,13 @@ class SummaryBuilder:
             only_verdict=self.verdicts.most_common()[0] if len(self.verdicts) == 1 else None,
             unanswered=self.unanswered,
         )
+
+
+def unanswered(record: Record) -> bool:
+    """Whether a sample was skipped because the judge declined a question or reached no verdict."""
+    return isinstance(record.outcome, Skipped) and any(
+        step.answer is None or "undecided" in _verdicts(step.answer) for step in record.steps
+    )
 
 
 def _verdicts(answer: Any) -> Iterator[str]:

@@ -13,6 +13,8 @@ from evalstone.ledger.base import Key, StoredAnswer
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import Record, Usage
 
+DECIDED = "the gate is decided"
+"""The reason of a run that its gate stopped."""
 TINY = 1e-9
 OUTPUT_MARGIN = 3
 """A reservation assumes a reply so many times as long as the example."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from evalstone.datasets.columns import claims
 from evalstone.datasets.loading import IN_MEMORY
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
+from evalstone.results.drawn import place_in_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.scorers import SCORERS, Scorer
 from evalstone.types import RunKind
@@ -73,9 +73,8 @@ class Plan:
 
     def random_order(self) -> list[int]:
         """The places of the samples in a random order, which is the same for the same plan."""
-        order = list(range(len(self.dataset)))
-        random.Random(self.fingerprint).shuffle(order)
-        return order
+        keys = [place_in_order(self.fingerprint, sample.id) for sample in self.dataset]
+        return sorted(range(len(keys)), key=keys.__getitem__)
 
     def check(self, *, asking: bool = True) -> None:
         """Raise ConfigError for what would make the run pointless: no samples, no scorers, the same scorer twice, a

@@ -34,13 +34,14 @@ from evalstone.errors import (
 )
 from evalstone.judges.providers.limits import counting_warnings, stopping
 from evalstone.ledger import AsyncLedger, RunRow
+from evalstone.results.drawn import with_sequences
 from evalstone.results.run import Run, SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, SummaryBuilder
-from evalstone.run.budget import Budget, StopSignal
+from evalstone.run.budget import DECIDED, Budget, StopSignal
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.session import ENDING_THE_RUN, Recording, Session
 from evalstone.scorers import Scorer
-from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
+from evalstone.types import Drawn, Failed, Outcome, Record, Sample, Score, Skipped
 
 if TYPE_CHECKING:
     from evalstone.run.batch.runner import BatchRunner
@@ -325,6 +326,8 @@ class _Runner:
         reduced = {identity.rpartition(WITHOUT)[0] for identity in asked} - set(asked)
         planned = (judge.identity for judge in self.plan.asked_judges if judge.identity not in reduced)
         judges = tuple(dict.fromkeys((*planned, *asked)))
+        stop_reason = "" if self.records.complete and not self.failed else self.stop.reason
+        drawn = self._drawn() if stop_reason == DECIDED else None
         return Run(
             id=self.id,
             kind=self.plan.kind,
@@ -335,18 +338,28 @@ class _Runner:
             judge_note="\n".join(filter(None, (known.get(judge.partition(WITHOUT)[0], "") for judge in judges))),
             scorers=self.scorers,
             records=self.records,
-            summary=summary,
+            summary=summary if drawn is None else with_sequences(summary, self.records, drawn),
             started=self.started,
             seconds=seconds,
             resumed=resumed,
-            stop_reason="" if self.records.complete and not self.failed else self.stop.reason,
+            stop_reason=stop_reason,
             warnings=warnings,
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
             dataset=self.plan.dataset.samples,
             batches=() if self.batches is None else self.batches.open_names,
             name=self.name,
             tags=self.tags,
+            drawn=drawn,
         )
+
+    def _drawn(self) -> Drawn:
+        """The order of the samples, and how far each scorer has come in it."""
+        tested: dict[str, int] = {}
+        order = self.plan.random_order()
+        for place, info in enumerate(self.scorers):
+            there = (self.records.has(sample * len(self.scorers) + place) for sample in order)
+            tested[info.signature] = sum(1 for _ in itertools.takewhile(bool, there))
+        return Drawn(self.plan.fingerprint, tested)
 
 
 def _each(function: OnRecord, records: list[Record]) -> list[Awaitable[None] | None]:

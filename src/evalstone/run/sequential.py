@@ -11,13 +11,11 @@ from collections.abc import Mapping
 
 from evalstone.errors import ConfigError
 from evalstone.results.summary import scorer_titles
-from evalstone.run.budget import StopSignal
+from evalstone.run.budget import DECIDED, StopSignal
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.stats.gates import Decision, Verdict, overall
 from evalstone.stats.sequential import SequentialGate, Target
 from evalstone.types import Record
-
-DECIDED = "the gate is decided"
 
 
 class RunGate:

@@ -6,7 +6,9 @@ any criterion that is not met passes, and the chance that any criterion that is 
 
 All tests are those of `bounded_mean`, which hold for few, skewed and nearly equal values. A missing value (None)
 counts as the worst one in the test for a pass and as the best one in the test for a fail, so that the verdict holds
-whatever the missing values are (Manski 1990). docs/statistics.md has the simulated error rates.
+whatever the missing values are (Manski 1990). Where the values decided how many there are, as in a run that its gate
+stopped, tests are those of `betting`, which hold at every number of values. docs/statistics.md has the simulated error
+rates.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import numpy as np
 
 from evalstone.errors import ConfigError
 from evalstone.stats._arrays import Floats, column, same_length
+from evalstone.stats.betting import BettingMean
 from evalstone.stats.bounded_mean import BoundedMean, Side
 from evalstone.stats.comparison import differences
 from evalstone.stats.intervals import check_number
@@ -40,6 +43,8 @@ class _OfScores:
     scale: float = 1.0
     groups: Sequence[Hashable] | None = None
     weights: Sequence[float] | None = None
+    stopped: bool = False
+    """Whether the values come in the order in which they were drawn, and how many there are depends on them."""
 
 
 class AtLeast(_OfScores):
@@ -69,6 +74,7 @@ class MaxRegression:
     lower_is_better: bool = False
     groups: Sequence[Hashable] | None = None
     weights: Sequence[float] | None = None
+    stopped: bool = False
 
 
 Criterion: TypeAlias = AtLeast | AtMost | MaxRegression | PassRate
@@ -124,10 +130,9 @@ def decide(
         ConfigError: A threshold is outside its range, a margin below 0, or alpha outside (0, 0.5).
         DataError: Values are not finite numbers in [0, scale], or values and baseline differ in length.
     """
-    for name, error_rate in (("alpha", alpha), ("next_alpha", alpha if next_alpha is None else next_alpha)):
-        check_number(name, error_rate)
-        if not 0 < error_rate < 0.5:
-            raise ConfigError(f"{name} must be above 0 and below 0.5, such as 0.05, not {error_rate}")
+    check_alpha("alpha", alpha)
+    if next_alpha is not None:
+        check_alpha("next_alpha", next_alpha)
     tests = [_test(criterion) for criterion in criteria]
     passing, failing = ([test.p_values()[at] for test in tests] for at in (0, 1))
     adjusted = list(zip(holm(passing), holm(failing), strict=True))
@@ -137,6 +142,21 @@ def decide(
     ]
     later = 1.0 if next_alpha is None else next_alpha / alpha
     return tuple(_decision(*one, later) for one in zip(tests, verdicts, adjusted, alphas, strict=True))
+
+
+def check_alpha(name: str, alpha: float) -> None:
+    """Raise ConfigError for an error rate that is not a number in (0, 0.5)."""
+    check_number(name, alpha)
+    if not 0 < alpha < 0.5:
+        raise ConfigError(f"{name} must be above 0 and below 0.5, such as 0.05, not {alpha}")
+
+
+def alpha_at_look(alpha: float, look: int) -> float:
+    """The error rate that the look of this number may have so that all looks together have at most `alpha`.
+
+    look 1: 0.8 · alpha,   look k: 0.2 · alpha / 2^(k-1)
+    """
+    return 0.8 * alpha if look == 1 else 0.2 * alpha / 2 ** (look - 1)
 
 
 def overall(decisions: Sequence[Decision]) -> Verdict:
@@ -149,11 +169,11 @@ def overall(decisions: Sequence[Decision]) -> Verdict:
 class Evidence:
     """What values say about their true mean, whatever the missing ones are."""
 
-    scored: BoundedMean
+    scored: BoundedMean | BettingMean
     """Of the values that are there."""
-    lowest: BoundedMean
+    lowest: BoundedMean | BettingMean
     """Of all, missing ones at their lowest."""
-    highest: BoundedMean
+    highest: BoundedMean | BettingMean
     """Of all, missing ones at their highest."""
     n: int
     missing: int
@@ -190,6 +210,8 @@ class _Test:
 def _test(criterion: Criterion) -> _Test:
     name, scale, groups = criterion.name, criterion.scale, criterion.groups
     same_length(values=criterion.values, groups=groups, weights=criterion.weights)
+    if criterion.stopped and (groups is not None or criterion.weights is not None):
+        raise ConfigError(f"{name}: values of a stopped run can't have groups or weights")
     if isinstance(criterion, MaxRegression):
         if not 0 <= criterion.margin <= scale:
             raise ConfigError(f"{name}: the largest regression must be in [0, {scale:g}], not {criterion.margin}")
@@ -197,13 +219,13 @@ def _test(criterion: Criterion) -> _Test:
         before = _ends(f"{name}: baseline", criterion.baseline, scale)
         after = _ends(f"{name}: values", criterion.values, scale)
         lowest, highest = differences(before[1], after[0]), differences(before[0], after[1])
-        evidence = _evidence(lowest, highest, -scale, scale, groups, criterion.weights)
+        evidence = _evidence(lowest, highest, -scale, scale, criterion)
         upward = not criterion.lower_is_better
         threshold = -criterion.margin if upward else criterion.margin
         return _Test(name, "max_regression", threshold, evidence, upward, criterion.margin == scale)
     if not 0 <= criterion.threshold <= scale:
         raise ConfigError(f"{name}: the threshold must be in [0, {scale:g}], not {criterion.threshold}")
-    evidence = _evidence(*_ends(f"{name}: values", criterion.values, scale), 0.0, scale, groups, criterion.weights)
+    evidence = _evidence(*_ends(f"{name}: values", criterion.values, scale), 0.0, scale, criterion)
     upward = not isinstance(criterion, AtMost)
     certain = criterion.threshold == (0 if upward else scale)
     kind: Kind = "pass_rate" if isinstance(criterion, PassRate) else "at_least" if upward else "at_most"
@@ -217,30 +239,24 @@ def _ends(name: str, values: Sequence[float | None], scale: float) -> tuple[Floa
     return lowest, np.where(missing, scale, lowest)
 
 
-def _evidence(
-    lowest: Floats,
-    highest: Floats,
-    low: float,
-    high: float,
-    groups: Sequence[Hashable] | None,
-    weights: Sequence[float] | None,
-) -> Evidence | None:
+def _evidence(lowest: Floats, highest: Floats, low: float, high: float, criterion: Criterion) -> Evidence | None:
     """The evidence of values; missing are those whose lowest and highest differ. None if all are."""
     there = np.flatnonzero(lowest == highest).tolist()
     if not there:
         return None
-    everything = BoundedMean.of(lowest.tolist(), low, high, groups=groups, weights=weights)
+
+    def mean_of(values: Floats, places: Sequence[int]) -> BoundedMean | BettingMean:
+        if criterion.stopped:
+            return BettingMean.of(values[places].tolist(), low, high)
+        groups = criterion.groups and [criterion.groups[place] for place in places]
+        weights = criterion.weights and [criterion.weights[place] for place in places]
+        return BoundedMean.of(values[places].tolist(), low, high, groups=groups, weights=weights)
+
+    everything = mean_of(lowest, range(lowest.size))
     if len(there) == lowest.size:
         return Evidence(everything, everything, everything, lowest.size, 0)
-    scored = BoundedMean.of(
-        lowest[there].tolist(),
-        low,
-        high,
-        groups=None if groups is None else [groups[place] for place in there],
-        weights=None if weights is None else [weights[place] for place in there],
-    )
-    best = BoundedMean.of(highest.tolist(), low, high, groups=groups, weights=weights)
-    return Evidence(scored, everything, best, len(there), lowest.size - len(there))
+    best = mean_of(highest, range(highest.size))
+    return Evidence(mean_of(lowest, there), everything, best, len(there), lowest.size - len(there))
 
 
 def _alphas(p_values: Sequence[float], alpha: float) -> list[float]:
@@ -284,7 +300,7 @@ def _decision(
 def _more_samples(test: _Test, evidence: Evidence, alphas: tuple[float, float]) -> int | None:
     scored = evidence.scored
     gap = scored.mean - test.threshold if test.upward else test.threshold - scored.mean
-    if gap == 0 or evidence.missing:
+    if gap == 0 or evidence.missing or isinstance(scored, BettingMean):
         return None
     confidence = 1 - (alphas[0] if gap > 0 else alphas[1])
     if abs(gap) / (scored.high - scored.low) < 1e-3:  # millions of samples: no practical number

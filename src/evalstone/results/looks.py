@@ -1,0 +1,110 @@
+"""The looks at a run that grows: gates on a results folder, kept in its `gates.jsonl`, one line each.
+
+A gate on data that the folder's gates have not seen is the next look; one on data that they have seen is the same look
+again. The data are a scorer's outcomes under one judge, sample by sample. `evalstone run --out FOLDER` leaves the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evalstone._core.files import file_values, private
+from evalstone._core.json import content_hash, to_jsonable
+from evalstone.datasets.writing import json_line
+from evalstone.errors import DataError
+from evalstone.results.gate import Gate, GateCriteria
+from evalstone.results.run import Run
+from evalstone.stats.gates import Verdict
+from evalstone.types import read_data
+
+LOOKS = "gates.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """A gate on a results folder."""
+
+    look: int
+    """Which look it was."""
+    data: Mapping[str, str]
+    """By scorer and judge, the hash of the outcomes."""
+    criteria: Mapping[str, Any]
+    """What the run had to meet."""
+    alpha: float
+    """The error rate over all looks."""
+    missing: str
+    """How samples without a score counted."""
+    verdict: Verdict
+    """How the gate ended."""
+    time: str = field(compare=False)
+    """When, in UTC (ISO 8601)."""
+
+
+def next_look(folder: str | Path, run: Run, criteria: GateCriteria) -> int:
+    """Which look at the folder's run a gate would be.
+
+    Raises:
+        DataError: the folder's `gates.jsonl` can't be read; names the line.
+    """
+    looks, found = list(_looks(Path(folder) / LOOKS)), 1
+    for key, data in _data(run, criteria).items():
+        earlier = [look for look in looks if key in look.data]
+        same = [look.look for look in earlier if look.data[key] == data]
+        found = max(found, same[-1] if same else 1 + max((look.look for look in earlier), default=0))
+    return found
+
+
+def remember(folder: str | Path, gate: Gate, criteria: GateCriteria) -> str:
+    """Keep a gate in the folder's `gates.jsonl`, unless it is there; why it couldn't be kept, or ""."""
+    look = Look(
+        look=gate.look,
+        data=_data(gate.run, criteria),
+        criteria=to_jsonable(criteria),
+        alpha=gate.alpha,
+        missing=gate.missing,
+        verdict=gate.verdict,
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    file = Path(folder) / LOOKS
+    if look in _looks(file):
+        return ""
+    try:
+        with open(file, "a", encoding="utf-8", newline="\n", opener=private) as stream:
+            stream.write(json_line(to_jsonable(look)) + "\n")
+    except OSError as error:
+        return (
+            f"look {gate.look} can't be kept in {file}: {error.strerror or error}. After more samples, gate the run "
+            f"with --look {gate.look + 1}, or the error rate is above {gate.alpha:g}"
+        )
+    return ""
+
+
+def _looks(file: Path) -> Iterator[Look]:
+    try:
+        for place, value in file_values(file):
+            try:
+                yield read_data(Look, value)
+            except DataError as error:
+                raise DataError(f"{place}: {error}") from None
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise DataError(f"{file} can't be read: {os.strerror(error.errno or 0)}") from None
+
+
+def _data(run: Run, criteria: GateCriteria) -> dict[str, str]:
+    """By scorer and judge, the hash of the outcomes of each scorer with a criterion."""
+    signatures = {run[name].info.signature for name in criteria.scorers}
+    outcomes: dict[str, list[tuple[str, str, float | None]]] = {signature: [] for signature in signatures}
+    for record in run.records:
+        if record.scorer in signatures:
+            outcomes[record.scorer].append((record.sample, type(record.outcome).__name__, record.value))
+    return {
+        f"{signature} by {run.judge_of(signature)}": content_hash(sorted(those, key=lambda one: one[0]))
+        for signature, those in sorted(outcomes.items())
+    }
