@@ -191,7 +191,7 @@ def compare(
             lines += _compare_scorer(pair, letter, confidence)
             both = human.get(("A", pair.info.signature), {}), human.get((letter, pair.info_b.signature), {})
             if any(both):
-                corrected.append(_corrected_difference(pair, letter, both, _same_outputs(a, run), confidence))
+                corrected.append(_corrected_difference(pair, letter, both, same_outputs(a, run), confidence))
             for field, keys in fields:
                 for key, part in _slices(pair, keys):
                     if part.units < MIN_SAMPLES:
@@ -250,7 +250,7 @@ def _by_signature(
     }
 
 
-def _same_outputs(a: Run, b: Run) -> frozenset[str]:
+def same_outputs(a: Run, b: Run) -> frozenset[str]:
     """The ids of the samples whose outputs, contexts and conversations are the same in both runs."""
     if a.dataset is None or b.dataset is None:
         return frozenset()
