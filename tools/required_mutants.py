@@ -523,8 +523,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate takes the samples of a group for independent",
         "src/evalstone/results/gate.py",
-        "info.scale, info.lower_is_better, pair.groups)",
-        "info.scale, info.lower_is_better, None)",
+        "            info.lower_is_better,\n            groups,\n",
+        "            info.lower_is_better,\n            None,\n",
         ("tests/results/test_gate.py",),
     ),
     Mutant(
