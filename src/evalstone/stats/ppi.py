@@ -41,8 +41,8 @@ SIDES: tuple[Side, Side] = (1, -1)
 GRID = 21
 """From so many λ in [0, 1] one is chosen."""
 TYPICAL_Z = 1.96
-FARTHEST = 16.0
-"""Standard deviations; a smaller p-value is 0."""
+NEAREST, FARTHEST = 0.01, 16.0
+"""Standard deviations; a larger p-value is 0.5, a smaller one 0."""
 LEVELS = 48
 """More distinct values are put into so many bins, each at its own mean."""
 TINY = 1e-300
@@ -96,21 +96,24 @@ class CorrectedMean:
         gap = side * (found.mean - m)
         if gap <= 0:
             return 1.0
-        near, far, at_near = 0.0, 2.0, 0.0
-        while (at_far := found.reach(_beyond(far), side, share)) < gap:
+        near, far = NEAREST, 2.0
+        below = found.reach(_beyond(near), side, share) - gap
+        if below >= 0:
+            return 0.5
+        while (above := found.reach(_beyond(far), side, share) - gap) < 0:
             if far == FARTHEST:
                 return 0.0
-            near, at_near, far = far, at_far, min(2 * far, FARTHEST)
-        z = far
-        for _ in range(50):  # regula falsi: the reach is nearly a straight line
-            z = near + (far - near) * (gap - at_near) / (at_far - at_near)
-            at = found.reach(_beyond(z), side, share)
-            if abs(at - gap) < 1e-6 * gap:
+            near, below, far = far, above, min(2 * far, FARTHEST)
+        z, last = far, 0
+        for _ in range(50):  # regula falsi (Illinois): the reach is nearly a straight line
+            z = near + (far - near) * below / (below - above)
+            at = found.reach(_beyond(z), side, share) - gap
+            if abs(at) < 1e-6 * gap:
                 break
-            if at < gap:
-                near, at_near = z, at
+            if at < 0:
+                near, below, above, last = z, at, above / (2 if last == -1 else 1), -1
             else:
-                far, at_far = z, at
+                far, above, below, last = z, at, below / (2 if last == 1 else 1), 1
         return _beyond(z)
 
     def limit(self, alpha: float, side: Side, *, share: float = EXACT, times: float = 1.0) -> float:
