@@ -11,97 +11,154 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import decisions
 import numpy as np
-from populations import POPULATIONS, Floats, clustered, judged_again, judged_passes, labeled_runs, pairs
+from populations import (
+    POPULATIONS,
+    Draw,
+    Floats,
+    clustered,
+    grouped_passes,
+    judged_again,
+    judged_passes,
+    labeled_runs,
+    pairs,
+    rare_losses,
+    skewed_losses,
+)
 from tables import holds, percent, table, width
 
-from evalstone.stats.bootstrap import bootstrap_interval
+from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.classification import Confusion
-from evalstone.stats.comparison import compare_pairs, difference_interval
+from evalstone.stats.comparison import compare_pairs
 from evalstone.stats.intervals import Interval, mean_interval
 from evalstone.stats.labeling import score_strata, select_for_labeling
+from evalstone.stats.paired_tests import mcnemar
 from evalstone.stats.ppi import ppi_mean
 from evalstone.stats.rogan_gladen import rogan_gladen
+from evalstone.stats.special import binomial_cdf
+
+SIZES = (8, 15, 30, 100, 300)
 
 
 def means(replications: int) -> None:
-    """Independent samples: Student's interval, the default, and the bootstrap (a quarter of the replications)."""
+    """Independent samples: Student's interval, the default, and how much wider the default is (of 200 samples)."""
     rows: list[list[str]] = []
     for name, (draw, truth) in POPULATIONS.items():
-        source, row = np.random.default_rng(1), [name]
-        for n in (30, 100, 1000):
+        row = [name]
+        for n in SIZES:
+            source = np.random.default_rng(1)
             data = [draw(source, n).tolist() for _ in range(replications)]
-            row.append(percent([holds(mean_interval(x), truth) for x in data]))
-            row.append("**" + percent([holds(mean_interval(x, low=0, high=1), truth) for x in data]) + "**")
-            some = data[: replications // 4] if n < 1000 else []
-            if some:
-                row.append(
-                    percent([holds(bootstrap_interval(x, resamples=999, seed=i), truth) for i, x in enumerate(some)])
-                )
+            student = [holds(mean_interval(x), truth) for x in data]
+            held = [BoundedMean.of(x, 0, 1).two_sided_p(truth) >= 0.05 for x in data]
+            row += [percent(student), f"**{percent(held)}**", wider(data[:200], 0.0)]
         rows.append(row)
-    head = ["", "30: Student", "default", "BCa", "100: Student", "default", "BCa", "1000: Student", "default"]
+    head = ["", *(text for n in SIZES for text in (f"{n}: Student", "default", "width"))]
     table("Means of independent samples", head, rows)
 
 
+def wider(data: Sequence[Sequence[float]], low: float) -> str:
+    """The mean width of the default interval, as a multiple of Student's."""
+    ours = [mean_interval(x, low=low, high=1) for x in data]
+    student = [mean_interval(x) for x in data]
+    known = [i.high - i.low for i in student if i is not None and i.low is not None and i.high is not None]
+    # Student has none where all values are equal: a width of 0.
+    return f"{float(width(ours)) / (sum(known) / len(data)):.2f}" if sum(known) else "-"
+
+
 def clusters(replications: int) -> None:
-    """Samples in groups: as if independent, and by groups."""
+    """Samples in groups: as if independent, and by groups; a gate's wrong passes at the true mean."""
     rows: list[list[str]] = []
     layouts = {
-        "30 samples: 10 groups of 3": [3] * 10,
-        "30 samples: 15 groups of 1 to 4": [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4],
-        "100 samples: 20 groups of 5": [5] * 20,
-        "100 samples: 25 groups of 1 to 20": [1] * 8 + [2] * 6 + [4] * 6 + [6] * 2 + [8, 16, 20],
-        "1000 samples: 50 groups of 20": [20] * 50,
-        "1000 samples: 100 groups of 1 to 55": [1] * 40 + [5] * 30 + [20] * 21 + [40] * 7 + [55, 55],
+        "5 groups of 10": [10] * 5,
+        "10 groups of 3": [3] * 10,
+        "15 groups of 1 to 4": [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4],
+        "30 groups of 10": [10] * 30,
+        "25 groups of 1 to 20": [1] * 8 + [2] * 6 + [4] * 6 + [6] * 2 + [8, 16, 20],
+        "100 groups of 1 to 55": [1] * 40 + [5] * 30 + [20] * 21 + [40] * 7 + [55, 55],
     }
     for name, sizes in layouts.items():
-        source = np.random.default_rng(2)
-        plain: list[bool] = []
-        robust: list[bool] = []
-        for _ in range(replications):
-            values, groups = clustered(source, sizes)
-            plain.append(holds(mean_interval(values, low=0, high=1), 5 / 6))
-            robust.append(holds(mean_interval(values, low=0, high=1, groups=groups), 5 / 6))
-        rows.append([name, str(sum(sizes)), percent(plain), f"**{percent(robust)}**"])
-    table("Means of samples in groups", ["", "n", "groups ignored", "by groups (CR2)"], rows)
+        for rate, correlation in ((0.85, 0.1), (0.85, 0.5), (0.95, 0.5)):
+            source = np.random.default_rng(2)
+            plain: list[bool] = []
+            robust: list[bool] = []
+            passes: list[bool] = []
+            wide: list[Interval | None] = []
+            for turn in range(replications // 2):
+                values, groups = grouped_passes(source, sizes, rate, correlation)
+                found = BoundedMean.of(values, 0, 1, groups=groups)
+                plain.append(BoundedMean.of(values, 0, 1).two_sided_p(rate) >= 0.05)
+                robust.append(found.two_sided_p(rate) >= 0.05)
+                passes.append(found.p_value(rate, 1) <= 0.05)
+                if turn < 100:
+                    wide.append(mean_interval(values, low=0, high=1, groups=groups))
+            rows.append(
+                [
+                    name,
+                    f"{rate}",
+                    f"{correlation}",
+                    percent(plain),
+                    f"**{percent(robust)}**",
+                    width(wide),
+                    percent(passes),
+                ]
+            )
+    head = ["", "pass rate", "correlation", "groups ignored", "by groups", "width", "gate: wrong pass"]
+    table("Means of samples in groups", head, rows)
+
+
+def changes(draw: Callable[[np.random.Generator, int], tuple[Floats, Floats]]) -> Draw:
+    """The differences of pairs."""
+    return lambda source, n: np.subtract(*draw(source, n)[::-1])
+
+
+DIFFERENCES: dict[str, tuple[Draw, float]] = {
+    "pass/fail, 30% gained, 10% lost": (changes(lambda s, n: pairs(s, n, 0.3, 0.1)), 0.2),
+    "pass/fail, 10% gained, 5% lost": (changes(lambda s, n: pairs(s, n, 0.1, 0.05)), 0.05),
+    "pass/fail, 5% gained, 2% lost": (changes(lambda s, n: pairs(s, n, 0.05, 0.02)), 0.03),
+    "pass/fail, 5% gained, 5% lost": (changes(lambda s, n: pairs(s, n, 0.05, 0.05)), 0.0),
+    "pass/fail, 5% lost": (changes(lambda s, n: pairs(s, n, 0.0, 0.05)), -0.05),
+    "shares of claims, 3 in 10 changed": (changes(judged_again), 0.0),
+    "normal, deviation 0.15": (lambda s, n: np.clip(s.normal(0, 0.15, n), -1, 1), 0.0),
+    "normal, deviation 0.05": (lambda s, n: np.clip(s.normal(0, 0.05, n), -1, 1), 0.0),
+    "gains of 0.09, 5% lose 0.8": (rare_losses, 0.0),
+    "skewed losses (exponential)": (skewed_losses, 0.0),
+}
 
 
 def differences(replications: int) -> None:
-    """Paired differences: Student's interval, the default, and how often the test rejects when nothing differs."""
-    cases: dict[str, tuple[Callable[[np.random.Generator, int], tuple[Floats, Floats]], float]] = {
-        "pass/fail, 30% gained, 10% lost": (lambda s, n: pairs(s, n, 0.3, 0.1), 0.2),
-        "pass/fail, 10% gained, 5% lost": (lambda s, n: pairs(s, n, 0.1, 0.05), 0.05),
-        "pass/fail, 5% gained, 2% lost": (lambda s, n: pairs(s, n, 0.05, 0.02), 0.03),
-        "pass/fail, 5% gained, 5% lost": (lambda s, n: pairs(s, n, 0.05, 0.05), 0.0),
-        "shares of claims, 3 in 10 changed": (judged_again, 0.0),
-    }
+    """Paired differences: Student's interval, the default and its width, and how often tests reject a mean of 0."""
     rows: list[list[str]] = []
-    for name, (draw, truth) in cases.items():
-        source, row = np.random.default_rng(3), [name]
-        for n in (30, 100, 1000):
-            data = [draw(source, n) for _ in range(replications)]
-            row.append(percent([holds(mean_interval((b - a).tolist()), truth) for a, b in data]))
-            row.append(f"**{percent([holds(difference_interval((b - a).tolist()), truth) for a, b in data])}**")
-            some = data[: replications // 4]
-            found = [compare_pairs(a.tolist(), b.tolist()) for a, b in some]
-            row.append(percent([c is not None and c.p_value <= 0.05 for c in found]) if truth == 0 else "")
-        rows.append(row)
-    head = [
-        "",
-        "30: Student",
-        "default",
-        "p <= 0.05",
-        "100: Student",
-        "default",
-        "p <= 0.05",
-        "1000: Student",
-        "default",
-        "p <= 0.05",
-    ]
+    for name, (draw, truth) in DIFFERENCES.items():
+        for n in (20, 30, 100, 300):
+            source = np.random.default_rng(3)
+            data = [draw(source, n) for _ in range(replications // 2)]
+            found = [compare_pairs(np.maximum(-d, 0).tolist(), np.maximum(d, 0).tolist()) for d in data]
+            made = [c for c in found if c is not None]
+            row = [name, str(n), percent([holds(mean_interval(d.tolist()), truth) for d in data])]
+            held = percent([holds(c.difference, truth) for c in made])
+            row += [f"**{held}**", wider([d.tolist() for d in data[:200]], -1.0)]
+            for p_values in ([c.p_value for c in made], [c.wilcoxon.p_value for c in made]):
+                row.append(percent([p <= 0.05 for p in p_values]) if truth == 0 else "")
+            rows.append(row)
+    head = ["", "n", "Student", "default", "width", "mean test rejects", "Wilcoxon rejects"]
     table("Paired differences", head, rows)
+
+
+def mcnemars(replications: int) -> None:
+    """McNemar's test, exact and mid-p: rejections where nothing differs, and power."""
+    rows: list[list[str]] = []
+    for gained, lost in ((0.05, 0.05), (0.15, 0.15), (0.08, 0.03), (0.15, 0.05), (0.06, 0.01)):
+        for n in (50, 150):
+            source = np.random.default_rng(13)
+            counts = source.multinomial(n, [gained, lost, 1 - gained - lost], size=replications)
+            found = [mcnemar(int(up), int(down)).p_value for up, down, _ in counts]
+            exact = [min(1.0, 2 * binomial_cdf(int(min(up, down)), int(up + down), 0.5)) for up, down, _ in counts]
+            shares = [percent([p <= 0.05 for p in each]) for each in (exact, found)]
+            rows.append([f"{gained:.0%} gained, {lost:.0%} lost", str(n), shares[0], f"**{shares[1]}**"])
+    table("McNemar's test: how often it rejects", ["", "n", "exact", "mid-p"], rows)
 
 
 def labels(source: np.random.Generator, human: Floats, count: int) -> list[float | None]:
@@ -199,10 +256,13 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     means,
     clusters,
     differences,
+    mcnemars,
     correction,
     correction_in_groups,
     rates,
     decisions.gates,
+    decisions.regressions,
+    decisions.missing,
     decisions.families,
     decisions.sequential,
     decisions.anytime,

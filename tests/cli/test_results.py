@@ -153,13 +153,15 @@ def test_compare_says_whether_the_judge_of_anchors_drifted(folder: Path, evalsto
 @pytest.mark.parametrize(
     ("options", "code", "shown"),
     [
-        (["--min", "given=0.5"], 0, "pass"),
+        (["--min", "given=0.4"], 0, "pass"),
         (["--min", "given=0.95"], 1, "fail"),
-        (["--min", "given=0.73"], 4, "more samples would decide it"),
+        (["--min", "given=0.5"], 4, "10 samples without a score may decide it"),
+        (["--min", "given=0.5", "--missing", "ignore"], 0, "pass"),
+        (["--min", "given=0.73", "--missing", "ignore"], 4, "would decide it at the next look (--look 2)"),
         (["--min", "given=0.73", "--inconclusive", "pass"], 0, "inconclusive"),
         (["--min", "given=0.73", "--inconclusive", "fail"], 1, "inconclusive"),
-        (["--max", "harm=0.95", "--max-regression", "given=0.3", "--baseline", "b"], 0, "pass"),
-        (["--pass-rate", "given@0.7=0.4"], 0, "given >= 0.7"),
+        (["--max", "harm=0.95", "--max-regression", "given=0.6", "--baseline", "b"], 0, "pass"),
+        (["--pass-rate", "given@0.7=0.3"], 0, "given >= 0.7"),
     ],
 )
 def test_the_returncode_of_a_gate_is_its_verdict(
@@ -218,8 +220,8 @@ def test_a_comparison_tells_the_other_tests_and_what_changed_most_in_each_form(
     passes = run_of(["1", "0", "0", "0", "1"])
     write_run(passes, "p")
     write_run(run_of(["1", "1", "1", "1", "0"]), "q")
-    # of 4 changes 3 are gains: p = 2 (1 + 4) / 2^4
-    assert "McNemar p 0.625 (3 gained, 1 lost)" in evalstone("compare", "p", "q").stdout
+    # of 4 changes 3 are gains: p = 2 (1 + 4 / 2) / 2^4
+    assert "McNemar p 0.375 (3 gained, 1 lost)" in evalstone("compare", "p", "q").stdout
     row = next(csv.DictReader(io.StringIO(evalstone("compare", "p", "q", "--csv", "-").stdout)))
     assert float(row["mcnemar p"]) == pytest.approx(0.625)
     assert evalstone("compare", "a", "b", "--html", "-", "--top", "1").stdout.count('<details class="sample"') == 2

@@ -103,14 +103,13 @@ def test_what_is_missing_is_said_with_its_bounds_and_reasons() -> None:
         assert "given: 1 of 2 samples has no score; with it the mean would lie between 0.250 and 0.750" in report
 
 
-def test_equal_scores_have_no_interval_in_any_format() -> None:
+def test_equal_scores_have_an_interval_with_a_width_in_every_format() -> None:
     run = run_of(["0.55"] * 60)
     view = run_view(run)
-    assert [cell.text for cell in view.sections[0].tables[0].rows[0][:3]] == ["given", "0.550", "-"]
+    assert [cell.text for cell in view.sections[0].tables[0].rows[0][:3]] == ["given", "0.550", "0.517 to 0.577"]
     for report in reports(view):
-        assert "given: all 60 values are equal, so there is no interval" in report
+        assert "0.517" in report
         assert "0.550 to 0.550" not in report
-    assert run.summary[0].to_dict()["interval"] == [None, None]
 
 
 def test_notes_on_charts_are_on_pages_alone() -> None:

@@ -10,6 +10,8 @@ from evalstone import ConfigError, Run, Score, Scorer, compare
 from evalstone.datasets import json_line
 from evalstone.report.comparison_view import comparison_view
 from evalstone.results.compare import pair_runs
+from evalstone.stats.bounded_mean import BoundedMean
+from evalstone.stats.comparison import Comparison
 from tests.runs import Given, Harm, run_of
 
 A = ["0.5", "0.5", "1.0", "0.0"]
@@ -18,18 +20,19 @@ B = ["0.75", "0.5", "0.75", "0.5"]
 
 def test_differences_are_taken_sample_by_sample() -> None:
     line = compare(run_of(A), run_of(B))["given"]
+    assert isinstance(line.result, Comparison)
     assert line.result.n == 4
     assert line.result.mean_a == 0.5
     assert line.result.mean_b == 0.625
     assert line.result.difference.mean == 0.125
     assert (line.result.wins, line.result.ties, line.result.losses) == (2, 1, 1)
-    # differences .25, 0, -.25, .5; of the 8 signs of the three that changed, 6 have a mean as far from 0
-    assert line.result.test.p_value == pytest.approx(0.75)
+    assert line.result.test.p_value == BoundedMean.of([0.25, 0, -0.25, 0.5], -1, 1).two_sided_p(0)
 
 
 def test_where_lower_is_better_a_lower_mean_is_a_gain() -> None:
     line = compare(run_of(A, [Harm()]), run_of(B, [Harm()]))["harm"]
     assert line.improvement == -0.125
+    assert isinstance(line.result, Comparison)
     assert (line.result.wins, line.result.losses) == (1, 2)
 
 
@@ -45,12 +48,11 @@ def test_a_sample_that_only_one_run_has_a_score_for_is_left_out_and_counted() ->
 
 
 def test_p_values_are_adjusted_over_all_scorers_and_runs() -> None:
-    many = [str(n / 20) for n in range(10)]
-    more = [str(n / 20 + 0.25) for n in range(10)]
+    many, more = ["0"] * 10, ["1"] * 10
     scorers = [Given(), Harm()]
     compared = compare(run_of(many, scorers), run_of(more, scorers), run_of(many, scorers))
     assert len(compared.scorers) == 4
-    alone = 2 / 2**10  # all ten differences have one sign
+    alone = 1 / 2**10  # ten gained, none lost
     assert compared["given"].result.p_value == pytest.approx(alone)
     assert compared["given"].adjusted_p_value == pytest.approx(4 * alone)
     assert [line.verdict for line in compared.scorers] == ["better", "worse", "inconclusive", "inconclusive"]
@@ -83,7 +85,7 @@ def test_slices_by_field_and_by_function() -> None:
 
 def test_a_slice_too_small_to_be_tested_is_left_out_and_makes_no_other_less_significant() -> None:
     data = [{"big": "yes" if n < 10 else "no", "url": str(n)} for n in range(20)]
-    a, b = run_of(["0.5"] * 20, metadata=data), run_of(["0.75"] * 10 + ["0.5"] * 10, metadata=data)
+    a, b = run_of(["0"] * 20, metadata=data), run_of(["1"] * 10 + ["0"] * 10, metadata=data)
     alone, among = compare(a, b, slice_by="big"), compare(a, b, slice_by=["big", "url"])
     assert [(line.key, line.adjusted_p_value) for line in among.slices] == [
         (line.key, line.adjusted_p_value) for line in alone.slices
@@ -218,10 +220,10 @@ def test_slices_come_in_the_order_of_their_numbers_and_a_sample_without_text_is_
     assert [part.key for part in less.slices("turn")[0].means] == ["2", "10", "(absent)", "x"]
 
 
-@pytest.mark.parametrize(("gains", "p"), [(5, 2 / 2**5), (6, 2 / 2**6), (8, 2 / 2**8)])
+@pytest.mark.parametrize(("gains", "p"), [(5, 1 / 2**5), (6, 1 / 2**6), (8, 1 / 2**8)])
 def test_a_verdict_is_at_one_minus_the_confidence(gains: int, p: float) -> None:
-    # all of k changes upwards by the same: p = 2 / 2^k
-    a, b = run_of(["0.5"] * 10), run_of(["0.75"] * gains + ["0.5"] * (10 - gains))
+    # k gained, none lost: p = 2 · P(X = 0) / 2 = 1 / 2^k
+    a, b = run_of(["0"] * 10), run_of(["1"] * gains + ["0"] * (10 - gains))
     for confidence, verdict in ((1 - 1.01 * p, "better"), (1 - 0.99 * p, "inconclusive")):
         line = compare(a, b, confidence=confidence)["given"]
         assert line.adjusted_p_value == pytest.approx(p)
@@ -231,12 +233,12 @@ def test_a_verdict_is_at_one_minus_the_confidence(gains: int, p: float) -> None:
 
 def test_a_verdict_takes_the_corrected_p_value() -> None:
     scorers = [Given(), Harm()]
-    a, b = run_of(["0.5"] * 10, scorers), run_of(["0.75"] * 6 + ["0.5"] * 4, scorers)
-    # p = 2 / 2^6 = 0.03 alone, 0.06 as the smallest of two
+    a, b = run_of(["0"] * 10, scorers), run_of(["1"] * 5 + ["0"] * 5, scorers)
+    # p = 1 / 2^5 = 0.03 alone, 0.06 as the smallest of two
     corrected, alone = (compare(a, b, correction=name) for name in ("holm", "none"))
     assert [line.verdict for line in corrected.scorers] == ["inconclusive", "inconclusive"]
     assert [line.verdict for line in alone.scorers] == ["better", "worse"]
-    assert [line.improvement for line in alone.scorers] == pytest.approx([0.15, -0.15])
+    assert [line.improvement for line in alone.scorers] == pytest.approx([0.5, -0.5])
 
 
 @dataclass(frozen=True, kw_only=True)

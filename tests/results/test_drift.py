@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from evalstone import ConfigError, Record, Run, Score, judge_drift
-from tests.runs import run_of
+from evalstone.stats.drift import Drift
+from tests.runs import Given, Harm, run_of
 
 ANSWERS = [str(number % 5 / 4) for number in range(60)]
 
@@ -45,3 +46,30 @@ def test_confidence_and_tolerance_are_those_that_were_set() -> None:
     assert judge_drift(run, now)["given"].drift.verdict == "drifted"
     assert judge_drift(run, now, confidence=0.99)["given"].drift.verdict == "inconclusive"
     assert judge_drift(run, now, confidence=0.99, tolerance=0.5)["given"].drift.verdict == "stable"
+
+
+def test_anchors_of_one_group_change_together() -> None:
+    effects = [0.2, 0.15, 0.1, 0.05, -0.1, -0.02]
+    answers = [str(0.5 + effects[n // 10] + n % 10 / 1000) for n in range(60)]
+
+    def drift_of(metadata: list[dict[str, int]] | None) -> Drift:
+        run, now = (run_of(texts, metadata=metadata) for texts in (["0.5"] * 60, answers))
+        return judge_drift(run, Run.from_dict(run.to_dict(), now.records))["given"].drift
+
+    alone, grouped = drift_of(None), drift_of([{"group": n // 10} for n in range(60)])
+    assert alone.verdict == "drifted"
+    assert (grouped.verdict, grouped.comparison.groups) == ("inconclusive", 6)
+    assert grouped.adjusted_p_value > alone.adjusted_p_value
+
+
+def test_p_values_are_adjusted_over_the_scorers_of_a_report() -> None:
+    scorers = [Given(), *(Harm(scale=float(scale)) for scale in range(2, 5))]
+    run = run_of(["0.5"] * 40, scorers)
+    some = run_of(["0.6"] * 7 + ["0.5"] * 33, scorers[:1]).records
+    rest = [record for record in run if record.scorer != scorers[0].signature]
+    found = judge_drift(run, Run.from_dict(run.to_dict(), [*some, *rest]))
+    drift = found["given"].drift
+    assert drift.p_value <= 0.05
+    assert drift.adjusted_p_value == 4 * drift.p_value
+    assert (drift.verdict, found.drifted) == ("inconclusive", False)
+    assert found.to_dict()["scorers"][0]["drift"]["adjusted_p_value"] == drift.adjusted_p_value

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from evalstone import ConfigError, GateCriteria, compare, evaluate, gate, judge_drift, sample_size
-from evalstone.types import RunKind
+from evalstone import ConfigError, GateCriteria, Run, compare, evaluate, gate, judge_drift, sample_size
+from evalstone.results.drawn import place_in_order
+from evalstone.results.gate import Missing
+from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, decide
+from evalstone.types import Drawn, JudgeCall, RunKind
 from tests.results.test_compare import Offset
 from tests.runs import Given, Harm, run_of
 
@@ -182,6 +186,113 @@ def test_an_ambiguous_scorer_is_refused_with_the_full_names() -> None:
 def test_criteria_in_a_dictionary_are_refused_with_what_to_write() -> None:
     with pytest.raises(ConfigError, match=r"such as GateCriteria\(minimum=\{\"faithfulness\": 0\.8\}\), not dict"):
         gate(run_of(MIXED), {"given": 0.5})  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("missing", "values"),
+    [("worst", [1.0, 0.0, None, None]), ("failed", [1.0, 0.0, None]), ("ignore", [1.0, 0.0])],
+)
+def test_scores_that_are_missing_count_as_asked(missing: Missing, values: list[float | None]) -> None:
+    run, before = run_of(["1.0", "0.0", "skip", "fail"]), run_of(["1.0", "0.0", "skip", "fail"])
+    minimum = gate(run, GateCriteria(minimum={"given": 0.5}), missing=missing, alpha=0.05)
+    (wanted,) = decide([AtLeast("given", values, 0.5)], alpha=0.04, next_alpha=0.005)
+    assert minimum.decisions == (wanted,)
+    rate = gate(run, GateCriteria(pass_rate={"given": (0.9, 0.5)}), missing=missing).decisions[0]
+    assert (rate.n, rate.missing) == (2, values.count(None))
+    # A sample whose score is undefined in both runs never counts; one that failed in both may differ by anything.
+    regression = GateCriteria(max_regression={"given": 0.5})
+    found = gate(run, regression, baseline=before, missing=missing).decisions[0]
+    assert (found.n, found.missing) == (2, 0 if missing == "ignore" else 1)
+    other = run_of(["1.0", "0.0", "0.5", "0.5"])
+    found = gate(run, regression, baseline=other, missing=missing, allow_mismatch=True).decisions[0]
+    assert (found.n, found.missing) == (2, {"worst": 2, "failed": 1, "ignore": 0}[missing])
+
+
+def test_the_notes_say_how_many_scores_are_missing_and_what_changes_that() -> None:
+    run, criteria = run_of([*MIXED, "skip", "fail", "fail"]), GateCriteria(minimum={"given": 0.5})
+    assert gate(run, criteria, missing="failed").notes == (
+        "given: of 3 samples without a score, 2 count as the worst in tests for a pass and as the best in tests for a "
+        "fail, and 1 for which it is undefined left out; --missing worst counts them as well",
+    )
+    assert gate(run, criteria, missing="ignore").notes == (
+        "given: 3 samples without a score left out, as if the others stood for them; --missing worst counts them",
+    )
+    with pytest.raises(ConfigError, match=r"missing must be worst, failed or ignore, not 'no' \(--missing\)"):
+        gate(run, criteria, missing="no")  # type: ignore[arg-type]
+
+
+def test_a_skip_without_an_answer_of_the_judge_is_a_failure() -> None:
+    call = JudgeCall(question="verdict", fingerprint="1", judge="judge", answer=None)
+    run = run_of([*MIXED, "skip"])
+    (silent,) = [replace(record, steps=(call,)) for record in run if record.value is None]
+    run = replace(run, records=[*(record for record in run if record.value is not None), silent])
+    assert gate(run, GateCriteria(minimum={"given": 0.5}), missing="failed").decisions[0].missing == 1
+
+
+def test_bad_samples_that_fail_more_often_make_no_wrong_pass() -> None:
+    """40% of the gates passed wrongly when missing scores were left out."""
+    source, wrong = np.random.default_rng(5), {"worst": 0, "ignore": 0}
+    for _ in range(25):
+        passed = source.random(300) < 0.9
+        lost = source.random(300) < np.where(passed, 0.02, 0.3)
+        run = run_of(["fail" if gone else str(float(good)) for good, gone in zip(passed, lost, strict=True)])
+        for missing in ("worst", "ignore"):
+            found = gate(run, GateCriteria(minimum={"given": 0.9}), missing=missing)
+            wrong[missing] += found.verdict == "pass"
+    assert wrong["worst"] == 0
+    assert wrong["ignore"] > 5
+
+
+# ---- Runs that their gate stopped ----
+
+
+def stopped(texts: list[str], tested: int, groups: bool = False) -> Run:
+    run = run_of(texts, metadata=[{"group": "g"}] * len(texts) if groups else None)
+    return replace(run, drawn=Drawn("seed", {GIVEN: tested}), stop_reason="the gate is decided")
+
+
+def test_a_stopped_run_is_tested_by_betting_in_the_order_of_the_draw() -> None:
+    run = stopped(MIXED, 30)
+    order = sorted((record.sample for record in run), key=lambda sample: place_in_order("seed", sample))[:30]
+    values = {record.sample: record.value for record in run}
+    drawn = [values[sample] for sample in order]
+    criteria = GateCriteria(minimum={"given": 0.8}, pass_rate={"given": (0.9, 0.2)})
+    held = gate(run, criteria)
+    passed = [float(value == 1) for value in drawn]
+    assert held.decisions == decide(
+        [AtLeast("given", drawn, 0.8, stopped=True), PassRate("given >= 0.9", passed, 0.2, stopped=True)],
+        alpha=0.04,
+        next_alpha=0.005,
+    )
+    assert held.decisions[0].n == 30
+    assert [note for note in held.notes if "bet on the scores" in note]
+    assert held.decisions[0].more_samples is None
+    assert "inconclusive" not in {d.verdict for d in gate(run, GateCriteria(minimum={"given": 0.5})).decisions}
+
+
+@pytest.mark.parametrize("which", ["run", "baseline"])
+def test_a_regression_of_a_stopped_run_takes_the_pairs_in_the_order_of_the_draw(which: str) -> None:
+    run, before = run_of(["0.9", "0.8"] * 20), run_of(MIXED)
+    if which == "run":
+        run = replace(run, drawn=Drawn("seed", {GIVEN: 25}))
+    else:
+        before = replace(before, drawn=Drawn("seed", {GIVEN: 25}))
+    order = sorted((record.sample for record in run), key=lambda sample: place_in_order("seed", sample))[:25]
+    a, b = ({record.sample: record.value for record in one} for one in (before, run))
+    test = MaxRegression("given", [b[x] for x in order], [a[x] for x in order], 0.3, stopped=True)
+    held = gate(run, GateCriteria(max_regression={"given": 0.3}), baseline=before)
+    assert held.decisions == decide([test], alpha=0.04, next_alpha=0.005)
+
+
+def test_two_runs_that_were_stopped_in_different_orders_have_no_test() -> None:
+    run, before = stopped(MIXED, 30), replace(stopped(MIXED, 30), drawn=Drawn("other", {GIVEN: 30}))
+    with pytest.raises(ConfigError, match="the gates of both runs stopped them, in different orders"):
+        gate(run, GateCriteria(max_regression={"given": 0.3}), baseline=before)
+
+
+def test_clusters_of_a_stopped_run_are_refused() -> None:
+    with pytest.raises(ConfigError, match="values of a stopped run can't have groups or weights"):
+        gate(stopped(MIXED, 30, groups=True), GateCriteria(minimum={"given": 0.8}))
 
 
 def test_labels_test_the_means_that_people_would_give() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstone import ConfigError, sample_size
+from evalstone.report.comparison_view import power_view
 from evalstone.report.run_view import run_view
 from evalstone.results.power_analysis import detectable_note
 from tests.runs import run_of
@@ -16,26 +17,34 @@ def test_one_pilot_is_taken_for_two_unrelated_runs() -> None:
     (found,) = sample_size(run_of(HALVES), 0.1)
     # 0/1 scores, 20 of each: s² = 40/39 · 0.25; twice that for a difference
     assert found.plan.deviation == pytest.approx((2 * 40 / 39 * 0.25) ** 0.5)
-    # n ≈ (1.96 + 0.8416)² · s² / 0.1² = 402.5, and a little more for Student's t
-    assert 402 < found.plan.needed < 410
+    # n ≈ (1.96 · √share + 0.8416 · √(share - 0.1²))² / 0.1² = 400.1, the share that changes being s²
+    assert found.plan.needed == pytest.approx(400, rel=0.005)
+    assert found.plan.test == "mid-p McNemar test"
+    assert found.plan.needed_low < 400 < found.plan.needed_high
 
 
 def test_two_pilots_give_the_spread_of_their_differences() -> None:
     (found,) = sample_size(run_of(["0.1", "0.9"] * 20), 0.1, baseline=run_of(HALVES))
     assert found.plan.deviation == pytest.approx(0.1 * (40 / 39) ** 0.5)
-    assert found.plan.needed < 20
+    # Student's t test would do with 11; but 1 - (1/40)^(1/37) = 0.095: 37 pairs may miss one in ten at -1
+    assert found.plan.needed == 37
+    assert found.plan.test == "test of the mean difference"
 
 
 def test_samples_that_hang_together_take_more() -> None:
     data = [{"group": number // 4} for number in range(40)]
     answers = [str((number // 4) % 2) for number in range(40)]
     (found,) = sample_size(run_of(answers, metadata=data), 0.1)
-    assert found.design_effect == pytest.approx(4, rel=0.1)
+    assert found.plan.groups is not None
+    assert found.plan.needed == 4 * found.plan.groups
+    assert found.plan.needed > 3.8 * sample_size(run_of(answers), 0.1)["given"].plan.needed
+    notes = str(power_view(sample_size(run_of(answers, metadata=data), 0.1)))
+    assert f"the plan is for {found.plan.groups:,} clusters like the pilot's" in notes
 
 
 def test_what_a_run_can_tell_is_one_sentence() -> None:
-    # (1.96 + 0.84) · 0.716 / √40 = 0.317, and a little more for Student's t
-    assert "would detect 0.33 in given with 80% power" in detectable_note(run_of(HALVES))
+    # (1.96 · 0.716 + 0.84 · √(0.513 - 0.3²)) / √40 = 0.308
+    assert "would detect 0.3 in given with 80% power" in detectable_note(run_of(HALVES))
     assert detectable_note(run_of(["0.5"])) == ""
 
 
@@ -51,6 +60,11 @@ def test_two_samples_detect_no_difference_that_the_scale_allows() -> None:
 def test_a_difference_must_be_above_zero(difference: float) -> None:
     with pytest.raises(ConfigError, match="above 0"):
         sample_size(run_of(HALVES), difference)
+
+
+def test_a_difference_must_fit_the_scale() -> None:
+    with pytest.raises(ConfigError, match=r"at most 1, the scale of given, not 1\.5"):
+        sample_size(run_of(HALVES), 1.5)
 
 
 def test_a_power_must_lie_between_zero_and_one() -> None:

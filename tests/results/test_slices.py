@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evalstone.stats import holm
 from tests.runs import Given, Harm, run_of
 
 SCORES = ["0.9", "0.8"] * 10 + ["0.1", "0.2"] * 5
@@ -25,3 +26,14 @@ def test_samples_of_a_group_are_no_evidence_of_their_own_that_a_slice_is_worse()
     assert clustered.findings[0].p_value > alone.findings[0].p_value
     (few,) = run_of(SCORES, metadata=[{**kind, "group": kind["kind"]} for kind in kinds]).slices("kind")
     assert few.findings == ()
+
+
+def test_p_values_are_adjusted_over_all_scorers_and_slices_of_a_report() -> None:
+    fields = [{"kind": f"{n % 3}", "half": f"{n < 15}"} for n in range(30)]
+    results = run_of(SCORES, [Given(), Harm(), Harm(scale=5)], metadata=fields).slices(["kind", "half"])
+    findings = [finding for result in results for finding in result.findings]
+    assert len(findings) == 15
+    assert [f.adjusted_p for f in findings] == list(holm([f.p_value for f in findings]))
+    alone = run_of(SCORES, metadata=fields).slices(["kind", "half"])[0].findings
+    assert alone[0].p_value == results[0].findings[0].p_value
+    assert alone[0].adjusted_p < results[0].findings[0].adjusted_p

@@ -1,144 +1,226 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from collections.abc import Callable
+from itertools import product
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pytest
 import scipy.stats
-import statsmodels.stats.power as reference  # pyright: ignore[reportMissingTypeStubs]
+from numpy.typing import NDArray
 
 from evalstone.errors import ConfigError, DataError
+from evalstone.stats.bounded_mean import SHARE, BoundedMean, Side
+from evalstone.stats.paired_tests import mcnemar
 from evalstone.stats.power import (
-    change_deviation,
+    Changes,
+    Pilot,
+    SampleSizePlan,
     detectable_difference,
-    passes_needed,
+    mcnemar_power,
+    more_units,
     plan_sample_size,
-    power_of,
-    rate_deviation,
     samples_needed,
 )
 
-ttest = cast("Any", reference.TTestPower())
 binom = cast("Any", scipy.stats.binom)
+multinomial = cast("Any", scipy.stats.multinomial)
 
 
-@pytest.mark.parametrize(("n", "difference", "deviation"), [(20, 0.1, 0.2), (60, 0.03, 0.1), (500, 0.01, 0.2)])
-@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
-def test_power_is_that_of_statsmodels(n: int, difference: float, deviation: float, confidence: float) -> None:
-    two = ttest.power(difference / deviation, n, 1 - confidence)
-    one = ttest.power(difference / deviation, n, 1 - confidence, alternative="larger")
-    assert power_of(n, difference, deviation, confidence=confidence) == pytest.approx(float(two), abs=1e-6)
-    assert power_of(n, -difference, deviation, confidence=confidence, sided=1) == pytest.approx(float(one), abs=1e-6)
+def plan(pilot: Pilot | None, difference: float) -> SampleSizePlan:
+    found = plan_sample_size(pilot, difference)
+    assert found is not None
+    return found
 
 
-@pytest.mark.parametrize("effect", [0.1, 0.3, 1.0])
-def test_samples_needed_are_those_of_statsmodels_rounded_up(effect: float) -> None:
-    expected = math.ceil(float(ttest.solve_power(effect, power=0.8, alpha=0.05)))
-    assert samples_needed(effect * 0.2, deviation=0.2) == expected
-    assert samples_needed(-effect * 0.2, deviation=0.2) == expected
+@pytest.mark.parametrize(("n", "gained", "lost"), [(12, 0.5, 0.1), (25, 0.3, 0.05), (30, 0.2, 0.0), (20, 0.7, 0.3)])
+@pytest.mark.parametrize("alpha", [0.05, 0.01])
+def test_power_is_the_sum_over_all_samples_that_the_test_rejects(
+    n: int, gained: float, lost: float, alpha: float
+) -> None:
+    expected = sum(
+        float(multinomial.pmf([up, down, n - up - down], n, [gained, lost, 1 - gained - lost]))
+        for up, down in product(range(n + 1), repeat=2)
+        if down < up <= n - down and mcnemar(up, down).p_value <= alpha
+    )
+    assert mcnemar_power(n, gained, lost, alpha) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize(("n", "expected"), [(30, 0.085736), (500, 0.020336), (3000, 0.008289), (10000, 0.004539)])
-def test_what_is_detectable_is_what_statsmodels_says_for_few_and_many(n: int, expected: float) -> None:
-    found = detectable_difference(n, 0.162)
-    assert found == pytest.approx(expected, abs=1e-6)
-    assert power_of(n, expected, 0.162) == pytest.approx(0.8, abs=1e-3)
+@pytest.mark.parametrize(("gained", "lost"), [(0.08, 0.03), (0.15, 0.05), (0.06, 0.01), (0.3, 0.1), (0.03, 0.0)])
+def test_pass_fail_plans_have_the_power_that_was_asked_for(gained: float, lost: float) -> None:
+    n = samples_needed(Changes(gained + lost), gained - lost)
+    assert 0.8 <= mcnemar_power(n, gained, lost) < 0.815
+    assert mcnemar_power(round(0.95 * n), gained, lost) < 0.8
+    assert 2 * mcnemar_power(n, (gained + lost) / 2, (gained + lost) / 2) < 0.05
+
+
+def test_large_samples_follow_the_normal_curve() -> None:
+    n = samples_needed(Changes(0.1), 0.002)
+    normal = cast("Any", scipy.stats.norm)
+    expected = (1.959964 + 0.841621) ** 2 * 0.1 / 0.002**2
+    assert n == pytest.approx(expected, rel=0.005)
+    power = float(normal.cdf(0.002 * math.sqrt(n / 0.1) - 1.959964))
+    assert mcnemar_power(n, 0.051, 0.049) == pytest.approx(power, abs=0.002)
+    exact, approximate = mcnemar_power(999_000, 0.5 + 0.0014, 0.5 - 0.0014), mcnemar_power(1_001_000, 0.5014, 0.4986)
+    assert exact == pytest.approx(approximate, abs=0.002)
+
+
+Draw: TypeAlias = Callable[[np.random.Generator], NDArray[np.float64]]
+POPULATIONS: dict[str, Draw] = {
+    "small differences": lambda s: s.normal(0, 0.05, 2000),
+    "ordinary differences": lambda s: np.clip(s.normal(0.02, 0.15, 2000), -1, 1),
+    "few change": lambda s: np.where(s.random(2000) < 0.2, np.clip(s.normal(0, 0.3, 2000), -1, 1), 0.0),
+    "skewed": lambda s: np.where(s.random(2000) < 0.08, -s.beta(5, 5, 2000), 0.0),
+}
+
+
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_plans_for_scores_have_the_power_that_was_asked_for(name: str) -> None:
+    source = np.random.default_rng(4)
+    pilot = np.round(POPULATIONS[name](source), 2)
+    found = Pilot.of(pilot.tolist())
+    assert found is not None
+    n = samples_needed(found.population(), 0.06)
+    moved = np.clip(pilot + (0.06 - pilot.mean()), -1, 1)
+    samples = [BoundedMean.of(source.choice(moved, n).tolist(), -1, 1) for _ in range(200)]
+    shown = np.mean([sample.p_value(0.0, 1, share=SHARE) <= 0.025 for sample in samples])
+    assert 0.8 - 0.1 < shown < 0.8 + 0.1  # 3.5 standard errors
+
+
+def test_a_range_holds_the_samples_that_are_truly_needed() -> None:
+    source = np.random.default_rng(6)
+    truly = samples_needed(Changes(0.3), 0.1)
+    held = 0
+    for _ in range(120):
+        found = plan(
+            Pilot.of(source.choice([1.0, -1.0, 0.0], p=[0.2, 0.1, 0.7], size=60).tolist(), pass_fail=True), 0.1
+        )
+        held += found.needed_low <= truly <= found.needed_high
+    assert 0.7 * 120 < held < 0.95 * 120
 
 
 def test_needed_and_detectable_agree() -> None:
-    needed = samples_needed(0.03, deviation=0.15)
-    assert needed == 199  # Cohen 1988: n of about 7.85 / 0.2² and a little
-    found = detectable_difference(needed, 0.15)
-    assert found is not None
-    assert 0.0299 < found <= 0.03
-    assert power_of(needed, found, 0.15) == pytest.approx(0.8, abs=1e-6)
-
-
-def test_large_numbers_follow_the_normal_curve_without_a_jump() -> None:
-    small, large = power_of(10_000, 0.005, 0.2), power_of(10_001, 0.005, 0.2)
-    assert small == pytest.approx(large, abs=2e-4)
-    assert power_of(100, 1.0, 0.1) == 1
-    assert 7e6 < samples_needed(0.001, deviation=1) < 8e6
-
-
-def test_groups_take_more_by_their_design_effect() -> None:
-    alone, grouped = samples_needed(0.03, deviation=0.15), samples_needed(0.03, deviation=0.15, design_effect=2)
-    assert grouped == pytest.approx(2 * alone, abs=1)
-    one, two = detectable_difference(100, 0.15), detectable_difference(200, 0.15, design_effect=2)
-    assert one == pytest.approx(two)
-
-
-def test_deviations_of_rates() -> None:
-    assert rate_deviation(0.8) == pytest.approx(0.4)
-    # 10 % gained, 4 % lost: E d² = 0.14, E d = 0.06
-    assert change_deviation(0.1, 0.04) == pytest.approx(math.sqrt(0.14 - 0.0036))
+    for pilot in (
+        Pilot.of([0.1, -0.1, 0.3, -0.2, 0.0] * 40),
+        Pilot.of([1.0, -1.0, 0.0, 0.0, 0.0] * 40, pass_fail=True),
+    ):
+        assert pilot is not None
+        found = pilot.detectable()
+        assert found is not None
+        assert samples_needed(pilot.population(), found) == pytest.approx(200, rel=0.02)
 
 
 def test_a_plan_from_a_pilot() -> None:
-    pilot = [0.1, -0.1] * 20 + [0.0] * 20
-    found = plan_sample_size(pilot, 0.03)
-    assert found is not None
-    assert (found.n, found.mean) == (60, 0)
+    found = plan(Pilot.of([0.1, -0.1] * 20 + [0.0] * 20), 0.03)
+    assert (found.n, found.mean, found.groups, found.caution) == (60, 0, None, "")
     assert found.deviation == pytest.approx(math.sqrt(0.4 / 59))
-    assert found.needed == samples_needed(0.03, deviation=found.deviation)
-    assert found.needed_low < found.needed < found.needed_high
-    assert found.detectable == detectable_difference(60, found.deviation)
-    assert found.caution == ""
+    assert found.needed_low <= found.needed < found.needed_high
+    assert found.test == "test of the mean difference"
+    changes = plan(Pilot.of([1.0] * 8 + [-1.0] * 3 + [0.0] * 89, pass_fail=True), 0.05)
+    assert changes.needed == samples_needed(Changes(0.11), 0.05)
+    assert changes.test == "mid-p McNemar test"
+
+
+def test_one_run_stands_for_two_independent_ones() -> None:
+    one = Pilot.of([0.0] * 20 + [1.0] * 80, paired=False, pass_fail=True)
+    assert one is not None
+    changes = one.population()
+    assert isinstance(changes, Changes)
+    assert changes.share == pytest.approx(2 * 0.8 * 0.2 * 100 / 99)
+    scores = Pilot.of([0.2, 0.4, 0.6, 0.8] * 25, paired=False)
+    assert scores is not None
+    assert scores.deviation == pytest.approx(math.sqrt(2 * 0.05 * 100 / 99))
+
+
+def test_the_scale_changes_nothing() -> None:
+    scores = [0.1, -0.1, 0.3, -0.2, 0.0] * 12
+    one, five = plan(Pilot.of(scores), 0.05), plan(Pilot.of([5 * x for x in scores], scale=5), 0.25)
+    assert (one.needed, one.needed_low, one.needed_high) == (five.needed, five.needed_low, five.needed_high)
+    passes = [1.0, -1.0, 0.0, 0.0, 0.0] * 12
+    one = plan(Pilot.of(passes, pass_fail=True), 0.1)
+    five = plan(Pilot.of([5 * x for x in passes], scale=5, pass_fail=True), 0.5)
+    assert (one.needed, one.needed_low, one.needed_high) == (five.needed, five.needed_low, five.needed_high)
+
+
+def test_clusters_are_what_is_planned() -> None:
+    scores = [0.1, -0.1, 0.3, -0.2, 0.0, 0.2, -0.3, 0.0] * 10
+    alone = plan(Pilot.of(scores), 0.05)
+    twins = plan(Pilot.of([x for x in scores for _ in range(3)], groups=[g for g in range(80) for _ in range(3)]), 0.05)
+    assert twins.groups == alone.needed
+    assert twins.needed == 3 * alone.needed
+    assert Pilot.of([0.1, 0.2], groups=["a", "a"]) is None
+    uneven = plan(Pilot.of(scores, groups=[*range(60), *(g // 4 for g in range(20))]), 0.05)
+    assert uneven.groups is not None
+    assert uneven.needed == pytest.approx(uneven.groups * 80 / 60, abs=1)
 
 
 def test_a_pilot_that_says_little_says_so() -> None:
-    few, still = plan_sample_size([0.1, 0.2, 0.0], 0.03), plan_sample_size([0.1] * 30, 0.03)
-    assert few is not None
-    assert still is not None
+    few, still = plan(Pilot.of([0.1, 0.2, 0.0]), 0.03), plan(Pilot.of([0.1] * 30), 0.03)
     assert few.caution == "small pilot (n = 3): its standard deviation is uncertain"
-    assert still.caution == "the pilot's values don't vary: the samples needed are unknown"
-    assert plan_sample_size([0.1], 0.03) is None
+    assert still.caution == "the pilot's values don't vary: plan for the upper end of the range"
+    # p = (1 / 1.03)^n: that a sample in 34 is at -1 and was not seen
+    assert still.needed == still.needed_low == math.ceil(math.log(40) / math.log(1.03))
+    assert still.needed_high > 2 * still.needed
+    assert Pilot.of([0.1]) is None
+    unchanged = plan(Pilot.of([0.0] * 30, pass_fail=True), 0.05)
+    assert unchanged.needed == samples_needed(Changes(0.0), 0.05) < unchanged.needed_high
 
 
-def test_nothing_can_be_seen_with_one_sample_and_no_difference_ever() -> None:
-    assert power_of(1, 0.5, 0.1) == 0
-    assert power_of(50, 0, 0.1) == pytest.approx(0.05)
-    assert power_of(50, 0.1, 0) == 1
-    assert detectable_difference(1, 0.1) is None
-    with pytest.raises(ConfigError, match="difference must be a finite number other than 0"):
-        samples_needed(0, deviation=0.1)
+def test_what_no_sample_can_show() -> None:
+    assert detectable_difference(Changes(1.0), 2) is None
+    assert detectable_difference(Changes(0.1), 1) is None
+    assert mcnemar_power(1000, 0.0, 0.0) == 0
     with pytest.raises(ConfigError, match="would need more than 1,000,000,000 samples"):
-        samples_needed(1e-9, deviation=1)
+        samples_needed(Changes(0.5), 1e-6)
 
 
 def test_impossible_settings_are_refused() -> None:
     with pytest.raises(ConfigError, match="power must be above 1 - confidence and below 1"):
-        samples_needed(0.1, deviation=0.1, power=0.01)
-    with pytest.raises(ConfigError, match="deviation must be a finite number of 0 or more"):
-        power_of(10, 0.1, -1)
-    with pytest.raises(ConfigError, match="sided must be 1 or 2, not 3"):
-        power_of(10, 0.1, 1, sided=3)
-    with pytest.raises(ConfigError, match="design_effect must be above 0"):
-        detectable_difference(10, 1, design_effect=0)
-    with pytest.raises(DataError, match=r"a rate must be in \[0, 1\]"):
-        rate_deviation(1.2)
-    with pytest.raises(DataError, match="1 at most together"):
-        change_deviation(0.7, 0.4)
+        samples_needed(Changes(0.1), 0.1, power=0.01)
+    for difference in (0.0, -0.1, 1.5, math.nan, math.inf):
+        with pytest.raises(ConfigError, match="difference must be above 0 and at most 1"):
+            samples_needed(Changes(0.1), difference)
+    with pytest.raises(ConfigError, match="1 at most together"):
+        mcnemar_power(100, 0.7, 0.4)
+    with pytest.raises(DataError, match=r"a number in \[0, 1\]"):
+        Pilot.of([0.5, -0.5], paired=False)
 
 
-def test_what_is_no_number_has_no_power() -> None:
-    for n, difference in ((100, math.nan), (100, math.inf)):
-        with pytest.raises(ConfigError, match="n and difference must be finite"):
-            power_of(n, difference, 0.1)
+@pytest.mark.parametrize(
+    ("passed", "n", "threshold"), [(90, 100, 0.85), (49, 50, 0.93), (78, 100, 0.82), (20, 20, 0.95)]
+)
+def test_more_pass_fail_samples_decide_as_often_as_they_should(passed: int, n: int, threshold: float) -> None:
+    evidence = BoundedMean.of([1.0] * passed + [0.0] * (n - passed), 0, 1)
+    rate = passed / n
+    side: Side = 1 if rate > threshold else -1
+    found = more_units(evidence, threshold, side, 0.05)
+    assert found is not None
+
+    def power(more: int) -> float:
+        new = np.arange(more + 1)
+        seen = passed + new
+        tail = binom.sf(seen - 1, n + more, threshold) if side == 1 else binom.cdf(seen, n + more, threshold)
+        return float(np.sum(binom.pmf(new, more, rate)[tail <= 0.05]))
+
+    if rate == 1:
+        assert power(found) == 1
+        assert power(found - 1) == 0
+    else:  # a test of whole counts goes up and down with n; over a stretch it has the power that was asked for
+        assert np.mean([power(more) for more in range(found - 15, found + 16)]) == pytest.approx(0.8, abs=0.03)
 
 
-@pytest.mark.parametrize(("rate", "threshold"), [(0.9, 0.85), (0.98, 0.95), (0.82, 0.85), (1.0, 0.95)])
-def test_the_exact_test_of_a_rate_has_the_power_that_was_planned(rate: float, threshold: float) -> None:
-    def power(n: int) -> float:
-        seen = np.arange(n + 1)
-        tail = binom.sf(seen - 1, n, threshold) if rate > threshold else binom.cdf(seen, n, threshold)
-        return float(np.sum(binom.pmf(seen, n, rate)[tail <= 0.05]))
+def test_more_units_that_can_never_decide() -> None:
+    evidence = BoundedMean.of([0.0, 1.0] * 30, 0, 1)
+    assert more_units(evidence, 0.5, 1, 0.05) is None
+    assert more_units(evidence, 0.6, 1, 0.05) is None
+    assert more_units(evidence, 0.4999, 1, 0.05) is None
+    strict, lax = more_units(evidence, 0.4, 1, 0.01), more_units(evidence, 0.4, 1, 0.05)
+    assert strict is not None
+    assert lax is not None
+    assert strict > lax
 
-    n = passes_needed(rate, threshold)
-    # a test of whole counts goes up and down with n; over a stretch it has the power that was asked for
-    mean = sum(power(m) for m in range(n - 10, n + 11)) / 21
-    assert 0.77 < mean <= 1
-    assert power(round(0.75 * n)) < 0.8 or rate == 1
-    with pytest.raises(ConfigError, match="no number of samples separates"):
-        passes_needed(0.9, 0.9)
+
+def test_unchanged_differences_need_what_the_margin_says() -> None:
+    found = more_units(BoundedMean.of([0.0] * 20, -1, 1), -0.02, 1, 0.05)
+    assert found == math.ceil(math.log(0.05) / math.log(0.98)) - 20

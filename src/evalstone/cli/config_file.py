@@ -58,6 +58,7 @@ class RunConfig:
     fail_under: dict[str, float] = field(default_factory=dict[str, float])
     fail_over: dict[str, float] = field(default_factory=dict[str, float])
     gate: bool = False
+    missing: str = "worst"
     top: int = 3
 
 

@@ -105,11 +105,11 @@ AllowMismatch = Annotated[
     option("--allow-mismatch", "Compare even if judges, scorers or samples differ; differences are noted."),
 ]
 Missing = Annotated[
-    str,
+    Value,
     option(
         "--missing worst|failed|ignore",
         "Samples without a score count as the worst in tests for a pass and as the best in tests for a fail: all of "
-        "them, failed ones and missing answers of the judge only, or none.",
+        "them, failed ones and missing answers of the judge only, or none. Default: worst.",
     ),
 ]
 Confidence = Annotated[float, option("--confidence LEVEL", "Confidence level of the intervals.")]

@@ -178,6 +178,9 @@ def compare(
     ] = None,
     ledger: options.Ledger = None,
     slice_by: options.SliceBy = None,
+    unpaired: Annotated[
+        bool, option("--unpaired", "Compare the means of runs over different samples, as independent.")
+    ] = False,
     allow_mismatch: options.AllowMismatch = False,
     correction: Annotated[
         str, option("--correction holm|fdr_bh|none", "Correction of p-values for multiple comparisons.")
@@ -211,6 +214,7 @@ def compare(
     result = evalstone.compare(
         *found,
         slice_by=tuple(slice_by or ()),
+        unpaired=unpaired,
         allow_mismatch=allow_mismatch,
         correction=cast("Correction", correction),
         confidence=confidence,
@@ -284,7 +288,7 @@ def gate(
             min=1,
         ),
     ] = None,
-    missing: options.Missing = "worst",
+    missing: options.Missing = None,
     labels: Annotated[
         Values,
         option("--labels SCORER=FILE", "Test a scorer's means as people would give them (id, label). Repeatable."),
@@ -341,13 +345,15 @@ def gate(
         baseline=before,
         alpha=alpha,
         look=look,
-        missing=cast("Missing", missing),
+        missing=cast("Missing", missing or "worst"),
         allow_mismatch=allow_mismatch,
         labels=_labels_of(found, labels or (), "--labels"),
         baseline_labels=None if before is None else _labels_of(before, baseline_labels or (), "--baseline-labels"),
     )
-    if folder is not None and (problem := remember(folder, result, criteria)):
-        to_stderr(f"Warning: {problem}")
+    if folder is not None:
+        kept = remember(folder, found, criteria, result.verdict, look=look, alpha=alpha, missing=result.missing)
+        if kept:
+            to_stderr(f"Warning: {kept}")
     view = gate_view(result)
     exports = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
     outputs = documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict())
@@ -381,7 +387,7 @@ def power(
         pilot, difference, baseline=other, power=power, confidence=confidence, allow_mismatch=allow_mismatch
     )
     if not found.scorers:
-        raise ConfigError(f"run {pilot.id} has no scorer with at least two scores")
+        raise ConfigError(f"run {pilot.id} has no scorer with at least two scores (groups)")
     view = power_view(found)
     present(view, documents(view, html, markdown) | json_lines(as_json, found.to_dict()))
     return ExitCode.OK

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -36,11 +36,14 @@ from evalstone.errors import ConfigError, RunAborted, StorageError
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.report.view import View
+    from evalstone.results.gate import Missing
     from evalstone.results.summary import ScorerInfo
     from evalstone.run.dry_run import JudgeEstimate
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
 
+ALPHA = 0.05
+"""The error rate of a gate that watches a run, together with all later gates on the run."""
 INTERRUPTION = "interrupted"
 SAME_SIGNAL = 1.0
 """Seconds in which a repeated signal counts as the one before."""
@@ -87,6 +90,7 @@ def run(
         Flag,
         option("--gate/--no-gate", "Test the thresholds statistically during the run, and stop once they are decided."),
     ] = None,
+    missing: options.Missing = None,
     out: options.Out = None,
     html: options.Html = None,
     markdown: options.Markdown = None,
@@ -119,6 +123,7 @@ def run(
         fail_under=options.scorer_numbers(fail_under or [], "--fail-under"),
         fail_over=options.scorer_numbers(fail_over or [], "--fail-over"),
         gate=gate,
+        missing=missing,
         out=out,
         html=html,
         markdown=markdown,
@@ -227,7 +232,7 @@ def _run(
     plan, thresholds = _plan(config, as_json=as_json)
     titles = scorer_titles([scorer_info(one) for one in plan.scorers])
     with interruptible(shuffled=config.gate) as stop:
-        gate = _gate(plan, thresholds, stop) if config.gate else None
+        gate = _gate(plan, thresholds, stop, config) if config.gate else None
 
         def on_record(record: evalstone.Record) -> None:
             if gate is not None:
@@ -263,6 +268,8 @@ def _run(
     if shown := not as_json and STDOUT not in (config.html, config.markdown):
         _show_run(view, result, config, [*saved, *filter(None, (config.html, config.markdown))], next_commands)
     if gate is not None:
+        if config.out is not None:
+            _remember(gate, result, thresholds, config.out)
         return _gate_exit_code(gate, result, to_stdout=shown)
     return _exit_code(result, thresholds, config)
 
@@ -292,6 +299,8 @@ def _plan(config: RunConfig, *, calls_judge: bool = True, as_json: bool = False)
         raise ConfigError("--wait requires --batch")
     if config.batch and config.no_cache:
         raise ConfigError("--batch and --no-cache exclude each other: batch answers are read from the ledger")
+    if config.missing != "worst" and not config.gate:
+        raise ConfigError("--missing requires --gate")
     if config.gate and (config.batch or not (config.fail_under or config.fail_over)):
         raise ConfigError("--gate requires --fail-under or --fail-over, and can't be used with --batch")
     if config.batch:
@@ -325,10 +334,25 @@ def _thresholds(config: RunConfig, scorers: Sequence[ScorerInfo]) -> list[Thresh
     return thresholds
 
 
-def _gate(plan: Plan, thresholds: Sequence[Threshold], stop: evalstone.StopSignal) -> RunGate:
+def _gate(plan: Plan, thresholds: Sequence[Threshold], stop: evalstone.StopSignal, config: RunConfig) -> RunGate:
     from evalstone.run.sequential import RunGate  # imports numpy
 
-    return RunGate(plan, {info.signature: bound for info, bound in thresholds}, stop)
+    bounds = {info.signature: bound for info, bound in thresholds}
+    return RunGate(plan, bounds, stop, alpha=ALPHA, missing=cast("Missing", config.missing))
+
+
+def _remember(gate: RunGate, result: evalstone.Run, thresholds: Sequence[Threshold], folder: str) -> None:
+    """Keep the gate as the first look at the run, so that later gates on the folder know of it."""
+    from evalstone.results.looks import remember
+
+    minimum, maximum = (
+        {info.signature: bound for info, bound in thresholds if info.lower_is_better is lower}
+        for lower in (False, True)
+    )
+    criteria = evalstone.GateCriteria(minimum=minimum, maximum=maximum)
+    kept = remember(folder, result, criteria, gate.verdict, look=1, alpha=ALPHA, missing=gate.missing)
+    if kept:
+        to_stderr(f"Warning: {kept}")
 
 
 @contextmanager
@@ -448,9 +472,9 @@ def _exit_code(result: evalstone.Run, thresholds: Sequence[Threshold], config: R
 
 def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) -> int:
     """Show the decisions of a gate that watched a run; the exit code."""
-    from evalstone.report.comparison_view import decisions_view
+    from evalstone.report.comparison_view import decisions_view, rate
     from evalstone.report.terminal import show
-    from evalstone.run.sequential import DECIDED
+    from evalstone.run.budget import DECIDED
 
     screen = console(stderr=not to_stdout)
     screen.print()
@@ -462,7 +486,8 @@ def _gate_exit_code(gate: RunGate, result: evalstone.Run, *, to_stdout: bool) ->
             style="dim",
         )
     screen.print(
-        "Tested after every sample: the chance of a wrong pass, and of a wrong fail, is at most 5% in total.",
+        f"Tested after every sample: the chance of a wrong pass, and of a wrong fail, is at most {rate(gate.alpha)} in "
+        f"total, and {rate(ALPHA)} with all later gates on the run.",
         style="dim",
     )
     if gate.verdict == "inconclusive":

@@ -46,6 +46,7 @@ from evalstone.results.run import OfScorer, Run
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.gates import Decision
 from evalstone.stats.ppi import PPIEstimate
+from evalstone.stats.unpaired import UnpairedComparison
 from evalstone.types import Record, Sample
 
 FOOTER = ("Made by evalstone.",)
@@ -149,18 +150,30 @@ def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
     return (
         Cell(line.title),
         Cell(f"{line.field}={line.key}" if line.field else "", quoted=bool(line.field)),
-        Cell(f"{result.n:,}"),
+        Cell(_samples(result)),
         *_difference_cells(line, result, "difference", verdict, tone, reach),
         Cell(p_value(line.adjusted_p_value), under=f"unadjusted {p_value(result.p_value)}"),
-        Cell(f"{result.wins}/{result.ties}/{result.losses}"),
-        Cell("-" if result.cohen_dz is None else signed(result.cohen_dz, 2)),
+        *_pair_cells(result),
         Cell(verdict, tone),
         Cell(direction(line.info.lower_is_better), "dim"),
     )
 
 
+def _samples(result: PairedComparison | UnpairedComparison) -> str:
+    """How many pairs there are, or how many samples each run has."""
+    return f"{result.n:,}, {result.n_b:,}" if isinstance(result, UnpairedComparison) else f"{result.n:,}"
+
+
+def _pair_cells(result: PairedComparison | UnpairedComparison) -> tuple[Cell, Cell]:
+    """What only pairs have: wins, ties and losses, and the effect."""
+    if isinstance(result, UnpairedComparison):
+        return Cell("-"), Cell("-")
+    effect = "-" if result.cohen_dz is None else signed(result.cohen_dz, 2)
+    return Cell(f"{result.wins}/{result.ties}/{result.losses}"), Cell(effect)
+
+
 def _difference_cells(
-    one: OfScorer, result: PairedComparison, noun: str, verdict: str, tone: Tone, reach: float
+    one: OfScorer, result: PairedComparison | UnpairedComparison, noun: str, verdict: str, tone: Tone, reach: float
 ) -> Iterator[Cell]:
     """Both means, their difference and its interval, with a chart."""
     digits, difference = digits_for(one.info.scale), result.difference
@@ -172,7 +185,7 @@ def _difference_cells(
     yield from (Cell(change, "strong"), Cell(interval, chart=chart))
 
 
-def _ends(result: PairedComparison) -> Iterator[float]:
+def _ends(result: PairedComparison | UnpairedComparison) -> Iterator[float]:
     difference = result.difference
     yield from (abs(end) for end in (difference.mean, difference.low, difference.high) if end is not None)
 
@@ -194,7 +207,7 @@ def _rounded_up(far: float) -> float:
 def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Section:
     lead = [
         f"{line.title}, {line.field}={line.key}: {SIGNS[line.verdict][0]}, {signed(line.result.difference.mean)} "
-        f"(n = {line.result.n}, p {p_value(line.adjusted_p_value)})."
+        f"(n = {_samples(line.result)}, p {p_value(line.adjusted_p_value)})."
         for line in lines
         if line.verdict != "inconclusive"
     ]
@@ -206,13 +219,18 @@ def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
     """How p-values are computed, what other tests say, what is missing or small."""
-    changed = [line for line in comparison.scorers if line.result.ties < line.result.n]
-    tests = dict.fromkeys(line.result.test.name for line in changed or comparison.scorers)
-    yield (
-        f"Differences are paired by sample: each run minus A. p: {' or '.join(tests)}, corrected for "
-        f"{count(len(comparison.scorers), 'comparison')} ({CORRECTION_NAMES[comparison.correction]}). Effect: the mean "
-        "difference in standard deviations of the differences."
+    paired = [(line, line.result) for line in comparison.scorers if isinstance(line.result, PairedComparison)]
+    changed = [(line, result) for line, result in paired if result.ties < result.n]
+    tests = dict.fromkeys(result.test.name for _, result in changed) or dict.fromkeys(
+        line.result.test.name for line in comparison.scorers
     )
+    p = f"{' or '.join(tests)}, corrected for {count(len(comparison.scorers), 'comparison')} "
+    p += f"({CORRECTION_NAMES[comparison.correction]})"
+    if paired or not comparison.scorers:
+        effect = "Effect: the mean difference in standard deviations of the differences."
+        yield f"Differences are paired by sample: each run minus A. p: {p}. {effect}"
+    else:
+        yield f"Runs are compared as independent, not by sample: each run's mean minus A's. p: {p}."
     if comparison.corrected:
         yield (
             "Corrected: the difference of people's scores (prediction-powered inference). Labeled: samples whose "
@@ -228,8 +246,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if judged and not all((line.title, line.b) in have for line in judged):
         yield "This compares the judge's means, not what people would say; --labels corrects them."
     by_pair: dict[str, list[str]] = {}
-    for line in changed:
-        by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {_other_tests(line)}")
+    for line, result in changed:
+        by_pair.setdefault(f"{line.a} and {line.b}", []).append(f"{line.title}: {_other_tests(result)}")
     yield from (f"Other tests of {pair}, unadjusted. {'; '.join(tests)}." for pair, tests in by_pair.items())
     for title, result in comparison.all_runs.items():
         if result.friedman is not None:
@@ -254,9 +272,9 @@ def _left_out(unpaired: int, noun: str) -> str:
     return f"{count(unpaired, noun)} with a score in only one run {'is' if unpaired == 1 else 'are'} left out."
 
 
-def _other_tests(line: ScorerComparison) -> str:
-    ranks, changed = line.result.wilcoxon, line.result.mcnemar
-    text = f"{ranks.name} p {p_value(ranks.p_value)}"
+def _other_tests(result: PairedComparison) -> str:
+    ranks, changed = result.wilcoxon, result.mcnemar
+    text = f"{ranks.name} (of symmetry, not of the mean) p {p_value(ranks.p_value)}"
     if changed is None:
         return text
     return f"{text}, McNemar p {p_value(changed.p_value)} ({changed.gained} gained, {changed.lost} lost)"
@@ -301,7 +319,6 @@ def _change(
 
 # ---- Drift of a judge ----
 
-DRIFT_COLUMNS = ("before", "now", "change", "95% CI", "p", "changed", "largest change")
 DRIFT: Mapping[str, tuple[str, Tone]] = {
     "drifted": ("drifted", "bad"),
     "stable": ("stable", "good"),
@@ -311,14 +328,24 @@ DRIFT: Mapping[str, tuple[str, Tone]] = {
 
 def drift_view(result: DriftResult) -> View:
     """Whether a judge's scores of the same anchors changed."""
-    columns = (words("scorer"), *(Column(title, numeric=title != "95% CI") for title in DRIFT_COLUMNS), words("drift"))
+    confidence = result.scorers[0].drift.comparison.difference.confidence
+    columns = (
+        words("scorer"),
+        *map(Column, ("before", "now", "change")),
+        words(f"{100 * confidence:g}% CI"),
+        *map(Column, ("p", "changed", "largest change")),
+        words("drift"),
+    )
     reach = max((end for one in result.scorers for end in _ends(one.drift.comparison)), default=0.0)
     rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in result.scorers]
     scores = table("Scores of the same anchors, then and now", columns, rows)
     left = [f"{one.title}: {_left_out(one.unpaired, 'anchor')}" for one in result.scorers if one.unpaired]
+    tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in result.scorers)
     rule = (
-        "Stable: the interval of the mean change lies within 2% of the scale. Inconclusive: too few anchors to say. "
-        "Changed: the share of anchors whose score changed."
+        "p: Wilcoxon signed-rank test of whether scores before and now are interchangeable, as those of an unchanged "
+        f"judge are, Holm-adjusted over {count(len(rows), 'scorer')}. Drifted: p is at most {1 - confidence:.3g}. "
+        f"Stable: the interval of the mean change lies within ±{' or '.join(tolerances)}. Inconclusive: too few "
+        "anchors to say. Changed: the share of anchors whose score changed."
     )
     runs = {"Before": result.before, "Now": result.now}
     return View(
@@ -336,7 +363,7 @@ def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
     return (
         Cell(one.title),
         *_difference_cells(one, result, "change", verdict, mark, reach),
-        Cell(p_value(result.p_value)),
+        Cell(p_value(one.drift.adjusted_p_value), under=f"unadjusted {p_value(one.drift.p_value)}"),
         Cell(percent(one.drift.changed)),
         Cell(number(one.drift.largest_change, digits_for(one.info.scale))),
         Cell(verdict, tone),
@@ -380,12 +407,9 @@ def next_look(gate: Gate) -> int | None:
 
 
 def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
-    """Why to trust checks less, each caution once. Pass rates are exact."""
-    means = [d for d in decisions if d.kind != "pass_rate"]
+    """Why to trust checks less, each caution once."""
     for caution in dict.fromkeys(d.caution for d in decisions if d.caution):
-        found = [d for d in decisions if d.caution == caution]
-        names = "All checks of means" if found == means and len(means) > 1 else "; ".join(map(check_name, found))
-        yield f"{names}: {sentence(caution)}"
+        yield f"{'; '.join(check_name(d) for d in decisions if d.caution == caution)}: {sentence(caution)}"
 
 
 def decisions_view(decisions: Sequence[Decision]) -> View:
@@ -462,11 +486,11 @@ def power_view(analysis: PowerAnalysis) -> View:
     rows = [
         (
             Cell(one.title),
-            Cell(f"{one.plan.needed:,}" if one.plan.deviation else "-", "strong"),
-            Cell(f"{one.plan.needed_low:,} to {one.plan.needed_high:,}" if one.plan.deviation else "-"),
+            Cell(f"{one.plan.needed:,}", "strong"),
+            Cell(f"{one.plan.needed_low:,} to {one.plan.needed_high:,}"),
             Cell(f"{one.plan.n:,}"),
             Cell(number(one.plan.deviation)),
-            Cell(number(one.plan.detectable or None)),
+            Cell(number(one.plan.detectable)),
         )
         for one in analysis
     ]
@@ -488,8 +512,13 @@ def _power_notes(analysis: PowerAnalysis) -> Iterator[str]:
             "Both runs score the same samples. Their scores are taken as uncorrelated, which usually asks for far too "
             "many samples; add --baseline with a second pilot run."
         )
+    tests: dict[str, list[str]] = {}
     for one in analysis:
-        if one.design_effect > 1:
-            yield f"{one.title}: clustered samples, so {one.design_effect:.1f} times as many are needed."
+        tests.setdefault(one.plan.test, []).append(one.title)
+    for test, titles in tests.items():
+        yield f"Planned for the {test}: {', '.join(titles)}."
+    for one in analysis:
+        if one.plan.groups is not None:
+            yield f"{one.title}: clustered samples; the plan is for {one.plan.groups:,} clusters like the pilot's."
         if one.plan.caution:
             yield f"{one.title}: {one.plan.caution}."

@@ -97,11 +97,15 @@ def comparison_csv(comparison: Comparison) -> Iterator[str]:
 
 
 def _comparison_row(line: ScorerComparison) -> Sequence[Cell]:
+    from evalstone.stats.unpaired import UnpairedComparison  # noqa: PLC0415 - numpy
+
     result = line.result
-    difference = result.difference
+    difference, paired = result.difference, None if isinstance(result, UnpairedComparison) else result
+    changed = None if paired is None else paired.mcnemar
     return (
-        line.title, line.a, line.b, line.field, line.key, result.n, result.mean_a, result.mean_b, difference.mean,
-        difference.low, difference.high, result.p_value, line.adjusted_p_value, result.cohen_dz, result.wins,
-        result.ties, result.losses, line.verdict, line.info.signature, result.wilcoxon.p_value,
-        None if result.mcnemar is None else result.mcnemar.p_value,
+        line.title, line.a, line.b, line.field, line.key, difference.n, result.mean_a, result.mean_b, difference.mean,
+        difference.low, difference.high, result.p_value, line.adjusted_p_value,
+        *((None,) * 4 if paired is None else (paired.cohen_dz, paired.wins, paired.ties, paired.losses)),
+        line.verdict, line.info.signature, None if paired is None else paired.wilcoxon.p_value,
+        None if changed is None else changed.p_value,
     )  # fmt: skip

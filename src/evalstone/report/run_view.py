@@ -310,9 +310,9 @@ def _missing(run: Run) -> Iterator[Section]:
 # ---- Slices ----
 
 SLICE_NOTE = (
-    "p: one-sided test of whether the slice is worse than the other samples, Holm-adjusted over all slices of the "
-    "scorer. Slices with fewer than five samples inside or outside are not tested. Shrunken estimate: the mean drawn "
-    "toward the other slices, a better guess of what a repetition would show."
+    "p: one-sided permutation test of whether the slice is worse than the other samples, Holm-adjusted over all slices "
+    "and scorers. Slices with fewer than five samples inside or outside are not tested. Shrunken estimate: the mean "
+    "drawn toward the other slices, a better guess of what a repetition would show."
 )
 
 
@@ -335,12 +335,14 @@ def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
 
 def _slice_table(result: ScorerSlices) -> Table:
     findings = {(finding.field, finding.key): finding for finding in result.findings}
+    level = f"{100 * result.means[0].interval.confidence:g}%"
     columns = (
         words(f"{result.title} by slice"),
         Column("n", informative=False),
         Column("mean"),
-        words("95% CI"),
+        words(f"{level} CI"),
         Column("vs. other samples"),
+        words(f"{level} CI of the difference"),
         Column("p", informative=False),
         Column("shrunken estimate"),
         words("verdict"),
@@ -355,10 +357,12 @@ def _is_worse(finding: SliceFinding | None) -> bool:
 
 def _slice_row(part: SliceMean, finding: SliceFinding | None, info: ScorerInfo) -> Sequence[Cell | str]:
     name, digits = f"{part.field}={part.key}", digits_for(info.scale)
-    estimate = (Cell("-"), Cell("-"), Cell("-"))
+    estimate = (Cell("-"), Cell("-"), Cell("-"), Cell("-"))
     if finding is not None:
-        difference, shrunken = signed(finding.difference.mean, digits), number(finding.shrunken, digits)
-        estimate = (Cell(difference), Cell(p_value(finding.adjusted_p)), Cell(shrunken))
+        difference, shrunken = finding.difference, number(finding.shrunken, digits)
+        interval = limits(difference.low, difference.high, digits, sign=True)
+        p = Cell(p_value(finding.adjusted_p), under=f"unadjusted {p_value(finding.p_value)}")
+        estimate = (Cell(signed(difference.mean, digits)), Cell(interval), p, Cell(shrunken))
     return (
         Cell(name, quoted=True),
         f"{part.interval.n:,}",

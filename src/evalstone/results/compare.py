@@ -21,12 +21,14 @@ from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_
 from evalstone.results.run import OfScorer, Run, group_labels, result_for, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo
+from evalstone.results.unpaired import UnpairedScores, unpaired_scores
 from evalstone.stats.intervals import MIN_SAMPLES
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
     from evalstone.stats import comparison as stats
+    from evalstone.stats.unpaired import UnpairedComparison
 
 CORRECTION_NAMES: Mapping[Correction, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hochberg", "none": "no correction"}
 COMPARISON_FORMAT = 1
@@ -57,8 +59,8 @@ class ScorerComparison(OfScorer):
     """The letter of the run compared with it."""
     info_b: ScorerInfo
     """The scorer in that run; another one than `info` only where mismatches are allowed."""
-    result: stats.Comparison
-    """The paired differences and their tests, p-values uncorrected."""
+    result: stats.Comparison | UnpairedComparison
+    """The differences and their tests, p-values uncorrected."""
     adjusted_p_value: float
     """The p-value of the difference, corrected for multiple comparisons."""
     confidence: float
@@ -152,6 +154,7 @@ def compare(
     b: Run,
     *others: Run,
     slice_by: SliceBy | Iterable[SliceBy] | None = None,
+    unpaired: bool = False,
     allow_mismatch: bool = False,
     correction: Correction = "holm",
     confidence: float = 0.95,
@@ -164,6 +167,7 @@ def compare(
         b: the run to compare with it.
         others: more runs to compare with the baseline.
         slice_by: metadata fields, or functions of a sample, whose slices are compared as well.
+        unpaired: compare the means of runs over different samples, which are taken to be independent.
         allow_mismatch: compare runs whose judges, scorer signatures or cases differ; the differences become notes.
         correction: for multiple comparisons: "holm" controls the family-wise error rate, "fdr_bh" the false discovery
             rate, "none" corrects nothing.
@@ -176,24 +180,28 @@ def compare(
     """
     if correction not in CORRECTIONS:
         raise ConfigError(f"correction must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
+    if unpaired and labels:
+        raise ConfigError("labels correct a comparison sample by sample; leave out labels (--labels) or unpaired")
     runs = letters_of((a, b, *others))
     human = _by_signature(runs, labels or {})
-    fields = [(field_name(field), slice_keys(a, field)) for field in slice_fields(slice_by)]
+    fields = [(field, slice_keys(a, field)) for field in slice_fields(slice_by)]
     lines: list[ScorerComparison] = []
     sliced: list[ScorerComparison] = []
     corrected: list[CorrectedDifference] = []
     small: dict[str, set[str]] = {}
     notes: dict[str, None] = {}
     for letter, run in itertools.islice(runs.items(), 1, None):
-        pairs, differences = pair_runs(a, run, allow_mismatch=allow_mismatch)
+        pairs, differences = (unpaired_runs if unpaired else pair_runs)(a, run, allow_mismatch=allow_mismatch)
         notes.update(dict.fromkeys(f"A and {letter}: {text}" for text in differences))
         for pair in pairs:
             lines += _compare_scorer(pair, letter, confidence)
             both = human.get(("A", pair.info.signature), {}), human.get((letter, pair.info_b.signature), {})
-            if any(both):
+            if any(both) and isinstance(pair, PairedScores):
                 corrected.append(_corrected_difference(pair, letter, both, same_outputs(a, run), confidence))
-            for field, keys in fields:
-                for key, part in _slices(pair, keys):
+            for by, keys in fields:
+                field = field_name(by)
+                paired = isinstance(pair, PairedScores)
+                for key, part in _slices(pair, keys) if paired else pair.slices(keys, slice_keys(run, by)):
                     if part.units < MIN_SAMPLES:
                         small.setdefault(field, set()).add(key)
                         continue
@@ -210,14 +218,24 @@ def compare(
         correction=correction,
         confidence=confidence,
         corrected=_adjusted(corrected, correction),
-        all_runs=_compare_all(runs, lines, confidence) if others else {},
+        all_runs=_compare_all(runs, lines, confidence) if others and not unpaired else {},
     )
 
 
-def _compare_scorer(pair: PairedScores, letter: str, confidence: float) -> Iterator[ScorerComparison]:
+def _compare_scorer(pair: PairedScores | UnpairedScores, letter: str, confidence: float) -> Iterator[ScorerComparison]:
     from evalstone.stats.comparison import biggest_changes, compare_pairs  # noqa: PLC0415 - numpy
+    from evalstone.stats.unpaired import compare_unpaired  # noqa: PLC0415 - numpy
 
-    info, groups = pair.info, pair.groups
+    info = pair.info
+    if isinstance(pair, UnpairedScores):
+        a, b = (array("d", values.values()) for values in pair.values)
+        found = compare_unpaired(
+            a, b, scale=info.scale, confidence=confidence, groups=pair.groups, lower_is_better=info.lower_is_better
+        )
+        if found is not None:
+            yield ScorerComparison(pair.title, info, "A", letter, pair.info_b, found, found.p_value, confidence)
+        return
+    groups = pair.groups
     result = compare_pairs(
         pair.a, pair.b, scale=info.scale, confidence=confidence, groups=groups, lower_is_better=info.lower_is_better
     )
@@ -359,19 +377,44 @@ def pair_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[Pai
             scorer signatures or cases differ.
     """
     scorers = _common_scorers(a, b)
+    pairs = [pair for ours, theirs in scorers if (pair := _pair(a, b, ours, theirs)).samples]
+    if not pairs:
+        raise ConfigError(
+            "no sample was scored in both runs. Samples are matched by id; a sample without an id gets one from its "
+            "content, so give ids to compare different outputs. To compare the means of different samples, use "
+            "evalstone compare --unpaired (unpaired=True)"
+        )
     mismatches, notes = _differences(a, b, scorers)
+    if a.version != b.version:
+        _case_differences(a, b, mismatches, notes)
+    return pairs, _allowed(mismatches, notes, allow_mismatch)
+
+
+def unpaired_runs(a: Run, b: Run, *, allow_mismatch: bool = False) -> tuple[list[UnpairedScores], tuple[str, ...]]:
+    """The scores of each scorer that both runs have, and how the runs differ otherwise.
+
+    Raises:
+        ConfigError: the runs have no scorer in common, or one of them no score; or, unless `allow_mismatch`, their
+            judges or scorer signatures differ.
+    """
+    scorers = _common_scorers(a, b)
+    pairs = [pair for ours, theirs in scorers if (pair := unpaired_scores(a, b, ours, theirs)).units]
+    if not pairs:
+        raise ConfigError("one of the runs has no score, so there is nothing to compare")
+    mismatches, notes = _differences(a, b, scorers)
+    if common := len({name for pair in pairs for name in pair.values[0].keys() & pair.values[1].keys()}):
+        notes.append(f"{count(common, 'sample')} in both runs: a comparison by sample, without --unpaired, finds more")
+    return pairs, _allowed(mismatches, notes, allow_mismatch)
+
+
+def _allowed(mismatches: Sequence[str], notes: Sequence[str], allow_mismatch: bool) -> tuple[str, ...]:
+    """All differences, as notes. Raises ConfigError for mismatches that are not allowed."""
     if mismatches and not allow_mismatch:
         raise ConfigError(
             f"these runs are not comparable: {'; '.join(mismatches)}. To compare them anyway, use --allow-mismatch "
             "(allow_mismatch=True)"
         )
-    pairs = [pair for ours, theirs in scorers if (pair := _pair(a, b, ours, theirs)).samples]
-    if not pairs:
-        raise ConfigError(
-            "no sample was scored in both runs. Samples are matched by id; a sample without an id gets one from its "
-            "content, so give ids to compare different outputs"
-        )
-    return pairs, (*mismatches, *notes)
+    return (*mismatches, *notes)
 
 
 def _common_scorers(a: Run, b: Run) -> list[tuple[ScorerInfo, ScorerInfo]]:
@@ -408,8 +451,6 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
             mismatches.append(f"{ours.name} differs ({ours.signature}, {theirs.signature})")
         if ours.scale != theirs.scale or ours.lower_is_better != theirs.lower_is_better:
             raise ConfigError(f"{ours.name} has a different scale or direction in the two runs")
-    if a.version != b.version:
-        _case_differences(a, b, mismatches, notes)
     if a.id == b.id:
         notes.append("they are the same run")
     for run, name in ((a, "first"), (b, "second")):

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
-from evalstone.results.compare import pair_runs
+from evalstone.results.compare import PairedScores, pair_runs
 from evalstone.results.run import OfScorer, Run, result_for
 
 if TYPE_CHECKING:
-    from evalstone.stats.comparison import Drift
+    from evalstone.stats.drift import Drift
 
 DRIFT_FORMAT = 1
 
@@ -71,6 +71,9 @@ class DriftResult:
 def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: float | None = None) -> DriftResult:
     """Whether a judge scores the same samples differently than before.
 
+    The p-values are corrected for all scorers together (Holm), so that the chance of a false alarm is at most
+    1 - confidence. Samples of one group count as one cluster.
+
     Args:
         before: the earlier run.
         now: the later run; its judge and signatures may differ, since those may have drifted.
@@ -80,16 +83,23 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
     Raises:
         ConfigError: the samples are not identical.
     """
-    from evalstone.stats.comparison import drift  # noqa: PLC0415 - numpy
+    from evalstone.stats.drift import adjust_drifts, drift  # noqa: PLC0415 - numpy
 
     if before.version != now.version:
         raise ConfigError(
             "anchors must be the same samples with the same outputs: the earlier run has "
             f"{before.dataset_name} version {before.version}, the later {now.dataset_name} version {now.version}"
         )
-    scorers: list[ScorerDrift] = []
+    pairs: list[PairedScores] = []
+    drifts: list[Drift] = []
     for pair in pair_runs(before, now, allow_mismatch=True)[0]:
-        result = drift(pair.a, pair.b, scale=pair.info.scale, confidence=confidence, tolerance=tolerance)
+        scale, groups = pair.info.scale, pair.groups
+        result = drift(pair.a, pair.b, scale=scale, confidence=confidence, tolerance=tolerance, groups=groups)
         if result is not None:
-            scorers.append(ScorerDrift(pair.title, pair.info, result, pair.unpaired))
+            pairs.append(pair)
+            drifts.append(result)
+    scorers = (
+        ScorerDrift(pair.title, pair.info, result, pair.unpaired)
+        for pair, result in zip(pairs, adjust_drifts(drifts), strict=True)
+    )
     return DriftResult(before, now, tuple(scorers))

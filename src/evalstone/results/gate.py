@@ -157,8 +157,7 @@ def gate(
     check_alpha("alpha", alpha)
     if not isinstance(cast(object, look), int) or isinstance(look, bool) or look < 1:
         raise ConfigError(f"look must be a whole number, 1 or more, not {look!r} (--look)")
-    if missing not in MISSING:
-        raise ConfigError(f"missing must be {', '.join(MISSING[:-1])} or {MISSING[-1]}, not {missing!r} (--missing)")
+    check_missing(missing)
 
     for one in filter(None, (run, baseline)):
         if one.kind != "evaluation":
@@ -293,7 +292,7 @@ def _pair_counts(ours: Record, theirs: Record, missing: Missing) -> bool:
     """Whether a sample of both runs counts in a regression: not if its score is undefined in both."""
     if _undefined(ours) and _undefined(theirs):
         return False
-    return _counts(ours, missing) and _counts(theirs, missing)
+    return counts(ours, missing) and counts(theirs, missing)
 
 
 # ---- Missing scores ----
@@ -316,7 +315,7 @@ def _values(
     run: Run, info: ScorerInfo, missing: Missing, labels: Labels | None
 ) -> tuple[list[float | None], tuple[str, ...] | None, list[float | None] | None, Sequence[int] | None]:
     """A scorer's values, None where one is missing and counts, the groups of their samples, their labels and strata."""
-    records = [record for record in _by_sample(run, info).values() if _counts(record, missing)]
+    records = [record for record in _by_sample(run, info).values() if counts(record, missing)]
     samples = [record.sample for record in records]
     values, groups = [record.value for record in records], group_labels(samples, _groups(records))
     if labels is None:
@@ -346,7 +345,13 @@ def _uncorrected(
         )
 
 
-def _counts(record: Record, missing: Missing) -> bool:
+def check_missing(missing: object) -> None:
+    """Raise ConfigError for what says nothing of how samples without a score count."""
+    if missing not in MISSING:
+        raise ConfigError(f"missing must be {', '.join(MISSING[:-1])} or {MISSING[-1]}, not {missing!r} (--missing)")
+
+
+def counts(record: Record, missing: Missing) -> bool:
     """Whether a sample is in a test, with its score or without."""
     if isinstance(record.outcome, Score) or missing == "worst":
         return True
@@ -371,7 +376,7 @@ def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Itera
         records = [record for record in _by_sample(run, run[name].info).values() if record.value is None]
         if not records:
             continue
-        counted = sum(_counts(record, missing) for record in records)
+        counted = sum(counts(record, missing) for record in records)
         undefined = sum(map(_undefined, records))
         told, verb = count(len(records), "sample") + " without a score", "counts" if counted == 1 else "count"
         worst = f"{verb} as the worst in tests for a pass and as the best in tests for a fail"

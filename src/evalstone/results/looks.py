@@ -15,9 +15,10 @@ from typing import Any
 
 from evalstone._core.files import file_values, private
 from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.redaction import redacted
 from evalstone.datasets.writing import json_line
 from evalstone.errors import DataError
-from evalstone.results.gate import Gate, GateCriteria
+from evalstone.results.gate import CHECKS, GateCriteria
 from evalstone.results.run import Run
 from evalstone.stats.gates import Verdict
 from evalstone.types import read_data
@@ -51,7 +52,10 @@ def next_look(folder: str | Path, run: Run, criteria: GateCriteria) -> int:
     Raises:
         DataError: the folder's `gates.jsonl` can't be read; names the line.
     """
-    looks, found = list(_looks(Path(folder) / LOOKS)), 1
+    try:
+        looks, found = list(_looks(Path(folder) / LOOKS)), 1
+    except DataError as error:
+        raise DataError(f"{error}. Mend the file, or say which look this is (--look N)") from None
     for key, data in _data(run, criteria).items():
         earlier = [look for look in looks if key in look.data]
         same = [look.look for look in earlier if look.data[key] == data]
@@ -59,27 +63,35 @@ def next_look(folder: str | Path, run: Run, criteria: GateCriteria) -> int:
     return found
 
 
-def remember(folder: str | Path, gate: Gate, criteria: GateCriteria) -> str:
-    """Keep a gate in the folder's `gates.jsonl`, unless it is there; why it couldn't be kept, or ""."""
-    look = Look(
-        look=gate.look,
-        data=_data(gate.run, criteria),
-        criteria=to_jsonable(criteria),
-        alpha=gate.alpha,
-        missing=gate.missing,
-        verdict=gate.verdict,
+def remember(
+    folder: str | Path, run: Run, criteria: GateCriteria, verdict: Verdict, *, look: int, alpha: float, missing: str
+) -> str:
+    """Keep a gate on the folder's run in its `gates.jsonl`, unless it is there; why it couldn't be kept, or ""."""
+    tables: dict[str, Mapping[str, Any]] = {check: getattr(criteria, check) for check in CHECKS}
+    new = Look(
+        look=look,
+        data=_data(run, criteria),
+        criteria={
+            check: {run[name].info.signature: to_jsonable(value) for name, value in table.items()}
+            for check, table in tables.items()
+            if table
+        },
+        alpha=alpha,
+        missing=missing,
+        verdict=verdict,
         time=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     file = Path(folder) / LOOKS
-    if look in _looks(file):
-        return ""
     try:
+        if new in _looks(file):
+            return ""
         with open(file, "a", encoding="utf-8", newline="\n", opener=private) as stream:
-            stream.write(json_line(to_jsonable(look)) + "\n")
-    except OSError as error:
+            stream.write(redacted(json_line(to_jsonable(new))) + "\n")
+    except (DataError, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         return (
-            f"look {gate.look} can't be kept in {file}: {error.strerror or error}. After more samples, gate the run "
-            f"with --look {gate.look + 1}, or the error rate is above {gate.alpha:g}"
+            f"look {look} can't be kept in {file}: {why}. After more samples, gate the run with --look {look + 1}, or "
+            f"its error rate may be above {100 * alpha:g}%"
         )
     return ""
 
@@ -105,6 +117,6 @@ def _data(run: Run, criteria: GateCriteria) -> dict[str, str]:
         if record.scorer in signatures:
             outcomes[record.scorer].append((record.sample, type(record.outcome).__name__, record.value))
     return {
-        f"{signature} by {run.judge_of(signature)}": content_hash(sorted(those, key=lambda one: one[0]))
+        redacted(f"{signature} by {run.judge_of(signature)}"): content_hash(sorted(those, key=lambda one: one[0]))
         for signature, those in sorted(outcomes.items())
     }

@@ -1,25 +1,25 @@
 """Power analysis: how many samples show a difference, from a pilot run; and what that run itself can detect.
 
-Two pilot runs over the same samples give the spread of the differences. With one, it is taken to be that of two runs
-with independent scores, √2 times the spread of the scores. That overestimates the number of samples wherever good and
-bad samples stay good and bad.
+Two pilot runs over the same samples give the differences to expect. With one, they are taken to be those of two runs
+with independent scores, √2 times as far spread as the scores. That overestimates the number of samples wherever good
+and bad samples stay good and bad. Samples in groups are planned by groups, each as large as in the pilot.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.compare import pair_runs
 from evalstone.results.run import OfScorer, Run, result_for, scores_in_order
-from evalstone.stats.intervals import check_number, cluster_spread, mean_of, plain_spread
+from evalstone.stats.intervals import check_number
 
 if TYPE_CHECKING:
-    from evalstone.stats.power import SampleSizePlan
+    from evalstone.stats.power import Pilot, SampleSizePlan
 
 POWER_FORMAT = 1
 
@@ -30,8 +30,6 @@ class ScorerPower(OfScorer):
 
     plan: SampleSizePlan
     """The number of samples, with the spread it is based on."""
-    design_effect: float
-    """How many times more samples clustering requires; 1 without groups."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class PowerAnalysis:
     confidence: float
     """The confidence level of the comparison: 1 minus the probability of a false positive."""
     scorers: tuple[ScorerPower, ...]
-    """One entry per scorer with at least two scores."""
+    """One entry per scorer with at least two scores (groups)."""
 
     def __getitem__(self, scorer: str) -> ScorerPower:
         """A scorer's number of samples, by title, signature or name.
@@ -88,7 +86,7 @@ def sample_size(
 
     Args:
         run: a pilot run.
-        difference: the true difference to detect, on the scale of the scores.
+        difference: the true difference to detect, on the scale of the scores; at most the smallest scale.
         baseline: a second pilot run over the same samples.
         power: the probability of detecting the difference.
         confidence: of the comparison.
@@ -108,60 +106,58 @@ def sample_size(
     pilots = _single_pilot(run) if baseline is None else _paired_pilot(baseline, run, allow_mismatch)
     scorers: list[ScorerPower] = []
     for pilot in pilots:
-        effect = _design_effect(pilot.values, pilot.groups)
-        plan = plan_sample_size(pilot.values, difference, power=power, confidence=confidence, design_effect=effect)
+        if difference > pilot.info.scale:
+            scale = f"{pilot.info.scale:g}, the scale of {pilot.title}"
+            raise ConfigError(f"the difference must be at most {scale}, not {difference:g}")
+        plan = plan_sample_size(pilot.pilot(), difference, power=power, confidence=confidence)
         if plan is not None:
-            if plan.detectable is not None and plan.detectable > pilot.info.scale:
-                plan = replace(plan, detectable=None)
-            scorers.append(ScorerPower(pilot.title, pilot.info, plan, effect))
+            scorers.append(ScorerPower(pilot.title, pilot.info, plan))
     return PowerAnalysis(run, baseline, difference, power, confidence, tuple(scorers))
 
 
 @dataclass(frozen=True)
 class _Pilot(OfScorer):
-    """Values whose spread is that of the differences between two runs."""
+    """A scorer's differences between two pilot runs, or its scores in one."""
 
     values: Sequence[float]
     groups: Sequence[str] | None
+    paired: bool
+    pass_fail: bool
+
+    def pilot(self) -> Pilot | None:
+        from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy
+
+        scale, groups = self.info.scale, self.groups
+        return Pilot.of(self.values, scale=scale, paired=self.paired, pass_fail=self.pass_fail, groups=groups)
 
 
 def _single_pilot(run: Run) -> Iterator[_Pilot]:
     for info in run.scorers:
         values, groups = scores_in_order(run, info.signature)
-        yield _Pilot(run.titles[info.signature], info, [math.sqrt(2) * value for value in values], groups)
+        pass_fail = set(values) <= {0.0, info.scale}
+        yield _Pilot(run.titles[info.signature], info, values, groups, paired=False, pass_fail=pass_fail)
 
 
 def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_Pilot]:
     for pair in pair_runs(a, b, allow_mismatch=allow_mismatch)[0]:
         differences = [after - before for before, after in zip(pair.a, pair.b, strict=True)]
-        yield _Pilot(pair.title, pair.info, differences, pair.groups)
-
-
-def _design_effect(values: Sequence[float], groups: Sequence[str] | None) -> float:
-    if groups is None or len(set(groups)) < 2:
-        return 1.0
-    mean = mean_of(values)
-    independent = plain_spread(values, mean).variance
-    return max(1.0, cluster_spread(values, mean, groups).variance / independent) if independent else 1.0
+        pass_fail = {*pair.a, *pair.b} <= {0.0, pair.info.scale}
+        yield _Pilot(pair.title, pair.info, differences, pair.groups, paired=True, pass_fail=pass_fail)
 
 
 def detectable_note(run: Run) -> str:
     """One sentence on the differences a run of this size can detect; "" where it has too few scores."""
     parts: list[str] = []
     impossible: list[str] = []
-    for pilot in _single_pilot(run):
-        values = pilot.values
-        if len(values) < 2 or min(values) == max(values):
+    for one in _single_pilot(run):
+        pilot = one.pilot() if len(set(one.values)) > 1 else None
+        if pilot is None:
             continue
-        from evalstone.stats.power import detectable_difference  # noqa: PLC0415 - numpy and scipy
-
-        deviation = math.sqrt(plain_spread(values, mean_of(values)).variance * len(values))
-        effect = _design_effect(values, pilot.groups)
-        smallest = detectable_difference(len(values), deviation, design_effect=effect)
-        if smallest is None or smallest > pilot.info.scale:
-            impossible.append(pilot.title)
+        smallest = pilot.detectable()
+        if smallest is None:
+            impossible.append(one.title)
         else:
-            parts.append(f"{smallest:.2g} in {pilot.title}")
+            parts.append(f"{smallest:.2g} in {one.title}")
     sentences: list[str] = []
     if parts:
         sentences.append(

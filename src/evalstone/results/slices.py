@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evalstone._core.json import to_jsonable
@@ -12,6 +12,7 @@ from evalstone._core.sync import is_async
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.run import OfScorer, Run, group_labels, scores_by_sample
 from evalstone.stats.intervals import Interval
+from evalstone.stats.multiple_testing import adjust_p_values
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class ScorerSlices(OfScorer):
     """Every slice, sorted by field and key."""
     findings: tuple[SliceFinding, ...]
     """Slices with at least five samples inside and outside, compared with all other samples, the strongest evidence of
-    being worse first. p-values are corrected over all slices of the scorer."""
+    being worse first. p-values are corrected (Holm) over all scorers and slices of the report."""
 
 
 def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.95) -> tuple[ScorerSlices, ...]:
@@ -69,23 +70,32 @@ def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.9
         if not by_sample:
             continue
         values, groups = list(by_sample.values()), group_labels(by_sample, sample_groups)
-        columns = {field: [key_of.get(sample, ABSENT) for sample in by_sample] for field, key_of in keys.items()}
-        means = [
-            SliceMean(field, str(part.key), part.interval)
-            for field, column in columns.items()
-            for part in slice_by(values, column, scale=info.scale, confidence=confidence, groups=groups)
-        ]
+        parts = {
+            field: slice_by(
+                values,
+                [key_of.get(sample, ABSENT) for sample in by_sample],
+                scale=info.scale,
+                confidence=confidence,
+                groups=groups,
+            )
+            for field, key_of in keys.items()
+        }
         findings = worst_slices(
             values,
-            columns,
+            parts,
             scale=info.scale,
-            confidence=confidence,
             lower_is_better=info.lower_is_better,
             groups=groups,
+            correction="none",
         )
+        means = [SliceMean(field, str(part.key), part.interval) for field, found in parts.items() for part in found]
         means.sort(key=lambda part: (part.field, *slice_order(part.key)))
         results.append(ScorerSlices(run.titles[info.signature], info, tuple(means), findings))
-    return tuple(results)
+    adjusted = iter(adjust_p_values([finding.p_value for result in results for finding in result.findings]))
+    return tuple(
+        replace(result, findings=tuple(replace(finding, adjusted_p=next(adjusted)) for finding in result.findings))
+        for result in results
+    )
 
 
 def slice_fields(by: SliceBy | Iterable[SliceBy] | None) -> Sequence[SliceBy]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evalstone.errors import ConfigError
+from evalstone.results.gate import Missing, check_missing, counts
 from evalstone.results.summary import scorer_titles
 from evalstone.run.budget import DECIDED, StopSignal
 from evalstone.run.plan import Plan, scorer_info
-from evalstone.stats.gates import Decision, Verdict, overall
+from evalstone.stats.gates import Decision, Verdict, alpha_at_look, overall
 from evalstone.stats.sequential import SequentialGate, Target
 from evalstone.types import Record
 
@@ -25,13 +26,24 @@ class RunGate:
         plan: The plan of the run.
         thresholds: Scorer signature to mean.
         stop: Requested once every threshold is decided, or one has failed.
-        alpha: The chance of a wrong pass, and of a wrong fail, over all thresholds.
+        alpha: The chance of a wrong pass, and of a wrong fail, over all thresholds and all later gates on the run. This
+            gate is the first look at it and has the part `alpha_at_look(alpha, 1)`.
+        missing: How samples without a score count, as in `results.gate.gate`.
 
     Raises:
-        ConfigError: For an impossible threshold or alpha, and for clustered samples.
+        ConfigError: For an impossible threshold, alpha or `missing`, and for clustered samples.
     """
 
-    def __init__(self, plan: Plan, thresholds: Mapping[str, float], stop: StopSignal, *, alpha: float = 0.05) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        thresholds: Mapping[str, float],
+        stop: StopSignal,
+        *,
+        alpha: float = 0.05,
+        missing: Missing = "worst",
+    ) -> None:
+        check_missing(missing)
         watched = [scorer_info(scorer) for scorer in plan.scorers if scorer.signature in thresholds]
         titles = scorer_titles([scorer_info(scorer) for scorer in plan.scorers])
         self._titles = {info.signature: titles[info.signature] for info in watched}
@@ -44,7 +56,9 @@ class RunGate:
             )
             for info in watched
         ]
-        self._gate = SequentialGate(targets, alpha=alpha)
+        self.alpha = alpha_at_look(alpha, 1)
+        self.missing: Missing = missing
+        self._gate = SequentialGate(targets, alpha=self.alpha)
         self._stop = stop
         for sample in plan.dataset:
             if sample.group is not None:
@@ -55,7 +69,7 @@ class RunGate:
         ids = [sample.id for sample in plan.dataset]
         self._order = [ids[place] for place in plan.random_order()]
         self._next = dict.fromkeys(self._titles, 0)
-        self._waiting: dict[str, dict[str, float | None]] = {signature: {} for signature in self._titles}
+        self._waiting: dict[str, dict[str, Record]] = {signature: {} for signature in self._titles}
 
     def add(self, record: Record) -> None:
         """Add a record of the run; they may come in any order."""
@@ -63,19 +77,19 @@ class RunGate:
         if (title := self._titles.get(scorer)) is None:
             return
         waiting = self._waiting[scorer]
-        waiting[record.sample] = record.value
+        waiting[record.sample] = record
         while self._next[scorer] < len(self._order) and self._order[self._next[scorer]] in waiting:
-            value = waiting.pop(self._order[self._next[scorer]])
+            first = waiting.pop(self._order[self._next[scorer]])
             self._next[scorer] += 1
-            if value is not None:
-                self._gate.add({title: value})
+            if counts(first, self.missing):
+                self._gate.add({title: first.value})
         if self._gate.settled:
             self._stop.request(DECIDED)
 
     @property
     def waiting(self) -> int:
         """How many scores count in no decision, because a sample that comes before them has none yet."""
-        return sum(value is not None for values in self._waiting.values() for value in values.values())
+        return sum(record.value is not None for records in self._waiting.values() for record in records.values())
 
     def decisions(self) -> tuple[Decision, ...]:
         """The decision on each threshold so far."""

@@ -68,9 +68,9 @@ class BoundedMean:
     high: float
     mean: float
     """The weighted mean of the units."""
-    units: int
+    units: float
     """How many independent values or clusters there are."""
-    _points: tuple[tuple[float, float, int], ...]
+    _points: tuple[tuple[float, float, float], ...]
     """Value, weight, and how many units have both; ascending."""
     _typical: float
     """The weight of the unit that a random part of all weight belongs to: Σ w² / Σ w."""
@@ -110,6 +110,11 @@ class BoundedMean:
         inside = min(max(mean, min(values), low), max(values), high)
         return cls(low, high, inside, len(values), tuple(sorted(points)), typical)
 
+    @property
+    def points(self) -> tuple[tuple[float, float, float], ...]:
+        """Value, weight, and how many units have both; ascending."""
+        return self._points
+
     def p_value(self, m: float, side: Side, *, share: float = EXACT) -> float:
         """The p-value of "the true mean is at most m" (side 1) or "at least m" (side -1).
 
@@ -132,18 +137,6 @@ class BoundedMean:
         """The limits of all m whose two-sided p-value is at least 1 - confidence."""
         alpha = (1 - confidence) / 2
         return self.limit(alpha, 1, share=share), self.limit(alpha, -1, share=share)
-
-    @property
-    def deviation(self) -> float:
-        """√(units · variance of the mean): the standard deviation, for clusters and weights that of their parts."""
-        weight = math.fsum(w * k for _, w, k in self._points)
-        squares = math.fsum(k * (w * (x - self.mean)) ** 2 for x, w, k in self._points)
-        return self.units * math.sqrt(squares * self.units / max(1, self.units - 1) / self.units) / weight
-
-    @property
-    def pass_fail(self) -> bool:
-        """Whether all values are at an end of the range, and independent and equal in weight."""
-        return all(w == 1 == self._typical and x in (self.low, self.high) for x, w, _ in self._points)
 
     @cached_property
     def _mirrored(self) -> BoundedMean:
@@ -182,8 +175,7 @@ class BoundedMean:
         start = _root(lambda m: self._tail(m, None), smallest, mean, alpha)
 
         def negative(base: float) -> float:
-            tail = self._tail(base, None)
-            return -(base - low) * (min(1.0, alpha / tail) if tail else 1.0) ** (1 / self.units)
+            return -(base - low) * (alpha / max(alpha, self._tail(base, None))) ** (1 / self.units)
 
         _, highest = _maximum(negative, start, largest)
         return min(limit, low - highest)
@@ -207,7 +199,7 @@ class BoundedMean:
         return probability_below_zero(terms)
 
 
-def probability_below_zero(terms: Sequence[tuple[float, int]]) -> float:
+def probability_below_zero(terms: Sequence[tuple[float, float]]) -> float:
     """P(Σ z · e <= 0), e independent exponentials, by the saddlepoint approximation; terms: z and its count."""
     smallest, largest = min(terms)[0], max(terms)[0]
     if largest <= 0 or smallest >= 0:

@@ -1,4 +1,4 @@
-"""Comparison of two or more runs over the same samples, and drift of a judge.
+"""Comparison of two or more runs over the same samples.
 
 Differences are b - a, sample by sample: a is the baseline, b the candidate. The caller leaves out pairs in which either
 value is missing, and counts them (see `missing_bounds`). The tests themselves are in `paired_tests`.
@@ -9,14 +9,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums, same_length
 from evalstone.stats.bounded_mean import BoundedMean
-from evalstone.stats.intervals import GAFFKE, Interval, check_confidence, check_number, check_weights, single
+from evalstone.stats.intervals import GAFFKE, Interval, check_confidence, check_weights, single
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 from evalstone.stats.paired_tests import McNemar, PairedTest, friedman, mcnemar, mean_test, wilcoxon
 
@@ -86,23 +85,6 @@ class ManyComparison:
     """Every pair of runs."""
 
 
-@dataclass(frozen=True)
-class Drift:
-    """The same anchors judged before and now."""
-
-    comparison: Comparison
-    verdict: Literal["drifted", "stable", "inconclusive"]
-    """"drifted" if the test of the mean change rejects at 1 - confidence; otherwise "stable" if the interval of the
-    mean change is within ± tolerance; otherwise "inconclusive": too few anchors."""
-    tolerance: float
-    changed: float
-    """The share of anchors whose score changed, in [0, 1]."""
-    mean_change: float
-    """Mean |now - before|, which shows a judge that changes in both directions."""
-    largest_change: float
-    """The largest |now - before|."""
-
-
 def compare_pairs(
     a: Sequence[float],
     b: Sequence[float],
@@ -148,6 +130,7 @@ def compare_pairs(
         test, interval = PairedTest("McNemar's test, mid-p", changed.p_value), _agreeing(interval, changed.p_value)
     else:
         test = mean_test(BoundedMean.of(d.tolist(), -scale, scale, groups=groups, weights=weights))
+    ranks = wilcoxon(units)
     deviation = float(d.std(ddof=1)) if n > 1 else 0.0
     return Comparison(
         n=n,
@@ -155,7 +138,7 @@ def compare_pairs(
         mean_b=float(np.average(after, weights=weights)),
         difference=interval,
         test=test,
-        wilcoxon=wilcoxon(units),
+        wilcoxon=ranks,
         cohen_dz=float(d.mean()) / deviation if deviation > 1e-12 * scale else None,
         wins=wins,
         ties=n - wins - losses,
@@ -164,7 +147,7 @@ def compare_pairs(
         mcnemar=changed,
         lower_is_better=lower_is_better,
         groups=None if groups is None else len(units),
-        caution=_caution(d, changed),
+        caution=_caution(d, changed) or _leaning(test, ranks, n, 1 - confidence),
     )
 
 
@@ -202,7 +185,7 @@ def difference_interval(
     low, high = evidence.interval(confidence)
     caution = single(len(d)) if evidence.units == 1 else ""
     return Interval(
-        evidence.mean, low, high, len(d), confidence, None if groups is None else evidence.units, GAFFKE, caution
+        evidence.mean, low, high, len(d), confidence, None if groups is None else len(set(groups)), GAFFKE, caution
     )
 
 
@@ -275,48 +258,6 @@ def compare_many(
     )
 
 
-def drift(
-    before: Sequence[float],
-    now: Sequence[float],
-    *,
-    scale: float = 1.0,
-    confidence: float = 0.95,
-    tolerance: float | None = None,
-) -> Drift | None:
-    """Drift of a judge: how its scores of pinned anchors changed. Judge the same outputs again with the same questions.
-
-    Args:
-        before: The earlier scores, in [0, scale].
-        now: The scores of the same anchors now.
-        scale: The upper end of the range.
-        confidence: The test rejects "no change" at 1 - confidence.
-        tolerance: A mean change within ± tolerance counts as none; None is 0.02 · scale.
-
-    Returns:
-        The drift; None for no anchors.
-
-    Raises:
-        DataError: As `compare_pairs` does.
-        ConfigError: The tolerance is not in (0, scale].
-    """
-    tolerance = 0.02 * scale if tolerance is None else tolerance
-    check_number("tolerance", tolerance)
-    if not 0 < tolerance <= scale:
-        raise ConfigError(f"tolerance must be above 0 and at most {scale:g}, not {tolerance}")
-    comparison = compare_pairs(before, now, scale=scale, confidence=confidence)
-    if comparison is None:
-        return None
-    change = np.abs(column("now", now, 0.0, scale) - column("before", before, 0.0, scale))
-    low, high = comparison.difference.low, comparison.difference.high
-    verdict: Literal["drifted", "stable", "inconclusive"] = "inconclusive"
-    if comparison.p_value <= 1 - confidence:
-        verdict = "drifted"
-    elif low is not None and high is not None and -tolerance <= low and high <= tolerance:
-        verdict = "stable"
-    changed = 1 - comparison.ties / comparison.n
-    return Drift(comparison, verdict, tolerance, changed, float(change.mean()), float(change.max()))
-
-
 def biggest_changes(a: Sequence[float], b: Sequence[float], count: int = 10) -> tuple[int, ...]:
     """The positions of the samples that changed most, largest change first; unchanged samples are left out."""
     same_length(a=a, b=b)
@@ -344,3 +285,13 @@ def _caution(d: Floats, passes: McNemar | None) -> str:
     if d.size > MOST_INSIGNIFICANT >= changed and passes is not None:
         return f"only {changed} of {d.size} samples changed: too few for a significant difference"
     return ""
+
+
+def _leaning(test: PairedTest, ranks: PairedTest, n: int, alpha: float) -> str:
+    if ranks.p_value > alpha or test.p_value <= alpha:
+        return ""
+    p = f"{ranks.p_value:.3f}" if ranks.p_value >= 0.001 else "below 0.001"
+    return (
+        f"most differences lean one way (Wilcoxon p {p}), but with n = {n} rare large ones the other way could "
+        "outweigh them"
+    )

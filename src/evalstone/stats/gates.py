@@ -28,7 +28,7 @@ from evalstone.stats.bounded_mean import NORMAL, BoundedMean, Side
 from evalstone.stats.comparison import differences
 from evalstone.stats.intervals import check_number
 from evalstone.stats.multiple_testing import holm
-from evalstone.stats.power import passes_needed, samples_needed
+from evalstone.stats.power import more_units
 from evalstone.stats.ppi import (
     MIN_LABELS,
     MIN_LABELS_OF_STRATUM,
@@ -397,19 +397,14 @@ def _decision(
 
 
 def _more_samples(test: _Test, evidence: Evidence, alphas: tuple[float, float]) -> int | None:
-    scored = evidence.scored
-    gap = scored.mean - test.threshold if test.upward else test.threshold - scored.mean
-    if gap == 0 or evidence.missing or not isinstance(scored, BoundedMean):
+    """For the side of the threshold that the mean is on, if as many of them go missing as now."""
+    side: Side = 1 if evidence.scored.mean > test.threshold else -1
+    known = evidence.lowest if side == 1 else evidence.highest
+    if not isinstance(known, BoundedMean):
         return None
-    confidence = 1 - (alphas[0] if gap > 0 else alphas[1])
-    if abs(gap) / (scored.high - scored.low) < 1e-3:  # millions of samples: no practical number
-        return None
-    if scored.pass_fail and math.isclose(scored.low, 0):  # the exact test needs more than Student's
-        rate, threshold = scored.mean / scored.high, test.threshold / scored.high
-        needed = passes_needed(rate, threshold, power=POWER, confidence=confidence)
-    else:
-        needed = samples_needed(gap, deviation=scored.deviation, power=POWER, confidence=confidence, sided=1)
-    return max(1, needed - evidence.n)
+    alpha = alphas[0] if (side == 1) == test.upward else alphas[1]
+    more = more_units(known, test.threshold, side, alpha, power=POWER)
+    return None if more is None else max(1, math.ceil(more * (evidence.n + evidence.missing) / known.units))
 
 
 def _more_labels(test: _Test, evidence: Evidence, alphas: tuple[float, float]) -> int | None:

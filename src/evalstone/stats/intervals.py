@@ -139,62 +139,6 @@ def _student(values: Sequence[float], estimate: Interval, groups: Sequence[Hasha
     return replace(estimate, low=estimate.mean - half, high=estimate.mean + half, method="Student", caution=caution)
 
 
-def bounded(estimate: Interval, spread: Spread, low: float, high: float) -> Interval:
-    """The estimate with its limits: Wilson's for a finite range, else Student's cut to [low, high]."""
-    quantile = t_quantile(0.5 + estimate.confidence / 2, spread.freedom)
-    bottom, top = limits(estimate.mean, spread.variance, quantile, low, high)
-    method = "Wilson" if math.isfinite(high - low) else "Student"
-    caution = small(spread.units, estimate.groups is not None)
-    return replace(estimate, low=bottom, high=top, method=method, caution=caution)
-
-
-TINY = 1e-300
-"""A variance below it can't be divided by."""
-
-
-def limits(mean: float, variance: float, quantile: float, low: float, high: float) -> tuple[float, float]:
-    """The ends of all m with |mean - m| <= quantile · √(variance of the mean if m were true); see the module."""
-    span = high - low
-    share = (mean - low) / span if math.isfinite(span) else 0.0
-    if variance <= 0:
-        return mean, mean
-    if not 0 < share < 1:
-        half = quantile * math.sqrt(variance)
-        return max(low, mean - half), min(high, mean + half)
-    # At a true share m the variance is m (1 - m) / size: a quadratic inequality in m.
-    relative = variance / span**2
-    if relative < TINY:
-        return mean, mean
-    size = share * (1 - share) / relative
-    middle, half = _wilson(share, size, quantile)
-    return max(low, low + span * min(middle - half, share)), min(high, low + span * max(middle + half, share))
-
-
-def _wilson(p: float, n: float, z: float) -> tuple[float, float]:
-    """Center and half width of Wilson's interval."""
-    pull = z * z / n
-    return (p + pull / 2) / (1 + pull), z / (1 + pull) * math.sqrt(p * (1 - p) / n + pull / (4 * n))
-
-
-def exact_reach(units: int, alpha: float, span: float) -> float:
-    """How far the mean can be from the end of the range at which all units are, at a one-sided error rate of alpha."""
-    return span * -math.expm1(math.log(alpha) / units)
-
-
-def equal(estimate: Interval, low: float, high: float) -> Interval:
-    """The estimate where all values are equal: with exact limits at an end of the range, without any inside."""
-    mean, n, span = estimate.mean, estimate.n, high - low
-    slack = RELATIVE_ROUNDING * span
-    end = low if mean - low <= slack else high if high - mean <= slack else mean
-    if not math.isfinite(span) or end not in (low, high):
-        return replace(estimate, caution=f"all {n} values are equal, so there is no interval")
-    units = n if estimate.groups is None else estimate.groups
-    reach = exact_reach(units, (1 - estimate.confidence) / 2, span)
-    bottom, top = max(low, end - reach), min(high, end + reach)
-    caution = small(units, estimate.groups is not None)
-    return replace(estimate, mean=min(max(mean, bottom), top), low=bottom, high=top, method="exact", caution=caution)
-
-
 def plain_spread(values: Sequence[float], mean: float) -> Spread:
     """The variance of the mean of independent values, s² / n, with n - 1 degrees of freedom."""
     n = len(values)
@@ -292,6 +236,12 @@ def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Int
     # Rounding must not shut out the proportion itself where it is 0 or 1.
     low, high = max(0.0, min(middle - half, p)), min(1.0, max(middle + half, p))
     return Interval(p, low, high, int(n), confidence, method="Wilson", caution=small(int(n), clustered=False))
+
+
+def _wilson(p: float, n: float, z: float) -> tuple[float, float]:
+    """Center and half width of Wilson's interval."""
+    pull = z * z / n
+    return (p + pull / 2) / (1 + pull), z / (1 + pull) * math.sqrt(p * (1 - p) / n + pull / (4 * n))
 
 
 def lower_limit(successes: int, n: int, confidence: float = 0.95) -> float:

@@ -81,7 +81,7 @@ class CorrectedMean:
     high: float
     mean: float
     """The corrected mean, in [low, high]."""
-    units: int
+    units: float
     """How many independent labeled samples or clusters there are."""
     weight: float
     """λ of the mean, in [0, 1]: how much the judge's scores count."""
@@ -104,7 +104,8 @@ class CorrectedMean:
             if far == FARTHEST:
                 return 0.0
             near, below, far = far, above, min(2 * far, FARTHEST)
-        z, last = far, 0
+        z = far
+        last: Literal[-1, 0, 1] = 0
         for _ in range(50):  # regula falsi (Illinois): the reach is nearly a straight line
             z = near + (far - near) * below / (below - above)
             at = found.reach(_beyond(z), side, share) - gap

@@ -139,4 +139,5 @@ class _TargetState:
             more_samples=None,
             caution="" if self._n else "no values",
             lower_is_better=not upward,
+            missing=self._missing,
         )

@@ -1,4 +1,9 @@
-"""Means by slice of the data, and the slices that are worse than the rest, corrected for looking at many."""
+"""Means by slice of the data, and the slices that are worse than the rest, corrected for looking at many.
+
+The test of a slice exchanges scores: it asks how often a slice of this size, chosen regardless of the scores, would
+have a mean this low. Samples in clusters are exchanged within their cluster, and what clusters have in common between
+them. The interval of the difference to the other samples doesn't assume that both are alike.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums, same_length
-from evalstone.stats.intervals import MIN_SAMPLES, Interval, Spread, bounded, equal, mean_interval
+from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
+from evalstone.stats.bounded_mean import BoundedMean
+from evalstone.stats.intervals import MIN_SAMPLES, Interval, mean_interval
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 
-CANCELLED = 1e-9
-"""The share of a sum below which its difference from a part of it is taken for rounding."""
+FEW = 20
+"""Others that are so many times as many as the slice add nearly nothing to the error of the difference."""
+BINS = 64
+"""Values of the others are put into so many bins, each at its own mean."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +46,15 @@ class SliceFinding:
     rest: float
     """The mean of all other samples."""
     difference: Interval
-    """Slice - rest; its limits follow from those of both means (Zou and Donner 2008)."""
+    """Slice - rest; its limits follow from those of both means (Zou and Donner 2008). Where clusters have samples on
+    both sides, it is wider than it must be."""
     shrunken: float
     """The slice's mean, shrunken toward the mean of all samples (empirical Bayes over the slices of the field): a
     better estimate of what a repetition would show."""
     p_value: float
-    """One-sided, of "the slice is no worse than the rest"."""
+    """One-sided, of "the slice's scores are like the others"; see the module."""
     adjusted_p: float
-    """The p-value corrected for all slices of all fields."""
+    """The p-value corrected for all slices that are tested together."""
 
 
 def slice_by(
@@ -74,11 +83,18 @@ def slice_by(
     members: dict[Hashable, list[int]] = {}
     for place, key in enumerate(keys):
         members.setdefault(key, []).append(place)
+    known: dict[tuple[float, ...], Interval | None] = {}
     slices: list[Slice] = []
     for key, places in members.items():
-        inside = None if groups is None else [groups[place] for place in places]
         part = [values[place] for place in places]
-        interval = mean_interval(part, low=0.0, high=scale, confidence=confidence, groups=inside)
+        if groups is not None:
+            inside = [groups[place] for place in places]
+            interval = mean_interval(part, low=0.0, high=scale, confidence=confidence, groups=inside)
+        else:
+            same = tuple(sorted(part))
+            if same not in known:
+                known[same] = mean_interval(part, low=0.0, high=scale, confidence=confidence)
+            interval = known[same]
         if interval is not None:
             slices.append(Slice(key, interval, tuple(places)))
     return tuple(slices)
@@ -86,45 +102,45 @@ def slice_by(
 
 def worst_slices(
     values: Sequence[float],
-    fields: Mapping[str, Sequence[Hashable]],
+    slices: Mapping[str, Sequence[Slice]],
     *,
     scale: float = 1.0,
-    confidence: float = 0.95,
     lower_is_better: bool = False,
     groups: Sequence[Hashable] | None = None,
     correction: Correction = "holm",
 ) -> tuple[SliceFinding, ...]:
     """Every slice with at least 5 samples (clusters) inside and outside, the smallest p-value first.
 
-    The test is of the difference of means: by permutation (from the moments of its distribution), or for clustered
-    samples Student's t over clusters.
+    The p-value is that of a permutation test, from the moments of the sum of the slice's scores under it. Whatever in a
+    slice varies more between clusters than exchanges within them explain counts with the variance that it has.
 
     Args:
         values: Scores in [0, scale].
-        fields: By field, one key per value.
+        slices: The slices of the same values (`slice_by`), by field.
         scale: The upper end of the range.
-        confidence: Of the intervals, in (0, 1).
         lower_is_better: Whether a higher mean is worse.
         groups: One cluster label per value.
         correction: How p-values are adjusted over all slices of all fields.
 
     Raises:
         DataError: Lengths differ, or values are not finite numbers in [0, scale].
-        ConfigError: confidence is outside (0, 1), or the correction is unknown.
+        ConfigError: The correction is unknown.
     """
-    same_length(values=values, groups=groups, **{f"field {name}": keys for name, keys in fields.items()})
+    same_length(values=values, groups=groups)
     x = column("values", values, 0.0, scale)
-    every = _All(x, scale, confidence, None if groups is None else codes(groups), -1.0 if lower_is_better else 1.0)
+    every = _All(x, scale, None if groups is None else codes(groups))
     findings: list[SliceFinding] = []
-    for field, keys in fields.items():
+    for field, parts in slices.items():
         of_field: list[SliceFinding] = []
-        for part in slice_by(values, keys, scale=scale, confidence=confidence, groups=groups):
-            inside = _Part(every, np.array(part.indexes))
-            if min(inside.units, inside.other_units) < MIN_SAMPLES:
+        for part in parts:
+            places, own = np.array(part.indexes), part.interval
+            inside, outside = every.units(places)
+            if min(inside, outside) < MIN_SAMPLES:
                 continue
-            own, others, p = part.interval, inside.interval_of_others(), inside.p_worse()
-            gap = _gap(own, others)
-            of_field.append(SliceFinding(field, part.key, own.n, own, others.mean, gap, own.mean, p, p))
+            few = outside < FEW * inside
+            others = every.others(places, own.confidence) if few else every.nearly_all(places, own.confidence)
+            p = every.p_value(places, 1 if lower_is_better else -1)
+            of_field.append(SliceFinding(field, part.key, own.n, own, others.mean, _gap(own, others), own.mean, p, p))
         findings.extend(_shrunken(of_field, x))
     adjusted = adjust_p_values([finding.p_value for finding in findings], correction)
     with_adjusted = (replace(f, adjusted_p=p) for f, p in zip(findings, adjusted, strict=True))
@@ -132,114 +148,121 @@ def worst_slices(
 
 
 class _All:
-    """All samples, summed once, so that the work on a slice is in proportion to the slice.
+    """All samples, summed once, so that the work on a small slice is in proportion to the slice."""
 
-    sign: -1 where lower is better.
-    """
-
-    def __init__(self, x: Floats, scale: float, confidence: float, groups: Positions | None, sign: float) -> None:
-        self.x, self.scale, self.confidence, self.groups, self.sign = x, scale, confidence, groups, sign
+    def __init__(self, x: Floats, scale: float, groups: Positions | None) -> None:
+        self.x, self.scale = x, scale
+        # Independent samples are a single cluster within which all are exchanged.
+        self.clustered = groups is not None
+        self.groups: Positions = np.zeros(x.size, dtype=np.intp) if groups is None else groups
         self.grand = min(max(float(x.mean()), float(x.min())), float(x.max())) if x.size else 0.0
-        self.d: Floats = x - self.grand
-        self.squares, self.cubes = float(np.sum(self.d**2)), float(np.sum(self.d**3))
-        if groups is not None:
-            self.sizes, self.sums = np.bincount(groups), group_sums(self.d, groups)
-            # Clusters of one size count alike in CR2, so that sums by size are enough for those outside of a slice.
-            self.size_of, self.class_of = np.unique(self.sizes, return_inverse=True)
-            weights = (None, self.sums, self.sums**2)
-            self.by_size = tuple(np.bincount(self.class_of, one).astype(np.float64) for one in weights)
-            self.square_of_sums = float(np.sum(self.sums**2))
+        self.d = self._rounded(x - self.grand)
+        self.sizes = np.bincount(self.groups).astype(np.float64)
+        sums = group_sums(self.d, self.groups) if self.clustered else np.zeros(self.sizes.size)
+        self.sums = self._rounded(sums)
+        self.within = self._rounded(self.d - (self.sums / self.sizes)[self.groups])
+        self.squares, self.cubes = (group_sums(self.within**k, self.groups) / self.sizes for k in (2, 3))
+        self.between = tuple(float(np.sum(self.sums**k)) for k in (2, 3))
+        self.known: dict[float, tuple[float, float]] = {}
+
+    def _rounded(self, x: Floats) -> Floats:
+        """Differences, 0 where they are nothing but rounding."""
+        return np.where(np.abs(x) <= 1e-12 * self.scale, 0.0, x)
+
+    def units(self, places: Positions) -> tuple[int, int]:
+        """How many independent samples or clusters are in a slice, and how many are outside of it."""
+        if not self.clustered:
+            return places.size, self.x.size - places.size
+        touched, counts = np.unique(self.groups[places], return_counts=True)
+        return touched.size, self.sizes.size - int(np.sum(self.sizes[touched] == counts))
+
+    def mean_of_others(self, places: Positions) -> float:
+        n = self.x.size - places.size
+        return min(max(self.grand - float(self.d[places].sum()) / n, 0.0), self.scale)
+
+    def nearly_all(self, places: Positions, confidence: float) -> Interval:
+        """The mean of the others with the reach of the limits of all samples, times n / n of the others.
+
+        The variance of the mean of the others is at most that of all times the square of this.
+        """
+        if confidence not in self.known:
+            evidence = _evidence(self.x, self.scale, self.groups if self.clustered else None)
+            low, high = evidence.interval(confidence)
+            self.known[confidence] = self.grand - low, high - self.grand
+        mean, n = self.mean_of_others(places), self.x.size
+        below, above = (n / (n - places.size) * reach for reach in self.known[confidence])
+        return Interval(mean, max(0.0, mean - below), min(self.scale, mean + above), n - places.size, confidence)
+
+    def others(self, places: Positions, confidence: float) -> Interval:
+        """The mean of the others with its interval."""
+        outside: Mask = np.ones(self.x.size, dtype=np.bool_)
+        outside[places] = False
+        groups = np.unique(self.groups[outside], return_inverse=True)[1] if self.clustered else None
+        low, high = _evidence(self.x[outside], self.scale, groups).interval(confidence)
+        mean = self.mean_of_others(places)
+        return Interval(mean, min(low, mean), max(high, mean), self.x.size - places.size, confidence)
+
+    def p_value(self, places: Positions, side: int) -> float:
+        """The one-sided p-value of "the slice's scores are like the others". side: 1 if high scores are worse."""
+        touched, position = np.unique(self.groups[places], return_inverse=True)
+        n, k = self.sizes[touched], np.bincount(position).astype(np.float64)
+        one, two = np.maximum(n - 1, 1), np.maximum(n - 2, 1)
+        second = k * (n - k) / one * self.squares[touched]
+        third = float(np.sum(k * (n - k) * (n - 2 * k) / (one * two) * self.cubes[touched]))
+        variance, freedom, every = float(np.sum(second)), math.inf, self.sizes.size
+        if self.clustered:
+            parts = int(np.sum(second > 0))
+            robust = float(np.sum(group_sums(self.within[places], position) ** 2))
+            if parts > 1 and robust > variance:
+                variance, freedom = robust, parts - 1
+            # Each cluster has a share of it in the slice; which cluster has which share is exchanged.
+            share = k / n
+            mean, left = float(np.sum(share)) / every, every - touched.size
+            square, cube = (float(np.sum((share - mean) ** power)) + left * (-mean) ** power for power in (2, 3))
+            variance += self.between[0] * square / (every - 1)
+            third += self.between[1] * cube * every / ((every - 1) * (every - 2))
+        return _tail(-side * float(self.d[places].sum()), variance, -side * third, freedom)
 
 
-class _Part:
-    """One slice of all samples, given by their places, and the other samples."""
+def _tail(total: float, variance: float, third: float, freedom: float) -> float:
+    """P(sum <= total), by Pearson's type III distribution with these moments about 0.
 
-    def __init__(self, every: _All, places: Positions) -> None:
-        self._all, self._places, self._d = every, places, every.d[places]
-        self._n, self._others = places.size, every.x.size - places.size
-        self.units, self.other_units = self._n, self._others
-        if every.groups is not None:
-            self._clusters, position = np.unique(every.groups[places], return_inverse=True)
-            self._sums, sizes = group_sums(self._d, position), np.bincount(position)
-            self._left = every.sizes[self._clusters] - sizes
-            self.units = self._clusters.size
-            self.other_units = every.sizes.size - int(np.sum(self._left == 0))
-
-    def interval_of_others(self) -> Interval:
-        """`mean_interval` of all other samples."""
-        every, n = self._all, self._others
-        shift = -float(self._d.sum()) / n
-        clusters = None if every.groups is None else self.other_units
-        mean = Interval(every.grand + shift, None, None, n, every.confidence, clusters)
-        if every.squares == 0:
-            return equal(mean, 0.0, every.scale)
-        squares = every.squares - float(np.sum(self._d**2)) - n * shift**2
-        spread = Spread(squares / (n - 1) / n, n - 1, n) if every.groups is None else self._cluster_spread(shift)
-        if min(squares, spread.variance * n**2) > CANCELLED * every.squares:
-            return bounded(mean, spread, 0.0, every.scale)
-        # What is left after the subtraction may be rounding only.
-        outside = np.delete(np.arange(every.x.size), self._places)
-        labels: list[int] | None = None if every.groups is None else every.groups[outside].tolist()
-        others: list[float] = every.x[outside].tolist()
-        return mean_interval(others, low=0.0, high=every.scale, confidence=every.confidence, groups=labels) or mean
-
-    def _cluster_spread(self, shift: float) -> Spread:
-        """`cluster_spread` of all other samples: sums over all clusters, corrected for those that the slice touches."""
-        every, n, touched = self._all, self._others, self._clusters
-        size, of = every.size_of, every.class_of
-        counts, sums, squares = every.by_size
-        inside = every.sums[touched]
-        counts = counts - np.bincount(of[touched], minlength=size.size)
-        sums = sums - np.bincount(of[touched], inside, size.size)
-        squares = squares - np.bincount(of[touched], inside**2, size.size)
-        left = self._left[self._left > 0]
-        rest = (inside - self._sums)[self._left > 0] - left * shift
-        # Only sizes that some untouched cluster has: a larger one may be as large as all others together.
-        size, counts, sums, squares = (column[counts > 0] for column in (size, counts, sums, squares))
-        untouched = squares - 2 * size * shift * sums + (size * shift) ** 2 * counts
-        variance = float(np.sum(untouched / (1 - size / n)) + np.sum(rest**2 / (1 - left / n))) / n**2
-        every_size, times = np.concatenate([size, left]), np.concatenate([counts, np.ones(left.size)])
-        shares = every_size / n
-        weights = shares**2 / (1 - shares)
-        square, cross = np.sum(times * shares**2), np.sum(times * weights) ** 2 - np.sum(times * weights**2)
-        return Spread(variance, max(1.0, float(1 / (square + cross))), self.other_units)
-
-    def p_worse(self) -> float:
-        """The one-sided p-value of "the slice is no worse than the rest"."""
-        every, size, rest = self._all, self._n, self._others
-        n = size + rest
-        gap = every.sign * float(self._d.sum()) * (1 / size + 1 / rest)
-        if every.groups is None:
-            return _permutation_p(n, size, gap, (every.squares / n, every.sign * every.cubes / n))
-        from scipy.special import stdtr  # noqa: PLC0415 - 0.15 s of import
-
-        outside = every.sums[self._clusters] - self._sums
-        terms = self._sums / size - outside / rest
-        untouched = max(0.0, every.square_of_sums - float(np.sum(every.sums[self._clusters] ** 2))) / rest**2
-        clusters = every.sizes.size
-        variance = (float(np.sum(terms**2)) + untouched) * clusters / (clusters - 1)
-        return float(stdtr(clusters - 2, gap / math.sqrt(variance))) if variance > 0 else 1.0
-
-
-def _permutation_p(n: int, size: int, gap: float, moments: tuple[float, float]) -> float:
-    """P(mean of `size` of n values - mean of the others <= gap), by Pearson's type III distribution.
-
-    moments: the second and third about the mean. The type III distribution has the mean, variance and skewness of the
-    permutation distribution. Source: Mielke and Berry 2007, Permutation Methods, chapter 2.
+    At least the normal probability, or Student's: the support of the type III distribution ends, where its tail is
+    short. Source: Mielke and Berry 2007, Permutation Methods, chapter 2.
     """
-    from scipy.special import gammainc, gammaincc, ndtr  # noqa: PLC0415 - 0.15 s of import
+    from scipy.special import gammainc, gammaincc, ndtr, stdtr  # noqa: PLC0415 - 0.15 s of import
 
-    second, third = moments
-    if second == 0:
+    if variance <= 0:
         return 1.0
-    z = gap / math.sqrt(second * n * n / ((n - 1) * size * (n - size)))
-    rest = n - size
-    skew = third / (second * math.sqrt(second)) * (rest - size) / (n - 2) * math.sqrt((n - 1) / (size * rest))
+    z = total / math.sqrt(variance)
+    skew = third / (variance * math.sqrt(variance))
+    normal = float(ndtr(z) if math.isinf(freedom) else stdtr(freedom, z))
     if abs(skew) < 1e-4:
-        return float(ndtr(z))
+        return normal
     shape = 4 / skew**2
     place = max(0.0, shape + (z if skew > 0 else -z) * math.sqrt(shape))
-    return float(gammainc(shape, place) if skew > 0 else gammaincc(shape, place))
+    return max(normal, float(gammainc(shape, place) if skew > 0 else gammaincc(shape, place)))
+
+
+def _evidence(x: Floats, scale: float, groups: Positions | None) -> BoundedMean:
+    """What values say about their mean, in bins."""
+    if groups is None:
+        return BoundedMean.of(_coarse(x, scale), 0.0, scale)
+    sizes = np.bincount(groups)
+    return BoundedMean.of(_coarse(group_sums(x, groups) / sizes, scale), 0.0, scale, weights=sizes.tolist())
+
+
+def _coarse(x: Floats, scale: float) -> list[float]:
+    """Values as the mean of their bin where there are many; those at an end of the range stay there."""
+    inside = np.clip(x, 0.0, scale)
+    if np.unique(inside).size > BINS:
+        smallest, largest = float(inside.min()), float(inside.max())
+        bins = np.ceil((inside - smallest) / (largest - smallest) * BINS).astype(np.intp)
+        bins = np.where(inside <= 0, 0, np.where(inside >= scale, BINS + 2, bins + 1))
+        sums, counts = np.bincount(bins, inside), np.bincount(bins)
+        inside = np.clip(sums / np.maximum(counts, 1), 0.0, scale)[bins]
+    values: list[float] = inside.tolist()
+    return values
 
 
 def _gap(own: Interval, rest: Interval) -> Interval:

@@ -1,0 +1,101 @@
+"""Drift of a judge: how its scores of the same outputs changed.
+
+If the judge is the same, its scores then and now are interchangeable, and their differences symmetric around 0. This
+is what Wilcoxon's signed-rank test tests. It finds small changes of one direction with few anchors, which the test of a
+mean can't: a rare large change the other way might not have been seen. The interval of the mean change allows for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from evalstone.errors import ConfigError
+from evalstone.stats._arrays import column
+from evalstone.stats.comparison import Comparison, compare_pairs
+from evalstone.stats.intervals import check_number
+from evalstone.stats.multiple_testing import Correction, adjust_p_values
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The same anchors judged before and now."""
+
+    comparison: Comparison
+    adjusted_p_value: float
+    """`p_value`, corrected for all scorers that are tested together."""
+    verdict: Literal["drifted", "stable", "inconclusive"]
+    """"drifted" if the adjusted p-value is at most 1 - confidence; otherwise "stable" if the interval of the mean
+    change is within ± tolerance; otherwise "inconclusive": too few anchors."""
+    tolerance: float
+    changed: float
+    """The share of anchors whose score changed, in [0, 1]."""
+    mean_change: float
+    """Mean |now - before|, which shows a judge that changes in both directions."""
+    largest_change: float
+    """The largest |now - before|."""
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of Wilcoxon's signed-rank test; for clustered anchors, of the clusters' sums."""
+        return self.comparison.wilcoxon.p_value
+
+
+def drift(
+    before: Sequence[float],
+    now: Sequence[float],
+    *,
+    scale: float = 1.0,
+    confidence: float = 0.95,
+    tolerance: float | None = None,
+    groups: Sequence[Hashable] | None = None,
+) -> Drift | None:
+    """Drift of a judge: how its scores of pinned anchors changed. Judge the same outputs again with the same questions.
+
+    The verdict is for a single scorer; `adjust_drifts` corrects those of several.
+
+    Args:
+        before: The earlier scores, in [0, scale].
+        now: The scores of the same anchors now.
+        scale: The upper end of the range.
+        confidence: The test rejects "no change" at 1 - confidence.
+        tolerance: A mean change within ± tolerance counts as none; None is 0.02 · scale.
+        groups: One cluster label per anchor; anchors of one cluster may depend on each other. None: all independent.
+
+    Returns:
+        The drift; None for no anchors.
+
+    Raises:
+        DataError: As `compare_pairs` does.
+        ConfigError: The tolerance is not in (0, scale].
+    """
+    tolerance = 0.02 * scale if tolerance is None else tolerance
+    check_number("tolerance", tolerance)
+    if not 0 < tolerance <= scale:
+        raise ConfigError(f"tolerance must be above 0 and at most {scale:g}, not {tolerance}")
+    comparison = compare_pairs(before, now, scale=scale, confidence=confidence, groups=groups)
+    if comparison is None:
+        return None
+    change = np.abs(column("now", now, 0.0, scale) - column("before", before, 0.0, scale))
+    changed = 1 - comparison.ties / comparison.n
+    found = Drift(comparison, 1.0, "inconclusive", tolerance, changed, float(change.mean()), float(change.max()))
+    return _judged(found, found.p_value)
+
+
+def adjust_drifts(drifts: Sequence[Drift], correction: Correction = "holm") -> tuple[Drift, ...]:
+    """The drifts of several scorers, their p-values and verdicts corrected for all of them together."""
+    adjusted = adjust_p_values([one.p_value for one in drifts], correction)
+    return tuple(_judged(one, p_value) for one, p_value in zip(drifts, adjusted, strict=True))
+
+
+def _judged(drift: Drift, p_value: float) -> Drift:
+    """The drift with the verdict that follows from an adjusted p-value."""
+    interval, verdict = drift.comparison.difference, "inconclusive"
+    if p_value <= 1 - interval.confidence:
+        verdict = "drifted"
+    elif interval.low is not None and interval.high is not None:
+        verdict = "stable" if max(-interval.low, interval.high) <= drift.tolerance else "inconclusive"
+    return replace(drift, adjusted_p_value=p_value, verdict=verdict)

@@ -1,0 +1,82 @@
+"""Comparisons of runs over different samples."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+
+import pytest
+
+from evalstone import ConfigError, Run, compare, evaluate
+from evalstone.report.comparison_view import comparison_view
+from evalstone.report.csv import comparison_csv
+from evalstone.report.html import page
+from evalstone.stats.unpaired import UnpairedComparison, compare_unpaired
+from tests.runs import Given, Harm, run_of, samples_of
+
+
+def other(answers: list[str], first: int = 100, **more: list[dict[str, str]]) -> Run:
+    """A run over samples of other ids and texts."""
+    samples = samples_of(answers, question="How many?", **more)
+    renamed = [replace(sample, id=f"t{first + n}") for n, sample in enumerate(samples)]
+    return evaluate(renamed, [Given(), Harm()], ledger=None)
+
+
+LOW, HIGH = ["0"] * 15 + ["1"] * 15, ["0"] * 2 + ["1"] * 38
+
+
+def test_runs_without_a_common_sample_are_compared_by_their_means() -> None:
+    run = run_of(LOW, [Given(), Harm()])
+    result = compare(run, other(HIGH), unpaired=True)
+    given, harm = result.scorers
+    assert isinstance(given.result, UnpairedComparison)
+    assert given.result == compare_unpaired([float(x) for x in LOW], [float(x) for x in HIGH])
+    assert given.adjusted_p_value == pytest.approx(2 * given.result.p_value)
+    assert (given.verdict, harm.verdict) == ("better", "worse")
+    assert (given.unpaired, given.changes, result.notes) == (0, (), ())
+    line = result.to_dict()["scorers"][0]
+    assert (line["n"], line["n_b"], line["verdict"]) == (30, 40, "better")
+
+
+def test_the_error_names_the_option() -> None:
+    run = run_of(LOW, [Given(), Harm()])
+    with pytest.raises(ConfigError, match=r"no sample was scored in both.*--unpaired \(unpaired=True\)"):
+        compare(run, other(HIGH))
+    with pytest.raises(ConfigError, match="one of the runs has no score"):
+        compare(run, other(["skip"] * 5), unpaired=True)
+
+
+def test_common_samples_are_noted() -> None:
+    result = compare(run_of(LOW), run_of(HIGH), unpaired=True)
+    assert "A and B: 30 samples in both runs: a comparison by sample, without --unpaired, finds more" in result.notes
+
+
+def test_groups_and_slices_are_those_of_each_run() -> None:
+    kinds = [{"kind": "x" if n % 2 else "y", "group": f"{n // 3}"} for n in range(40)]
+    some = [{**kind, "kind": "z"} if n < 10 else kind for n, kind in enumerate(kinds)]
+    run = run_of(LOW, [Given(), Harm()], metadata=kinds[:30])
+    result = compare(run, other(HIGH, metadata=some), unpaired=True, slice_by="kind")
+    assert result["given"].result.groups == 10 + 14
+    found = {line.key: line.result for line in result.slices if line.title == "given"}
+    assert list(found) == ["x", "y"]  # z is in one run only
+    x = found["x"]
+    assert isinstance(x, UnpairedComparison)
+    assert (x.n, x.n_b, x.groups) == (15, 15, 10 + 11)
+    assert len(result.slices) == 4
+    few = compare(run, other(HIGH[:12], metadata=some[:12]), unpaired=True, slice_by="kind")
+    assert any("too small to be tested" in note for note in few.notes)
+
+
+def test_reports_have_what_independent_runs_have() -> None:
+    result = compare(run_of(LOW, [Given(), Harm()]), other(HIGH), other(HIGH, 200), unpaired=True)
+    view = comparison_view(result)
+    (first, _) = view.sections[0].tables[0].rows
+    shown = [cell.text for cell in first]
+    assert shown[:5] == ["given", "0.500", "0.950", "+0.450", "+0.238 to +0.635"]
+    assert "▲ better" in shown
+    assert view.sections[0].tables[0].notes == ("The same in every row: n 30, 40.",)
+    assert "compared as independent, not by sample" in view.sections[-1].notes[0]
+    assert "".join(page(view))
+    cells = next(csv.DictReader(comparison_csv(result)))
+    assert (cells["n"], cells["wins"], cells["wilcoxon p"]) == ("70", "", "")
+    assert result.all_runs == {}

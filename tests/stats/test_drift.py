@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evalstone.errors import ConfigError
+from evalstone.stats.drift import drift
+
+
+def test_a_judge_that_moved_has_drifted() -> None:
+    before = np.random.default_rng(2).uniform(0.3, 0.8, 60)
+    moved = drift(before.tolist(), (before + 0.05).tolist())
+    assert moved is not None
+    assert (moved.verdict, moved.changed) == ("drifted", 1)
+    assert moved.mean_change == pytest.approx(0.05)
+    assert moved.largest_change == pytest.approx(0.05)
+    assert moved.comparison.difference.mean == pytest.approx(0.05)
+
+
+def test_a_judge_that_stays_is_stable_if_there_are_enough_anchors_to_say() -> None:
+    values = [0.5] * 300
+    many, few = drift(values, values), drift(values[:20], values[:20])
+    assert many is not None
+    assert few is not None
+    assert (many.verdict, many.tolerance, many.changed) == ("stable", 0.02, 0)
+    assert few.verdict == "inconclusive"  # none of 20 changed: up to 17 % could
+    loose = drift(values[:20], values[:20], tolerance=0.2)
+    assert loose is not None
+    assert loose.verdict == "stable"
+
+
+def test_drift_refuses_a_tolerance_of_nothing_and_has_no_result_without_anchors() -> None:
+    assert drift([], []) is None
+    with pytest.raises(ConfigError, match="tolerance must be above 0"):
+        drift([0.5], [0.5], tolerance=0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "confidence", "drifted"),
+    [
+        (6, 0.95, True),  # p = 2 / 2^6 = 0.031
+        (5, 0.95, False),  # p = 2 / 2^5 = 0.0625
+        (5, 0.9375, True),  # p is 1 - confidence exactly
+        (5, 0.94, False),
+    ],
+)
+def test_drift_is_tested_at_one_minus_the_confidence(changed: int, confidence: float, drifted: bool) -> None:
+    before = [0.5] * 40
+    found = drift(before, [0.6 + 0.01 * i for i in range(changed)] + [0.5] * (40 - changed), confidence=confidence)
+    assert found is not None
+    assert found.p_value == 2 / 2**changed
+    assert (found.verdict == "drifted") == drifted
+
+
+def test_a_judge_is_stable_only_if_both_limits_are_within_the_tolerance() -> None:
+    found = drift([0.5] * 60, [0.5 + (0.04 if place < 4 else 0.0) for place in range(60)], tolerance=0.057)
+    assert found is not None
+    assert found.comparison.difference.low is not None
+    assert found.comparison.difference.high is not None
+    assert -0.057 <= found.comparison.difference.low < 0.057 < found.comparison.difference.high
+    assert found.verdict == "inconclusive"
