@@ -13,6 +13,10 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 
+import coverage_agree
+import coverage_labels
+import coverage_looks
+import coverage_plan
 import coverage_slices
 import decisions
 import numpy as np
@@ -20,11 +24,8 @@ from populations import (
     POPULATIONS,
     Draw,
     Floats,
-    clustered,
     grouped_passes,
     judged_again,
-    judged_passes,
-    labeled_runs,
     pairs,
     rare_losses,
     skewed_losses,
@@ -32,13 +33,9 @@ from populations import (
 from tables import holds, percent, table, width
 
 from evalstone.stats.bounded_mean import BoundedMean
-from evalstone.stats.classification import Confusion
 from evalstone.stats.comparison import compare_pairs
 from evalstone.stats.intervals import Interval, mean_interval
-from evalstone.stats.labeling import score_strata, select_for_labeling
 from evalstone.stats.paired_tests import mcnemar
-from evalstone.stats.ppi import ppi_mean
-from evalstone.stats.rogan_gladen import rogan_gladen
 from evalstone.stats.special import binomial_cdf
 
 SIZES = (8, 15, 30, 100, 300)
@@ -162,108 +159,14 @@ def mcnemars(replications: int) -> None:
     table("McNemar's test: how often it rejects", ["", "n", "exact", "mid-p"], rows)
 
 
-def labels(source: np.random.Generator, human: Floats, count: int) -> list[float | None]:
-    """Labels of a random choice of samples."""
-    chosen = set(source.choice(human.size, count, replace=False).tolist())
-    return [mark if place in chosen else None for place, mark in enumerate(human.tolist())]
-
-
-def correction(replications: int) -> None:
-    """PPI++ with a lenient judge and with one that is uninformative; random labels and chosen ones."""
-    rows: list[list[str]] = []
-    for judge, n, count, how in (
-        ("lenient", 500, 30, "random"),
-        ("lenient", 500, 100, "random"),
-        ("lenient", 500, 100, "select_for_labeling"),
-        ("lenient", 2000, 300, "random"),
-        ("uninformative", 500, 100, "random"),
-    ):
-        source = np.random.default_rng(4)
-        raw: list[Interval | None] = []
-        alone: list[Interval | None] = []
-        made: list[Interval | None] = []
-        for turn in range(replications // 2):
-            human, lenient, nothing = labeled_runs(source, n)
-            scores = (lenient if judge == "lenient" else nothing).tolist()
-            strata, marked = None, labels(source, human, count)
-            if how != "random":
-                marked, strata = chosen_labels(scores, human, count, turn)
-            found = ppi_mean(scores, marked, strata=strata)
-            if found is not None:
-                raw.append(found.raw)
-                alone.append(found.human)
-                made.append(found.estimate)
-        shares = [percent([holds(i, 0.875) for i in kind]) for kind in (raw, alone, made)]
-        widths = [width(kind) for kind in (alone, made)]
-        rows.append([judge, str(n), f"{count} {how}", shares[0], shares[1], f"**{shares[2]}**", *widths])
-    head = ["judge", "samples", "labels", "raw", "labels alone", "corrected", "width: labels alone", "width: corrected"]
-    table("Means corrected with human labels (PPI++)", head, rows)
-
-
-def chosen_labels(
-    scores: list[float], human: Floats, count: int, seed: int
-) -> tuple[list[float | None], tuple[int, ...]]:
-    """Labels chosen in two rounds by select_for_labeling, and the strata."""
-    known: dict[int, float] = {}
-    for _ in range(2):
-        chosen = select_for_labeling(scores, labeled=known, n=count // 2, seed=seed)
-        known |= {place: float(human[place]) for place in chosen}
-    return [known.get(place) for place in range(len(scores))], score_strata(scores)
-
-
-def correction_in_groups(replications: int) -> None:
-    """PPI++ where samples hang together and whole groups are labeled: groups ignored, and counted."""
-    rows: list[list[str]] = []
-    for groups, size, count in ((100, 5, 20), (100, 5, 40), (250, 2, 60)):
-        source = np.random.default_rng(12)
-        ignored: list[bool] = []
-        counted: list[bool] = []
-        for _ in range(replications // 2):
-            human, labels = clustered(source, [size] * groups)
-            judged = np.clip(0.7 * np.array(human) + 0.3 + source.normal(0, 0.06, len(human)), 0, 1).tolist()
-            chosen = set(source.choice(groups, count, replace=False).tolist())
-            marked = [mark if label in chosen else None for mark, label in zip(human, labels, strict=True)]
-            plain, robust = ppi_mean(judged, marked), ppi_mean(judged, marked, groups=labels)
-            if plain is not None and robust is not None:
-                ignored.append(holds(plain.estimate, 5 / 6))
-                counted.append(holds(robust.estimate, 5 / 6))
-        rows.append([f"{groups} groups of {size}", str(count), percent(ignored), f"**{percent(counted)}**"])
-    head = ["samples", "groups labeled", "groups ignored", "by groups"]
-    table("Corrected means of samples in groups", head, rows)
-
-
-def rates(replications: int) -> None:
-    """Rogan and Gladen with 200 judged samples and separate labels."""
-    rows: list[list[str]] = []
-    for rate, good, bad in ((0.6, 60, 40), (0.9, 60, 40), (0.9, 25, 25), (0.97, 60, 40)):
-        source = np.random.default_rng(6)
-        raw: list[bool] = []
-        made: list[Interval | None] = []
-        for _ in range(replications):
-            judged = int(judged_passes(source, 200, rate)[1].sum())
-            tp, tn = int(source.binomial(good, 0.95)), int(source.binomial(bad, 0.7))
-            found = rogan_gladen(judged, 200, Confusion(tp=tp, fn=good - tp, tn=tn, fp=bad - tn))
-            if found is not None:
-                raw.append(holds(found.raw, rate))
-                made.append(found.rate)
-        share = percent([holds(i, rate) for i in made])
-        rows.append([f"{rate}", f"{good} good, {bad} bad", percent(raw), f"**{share}**", width(made)])
-    table(
-        "Pass rates corrected for sensitivity and specificity", ["truth", "labels", "raw", "corrected", "width"], rows
-    )
-
-
 SECTIONS: tuple[Callable[[int], None], ...] = (
     means,
     clusters,
     differences,
     mcnemars,
-    correction,
-    correction_in_groups,
-    rates,
+    *coverage_labels.SECTIONS,
     decisions.gates,
     decisions.regressions,
-    decisions.missing,
     decisions.families,
     decisions.sequential,
     decisions.anytime,
@@ -272,6 +175,19 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     coverage_slices.slice_differences,
     coverage_slices.unpaired,
     coverage_slices.drifts,
+    coverage_looks.stopped,
+    coverage_looks.advice,
+    coverage_looks.missing,
+    coverage_plan.plan_power,
+    coverage_plan.plan_range,
+    coverage_plan.plan_more,
+    coverage_agree.kappas,
+    coverage_agree.coefficients,
+    coverage_agree.measures,
+    coverage_agree.areas,
+    coverage_agree.calibration_errors,
+    coverage_agree.thresholds,
+    coverage_agree.components,
 )
 
 

@@ -271,11 +271,3 @@ def components(replications: int) -> None:
             rows.append(row)
     head = ["scores", "samples x repeats", "between samples", "width", "noise", "width", "noise's share", "width"]
     table("Variance components", [*head, "standard error of the mean", "width"], rows)
-
-
-if __name__ == "__main__":
-    import sys
-
-    for section in (kappas, coefficients, measures, areas, calibration_errors, thresholds, components):
-        if len(sys.argv) < 3 or section.__name__ in sys.argv[2:]:
-            section(int(sys.argv[1]))

@@ -132,10 +132,3 @@ def missing(replications: int) -> None:
             rows.append(row)
     head = ["missing", "n", "wrong pass, ignored", "wrong pass, worst", "0.97 passes, ignored", "0.97 passes, worst"]
     table("Missing not at random, pass rate against a threshold of 0.9", head, rows)
-
-
-if __name__ == "__main__":
-    import sys
-
-    for section in (stopped, advice, missing):
-        section(int(sys.argv[1]) if len(sys.argv) > 1 else 4000)

@@ -74,8 +74,8 @@ def clustered_slices(replications: int) -> None:
                 if whole:
                     inside = np.isin(labels, source.choice(groups, int(part * groups), replace=False))
                 rates = source.beta(1.7, 0.3, (2, groups))
-                rate = np.where(inside & own, rates[1][labels], rates[0][labels])
-                values = (source.random(labels.size) < rate).astype(np.float64)
+                rate = rates[(inside & own).astype(int), labels]
+                values = np.less(source.random(labels.size), rate).astype(np.float64)
                 every = findings(values, inside.astype(int).tolist(), labels.tolist())
                 found.append(any(f.p_value <= 0.05 for f in every if f.key))
             kind = "whole groups" if whole else "a part of each group"

@@ -49,28 +49,6 @@ def regressions(replications: int) -> None:
     table("Gate on the largest regression, the truth at the margin", head, rows)
 
 
-def missing(replications: int) -> None:
-    """Wrong passes where bad samples fail to be scored more often than good ones, the truth at the threshold."""
-    rows: list[list[str]] = []
-    for good, bad in ((0.0, 0.0), (0.05, 0.05), (0.0, 0.3), (0.02, 0.5)):
-        row = [f"{good:.0%} of the good, {bad:.0%} of the bad"]
-        for n in (30, 100, 300):
-            source = np.random.default_rng(15)
-            worst: list[bool] = []
-            ignored: list[bool] = []
-            for _ in range(replications // 2):
-                passed = source.random(n) < 0.9
-                gone = source.random(n) < np.where(passed, good, bad)
-                values = [None if out else float(ok) for ok, out in zip(passed, gone, strict=True)]
-                worst.append(decide([AtLeast("a", values, 0.9)])[0].verdict == "pass")
-                left = [value for value in values if value is not None]
-                ignored.append(BoundedMean.of(left, 0, 1).p_value(0.9, 1) <= 0.05)
-            row += [percent(ignored), f"**{percent(worst)}**"]
-        rows.append(row)
-    head = ["missing", *(f"{n}: {kind}" for n in (30, 100, 300) for kind in ("left out", "as worst"))]
-    table("Gate on a pass rate of 0.9 with missing scores: wrong passes", head, rows)
-
-
 def families(replications: int) -> None:
     """Four criteria at once, all at their thresholds: any wrong pass, any wrong fail."""
     rows: list[list[str]] = []

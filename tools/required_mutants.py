@@ -422,11 +422,39 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     # ---- Statistics ----
     Mutant(
-        "a permutation test can have p = 0",
+        "what a sample didn't show counts for nothing",
+        "src/evalstone/stats/bounded_mean.py",
+        "min(1.0, max(seen, math.exp(highest)))",
+        "min(1.0, seen)",
+        ("tests/stats/test_bounded_mean.py",),
+    ),
+    Mutant(
+        "limits take no account of what a sample didn't show",
+        "src/evalstone/stats/bounded_mean.py",
+        "return min(limit, low - highest)",
+        "return limit",
+        ("tests/stats/test_bounded_mean.py",),
+    ),
+    Mutant(
+        "the added unit of unequal clusters weighs 1",
+        "src/evalstone/stats/bounded_mean.py",
+        "typical = math.fsum(w * w for w in weights) / total",
+        "typical = 1.0",
+        ("tests/stats/test_bounded_mean.py",),
+    ),
+    Mutant(
+        "McNemar's test is the exact one",
         "src/evalstone/stats/paired_tests.py",
-        "(hits + 1) / (PERMUTATIONS + 1)",
-        "hits / PERMUTATIONS",
+        "binomial_cdf(k, n, 0.5) + binomial_cdf(k - 1, n, 0.5)",
+        "2 * binomial_cdf(k, n, 0.5)",
         ("tests/stats/test_paired_tests.py",),
+    ),
+    Mutant(
+        "a missing score counts as the worst for a fail, too",
+        "src/evalstone/stats/gates.py",
+        "(self.lowest if side == 1 else self.highest).p_value(threshold, side)",
+        "self.lowest.p_value(threshold, side)",
+        ("tests/stats/test_gates.py",),
     ),
     Mutant(
         "Holm's method without its steps down",
@@ -523,8 +551,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate takes the samples of a group for independent",
         "src/evalstone/results/gate.py",
-        "group_labels(samples, _groups(theirs.values()) | _groups(ours.values())),",
-        "None,",
+        "group_labels(samples, _groups(theirs.values()) | _groups(ours.values()))",
+        "None",
         ("tests/results/test_gate.py",),
     ),
     Mutant(
@@ -544,8 +572,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate takes a run that its own gate stopped for one of a fixed size",
         "src/evalstone/results/gate.py",
-        "info.scale, groups, stopped=run.drawn is not None)",
-        "info.scale, groups)",
+        "info.scale, groups, stopped=stopped, human=human, strata=strata)",
+        "info.scale, groups, human=human, strata=strata)",
         ("tests/results/test_gate.py",),
     ),
     Mutant(

@@ -370,3 +370,18 @@ def test_labels_of_no_run_or_scorer_are_refused(folder: Path, evalstone: Evalsto
     done = evalstone("compare", "a", "b", "--labels", text)
     assert done.returncode == 2
     assert problem in done.stderr
+
+
+def test_a_gate_takes_labels_of_the_run_and_of_its_baseline(folder: Path, evalstone: Evalstone, told: Told) -> None:
+    for name in "ab":
+        rows = "".join(f"s{number},0.2\n" for number in range(1, 41) if number % 4)
+        (folder / f"{name}.csv").write_text(f"id,label\n{rows}")
+    check = ("gate", "a", "--look", "1", "--missing", "ignore", "--min", "given=0.5")
+    done = evalstone(*check, "--labels", "given=a.csv")
+    assert done.returncode == 1
+    assert "30 (30 labels)" in done.stdout
+    both = ("--baseline", "b", "--max-regression", "given=0.5", "--baseline-labels", "given=b.csv")
+    checks = json.loads(evalstone(*check, "--labels", "given=a.csv", *both, "--json").stdout)["criteria"]
+    assert [one["labeled"] is None for one in checks] == [False, False]
+    assert "--baseline-labels needs the run" in told(*check, "--baseline-labels", "given=b.csv")
+    assert "--labels takes SCORER=FILE" in told(*check, "--labels", "no=a.csv")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalstone import ConfigError, GateCriteria, Run, compare, gate, judge_drift, sample_size
+from evalstone import ConfigError, GateCriteria, Run, compare, evaluate, gate, judge_drift, sample_size
 from evalstone.results.drawn import place_in_order
 from evalstone.results.gate import Missing
 from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, decide
@@ -293,3 +293,39 @@ def test_two_runs_that_were_stopped_in_different_orders_have_no_test() -> None:
 def test_clusters_of_a_stopped_run_are_refused() -> None:
     with pytest.raises(ConfigError, match="values of a stopped run can't have groups or weights"):
         gate(stopped(MIXED, 30, groups=True), GateCriteria(minimum={"given": 0.8}))
+
+
+def test_labels_test_the_means_that_people_would_give() -> None:
+    answers = [str(0.6 + number % 10 / 40) for number in range(200)]  # mean 0.7125
+    people = {f"s{number + 1}": float(answers[number]) - 0.2 for number in range(0, 200, 3)}
+    run, before = run_of(answers), run_of([*answers[1:], answers[0]])
+    criteria = GateCriteria(minimum={"given": 0.6}, pass_rate={"given": (0.6, 0.9)}, max_regression={"given": 0.1})
+    by_judge = gate(run, criteria, baseline=before)
+    assert [decision.verdict for decision in by_judge.decisions] == ["pass", "pass", "pass"]
+    found = gate(run, criteria, baseline=before, labels={"given": people})
+    assert [decision.verdict for decision in found.decisions] == ["fail", "fail", "pass"]
+    assert [decision.labeled for decision in found.decisions] == [67, 67, None]
+    theirs = {name: float(answers[int(name[1:]) % 200]) for name in people}
+    both = gate(run, criteria, baseline=before, labels={"given": people}, baseline_labels={"given": theirs})
+    assert [decision.verdict for decision in both.decisions] == ["fail", "fail", "fail"]
+    assert both.decisions[2].estimate == pytest.approx(-0.2, abs=0.02)
+
+
+def test_a_gate_without_labels_says_that_it_tests_the_judges_mean() -> None:
+    samples = [{"id": f"s{n}", "output": "Paris is big.", "context": ["Paris is big."]} for n in range(8)]
+    run = evaluate(samples, "faithfulness", judge="lexical", ledger=None)
+    criteria = GateCriteria(minimum={"faithfulness": 0.5}, max_regression={"faithfulness": 0.1})
+    labels = {"faithfulness": {f"s{n}": 1.0 for n in range(5)}}
+    mean = "faithfulness: tests the judge's mean, not what people would say; --labels corrects it"
+    regression = (
+        "faithfulness: the regression is the judge's, not what people would say; --labels and --baseline-labels "
+        "correct it"
+    )
+    notes = gate(run, criteria, baseline=run).notes
+    assert mean in notes
+    assert regression in notes
+    notes = gate(run, criteria, baseline=run, labels=labels).notes
+    assert mean not in notes
+    assert regression in notes
+    assert regression not in gate(run, criteria, baseline=run, labels=labels, baseline_labels=labels).notes
+    assert not any("judge's mean" in note for note in gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5})).notes)

@@ -76,7 +76,8 @@ def test_slices_with_ten_labels_are_corrected_and_others_say_that_they_have_too_
     assert x.result.estimate is not None
     assert x.result.estimate.mean == pytest.approx(x.result.raw.mean - 0.1, abs=0.005)
     assert (y.key, y.result.labeled, y.result.estimate) == ("y", 5, None)
-    (section,) = (part for part in run_view(run, corrected=[found]).sections if part.title.startswith("Corrected"))
+    view = run_view(run, corrected=[found])
+    (section,) = (part for part in (*view.sections, *view.details) if part.title.startswith("Corrected"))
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in section.tables[1].rows}
     assert rows["kind=x"][1] == f"{x.result.estimate.mean:.3f}"
     assert rows["kind=y"][1:3] == ["-", "too few labels"]

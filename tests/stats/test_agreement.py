@@ -133,8 +133,8 @@ def test_full_agreement_in_a_sample_is_not_certain(coefficient: str):
 
 
 def test_weighted_kappa_by_hand():
-    # distances 0, 1, 0, 0: D = 1/4. All 16 pairs are (0 + 1 + 1 + 2) · 2 + (1 + 0 + 0 + 1) + (2 + 1 + 1 + 0) = 14 apart,
-    # and (0 + 1 + 1 + 4) · 2 + (1 + 0 + 0 + 1) + (4 + 1 + 1 + 0) = 20 in squares
+    # distances 0, 1, 0, 0: D = 1/4. All 16 pairs are (0 + 1 + 1 + 2) · 2 + (1 + 0 + 0 + 1) + (2 + 1 + 1 + 0) = 14
+    # apart, and (0 + 1 + 1 + 4) · 2 + (1 + 0 + 0 + 1) + (4 + 1 + 1 + 0) = 20 in squares
     first, second = [1, 1, 2, 3], [1, 2, 2, 3]
     assert value(cohen_kappa(first, second, weights="linear")) == pytest.approx(1 - 4 / 14)
     assert value(cohen_kappa(first, second, weights="quadratic")) == pytest.approx(1 - 4 / 20)

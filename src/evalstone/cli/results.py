@@ -114,6 +114,14 @@ def _corrected_mean(run: evalstone.Run, text: str, slice_by: Sequence[str]) -> P
     return corrected(run, scorer, load_labels(run, scorer, file), slice_by=slice_by)
 
 
+def _labels_of(run: evalstone.Run, texts: Sequence[str], option: str) -> dict[str, Labels]:
+    """The labels that each `SCORER=FILE` names, by scorer."""
+    from evalstone.results.human_labels import load_labels
+
+    named = [_scorer_and_file(run, text, option) for text in texts]
+    return {scorer: load_labels(run, scorer, file) for scorer, file in named}
+
+
 def _labels_of_runs(runs: Sequence[evalstone.Run], texts: Sequence[str]) -> dict[str, dict[str, Labels]]:
     """The labels that each `RUN:SCORER=FILE` names, by the run's letter and the scorer."""
     from evalstone.results.compare import letters_of
@@ -281,6 +289,13 @@ def gate(
         ),
     ] = None,
     missing: options.Missing = None,
+    labels: Annotated[
+        Values,
+        option("--labels SCORER=FILE", "Test a scorer's means as people would give them (id, label). Repeatable."),
+    ] = None,
+    baseline_labels: Annotated[
+        Values, option("--baseline-labels SCORER=FILE", "Labels of the baseline, for --max-regression. Repeatable.")
+    ] = None,
     inconclusive: Annotated[
         str, option("--inconclusive exit4|pass|fail", "How an inconclusive result counts.")
     ] = "exit4",
@@ -314,6 +329,8 @@ def gate(
         pass_rate=titled(pass_rates(pass_rate or []), "--pass-rate"),
     )
     before = None if baseline is None else find_run(baseline, ledger)
+    if baseline_labels and before is None:
+        raise ConfigError("--baseline-labels needs the run that the labels are of: --baseline RUN")
     folder = Path(run) if is_folder(run) else None
     if look is None:
         look = 1
@@ -330,6 +347,8 @@ def gate(
         look=look,
         missing=cast("Missing", missing or "worst"),
         allow_mismatch=allow_mismatch,
+        labels=_labels_of(found, labels or (), "--labels"),
+        baseline_labels=None if before is None else _labels_of(before, baseline_labels or (), "--baseline-labels"),
     )
     if folder is not None:
         kept = remember(folder, found, criteria, result.verdict, look=look, alpha=alpha, missing=result.missing)

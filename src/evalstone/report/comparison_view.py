@@ -439,7 +439,8 @@ def check_cells(decision: Decision) -> tuple[str, str, str, str]:
     show = {"max_regression": signed, "pass_rate": percent}.get(decision.kind, number)
     estimate, low, high = (None if x is None else show(x) for x in (decision.estimate, decision.low, decision.high))
     between = "-" if low is None or high is None else f"{low} to {high}"
-    return estimate or "-", between, required(decision), f"{decision.n:,}"
+    labeled = "" if decision.labeled is None else f" ({count(decision.labeled, 'label')})"
+    return estimate or "-", between, required(decision), f"{decision.n:,}{labeled}"
 
 
 def required(decision: Decision) -> str:
@@ -455,6 +456,11 @@ def verdict_text(decision: Decision, next_look: int | None) -> str:
     mark = MARKS[decision.verdict][0]
     if decision.verdict != "inconclusive" or next_look is None:
         return mark
+    if decision.labeled is not None and not decision.missing:
+        if decision.more_labels is None:
+            return f"{mark}; labels of all these samples may not decide it"
+        more = count(decision.more_labels, "more label")
+        return f"{mark}; about {more} would decide it at the next look (--look {next_look})"
     if decision.missing:
         return f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
     if decision.more_samples is None:

@@ -197,10 +197,9 @@ def compare(
         notes.update(dict.fromkeys(f"A and {letter}: {text}" for text in differences))
         for pair in pairs:
             lines += _compare_scorer(pair, letter, confidence)
-            if isinstance(pair, PairedScores):
-                both = human.get(("A", pair.info.signature), {}), human.get((letter, pair.info_b.signature), {})
-                if any(both):
-                    corrected.append(_corrected_difference(pair, letter, both, _same_outputs(a, run), confidence))
+            both = human.get(("A", pair.info.signature), {}), human.get((letter, pair.info_b.signature), {})
+            if any(both) and isinstance(pair, PairedScores):
+                corrected.append(_corrected_difference(pair, letter, both, same_outputs(a, run), confidence))
             for by, keys in fields:
                 field = field_name(by)
                 paired = isinstance(pair, PairedScores)
@@ -271,7 +270,7 @@ def _by_signature(
     }
 
 
-def _same_outputs(a: Run, b: Run) -> frozenset[str]:
+def same_outputs(a: Run, b: Run) -> frozenset[str]:
     """The ids of the samples whose outputs, contexts and conversations are the same in both runs."""
     if a.dataset is None or b.dataset is None:
         return frozenset()

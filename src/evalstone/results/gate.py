@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
-from evalstone._core.display import count
+from evalstone._core.display import count, listed
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
-from evalstone.results.compare import pair_runs
+from evalstone.results.compare import pair_runs, same_outputs
 from evalstone.results.drawn import in_order
+from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
 from evalstone.results.run import Run, group_labels
 from evalstone.results.summary import ScorerInfo, unanswered, values_by_scorer
 from evalstone.stats.intervals import check_number
@@ -123,6 +124,8 @@ def gate(
     look: int = 1,
     missing: Missing = "worst",
     allow_mismatch: bool = False,
+    labels: Mapping[str, Labels] | None = None,
+    baseline_labels: Mapping[str, Labels] | None = None,
 ) -> Gate:
     """Check a run against criteria.
 
@@ -141,6 +144,9 @@ def gate(
             which the score is undefined; "ignore" leaves out all. In a regression, samples for which the score is
             undefined in both runs are always left out.
         allow_mismatch: compare with a baseline whose judge, scorers or cases differ.
+        labels: human scores of some of the run's samples by scorer and sample id (`load_labels`). Means and pass rates
+            of these scorers are tested as people would give them (`corrected`).
+        baseline_labels: the same of the baseline's samples; with both, the regression is tested so as well.
 
     Raises:
         ConfigError: there is no criterion, a scorer is unknown or has two thresholds for one check, or a threshold
@@ -169,11 +175,14 @@ def gate(
     for check in CHECKS:
         values_by_scorer(getattr(criteria, check), lambda name: run[name].info, check)
     notes = dict.fromkeys(_missing_scores(run, criteria, missing))
-    checks = [*_mean_checks(run, criteria, missing), *_pass_rate_checks(run, criteria, missing)]
+    ours = _by_signature(run, labels)
+    theirs = _by_signature(baseline or run, baseline_labels)
+    notes.update(dict.fromkeys(_uncorrected(run, criteria, ours, theirs)))
+    checks = [*_mean_checks(run, criteria, missing, ours), *_pass_rate_checks(run, criteria, missing, ours)]
     if criteria.max_regression:
         if baseline is None:
             raise ConfigError("a largest regression needs the run it is measured against: set a baseline (--baseline)")
-        checks += _regression_checks(run, baseline, criteria, missing, allow_mismatch, notes)
+        checks += _regression_checks(run, baseline, criteria, missing, allow_mismatch, notes, (theirs, ours))
     elif baseline is not None:
         notes["the baseline is not used: no largest regression (--max-regression) was set"] = None
     now, later = alpha_at_look(alpha, look), alpha_at_look(alpha, look + 1)
@@ -181,7 +190,13 @@ def gate(
     return Gate(run, baseline, decisions, alpha, look, now, missing, tuple(notes))
 
 
-def _mean_checks(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator[Criterion]:
+def _by_signature(run: Run, labels: Mapping[str, Labels] | None) -> Mapping[str, Labels]:
+    return {run[name].info.signature: of for name, of in (labels or {}).items()}
+
+
+def _mean_checks(
+    run: Run, criteria: GateCriteria, missing: Missing, labels: Mapping[str, Labels]
+) -> Iterator[Criterion]:
     from evalstone.stats.gates import AtLeast, AtMost  # noqa: PLC0415 - numpy
 
     for lower, thresholds, kind in ((False, criteria.minimum, AtLeast), (True, criteria.maximum, AtMost)):
@@ -193,29 +208,44 @@ def _mean_checks(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator
                     f"{wrong} of {name}: {better} is better for {info.name}; set a {right}imum of {threshold:g} "
                     f"(--{right} {name}={threshold:g})"
                 )
-            values, groups = _values(run, info, missing)
-            yield kind(name, values, threshold, info.scale, groups, stopped=run.drawn is not None)
+            values, groups, human, strata = _values(run, info, missing, labels.get(info.signature))
+            stopped = run.drawn is not None
+            yield kind(name, values, threshold, info.scale, groups, stopped=stopped, human=human, strata=strata)
 
 
-def _pass_rate_checks(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator[Criterion]:
+def _pass_rate_checks(
+    run: Run, criteria: GateCriteria, missing: Missing, labels: Mapping[str, Labels]
+) -> Iterator[Criterion]:
     from evalstone.stats.gates import PassRate  # noqa: PLC0415 - numpy
 
     for name, (threshold, share) in criteria.pass_rate.items():
         info = run[name].info
         if not (math.isfinite(threshold) and 0 <= threshold <= info.scale):
             raise ConfigError(f"pass rate of {name}: the score must lie in [0, {info.scale:g}], not {threshold:g}")
-        values, groups = _values(run, info, missing)
+        values, groups, human, strata = _values(run, info, missing, labels.get(info.signature))
         lower = info.lower_is_better
-        passed = [
-            None if value is None else float(reaches(value, threshold, info.scale, lower_is_better=lower))
-            for value in values
-        ]
+        passed, wanted = (
+            None
+            if column is None
+            else [
+                None if value is None else float(reaches(value, threshold, info.scale, lower_is_better=lower))
+                for value in column
+            ]
+            for column in (values, human)
+        )
         title = f"{name} {'<=' if lower else '>='} {threshold:g}"
-        yield PassRate(title, passed, share, groups=groups, stopped=run.drawn is not None)
+        stopped = run.drawn is not None
+        yield PassRate(title, passed or [], share, groups=groups, stopped=stopped, human=wanted, strata=strata)
 
 
 def _regression_checks(
-    run: Run, baseline: Run, criteria: GateCriteria, missing: Missing, allow_mismatch: bool, notes: dict[str, None]
+    run: Run,
+    baseline: Run,
+    criteria: GateCriteria,
+    missing: Missing,
+    allow_mismatch: bool,
+    notes: dict[str, None],
+    labels: tuple[Mapping[str, Labels], Mapping[str, Labels]],
 ) -> Iterator[Criterion]:
     from evalstone.stats.gates import MaxRegression  # noqa: PLC0415 - numpy
 
@@ -237,16 +267,25 @@ def _regression_checks(
         if alone := len(ours) + len(theirs) - 2 * len(samples):
             notes[f"{name}: the regression leaves out {count(alone, 'sample')} that only one of the runs has"] = None
         samples = [sample for sample in samples if _pair_counts(ours[sample], theirs[sample], missing)]
-        yield MaxRegression(
+        before, after = ([of[sample].value for sample in samples] for of in (theirs, ours))
+        groups = group_labels(samples, _groups(theirs.values()) | _groups(ours.values()))
+        criterion = MaxRegression(
             name,
-            [ours[sample].value for sample in samples],
-            [theirs[sample].value for sample in samples],
+            after,
+            before,
             margin,
             info.scale,
             info.lower_is_better,
-            group_labels(samples, _groups(theirs.values()) | _groups(ours.values())),
+            groups,
             stopped=run.drawn is not None or baseline.drawn is not None,
         )
+        both = labels[0].get(pair.info.signature, {}), labels[1].get(info.signature, {})
+        if all(both):
+            filled = [[0.0 if value is None else value for value in values] for values in (before, after)]
+            paired = replace(pair, samples=tuple(samples), a=filled[0], b=filled[1], groups=groups)
+            given = labeled_pairs(paired, both, same_outputs(baseline, run))
+            criterion = replace(criterion, human=given["human"], same=given["same"], strata=given["strata"])
+        yield criterion
 
 
 def _pair_counts(ours: Record, theirs: Record, missing: Missing) -> bool:
@@ -272,11 +311,38 @@ def _groups(records: Iterable[Record]) -> dict[str, str]:
     return {record.sample: record.group for record in records if record.group is not None}
 
 
-def _values(run: Run, info: ScorerInfo, missing: Missing) -> tuple[list[float | None], tuple[str, ...] | None]:
-    """A scorer's values, None where one is missing and counts, and the groups of their samples."""
+def _values(
+    run: Run, info: ScorerInfo, missing: Missing, labels: Labels | None
+) -> tuple[list[float | None], tuple[str, ...] | None, list[float | None] | None, Sequence[int] | None]:
+    """A scorer's values, None where one is missing and counts, the groups of their samples, their labels and strata."""
     records = [record for record in _by_sample(run, info).values() if counts(record, missing)]
     samples = [record.sample for record in records]
-    return [record.value for record in records], group_labels(samples, _groups(records))
+    values, groups = [record.value for record in records], group_labels(samples, _groups(records))
+    if labels is None:
+        return values, groups, None, None
+    from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
+
+    strata = iter(score_strata([value for value in values if value is not None]))
+    human = [None if record.value is None else labels.get(record.sample) for record in records]
+    return values, groups, human, [-1 if value is None else next(strata) for value in values]
+
+
+def _uncorrected(
+    run: Run, criteria: GateCriteria, ours: Mapping[str, Labels], theirs: Mapping[str, Labels]
+) -> Iterator[str]:
+    """Which checks test what the judge says."""
+    judged = {name: info for name in criteria.scorers if judged_only(run, info := run[name].info)}
+    means = [name for name, info in judged.items() if info.signature not in ours]
+    if plain := [
+        name for name in means if any(name in of for of in (criteria.minimum, criteria.maximum, criteria.pass_rate))
+    ]:
+        yield f"{listed(plain)}: tests the judge's mean, not what people would say; --labels corrects it"
+    pairs = [name for name in criteria.max_regression if name in judged]
+    if plain := [name for name in pairs if not {judged[name].signature} <= ours.keys() & theirs.keys()]:
+        yield (
+            f"{listed(plain)}: the regression is the judge's, not what people would say; --labels and "
+            "--baseline-labels correct it"
+        )
 
 
 def check_missing(missing: object) -> None:

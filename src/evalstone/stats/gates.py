@@ -15,23 +15,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from evalstone._core.display import count
 from evalstone.errors import ConfigError
 from evalstone.stats._arrays import Floats, column, same_length
 from evalstone.stats.betting import BettingMean
-from evalstone.stats.bounded_mean import BoundedMean, Side
+from evalstone.stats.bounded_mean import NORMAL, BoundedMean, Side
 from evalstone.stats.comparison import differences
 from evalstone.stats.intervals import check_number
 from evalstone.stats.multiple_testing import holm
 from evalstone.stats.power import more_units
+from evalstone.stats.ppi import (
+    MIN_LABELS,
+    MIN_LABELS_OF_STRATUM,
+    CorrectedMean,
+    corrected_difference,
+    corrected_mean,
+)
 
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
 Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "pass_rate"]
 POWER = 0.8
+Mean: TypeAlias = BoundedMean | BettingMean | CorrectedMean
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,11 @@ class _OfScores:
     weights: Sequence[float] | None = None
     stopped: bool = False
     """Whether the values come in the order in which they were drawn, and how many there are depends on them."""
+    human: Sequence[float | None] | None = None
+    """Human scores of the same samples, None where there is none: the test is of the mean that people would give, as
+    in `ppi_mean`."""
+    strata: Sequence[Hashable] | None = None
+    """Within which samples were labeled at random."""
 
 
 class AtLeast(_OfScores):
@@ -75,6 +89,12 @@ class MaxRegression:
     groups: Sequence[Hashable] | None = None
     weights: Sequence[float] | None = None
     stopped: bool = False
+    human: tuple[Sequence[float | None], Sequence[float | None]] | None = None
+    """Human scores in the baseline and in the values, None where there is none: the test is of the difference that
+    people would see, as in `ppi_difference`."""
+    strata: Sequence[Hashable] | None = None
+    same: Sequence[bool] | None = None
+    """With human scores: whether the outputs are the same."""
 
 
 Criterion: TypeAlias = AtLeast | AtMost | MaxRegression | PassRate
@@ -112,6 +132,11 @@ class Decision:
     """Whether the estimate must be at most the threshold; otherwise it must be at least the threshold."""
     missing: int = 0
     """The number of samples or pairs without a value that count as worst for a pass and best for a fail."""
+    labeled: int | None = None
+    """How many human labels the estimate is corrected by; None where it is not."""
+    more_labels: int | None = None
+    """How many more labels would decide the criterion with a chance of 0.8, if the estimate were true; None if it is
+    decided or not corrected, or if labels of all samples would not."""
 
 
 def decide(
@@ -169,14 +194,15 @@ def overall(decisions: Sequence[Decision]) -> Verdict:
 class Evidence:
     """What values say about their true mean, whatever the missing ones are."""
 
-    scored: BoundedMean | BettingMean
+    scored: Mean
     """Of the values that are there."""
-    lowest: BoundedMean | BettingMean
+    lowest: Mean
     """Of all, missing ones at their lowest."""
-    highest: BoundedMean | BettingMean
+    highest: Mean
     """Of all, missing ones at their highest."""
     n: int
     missing: int
+    labeled: int | None = None
 
     def p_value(self, threshold: float, side: Side) -> float:
         """The p-value of "the true mean is not beyond the threshold": small when the mean is on that side of it."""
@@ -197,6 +223,7 @@ class _Test:
     evidence: Evidence | None
     upward: bool
     certain: bool
+    caution: str = ""
 
     def p_values(self) -> tuple[float, float]:
         """The p-values of "not met" and of "met"."""
@@ -219,17 +246,86 @@ def _test(criterion: Criterion) -> _Test:
         before = _ends(f"{name}: baseline", criterion.baseline, scale)
         after = _ends(f"{name}: values", criterion.values, scale)
         lowest, highest = differences(before[1], after[0]), differences(before[0], after[1])
-        evidence = _evidence(lowest, highest, -scale, scale, criterion)
         upward = not criterion.lower_is_better
         threshold = -criterion.margin if upward else criterion.margin
-        return _Test(name, "max_regression", threshold, evidence, upward, criterion.margin == scale)
+        test = _Test(name, "max_regression", threshold, None, upward, criterion.margin == scale)
+        if criterion.human is not None:
+            return _corrected(test, criterion, [x is not None and y is not None for x, y in _pairs(criterion)])
+        return replace(test, evidence=_evidence(lowest, highest, -scale, scale, criterion))
     if not 0 <= criterion.threshold <= scale:
         raise ConfigError(f"{name}: the threshold must be in [0, {scale:g}], not {criterion.threshold}")
-    evidence = _evidence(*_ends(f"{name}: values", criterion.values, scale), 0.0, scale, criterion)
+    ends = _ends(f"{name}: values", criterion.values, scale)
     upward = not isinstance(criterion, AtMost)
     certain = criterion.threshold == (0 if upward else scale)
     kind: Kind = "pass_rate" if isinstance(criterion, PassRate) else "at_least" if upward else "at_most"
-    return _Test(name, kind, criterion.threshold, evidence, upward, certain)
+    test = _Test(name, kind, criterion.threshold, None, upward, certain)
+    if criterion.human is not None:
+        return _corrected(test, criterion, [value is not None for value in criterion.values])
+    return replace(test, evidence=_evidence(*ends, 0.0, scale, criterion))
+
+
+def _pairs(criterion: MaxRegression) -> list[tuple[float | None, float | None]]:
+    return list(zip(criterion.baseline, criterion.values, strict=True))
+
+
+def _corrected(test: _Test, criterion: Criterion, there: Sequence[bool]) -> _Test:
+    """The test of a mean corrected by human labels.
+
+    Samples without a score are a stratum of their own. Their human score is put at an end of the range, and as many of
+    them count as labeled as a random choice would have: all are alike.
+    """
+    if criterion.stopped or criterion.weights is not None:
+        what = "a run that its own gate stopped" if criterion.stopped else "weighted samples"
+        raise ConfigError(f"{criterion.name}: human labels can't correct the scores of {what}")
+    same = criterion.same if isinstance(criterion, MaxRegression) else None
+    marks = [criterion.human] if not isinstance(criterion, MaxRegression) else criterion.human or ()
+    labeled = sum(
+        scored
+        and not (same is not None and same[place])
+        and all(of is not None and of[place] is not None for of in marks)
+        for place, scored in enumerate(there)
+    )
+    n, without = sum(there), [place for place, scored in enumerate(there) if not scored]
+    if labeled < MIN_LABELS:
+        return replace(test, caution=f"only {count(labeled, 'label')}, too few to correct the mean")
+    alike = set(without[: max(MIN_LABELS_OF_STRATUM, round(len(without) * labeled / n))])
+
+    def mean_of(low: bool, places: Sequence[int]) -> CorrectedMean | None:
+        def filled(
+            values: Sequence[float | None], human: Sequence[float | None] | None, end: float
+        ) -> tuple[list[float], list[float | None]]:
+            """The values and labels, missing ones at the end."""
+            scores, labels = [values[place] for place in places], [None if human is None else human[p] for p in places]
+            for at, place in enumerate(places):
+                if not there[place]:
+                    scores[at], labels[at] = end, end if place in alike else None
+            return [end if score is None else score for score in scores], labels
+
+        strata = [
+            (0 if criterion.strata is None else criterion.strata[place]) if there[place] else None for place in places
+        ]
+        groups = criterion.groups and [criterion.groups[place] for place in places]
+        ends = (0.0, criterion.scale) if low else (criterion.scale, 0.0)
+        if not isinstance(criterion, MaxRegression):
+            judged, human = filled(criterion.values, criterion.human, ends[0])
+            return corrected_mean(judged, human, scale=criterion.scale, strata=strata, groups=groups)
+        human = criterion.human or ((), ())
+        before, after = filled(criterion.baseline, human[0], ends[1]), filled(criterion.values, human[1], ends[0])
+        return corrected_difference(
+            (before[0], after[0]),
+            (before[1], after[1]),
+            same=None if same is None else [same[place] and there[place] for place in places],
+            scale=criterion.scale,
+            strata=strata,
+            groups=groups,
+        )
+
+    scored = mean_of(True, [place for place, is_there in enumerate(there) if is_there])
+    every = range(len(there))
+    lowest, highest = (mean_of(True, every), mean_of(False, every)) if without else (scored, scored)
+    if scored is None or lowest is None or highest is None:
+        return replace(test, caution="labels in too few groups to correct the mean")
+    return replace(test, evidence=Evidence(scored, lowest, highest, n, len(without), labeled))
 
 
 def _ends(name: str, values: Sequence[float | None], scale: float) -> tuple[Floats, Floats]:
@@ -273,12 +369,13 @@ def _decision(
     test: _Test, verdict: Verdict, p: tuple[float, float], alphas: tuple[float, float], later: float
 ) -> Decision:
     evidence = test.evidence
-    low = high = more = None
+    low = high = more = labels = None
     if evidence is not None:
         for_low, for_high = alphas if test.upward else alphas[::-1]
         low, high = evidence.limit(for_low, 1), evidence.limit(for_high, -1)
         at = (alphas[0] * later, alphas[1] * later)
-        more = _more_samples(test, evidence, at) if verdict == "inconclusive" else None
+        if verdict == "inconclusive":
+            more, labels = _more_samples(test, evidence, at), _more_labels(test, evidence, at)
     return Decision(
         name=test.name,
         kind=test.kind,
@@ -291,9 +388,11 @@ def _decision(
         p_fail=p[1],
         n=0 if evidence is None else evidence.n,
         more_samples=more,
-        caution="no values" if evidence is None else "",
+        caution=test.caution or ("no values" if evidence is None else ""),
         lower_is_better=not test.upward,
         missing=0 if evidence is None else evidence.missing,
+        labeled=None if evidence is None else evidence.labeled,
+        more_labels=labels,
     )
 
 
@@ -301,8 +400,31 @@ def _more_samples(test: _Test, evidence: Evidence, alphas: tuple[float, float]) 
     """For the side of the threshold that the mean is on, if as many of them go missing as now."""
     side: Side = 1 if evidence.scored.mean > test.threshold else -1
     known = evidence.lowest if side == 1 else evidence.highest
-    if isinstance(known, BettingMean):
+    if not isinstance(known, BoundedMean):
         return None
     alpha = alphas[0] if (side == 1) == test.upward else alphas[1]
     more = more_units(known, test.threshold, side, alpha, power=POWER)
     return None if more is None else max(1, math.ceil(more * (evidence.n + evidence.missing) / known.units))
+
+
+def _more_labels(test: _Test, evidence: Evidence, alphas: tuple[float, float]) -> int | None:
+    """The labels with which the limit is expected beyond the threshold, with room for the chance of POWER."""
+    scored, labeled = evidence.scored, evidence.labeled
+    if labeled is None or evidence.missing or not isinstance(scored, CorrectedMean):
+        return None
+    gap = abs(scored.mean - test.threshold)
+    side: Side = 1 if scored.mean > test.threshold else -1
+    alpha = alphas[0] if (side == 1) == test.upward else alphas[1]
+    factor = 1 + NORMAL.inv_cdf(POWER) / NORMAL.inv_cdf(1 - alpha)
+
+    def decides(labels: int) -> bool:
+        limit = scored.limit(alpha, side, times=labels / labeled)
+        return factor * abs(scored.mean - limit) <= gap
+
+    few, many = labeled, evidence.n
+    if not decides(many):
+        return None
+    while few < many:
+        middle = (few + many) // 2
+        few, many = (few, middle) if decides(middle) else (middle + 1, many)
+    return max(1, many - labeled)

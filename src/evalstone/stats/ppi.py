@@ -25,7 +25,6 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -42,9 +41,11 @@ SIDES: tuple[Side, Side] = (1, -1)
 GRID = 21
 """From so many λ in [0, 1] one is chosen."""
 TYPICAL_Z = 1.96
-LEVELS = 32
-"""The judge's scores of the other samples are put into so many bins, each at its own mean."""
-NORMAL = NormalDist()
+NEAREST, FARTHEST = 0.01, 16.0
+"""Standard deviations; a larger p-value is 0.5, a smaller one 0."""
+LEVELS = 48
+"""More distinct values are put into so many bins, each at its own mean."""
+TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -88,25 +89,33 @@ class CorrectedMean:
     """What lower limits (1) and upper limits (-1) rest on."""
 
     def p_value(self, m: float, side: Side, *, share: float = EXACT) -> float:
-        """The p-value of "the true mean is at most m" (side 1) or "at least m" (side -1); 0.5 for m near the mean."""
+        """The p-value of "the true mean is at most m" (side 1) or "at least m" (side -1); 1 beyond the mean."""
         if side * (m - (self.low if side == 1 else self.high)) <= 0:
             return float(side * (self.mean - m) <= 0)
         found = self._sides[side]
         gap = side * (found.mean - m)
         if gap <= 0:
-            other: Side = -1 if side == 1 else 1
-            return max(0.5, 1 - self.p_value(m, other, share=share)) if side * (self.mean - m) < 0 else 0.5
-        near, far = 0.0, 2.0
-        while (reach := found.reach(NORMAL.cdf(-far), side, share)) < gap and far < 36:
-            near, far = far, far * 1.5
-        if reach < gap:
-            return 0.0
-        from scipy.optimize import brentq  # noqa: PLC0415 - 0.15 s of import
-
-        def height(z: float) -> float:
-            return found.reach(NORMAL.cdf(-z), side, share) - gap if z else -gap
-
-        return NORMAL.cdf(-float(brentq(height, near, far, xtol=1e-4)))
+            return 1.0
+        near, far = NEAREST, 2.0
+        below = found.reach(_beyond(near), side, share) - gap
+        if below >= 0:
+            return 0.5
+        while (above := found.reach(_beyond(far), side, share) - gap) < 0:
+            if far == FARTHEST:
+                return 0.0
+            near, below, far = far, above, min(2 * far, FARTHEST)
+        z = far
+        last: Literal[-1, 0, 1] = 0
+        for _ in range(50):  # regula falsi (Illinois): the reach is nearly a straight line
+            z = near + (far - near) * below / (below - above)
+            at = found.reach(_beyond(z), side, share) - gap
+            if abs(at) < 1e-6 * gap:
+                break
+            if at < 0:
+                near, below, above, last = z, at, above / (2 if last == -1 else 1), -1
+            else:
+                far, above, below, last = z, at, below / (2 if last == 1 else 1), 1
+        return _beyond(z)
 
     def limit(self, alpha: float, side: Side, *, share: float = EXACT, times: float = 1.0) -> float:
         """What the true mean is above (side 1) or below (side -1), at a one-sided error rate of alpha in (0, 0.5).
@@ -360,13 +369,18 @@ class _Labeled:
         groups = self.clusters if self.is_clustered else None
         used = weights[known]
         ends = float(self._end(1, used).min()), float(self._end(-1, used).max())
-        parts = [_mean(errors, *ends, counts[known], None if groups is None else groups[known])]
+        parts = [_mean(_binned(errors, counts[known]), *ends, counts[known], None if groups is None else groups[known])]
         if top == 0:
             return _Sum(tuple(parts), 0.0), 0.0
         moved = mean_weights * self.scores
         ends = top * self.low, top * self.high
         parts.append(
-            _mean(_binned(moved[others]), *ends, other_counts[others], None if groups is None else groups[others])
+            _mean(
+                _binned(moved[others], other_counts[others]),
+                *ends,
+                other_counts[others],
+                None if groups is None else groups[others],
+            )
         )
         correlation = 0.0
         if groups is not None:
@@ -395,7 +409,7 @@ class _Labeled:
         square = counts**2
         columns = (square, square * f, square * h, square * f * f, square * f * h, square * h * h)
         one, x, y, xx, xy, yy = (float(c.sum()) - group_sums(c, units)[:, None] for c in columns)
-        one = np.maximum(one, np.finfo(float).tiny)
+        one = np.maximum(one, TINY)
         x, y = x / one, y / one
         weights = np.linspace(0.0, 1.0, GRID)[None, :]
         spread = float(self.scores.var())
@@ -405,7 +419,7 @@ class _Labeled:
         if side:
             # Of a value that no label shows.
             far = np.abs(y - weights * x - self._end(side, weights))
-            variance = TYPICAL_Z**2 * variance + (far * (1 - NORMAL.cdf(-TYPICAL_Z) ** (1 / n))) ** 2
+            variance = TYPICAL_Z**2 * variance + (far * (1 - _beyond(TYPICAL_Z) ** (1 / n))) ** 2
         return weights[0, np.argmin(variance, axis=1)][units]
 
     def estimate(self, raw: Interval | None, confidence: float, least: int = MIN_LABELS) -> PPIEstimate:
@@ -444,6 +458,11 @@ class _Labeled:
         )
 
 
+def _beyond(z: float) -> float:
+    """P(Z > z), Z standard normal."""
+    return math.erfc(z / math.sqrt(2)) / 2
+
+
 def _codes(strata: Sequence[Hashable] | None, n: int) -> Positions:
     return np.zeros(n, dtype=np.intp) if strata is None else codes(strata)
 
@@ -461,13 +480,14 @@ def _mean(values: Floats, low: float, high: float, weights: Floats, groups: Posi
     )
 
 
-def _binned(values: Floats) -> Floats:
-    """Values, each moved to the mean of its bin of equal width."""
+def _binned(values: Floats, weights: Floats) -> Floats:
+    """Values, each moved to the mean of its bin of equal width; the smallest and the largest stay where they are."""
     low, high = float(values.min()), float(values.max())
-    if np.unique(values).size <= LEVELS or low == high:
+    if np.unique(values).size <= LEVELS:
         return values
-    bins = np.minimum(((values - low) / (high - low) * LEVELS).astype(np.intp), LEVELS - 1)
-    means = np.bincount(bins, weights=values) / np.maximum(1, np.bincount(bins))
+    bins = 1 + np.minimum(((values - low) / (high - low) * LEVELS).astype(np.intp), LEVELS - 1)
+    bins[values == low], bins[values == high] = 0, LEVELS + 1
+    means = np.bincount(bins, weights * values) / np.maximum(np.bincount(bins, weights), TINY)
     return np.clip(means[bins], low, high)
 
 
