@@ -322,7 +322,7 @@ def effect(
         changed=sum(not reaches(abs(now - was), CHANGED * scale, scale, lower_is_better=True) for _, was, now in pairs),
         flips=share_interval(raised + lowered, len(pairs)),
         shift=shift and shift.difference,
-        shift_p=None if control or shift is None else shift.p_value,
+        shift_p=None if control or shift is None else shift.wilcoxon.p_value,
         flips_p=None if control else _flips_p(pairs, repeated, lambda value: reaches(value, threshold, scale)),
     )
 

@@ -69,7 +69,7 @@ class Effect:
     shift: Interval | None
     """The mean of perturbed - unperturbed, with its confidence interval."""
     shift_p: float | None = None
-    """p-value of no shift, by the test of `compare_pairs`."""
+    """p-value of no shift, by Wilcoxon's signed-rank test: what is only chance goes up and down alike."""
     flips_p: float | None = None
     """p-value of verdicts changing no more often than when the question is repeated, by McNemar's test."""
 
