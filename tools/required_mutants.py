@@ -431,7 +431,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "limits take no account of what a sample didn't show",
         "src/evalstone/stats/bounded_mean.py",
-        "return min(limit, low - highest)",
+        "return min(limit, low + (largest - low) * math.exp((math.log(alpha) - highest) / self.units))",
         "return limit",
         ("tests/stats/test_bounded_mean.py",),
     ),

@@ -8,7 +8,7 @@ import pytest
 from evalstone.judge_quality.audit import Scores, corrected, effect
 from evalstone.judge_quality.perturbations import PERTURBATIONS, REPEAT
 from evalstone.results.audit import Effect
-from evalstone.stats.ratios import share_interval
+from evalstone.stats.intervals import proportion_interval
 
 HOW: dict[str, Any] = {"scorer": "faithfulness@1", "scale": 1.0, "threshold": 0.5}
 PADDED, PRAISED, ORDER = (
@@ -31,7 +31,7 @@ def test_flips_are_verdicts_that_change_and_moves_are_more_than_a_tenth():
     assert (one.n, one.raised, one.lowered, one.flipped, one.changed) == (5, 1, 1, 2, 3)
     assert one.flips is not None
     assert (one.flips.mean, one.flips.n) == (0.4, 5)
-    assert one.flips == share_interval(2, 5)
+    assert one.flips == proportion_interval(2, 5)
     assert one.shift is not None
     assert one.shift.mean == pytest.approx((0.2 - 0.2 - 0.15 + 0.1) / 5)
 

@@ -2,12 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import betaincinv
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.gates import AtLeast, AtMost, Criterion, MaxRegression, PassRate, decide, overall
-from evalstone.stats.intervals import lower_limit
 
 GOOD = np.random.default_rng(1).beta(18, 2, 200).tolist()  # mean 0.9, deviation 0.065
+
+
+def lower_limit(successes: int, n: int, confidence: float) -> float:
+    """Clopper and Pearson's, one-sided."""
+    return float(betaincinv(successes, n - successes + 1, 1 - confidence))
 
 
 def rate(name: str, passed: int, n: int, threshold: float) -> PassRate:

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from evalstone.errors import DataError
-from evalstone.stats import wilson_interval
+from evalstone.stats import proportion_interval
 from evalstone.stats.classification import Confusion
 from evalstone.stats.rogan_gladen import rogan_gladen
 
@@ -26,8 +26,8 @@ def test_a_rate_worked_by_hand() -> None:
     variance = (variance + (1 - rate) ** 2 * sp * (1 - sp) / 42) / (se + sp - 1) ** 2
     assert found.rate.low == pytest.approx(rate + shift - z * math.sqrt(variance), abs=1e-6)
     assert found.rate.high == pytest.approx(rate + shift + z * math.sqrt(variance), abs=1e-6)
-    assert found.raw == wilson_interval(120, 200)
-    assert found.sensitivity == wilson_interval(57, 60)
+    assert found.raw == proportion_interval(120, 200)
+    assert found.sensitivity == proportion_interval(57, 60)
 
 
 def test_an_estimate_outside_of_the_range_is_cut_to_it() -> None:
@@ -42,7 +42,7 @@ def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
     assert found is not None
     assert found.rate is None
     assert "no better than chance" in found.caution
-    assert found.raw == wilson_interval(50, 100)
+    assert found.raw == proportion_interval(50, 100)
 
 
 def test_a_judge_that_can_hardly_be_told_from_chance_corrects_nothing() -> None:

@@ -26,9 +26,8 @@ from evalstone.results.saved_calibrations import calibration_for
 from evalstone.run.dry_run import Estimate, estimate
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.scorers import Scorer, parse_scorers
-from evalstone.stats.intervals import mean_interval
+from evalstone.stats.intervals import mean_interval, proportion_interval
 from evalstone.stats.multiple_testing import holm
-from evalstone.stats.ratios import share_interval
 from evalstone.types import Sample, reaches, total_cost
 
 PLAIN = "plain"
@@ -258,7 +257,7 @@ def _audited(
     plain = scores.get((PLAIN, scorer.signature), {})
     values = [value for value in plain.values() if value is not None]
     mean = mean_interval(values, low=0.0, high=scorer.scale)
-    pass_rate = share_interval(sum(reaches(value, threshold[0], scorer.scale) for value in values), len(values))
+    pass_rate = proportion_interval(sum(reaches(value, threshold[0], scorer.scale) for value in values), len(values))
     if not values and run.stop_reason:
         raise RunAborted(f"{scorer.name} scored no sample before the run stopped: {run.stop_reason}")
     if mean is None or pass_rate is None:
@@ -320,7 +319,7 @@ def effect(
         raised=raised,
         lowered=lowered,
         changed=sum(not reaches(abs(now - was), CHANGED * scale, scale, lower_is_better=True) for _, was, now in pairs),
-        flips=share_interval(raised + lowered, len(pairs)),
+        flips=proportion_interval(raised + lowered, len(pairs)),
         shift=shift and shift.difference,
         shift_p=None if control or shift is None else shift.wilcoxon.p_value,
         flips_p=None if control else _flips_p(pairs, repeated, lambda value: reaches(value, threshold, scale)),

@@ -11,7 +11,7 @@ from evalstone._core.display import count, limits, listed, money, number, p_valu
 from evalstone.report.view import Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
 from evalstone.results.audit import ALPHA
 from evalstone.results.summary import scorer_titles
-from evalstone.stats.intervals import Interval
+from evalstone.stats.intervals import Interval, proportion_interval
 
 if TYPE_CHECKING:
     from evalstone.results.audit import Audit, AuditedScorer, Effect
@@ -150,11 +150,9 @@ def calibration_warnings(calibration: Calibration) -> Iterator[str]:
 
 def _uninformative(calibration: Calibration) -> Iterator[str]:
     """That the accuracy at the default threshold does not exceed the no-information rate, or is not shown to."""
-    from evalstone.stats.ratios import share_interval  # noqa: PLC0415 - only a calibration needs it
-
     counts = calibration.confusion(calibration.default_threshold)
     rate = max(counts.positives, counts.negatives) / counts.n
-    accuracy = share_interval(counts.tp + counts.tn, counts.n)
+    accuracy = proportion_interval(counts.tp + counts.tn, counts.n)
     if accuracy is not None and accuracy.low is not None and accuracy.low <= rate:
         shown = "" if accuracy.mean <= rate else " shown to be"
         yield (

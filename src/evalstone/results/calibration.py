@@ -30,8 +30,7 @@ from evalstone.stats.calibration import (
     reliability,
 )
 from evalstone.stats.classification import MEASURES, Confusion, auroc, measure_intervals
-from evalstone.stats.intervals import Interval, mean_interval
-from evalstone.stats.ratios import share_interval
+from evalstone.stats.intervals import Interval, mean_interval, proportion_interval
 from evalstone.types import TOLERANCE, reaches
 
 CALIBRATION_FORMAT = 1
@@ -382,7 +381,7 @@ def measure(calibration: Calibration) -> CalibrationMeasures:
 def _no_information_rate(truths: Sequence[bool]) -> Interval | None:
     """The share of the more frequent truth; its lower limit is the lower one of either truth's share."""
     yes = sum(truths)
-    share = share_interval(max(yes, len(truths) - yes), len(truths))
+    share = proportion_interval(max(yes, len(truths) - yes), len(truths))
     if share is None or share.low is None:
         return share
     return dataclasses.replace(share, low=max(0.5, share.low))

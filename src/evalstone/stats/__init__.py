@@ -4,7 +4,7 @@ What every run computes is imported here and is pure Python. Import the rest by 
 `from evalstone.stats.comparison import compare_pairs`.
 """
 
-from evalstone.stats.intervals import Interval, mean_interval, missing_bounds, wilson_interval
+from evalstone.stats.intervals import Interval, mean_interval, missing_bounds, proportion_interval
 from evalstone.stats.multiple_testing import adjust_p_values, benjamini_hochberg, holm
 
 __all__ = [
@@ -14,5 +14,5 @@ __all__ = [
     "holm",
     "mean_interval",
     "missing_bounds",
-    "wilson_interval",
+    "proportion_interval",
 ]

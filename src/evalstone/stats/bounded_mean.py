@@ -53,6 +53,8 @@ BINS = 512
 WEIGHT_BINS = 32
 NORMAL = NormalDist()
 GOLDEN = (math.sqrt(5) - 1) / 2
+CLOSE = 2e-5
+"""How near the highest value of a function is looked for, as a part of where it is looked for."""
 DIGITS = 12
 _SMALL_ROOT = 1e-3
 
@@ -145,18 +147,17 @@ class BoundedMean:
 
     def _p_above(self, m: float, share: float) -> float:
         """The p-value of "the true mean is at most m"."""
-        smallest, largest = self._points[0][0], self._points[-1][0]
-        if m <= self.low:
+        low, smallest, largest = self.low, self._points[0][0], self._points[-1][0]
+        if m <= low:
             return float(self.mean <= m)
-        seen = share * self._tail(m, smallest) + (1 - share) * self._tail(m, largest)
+        seen = self._seen(m, share)
         if m >= largest or not self._unseen_counts(share):
             return seen
 
-        def log_p(base: float) -> float:
-            tail = self._tail(base, None)
-            return self.units * math.log((m - self.low) / (base - self.low)) + (math.log(tail) if tail else -1e6)
-
-        _, highest = _maximum(log_p, max(m, smallest), largest)
+        reach = largest - low
+        # Beyond this end, the p-value is below what was seen even where the tail is 1.
+        end = low + (m - low) * seen ** (-1 / self.units) if seen else math.inf
+        highest = self._unseen(max(m, smallest), min(end, largest)) - self.units * math.log(reach / (m - low))
         return min(1.0, max(seen, math.exp(highest)))
 
     def _limit_below(self, alpha: float, share: float) -> float:
@@ -167,18 +168,37 @@ class BoundedMean:
         if smallest == largest:
             return low + (largest - low) * alpha ** (1 / self.units)
         mean = min(max(self.mean, smallest), largest)
-        limit = _root(
-            lambda m: share * self._tail(m, smallest) + (1 - share) * self._tail(m, largest), smallest, mean, alpha
-        )
+        limit = _root(lambda m: self._seen(m, share), smallest, mean, alpha, mean + self._error * NORMAL.inv_cdf(alpha))
         if not self._unseen_counts(share):
             return limit
-        start = _root(lambda m: self._tail(m, None), smallest, mean, alpha)
+        if self._tail(limit, None) > alpha:
+            limit = _root(lambda m: self._tail(m, None), smallest, mean, alpha, limit - self._error / self.units)
 
-        def negative(base: float) -> float:
-            return -(base - low) * (alpha / max(alpha, self._tail(base, None))) ** (1 / self.units)
+        # Beyond this end, the limit is above the one found even where the tail is 1.
+        end = low + (limit - low) * alpha ** (-1 / self.units)
+        highest = self._unseen(limit, min(end, largest))
+        return min(limit, low + (largest - low) * math.exp((math.log(alpha) - highest) / self.units))
 
-        _, highest = _maximum(negative, start, largest)
-        return min(limit, low - highest)
+    def _unseen(self, start: float, end: float) -> float:
+        """max log(((largest - low) / (base - low))^n · tail(base)), base = (m - q · low) / (1 - q) in [start, end]."""
+        low, largest = self.low, self._points[-1][0]
+
+        def height(base: float) -> float:
+            tail = self._tail(base, None)
+            share = (base - low) / (largest - low)
+            return math.log(tail) - self.units * math.log(share) if tail else -1e6 * (2 - share)  # below all others
+
+        return max(0.0, _maximum(height, start, end))  # 0 at the largest value
+
+    @cached_property
+    def _error(self) -> float:
+        """About the standard error of the mean, where the search for limits starts."""
+        total = math.fsum(k * w for _, w, k in self._points)
+        return math.sqrt(math.fsum(k * (w * (x - self.mean)) ** 2 for x, w, k in self._points)) / total
+
+    def _seen(self, m: float, share: float) -> float:
+        smallest, largest = self._points[0][0], self._points[-1][0]
+        return share * self._tail(m, smallest) + ((1 - share) * self._tail(m, largest) if share < 1 else 0.0)
 
     def _unseen_counts(self, share: float) -> bool:
         """Whether unseen values can matter: if the end of the range was seen, their part is at most the exact p."""
@@ -223,7 +243,7 @@ def probability_below_zero(terms: Sequence[tuple[float, float]]) -> float:
         at = s + step
         if not left < at < right:
             at = (s + (right if step > 0 else left)) / 2
-        done = abs(at - s) <= 1e-10 * abs(at) + 1e-15
+        done = abs(at - s) <= 1e-6 * abs(at) + 1e-12  # the error of the next s is about the square of this
         s = at
         if done:
             break
@@ -241,30 +261,50 @@ def probability_below_zero(terms: Sequence[tuple[float, float]]) -> float:
     return math.erfc(-deviate / math.sqrt(2)) / 2
 
 
-def _maximum(f: Callable[[float], float], start: float, end: float) -> tuple[float, float]:
-    """Where a function with one peak is highest, and its value there, by golden sections."""
+def _maximum(f: Callable[[float], float], start: float, end: float) -> float:
+    """The highest value of a function with one peak, by parabolas and golden sections (Brent 1973, chapter 5)."""
+    if not start < end:
+        return f(start)
+    at_start, close = f(start), CLOSE * (end - start)
+    if f(start + close) <= at_start:
+        return at_start
     left, right = start, end
-    one, two = right - GOLDEN * (right - left), left + GOLDEN * (right - left)
-    at_one, at_two = f(one), f(two)
-    best = max((f(start), start), (f(end), end), (at_one, one), (at_two, two))
-    for _ in range(22):
-        if at_one > at_two:
-            right, two, at_two = two, one, at_one
-            one = right - GOLDEN * (right - left)
-            at_one = f(one)
-            best = max(best, (at_one, one))
+    best = second = third = end - GOLDEN * (end - start)
+    at_best = at_second = at_third = f(best)
+    step = before = 0.0
+    for _ in range(40):
+        if max(best - left, right - best) <= 2 * close:
+            break
+        one = (best - second) * (at_best - at_third)
+        two = (best - third) * (at_best - at_second)
+        up, down = (best - third) * two - (best - second) * one, 2 * (two - one)
+        longest, before = before, step
+        if down and abs(up / down) < abs(longest) / 2 and left < best - up / down < right:
+            step = -up / down
+            if min(best + step - left, right - best - step) < close:
+                step = math.copysign(close, (left + right) / 2 - best)
         else:
-            left, one, at_one = one, two, at_two
-            two = left + GOLDEN * (right - left)
-            at_two = f(two)
-            best = max(best, (at_two, two))
-    return best[1], best[0]
+            before = (right if best < (left + right) / 2 else left) - best
+            step = (1 - GOLDEN) * before
+        x = best + (step if abs(step) > close else math.copysign(close, step))
+        at_x = f(x)
+        if at_x >= at_best:
+            left, right = (best, right) if x > best else (left, best)
+            second, third, best = best, second, x
+            at_second, at_third, at_best = at_best, at_second, at_x
+        else:
+            left, right = (left, x) if x > best else (x, right)
+            if at_x >= at_second or second == best:
+                second, third, at_second, at_third = x, second, at_x, at_second
+            elif at_x >= at_third or third in (best, second):
+                third, at_third = x, at_x
+    return max(at_start, at_best)
 
 
-def _root(p_value: Callable[[float], float], end: float, mean: float, alpha: float) -> float:
-    """Where the p-value, which goes up from the end of the range to the mean, is alpha.
+def _root(p_value: Callable[[float], float], end: float, mean: float, alpha: float, guess: float) -> float:
+    """Where the p-value, which goes up from the end of the range to the mean, is alpha; near the guess, best.
 
-    Regula falsi (Illinois) on the normal quantile of p, which is nearly a straight line.
+    By secants of the normal quantile of p, which is nearly a straight line, or bisection where they lead astray.
     """
     goal = NORMAL.inv_cdf(alpha)
 
@@ -273,26 +313,24 @@ def _root(p_value: Callable[[float], float], end: float, mean: float, alpha: flo
         return (NORMAL.inv_cdf(p) if 1e-300 < p < 1 - 1e-16 else math.copysign(40.0, p - 0.5)) - goal
 
     outside, inside = end, mean
-    below, above = -40.0 - goal, height(mean)
-    if above <= 0:
+    last, at_last = mean, height(mean)
+    if at_last <= 0:
         return mean
-    last = 0
+    x = guess
     for _ in range(200):
-        middle = inside - above * (inside - outside) / (above - below)
-        if not min(outside, inside) < middle < max(outside, inside):
-            middle = (outside + inside) / 2
-        found = height(middle)
-        if abs(found) < 1e-9 or abs(inside - outside) < 1e-13 * abs(end - mean):
-            return middle
-        if found > 0:
-            inside, above = middle, found
-            below = below / 2 if last == 1 else below
-            last = 1
+        if not min(outside, inside) < x < max(outside, inside):
+            x = (outside + inside) / 2
+        at_x = height(x)
+        if at_x > 0:
+            inside = x
         else:
-            outside, below = middle, found
-            above = above / 2 if last == -1 else above
-            last = -1
-    return (outside + inside) / 2
+            outside = x
+        slope = (at_x - at_last) / (x - last)
+        last, at_last = x, at_x
+        x = x - at_x / slope if slope else math.nan
+        if abs(at_last) < 1e-5 or abs(inside - outside) < 1e-13 * abs(end - mean):
+            break
+    return x if min(end, mean) < x < max(end, mean) else last
 
 
 def _cluster_means(

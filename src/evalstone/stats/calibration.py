@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from evalstone.errors import DataError
 from evalstone.stats.classification import MEASURES, Confusion
-from evalstone.stats.intervals import Interval, check_confidence, small
-from evalstone.stats.ratios import farthest, share_interval
+from evalstone.stats.intervals import Interval, check_confidence, proportion_interval, small
+from evalstone.stats.ratios import farthest
 from evalstone.types import TOLERANCE, reaches
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def reliability(probabilities: Sequence[float], truths: Sequence[bool], *, bins:
     for place, cases in sorted(members.items()):
         n, positives = len(cases), sum(truth for _, truth in cases)
         mean = math.fsum(probability for probability, _ in cases) / n
-        interval = share_interval(positives, n)
+        interval = proportion_interval(positives, n)
         diagram.append(Bin(place / bins, (place + 1) / bins, n, mean, positives / n, interval))
     return tuple(diagram)
 

@@ -7,9 +7,9 @@
 
 All are in [0, 1] but kappa, which is in [-1, 1]; higher is better. A measure with a denominator of 0 is None.
 
-`measure_intervals` gives them with their limits. Shares have those of `share_interval`; so has F1, which goes up with
-the share tp / (tp + fp + fn). Those of the balanced accuracy are combined from those of its two parts by the method of
-Zou and Donner (2008, Statistics in Medicine 27(10)); kappa is that of `cohen_kappa`.
+`measure_intervals` gives them with their limits. Shares have those of `proportion_interval`; so has F1, which goes up
+with the share tp / (tp + fp + fn). Those of the balanced accuracy are combined from those of its two parts by the
+method of Zou and Donner (2008, Statistics in Medicine 27(10)); kappa is that of `cohen_kappa`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from typing import Final
 
 from evalstone.errors import DataError
 from evalstone.stats.agreement import cohen_kappa
-from evalstone.stats.intervals import Interval, small
-from evalstone.stats.ratios import share_interval
+from evalstone.stats.intervals import Interval, proportion_interval, small
 
 
 @dataclass(frozen=True)
@@ -132,18 +131,18 @@ def measure_intervals(counts: Confusion, *, confidence: float = 0.95) -> dict[st
         ConfigError: confidence is outside (0, 1).
     """
     tp, fp, fn, tn = counts.tp, counts.fp, counts.fn, counts.tn
-    sensitivity = share_interval(tp, counts.positives, confidence)
-    specificity = share_interval(tn, counts.negatives, confidence)
+    sensitivity = proportion_interval(tp, counts.positives, confidence)
+    specificity = proportion_interval(tn, counts.negatives, confidence)
     verdicts = [True] * (tp + fp) + [False] * (fn + tn)
     truths = [True] * tp + [False] * fp + [True] * fn + [False] * tn
     return {
         "balanced_accuracy": _middle(sensitivity, specificity),
-        "accuracy": share_interval(tp + tn, counts.n, confidence),
-        "f1": _f1(share_interval(tp, tp + fp + fn, confidence)),
+        "accuracy": proportion_interval(tp + tn, counts.n, confidence),
+        "f1": _f1(proportion_interval(tp, tp + fp + fn, confidence)),
         "kappa": cohen_kappa(verdicts, truths, confidence=confidence),
         "sensitivity": sensitivity,
         "specificity": specificity,
-        "precision": share_interval(tp, tp + fp, confidence),
+        "precision": proportion_interval(tp, tp + fp, confidence),
     }
 
 

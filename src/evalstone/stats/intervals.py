@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from statistics import NormalDist
 from typing import SupportsFloat, cast
 
 from evalstone.errors import ConfigError, DataError
@@ -50,18 +49,17 @@ class Interval:
     groups: int | None = None
     """The number of clusters; None for independent values."""
     method: str = ""
-    """How the limits were computed ("Gaffke", "Wilson", "Student", "BCa" and so on); "" where there are none."""
+    """How the limits were computed ("Gaffke", "Student", "BCa" and so on); "" where there are none."""
     caution: str = ""
     """Why to trust the interval less, or ""."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The variance of a mean, its degrees of freedom, and the number of independent units behind it."""
+    """The variance of a mean and its degrees of freedom."""
 
     variance: float
     freedom: float
-    units: int
 
 
 def mean_interval(
@@ -128,7 +126,7 @@ def _student(values: Sequence[float], estimate: Interval, groups: Sequence[Hasha
         return replace(estimate, caution=single(estimate.n))
     if max(values) - min(values) <= RELATIVE_ROUNDING * max(abs(min(values)), abs(max(values))):
         return replace(estimate, caution=f"all {estimate.n} values are equal, so there is no interval")
-    spread, caution = plain_spread(values, estimate.mean), small(units, groups is not None)
+    spread, caution = _plain_spread(values, estimate.mean), small(units, groups is not None)
     if groups is not None:
         clustered = cluster_spread(values, estimate.mean, groups)
         if clustered.variance > ROUNDING * spread.variance:
@@ -139,10 +137,10 @@ def _student(values: Sequence[float], estimate: Interval, groups: Sequence[Hasha
     return replace(estimate, low=estimate.mean - half, high=estimate.mean + half, method="Student", caution=caution)
 
 
-def plain_spread(values: Sequence[float], mean: float) -> Spread:
+def _plain_spread(values: Sequence[float], mean: float) -> Spread:
     """The variance of the mean of independent values, s² / n, with n - 1 degrees of freedom."""
     n = len(values)
-    return Spread(math.fsum((x - mean) ** 2 for x in values) / (n - 1) / n, n - 1, n)
+    return Spread(math.fsum((x - mean) ** 2 for x in values) / (n - 1) / n, n - 1)
 
 
 def cluster_spread(values: Sequence[float], mean: float, groups: Sequence[Hashable]) -> Spread:
@@ -159,7 +157,7 @@ def cluster_spread(values: Sequence[float], mean: float, groups: Sequence[Hashab
     weights = [size**2 / (1 - size / n) / n**2 for size in sizes.values()]
     square = math.fsum((size / n) ** 2 for size in sizes.values())
     cross = math.fsum(weights) ** 2 - math.fsum(weight**2 for weight in weights)
-    return Spread(variance, max(1.0, 1 / (square + cross)), len(sizes))
+    return Spread(variance, max(1.0, 1 / (square + cross)))
 
 
 def mean_of(values: Sequence[float]) -> float:
@@ -210,68 +208,24 @@ def single(n: int) -> str:
     return "a single sample" if n == 1 else "a single cluster"
 
 
-def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> Interval | None:
-    """Wilson's score interval for a proportion of n independent samples.
-
-        (p + z²/2n ± z √(p (1 - p) / n + z²/4n²)) / (1 + z²/n)
+def proportion_interval(successes: int, n: int, confidence: float = 0.95) -> Interval | None:
+    """A proportion of n independent samples with the limits of `mean_interval`.
 
     Args:
         successes: The number of successes.
-        n: The number of samples; may be an effective number that is not whole, and `Interval.n` is then rounded down.
+        n: The number of samples.
         confidence: The confidence level, in (0, 1).
 
     Returns:
-        The proportion, as `Interval.mean`, with limits in [0, 1]; None if n is 0. Source: Wilson 1927, JASA 22.
+        successes / n, as `Interval.mean`, with limits in [0, 1]; None if n is 0.
 
     Raises:
         DataError: Not 0 <= successes <= n.
         ConfigError: confidence is outside (0, 1).
     """
-    check_confidence(confidence)
-    _check_counts(successes, n)
-    if n == 0:
-        return None
-    p = successes / n
-    middle, half = _wilson(p, n, NormalDist().inv_cdf(0.5 + confidence / 2))
-    # Rounding must not shut out the proportion itself where it is 0 or 1.
-    low, high = max(0.0, min(middle - half, p)), min(1.0, max(middle + half, p))
-    return Interval(p, low, high, int(n), confidence, method="Wilson", caution=small(int(n), clustered=False))
-
-
-def _wilson(p: float, n: float, z: float) -> tuple[float, float]:
-    """Center and half width of Wilson's interval."""
-    pull = z * z / n
-    return (p + pull / 2) / (1 + pull), z / (1 + pull) * math.sqrt(p * (1 - p) / n + pull / (4 * n))
-
-
-def lower_limit(successes: int, n: int, confidence: float = 0.95) -> float:
-    """Clopper and Pearson's exact one-sided lower limit for a proportion, in [0, 1].
-
-    The p at which P(X >= successes) = 1 - confidence, X binomial; 0 without a success. The true proportion is above it
-    with at least this confidence. Source: Clopper and Pearson 1934, Biometrika 26.
-
-    Raises:
-        DataError: Not 0 <= successes <= n.
-        ConfigError: confidence is outside (0, 1).
-    """
-    check_confidence(confidence)
-    _check_counts(successes, n)
-    if successes == 0:
-        return 0.0
-    from scipy.special import betaincinv  # noqa: PLC0415 - 0.15 s of import
-
-    return float(betaincinv(successes, n - successes + 1, 1 - confidence))
-
-
-def upper_limit(successes: int, n: int, confidence: float = 0.95) -> float:
-    """Clopper and Pearson's exact one-sided upper limit for a proportion, in [0, 1]; see `lower_limit`."""
-    _check_counts(successes, n)
-    return 1 - lower_limit(n - successes, n, confidence)
-
-
-def _check_counts(successes: float, n: float) -> None:
-    if not 0 <= successes <= n or not math.isfinite(n):
+    if not 0 <= successes <= n:
         raise DataError(f"successes must be from 0 to n: {successes} of {n}")
+    return mean_interval([1.0] * successes + [0.0] * (n - successes), low=0.0, high=1.0, confidence=confidence)
 
 
 def missing_bounds(

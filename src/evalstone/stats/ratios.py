@@ -1,4 +1,4 @@
-"""Limits of shares and of ratios of two means, such as disagreement / disagreement expected by chance.
+"""Limits of ratios of two means, such as disagreement / disagreement expected by chance.
 
 A ratio of means is r where the mean of (numerator - r · denominator) is 0. The limits are all r that the two-sided test
 of that mean (`bounded_mean`) doesn't reject. The test counts with units that are possible but were not seen, so the
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from evalstone.stats.bounded_mean import NORMAL, SHARE, BoundedMean, Side
-from evalstone.stats.intervals import Interval, mean_interval
 
 Parts: TypeAlias = tuple[float, float]
 """What one unit adds to the numerator and to the denominator."""
@@ -20,11 +19,6 @@ STEPS = 20
 CLOSE = 1e-3
 """In normal quantiles: p is within 0.3 % of its goal."""
 FIELLER = "Fieller"
-
-
-def share_interval(successes: int, n: int, confidence: float = 0.95) -> Interval | None:
-    """A proportion of n independent cases with the limits of `mean_interval`; None if n is 0."""
-    return mean_interval([1.0] * successes + [0.0] * (n - successes), low=0.0, high=1.0, confidence=confidence)
 
 
 def ratio_limits(

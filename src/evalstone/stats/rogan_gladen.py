@@ -16,7 +16,7 @@ from statistics import NormalDist
 
 from evalstone.errors import DataError
 from evalstone.stats.classification import Confusion
-from evalstone.stats.intervals import Interval, wilson_interval
+from evalstone.stats.intervals import Interval, proportion_interval
 
 FEW_LABELS = 20
 
@@ -31,9 +31,9 @@ class RoganGladenEstimate:
     raw: Interval | None
     """The judge's rate; its interval ignores the judge's errors."""
     sensitivity: Interval | None
-    """The judge's true positive rate, with Wilson's interval; None without labeled passes."""
+    """The judge's true positive rate with its interval; None without labeled passes."""
     specificity: Interval | None
-    """The judge's true negative rate, with Wilson's interval; None without labeled fails."""
+    """The judge's true negative rate with its interval; None without labeled fails."""
     caution: str
     """Why there is no corrected rate, or why to trust it less, or ""."""
 
@@ -59,11 +59,11 @@ def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 
     """
     if not 0 <= passed <= n:
         raise DataError(f"passed: {passed} of {n} is not a count from 0 to the total")
-    raw = wilson_interval(passed, n, confidence)
+    raw = proportion_interval(passed, n, confidence)
     if raw is None:
         return None
-    tpr = wilson_interval(labels.tp, labels.positives, confidence)
-    tnr = wilson_interval(labels.tn, labels.negatives, confidence)
+    tpr = proportion_interval(labels.tp, labels.positives, confidence)
+    tnr = proportion_interval(labels.tn, labels.negatives, confidence)
     if tpr is None or tnr is None:
         caution = "labeled samples of both kinds are needed, some that people pass and some that they fail"
         return RoganGladenEstimate(None, raw, tpr, tnr, caution)
